@@ -19,8 +19,8 @@ import { createLoopbackTransport } from "./kernel/net/loopback-transport.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
 import { VERSION } from "./kernel/version.ts";
-import { certificateProblem, measureEdge } from "./network/tls/edge-metrics.ts";
-import { type Front, planFront, startFront } from "./network/tls/front.ts";
+import { certificateProblem, measureTls } from "./network/tls/edge-metrics.ts";
+import { planTls, type RunningTls, startTls } from "./network/tls/tls.ts";
 import { ownControlPlane } from "./nodes/control-plane.ts";
 import type { EmbeddedMedia } from "./nodes/embedded.ts";
 import { startLocalMedia } from "./nodes/local.ts";
@@ -47,7 +47,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const lock = options.inMemory || options.lock ? null : lockData(config.DATA_DIR);
   const { runtime, plan } = openOrRelease(() => {
     const runtime = createRuntime(config, { ...options, traced: true });
-    return { runtime, plan: planFront(runtime) };
+    return { runtime, plan: planTls(runtime) };
   }, lock);
   const { log, now } = runtime;
   // Without the variable the server goes its own way, and no log may take it for one of its own later on.
@@ -118,7 +118,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
   const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
-  const clientBehind = plan && clientsBehindRelay(plan.tables.outer);
+  const clientBehind = plan && clientsBehindRelay(plan.tables.nodes);
   const remoteNodes = connectRemoteNodes(runtime, {
     fleet: services.fleet,
     nodes,
@@ -132,7 +132,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await services.calls.log.settle();
   lifecycle.started("calls", services.calls.log.start());
 
-  let front: Front | null = null;
+  let front: RunningTls | null = null;
   // Stopped after the server behind it: what is under way is carried to its end.
   lifecycle.started("edge", () => front?.close());
   await options.beforeListening?.();
@@ -144,9 +144,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const upstreamPort = listener.server.port ?? port;
   if (plan) {
     const secret = turnSecret(runtime.keyring);
-    front = await startFront({ ...runtime, plan, upstreamPort, inner, media, turnSecret: secret });
-    endRelays(runtime, front.edge);
-    measureEdge(runtime.metrics, front.edge, plan.source);
+    front = await startTls({ ...runtime, plan, upstreamPort, loopback: inner, media, turnSecret: secret });
+    endRelays(runtime, front.multiplexer);
+    measureTls(runtime.metrics, front.multiplexer, plan.source);
     readiness.add("certificate", () => certificateProblem(plan.source));
     remoteNodes.onPlaces(front.relayToNodes);
     lifecycle.started("edge door", front.drain);
@@ -154,7 +154,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   // With a domain the plain server stays where it was; otherwise the edge stands in its place.
   const isBehind = front !== null && plan?.plain.hostname === hostname && plan.edge.hostname === config.HOST;
-  const url = isBehind ? addressOf("https", config.HOST, front?.edge.port) : addressOf("http", hostname, upstreamPort);
+  const url = isBehind
+    ? addressOf("https", config.HOST, front?.multiplexer.port)
+    : addressOf("http", hostname, upstreamPort);
   const controlPlane = ownControlPlane(runtime.write, services.fleet);
   const agent = media.report({ controlPlane, internalUrl: url });
   await agent.reported;

@@ -14,9 +14,9 @@ import { recordingPersonalColumns, recordingPersonalData } from "./features/reco
 import { createRecordings } from "./features/recordings/recordings.ts";
 import { roomPersonalColumns, roomPersonalData } from "./features/rooms/personal-data.ts";
 import { createModeration, createRooms } from "./features/rooms/rooms.ts";
-import { type Calls, createCalls } from "./features/sessions/calls.ts";
-import { createObservability } from "./features/sessions/observability.ts";
+import { type Calls, createCalls } from "./features/sessions/calls/calls.ts";
 import { sessionPersonalColumns, sessionPersonalData } from "./features/sessions/personal-data.ts";
+import { createObservability } from "./features/sessions/sessions.ts";
 import { usagePersonalColumns, usagePersonalData } from "./features/usage/personal-data.ts";
 import { createUsage } from "./features/usage/usage.ts";
 import { webhookPersonalColumns, webhookPersonalData } from "./features/webhooks/personal-data.ts";
@@ -97,9 +97,6 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   });
   const playground = createPlayground(runtime, { ...rooms, ...chat, liveStreams, liveRooms });
   const idempotency = createIdempotency(runtime.db, runtime.writer, runtime.now);
-  runtime.bus.on("calm", () => {
-    idempotency.repack().catch((err) => runtime.log.warn({ err }, "what is kept for retries was not put together"));
-  });
   return {
     ...users,
     ...projects,

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
-import type { RunningProxy } from "../cluster/proxy/proxy.ts";
 import type { LeaderOptions, RunningMember } from "../cluster/member.ts";
+import type { RunningProxy } from "../cluster/proxy/proxy.ts";
 import type { Config } from "../kernel/config/index.ts";
+import { SecretRefused } from "../kernel/crypto/secrets.ts";
 import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { SecretMismatch } from "../kernel/data-directory/installation.ts";
@@ -12,7 +13,6 @@ import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
-import { SecretRefused } from "../kernel/crypto/secrets.ts";
 import { requireCertificates } from "../network/tls/certificates.ts";
 import { MediaRefused } from "../nodes/local.ts";
 import { type RunningServer, start } from "../server.ts";

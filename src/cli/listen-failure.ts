@@ -1,10 +1,10 @@
 import type { Config } from "../kernel/config/index.ts";
-import { EdgeRefused } from "../network/tls/edge.ts";
+import { TlsListenError } from "../network/tls/tls-multiplexer.ts";
 import { CommandFailure } from "./failure.ts";
 
 /** Why the port could not be had, as a sentence; null for a failure of another kind. */
 export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST" | "PORT">): CommandFailure | null {
-  if (error instanceof EdgeRefused) return edgeFailure(error);
+  if (error instanceof TlsListenError) return edgeFailure(error);
   if (!(error instanceof Error && "code" in error)) return null;
   switch (error.code) {
     case "EADDRINUSE":
@@ -24,7 +24,7 @@ export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST
   }
 }
 
-function edgeFailure({ code, port, message, isTurnPort }: EdgeRefused): CommandFailure {
+function edgeFailure({ code, port, message, isTurnPort }: TlsListenError): CommandFailure {
   const flag = isTurnPort ? "--turn-udp-port" : "--edge-port";
   if (code === "EADDRINUSE") {
     const otherwise = isTurnPort ? "" : ", or --port without a domain";

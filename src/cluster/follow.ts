@@ -1,5 +1,5 @@
-import { ReplicaDiffers } from "../kernel/db/changesets.ts";
-import { type CommitLog, Forgotten, type Leadership } from "../kernel/db/commit-log.ts";
+import { ReplicaDiverged } from "../kernel/db/changesets.ts";
+import { type CommitLog, LogTruncated, type Leadership } from "../kernel/db/commit-log.ts";
 import type { Log } from "../kernel/log.ts";
 import type { Abstention } from "./abstention.ts";
 import type { Replica } from "./replica.ts";
@@ -82,5 +82,5 @@ export async function followUntilLeading({
 
 /** A broken connection, a restarting Postgres or a full disk says nothing about the local database. */
 function isTransient(error: unknown): boolean {
-  return !(error instanceof ReplicaDiffers || error instanceof Forgotten);
+  return !(error instanceof ReplicaDiverged || error instanceof LogTruncated);
 }

@@ -29,7 +29,7 @@ export function startReporting({ commitLog, url, state, log, timers }: Maintenan
 export function startTrimming(deps: Pick<MaintenanceDeps, "commitLog" | "state" | "log" | "timers">): () => void {
   return every(deps, TRIM_EVERY_MS, async () => {
     try {
-      await deps.commitLog.forgetUpTo(await removablePosition(deps.commitLog, deps.state().position));
+      await deps.commitLog.truncate(await removablePosition(deps.commitLog, deps.state().position));
     } catch (error) {
       deps.log.debug({ err: error }, "cluster: commit log not trimmed");
     }

@@ -4,8 +4,8 @@ import { assetFolder } from "../kernel/assets.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { createKeyring } from "../kernel/crypto/secrets.ts";
 import { type DataLock, lockData } from "../kernel/data-directory/data-lock.ts";
-import { ReplicaDiffers } from "../kernel/db/changesets.ts";
-import { Forgotten, type Leadership, LogRefused } from "../kernel/db/commit-log.ts";
+import { ReplicaDiverged } from "../kernel/db/changesets.ts";
+import { LogTruncated, type Leadership, LogRefused } from "../kernel/db/commit-log.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
@@ -147,7 +147,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   /** A standby can take over once the leader knows it. Without a leader this gives up after five seconds. */
   async function untilKnownToLeader(): Promise<void> {
     for (let attempt = 0; attempt < 50; attempt++) {
-      if (stopping.signal.aborted || (await commitLog.isMet(url).catch(() => true))) return;
+      if (stopping.signal.aborted || (await commitLog.isKnownToLeader(url).catch(() => true))) return;
       await sleep(100);
     }
   }
@@ -223,7 +223,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
         if (isFatal(error)) return settled.reject(error);
         problem = error instanceof Error ? error.message : String(error);
         log.error({ err: error }, "cluster: cannot follow or lead, retrying");
-        if (error instanceof ReplicaDiffers || error instanceof Forgotten) {
+        if (error instanceof ReplicaDiverged || error instanceof LogTruncated) {
           await fetchSnapshot(state.leader).catch((err) => log.error({ err }, "cluster: snapshot failed"));
         }
         await sleep(RETRY_MS);

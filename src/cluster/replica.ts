@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { ApplyingConnection, ReplicaDiffers } from "../kernel/db/changesets.ts";
+import { ApplyingConnection, ReplicaDiverged } from "../kernel/db/changesets.ts";
 import type { LogEntry } from "../kernel/db/commit-log.ts";
 import { type LogPosition, logPosition } from "../kernel/db/log-position.ts";
 import type { Migration } from "../kernel/db/migrate.ts";
@@ -12,7 +12,7 @@ export class Replica {
   constructor(readonly path: string) {
     this.#connection = new ApplyingConnection(path);
     const at = logPosition(this.#connection);
-    if (at === null) throw new ReplicaDiffers(`${path} belongs to no commit log`);
+    if (at === null) throw new ReplicaDiverged(`${path} belongs to no commit log`);
     this.#at = at;
   }
 
@@ -28,14 +28,14 @@ export class Replica {
   apply(entries: readonly LogEntry[]): void {
     const last = entries.at(-1);
     if (last === undefined) return;
-    this.#connection.together(() => {
+    this.#connection.transaction(() => {
       for (const { position, record } of entries) {
         if (record.kind === "changes") this.#connection.apply(record.changes);
         else this.#migrate(record.migrations, record.at, position);
       }
       const at = logPosition(this.#connection);
       if (at?.position !== last.position) {
-        throw new ReplicaDiffers(`the file is at position ${at?.position}, and the log at ${last.position}`);
+        throw new ReplicaDiverged(`the file is at position ${at?.position}, and the log at ${last.position}`);
       }
       this.#at = at;
     });
@@ -73,7 +73,7 @@ export function dataOrigin(path: string, logId: string): DataOrigin {
 export function makeLogBase(path: string, logId: string): void {
   const connection = new ApplyingConnection(path);
   try {
-    connection.together(() => {
+    connection.transaction(() => {
       connection.prepare("DELETE FROM log_position").run();
       connection.prepare("INSERT INTO log_position VALUES (1, ?, 0, 0)").run(logId);
     });

@@ -1,5 +1,5 @@
-import { ApplyingConnection, RecordingConnection, ReplicaDiffers } from "../kernel/db/changesets.ts";
-import { type CommitLog, Overtaken } from "../kernel/db/commit-log.ts";
+import { ApplyingConnection, RecordingConnection, ReplicaDiverged } from "../kernel/db/changesets.ts";
+import { type CommitLog, PositionTaken } from "../kernel/db/commit-log.ts";
 import { logPosition } from "../kernel/db/log-position.ts";
 import { type Migration, pendingMigrations } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
@@ -21,7 +21,7 @@ export async function takeOver(deps: TakeOverDeps): Promise<void> {
       await beginTerm(path, log, term);
       break;
     } catch (error) {
-      if (!(error instanceof Overtaken)) throw error;
+      if (!(error instanceof PositionTaken)) throw error;
       await applyRest(path, log);
     }
   }
@@ -73,7 +73,7 @@ async function beginTerm(path: string, log: Pick<CommitLog, "append">, term: num
   const connection = new RecordingConnection(path);
   try {
     const at = logPosition(connection);
-    if (at === null) throw new ReplicaDiffers(`${path} belongs to no commit log`);
+    if (at === null) throw new ReplicaDiverged(`${path} belongs to no commit log`);
     connection.begin();
     connection.prepare("UPDATE log_position SET position = ?, term = ? WHERE id = 1").run(at.position + 1, term);
     await log.append(at.position + 1, { kind: "changes", changes: connection.changes() });

@@ -11,8 +11,6 @@ export interface TransactionalEvents {}
 export interface BusEvents extends TransactionalEvents {
   /** Another process wrote to the database: caches drop everything. */
   changedElsewhere: Record<string, never>;
-  /** Few commits arrive after a burst of them: caches can be dropped and scattered memory compacted. */
-  calm: null;
 }
 
 /**

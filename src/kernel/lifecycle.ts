@@ -1,5 +1,5 @@
-import type { Now } from "./clock.ts";
 import type { Log } from "./log.ts";
+import type { Now } from "./time/clock.ts";
 
 type Part = { name: string; stop: (reason: string, deadline: number) => void | Promise<void> };
 

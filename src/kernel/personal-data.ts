@@ -1,6 +1,6 @@
-import { iso } from "./time/clock.ts";
 import type { Unit } from "./db/writer.ts";
 import type { Tenant } from "./tenant.ts";
+import { iso } from "./time/clock.ts";
 
 /** An end user of the developer's application: the same string in chat and in rooms, within one environment. */
 export type User = Tenant & { userId: string };

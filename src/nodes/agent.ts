@@ -1,5 +1,5 @@
 import type { Log } from "../kernel/log.ts";
-import { every, type Timers } from "../kernel/timers.ts";
+import { every, type Timers } from "../kernel/time/timers.ts";
 import type { MediaNode } from "../protocol/media-node.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import type { RegisterServer } from "./fleet.ts";

@@ -1,4 +1,4 @@
-import type { Timers } from "../kernel/timers.ts";
+import type { Timers } from "../kernel/time/timers.ts";
 import { MEDIA_METHODS, MediaError, type MediaMethod, type MediaNode } from "../protocol/media-node.ts";
 
 /** Longer than any honest answer takes; a client that waits for one hears of it in time to try again. */

@@ -1,7 +1,7 @@
 /** One Worker of the embedded node: its calls, its events, and its return after a crash. */
 import { workerUrl } from "../kernel/assets.ts";
-import { type Calm, whenCalm } from "../kernel/calm.ts";
-import { systemTimers, type Timers } from "../kernel/timers.ts";
+import { type IdleThresholds, onIdle } from "../kernel/scheduling/idle.ts";
+import { systemTimers, type Timers } from "../kernel/time/timers.ts";
 import {
   MediaError,
   type MediaEvent,
@@ -31,7 +31,7 @@ const HUNG_AT_START_AFTER_LOOKS = 30;
 /** How long the port of one that was given up may stay its own; who comes next would find it taken. */
 const LONGEST_END_MS = 10_000;
 /** Of calls that change something: about a hundred people who came, and fewer than ten calls a second since. */
-const AFTER_A_STORM: Calm = { enough: 300, lookEveryMs: 15_000, atMost: 150 };
+const AFTER_A_STORM: IdleThresholds = { minEvents: 300, checkEveryMs: 15_000, maxEvents: 150 };
 /** Whoever was cut off is expected back for half a minute: what they leave is let go of only then. */
 const AND_AGAIN_AFTER_MS = 60_000;
 
@@ -59,7 +59,7 @@ export class MediaWorker {
   #listens = false;
   /** It has listened before: what keeps it from its port now will pass. */
   #hasListened = false;
-  readonly #storm: ReturnType<typeof whenCalm>;
+  readonly #storm: ReturnType<typeof onIdle>;
   #cancelAgain = () => {};
   #nextId = 1;
   #startedAtMs = 0;
@@ -77,7 +77,7 @@ export class MediaWorker {
       this.#cancelAgain = timers.after(AND_AGAIN_AFTER_MS, tell);
     };
     const onError = (error: unknown) => events.log.error({ worker: index, error }, "media worker was not told of calm");
-    this.#storm = whenCalm(AFTER_A_STORM, timers, tellTwice, onError);
+    this.#storm = onIdle(AFTER_A_STORM, timers, tellTwice, onError);
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
   }
@@ -246,7 +246,7 @@ export class MediaWorker {
 
   async call<M extends MediaMethod>(method: M, request: MediaRequest<M>): Promise<MediaResponse<M>> {
     await this.#ready.promise;
-    if (!ONLY_LOOKS.has(method)) this.#storm.happened();
+    if (!ONLY_LOOKS.has(method)) this.#storm.activity();
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#pending.set(id, { resolve, reject });

@@ -1,11 +1,11 @@
 /** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
 import { join } from "node:path";
-import { systemNow } from "../kernel/clock.ts";
+import { systemNow } from "../kernel/time/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
-import { systemTimers, type Timers } from "../kernel/timers.ts";
+import { systemTimers, type Timers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
-import { type Front, planFront, startFront } from "../network/tls/front.ts";
+import { type RunningTls, planTls, startTls } from "../network/tls/tls.ts";
 import { mediaAddresses } from "./addresses.ts";
 import { type Agent, startAgent } from "./agent.ts";
 import { controlPlaneAt } from "./control-plane.ts";
@@ -40,7 +40,7 @@ const FAREWELL_MS = 3_000;
 export async function startNodeProcess(options: NodeProcessOptions): Promise<NodeProcess> {
   const { config, controlPlane, secret, reachableHost, log, timers = systemTimers } = options;
   const parts = { config, log, timers, now: systemNow };
-  const plan = planFront(parts);
+  const plan = planTls(parts);
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, MEDIA_FAN_OUT: fanOut } = config;
   const starting = EmbeddedMedia.start({
@@ -56,12 +56,12 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   let agent: Agent | null = null;
   const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
   const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
-  let front: Front | null = null;
+  let front: RunningTls | null = null;
   const http = await Promise.try(async () => {
     const listener = serveNode(node, { ...plain, secret, problem, recordings });
     const upstreamPort = listener.server.port ?? 0;
     const places = { announce, ports: media.ports };
-    if (plan) front = await startFront({ ...parts, plan, upstreamPort, media: places, turnSecret: null });
+    if (plan) front = await startTls({ ...parts, plan, upstreamPort, media: places, turnSecret: null });
     return listener;
   }).catch(async (error) => {
     await media.close();
@@ -106,9 +106,9 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
 }
 
 /** By its domain, by the edge in its place, or by the plain server. */
-function ownUrl({ DOMAIN, PUBLIC_URL }: Config, front: Front | null, host: string, port: number | undefined): string {
+function ownUrl({ DOMAIN, PUBLIC_URL }: Config, front: RunningTls | null, host: string, port: number | undefined): string {
   if (DOMAIN !== undefined && PUBLIC_URL !== undefined) return PUBLIC_URL;
-  return front ? `https://${bracketed(host)}:${front.edge.port}` : `http://${bracketed(host)}:${port}`;
+  return front ? `https://${bracketed(host)}:${front.multiplexer.port}` : `http://${bracketed(host)}:${port}`;
 }
 
 function bracketed(host: string): string {

@@ -1,7 +1,7 @@
 import type { Server } from "bun";
 import { parseRange } from "../kernel/http/range.ts";
 import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
-import { sameSecret } from "../kernel/secrets.ts";
+import { sameSecret } from "../kernel/crypto/secrets.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { NodeRecordings } from "./node-recordings.ts";
 import type { NodeServer } from "./node-server.ts";
@@ -89,7 +89,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
       close: (ws) => ws.data.events?.closed(),
     },
   }) as Server<unknown>;
-  return { server, inner: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
+  return { server, loopback: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
 }
 
 /** One that is still being written waits: whoever reads it would take its middle for its end. */

@@ -1,7 +1,7 @@
 /** The node's end of the conversation with its control plane (remote-protocol.ts). */
 
 import type { Log } from "../kernel/log.ts";
-import { createReplayRing } from "../kernel/replay-ring.ts";
+import { createReplayRing } from "../kernel/socket/replay-ring.ts";
 import type { Socket } from "../kernel/socket/sockets.ts";
 import type { StartRecording } from "../protocol/media/recording.ts";
 import {

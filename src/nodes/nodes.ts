@@ -1,4 +1,4 @@
-import type { Timers } from "../kernel/timers.ts";
+import type { Timers } from "../kernel/time/timers.ts";
 import type { MediaEvent, MediaNode } from "../protocol/media-node.ts";
 import { withDeadline } from "./deadline.ts";
 

@@ -1,6 +1,6 @@
 /** The socket to a media node on another machine: dialled, watched, and dialled again. */
 import type { Log } from "../kernel/log.ts";
-import { every, type Timers } from "../kernel/timers.ts";
+import { every, type Timers } from "../kernel/time/timers.ts";
 import type { NodeFrame } from "../protocol/media/node-messages.ts";
 import { MALFORMED, type NodeReader } from "./node-reader.ts";
 import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_SOCKET_PATH, TERM_HEADER, type ToNode } from "./remote-protocol.ts";

@@ -1,5 +1,5 @@
 import type { Runtime } from "../kernel/runtime.ts";
-import { every } from "../kernel/timers.ts";
+import { every } from "../kernel/time/timers.ts";
 import type { MediaPlaces } from "../protocol/media-node.ts";
 import type { FleetService } from "./fleet.ts";
 import type { MediaNodes } from "./nodes.ts";

@@ -1,6 +1,6 @@
 /** A media node on another machine, as a MediaNode of this process. */
 import type { Log } from "../kernel/log.ts";
-import type { Timers } from "../kernel/timers.ts";
+import type { Timers } from "../kernel/time/timers.ts";
 import type { NodeFiles } from "../protocol/media/node-files.ts";
 import { MEDIA_ERROR_CODES, type NodeFrame } from "../protocol/media/node-messages.ts";
 import {

@@ -37,9 +37,6 @@ export const Permissions = Type.Object({
 });
 export type Permissions = Static<typeof Permissions>;
 
-export const ConnectionState = literals(CONNECTION_STATES);
-export type ConnectionState = Static<typeof ConnectionState>;
-
 export const DISPLAY_NAME_MAX_CHARACTERS = 128;
 /** Of all attributes of a participant together, as JSON. */
 export const ATTRIBUTES_MAX_BYTES = 16 * 1_024;
@@ -68,7 +65,7 @@ export const Participant = Type.Object({
   identity: Identity,
   ...Profile.properties,
   connectionId: Type.String(),
-  state: ConnectionState,
+  state: literals(CONNECTION_STATES),
   permissions: Permissions,
   metadata: Type.Union([Type.String(), Type.Null()]),
   joinedAt: Type.String(),

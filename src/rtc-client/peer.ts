@@ -11,9 +11,18 @@ import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/wire/rtcp/twcc.ts";
 import { isRtcp, RtpView } from "../sfu/wire/rtp/rtp.ts";
 import { RtpExtensions } from "../sfu/wire/rtp/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/wire/srtp/srtp.ts";
-import { MAX_BINDING_SUCCESS_BYTES, STUN_TYPE, type StunMessage, hasIntegrity, isStun, parseStun, writeBindingRequest, writeBindingSuccess } from "../sfu/wire/stun/stun.ts";
+import {
+  hasIntegrity,
+  isStun,
+  MAX_BINDING_SUCCESS_BYTES,
+  parseStun,
+  STUN_TYPE,
+  type StunMessage,
+  writeBindingRequest,
+  writeBindingSuccess,
+} from "../sfu/wire/stun/stun.ts";
 import { deferred } from "./deferred.ts";
-import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./peer-offer.ts";
+import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./sdp.ts";
 
 const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
@@ -36,8 +45,8 @@ export type PeerOptions = {
   /** Where a server numbers extensions by itself. */
   extensionIds?: typeof EXTENSION_IDS;
   /** `mid` is undefined in packets that do not say. */
-  onRtp?: (view: RtpView, peer: LoadPeer, mid: string | undefined) => void;
-  onRtcp?: (packet: RtcpPacket, peer: LoadPeer) => void;
+  onRtp?: (view: RtpView, peer: RtcPeer, mid: string | undefined) => void;
+  onRtcp?: (packet: RtcpPacket, peer: RtcPeer) => void;
 };
 
 export type PeerSocket = {
@@ -47,7 +56,7 @@ export type PeerSocket = {
   close(): void;
 };
 
-export class LoadPeer {
+export class RtcPeer {
   readonly options: PeerOptions;
   readonly ice = { ufrag: randomBytes(6).toString("hex"), pwd: randomBytes(16).toString("hex") };
   remote = { ufrag: "", pwd: "", port: 0, address: "127.0.0.1" };
@@ -77,12 +86,12 @@ export class LoadPeer {
   #timer: Timer | null = null;
   readonly #ready = deferred<void>();
 
-  static async create(options: PeerOptions): Promise<LoadPeer> {
+  static async create(options: PeerOptions): Promise<RtcPeer> {
     const certificate = options.certificate ?? (await createCertificate());
-    let peer: LoadPeer | null = null;
+    let peer: RtcPeer | null = null;
     const open = options.openSocket ?? ((onData) => bind(options.hostname, onData));
     const socket = await open((data) => peer?.receive(data));
-    peer = new LoadPeer(options, certificate, socket);
+    peer = new RtcPeer(options, certificate, socket);
     return peer;
   }
 

@@ -6,7 +6,7 @@ import { deferred } from "./deferred.ts";
 
 const DEFLATE_ABOVE_BYTES = 8_192;
 
-type RtcClientOptions = {
+type SignalingClientOptions = {
   /** Of the server: http(s)://… */
   url: string;
   token: string;
@@ -30,18 +30,18 @@ export class RtcRefused extends Error {
   }
 }
 
-export class RtcClient {
+export class SignalingClient {
   readonly connectionId: string;
   ack: JoinAck | null = null;
   closeCode: number | null = null;
   #lastSeq = 0;
   #nextId = 1;
-  readonly #options: RtcClientOptions;
+  readonly #options: SignalingClientOptions;
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, Waiting>();
   readonly #opened = deferred<void>();
 
-  constructor(options: RtcClientOptions, connectionId = `load-${crypto.randomUUID()}`) {
+  constructor(options: SignalingClientOptions, connectionId = `load-${crypto.randomUUID()}`) {
     this.#options = options;
     this.connectionId = connectionId;
     const { url, token, WebSocket: Socket = WebSocket } = options;

@@ -125,7 +125,7 @@ export class Engine {
       transportFeedback: new TransportFeedback(),
       retired: (refusals) => addTo(this.#retired, refusals),
       emit: output.emit,
-      hurry: () => this.#pace.hurry(URGENT_TICK_MS),
+      expediteFeedback: () => this.#pace.hurry(URGENT_TICK_MS),
       newId: () => crypto.randomUUID(),
       busyPercent: threadLoad(() => performance.now(), BUSY_FOR_MS),
     };

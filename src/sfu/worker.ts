@@ -1,6 +1,6 @@
 /** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
 import "./werift/reflect.ts";
-import { createLeftovers } from "../kernel/calm.ts";
+import { createIdleCollector } from "../kernel/scheduling/idle.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
 import { rehearse } from "./warm-up/warm-up.ts";
@@ -17,7 +17,7 @@ const MIB = 1024 * 1024;
 function serve(): void {
   let engine: Engine | null = null;
   let closed = false;
-  const collectLeftovers = createLeftovers();
+  const collectLeftovers = createIdleCollector();
   const post = (message: FromWorker) => self.postMessage(message);
 
   const fault = (error: unknown) =>

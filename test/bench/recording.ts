@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
 import type { PublishedSection } from "../../src/protocol/signaling.ts";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import { type Measured, median, report } from "./harness/report.ts";
@@ -40,18 +40,18 @@ async function openRoom(count: number, viewers: number) {
   const { node, cpu, stop } = startSfuProcess();
   const roomId = "room";
   await node.openRoom({ roomId });
-  const peers: LoadPeer[] = [];
-  const join = async (participantId: string, sections: LoadPeer["options"]["sections"], onPli = () => {}) => {
+  const peers: RtcPeer[] = [];
+  const join = async (participantId: string, sections: RtcPeer["options"]["sections"], onPli = () => {}) => {
     const all = { ...permissions, publishData: true, updateMetadata: true };
     await node.addParticipant({ roomId, participantId, identity: participantId, permissions: all });
-    const peer = await LoadPeer.create({
+    const peer = await RtcPeer.create({
       ...{ node, roomId, participantId, sections, certificate },
       onRtcp: ({ type }) => void (type === "pli" || type === "fir" ? onPli() : null),
     });
     peers.push(peer);
     return peer;
   };
-  const senders: { peer: LoadPeer; source: RtpSource; wanted: boolean }[] = [];
+  const senders: { peer: RtcPeer; source: RtpSource; wanted: boolean }[] = [];
   for (let i = 0; i < count; i++) {
     const sender = { source: new RtpSource({ ssrc: 1_000 + i, payloadType: 96, mid: "0" }), wanted: true };
     const peer = await join(`sender-${i}`, [{ kind: "video", direction: "sendonly" }], () => {
@@ -71,7 +71,7 @@ async function openRoom(count: number, viewers: number) {
   };
   sendFrames();
   await Bun.sleep(200);
-  const watchers: LoadPeer[] = [];
+  const watchers: RtcPeer[] = [];
   for (let i = 0; i < viewers; i++) {
     const sections = senders.map(() => ({ kind: "video", direction: "recvonly", feedback: "goog-remb" }) as const);
     const peer = await join(`viewer-${i}`, [...sections]);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { type CommitLog, type CommitRecord, Forgotten, Overtaken } from "../../src/kernel/db/commit-log.ts";
+import { type CommitLog, type CommitRecord, LogTruncated, PositionTaken } from "../../src/kernel/db/commit-log.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers, type Timers } from "../../src/kernel/time/timers.ts";
@@ -69,7 +69,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       const outcomes = await Promise.allSettled([one.append(1, changes(1)), two.append(1, changes(2))]);
       expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       const refused = outcomes.find((outcome) => outcome.status === "rejected");
-      expect(refused?.reason).toBeInstanceOf(Overtaken);
+      expect(refused?.reason).toBeInstanceOf(PositionTaken);
       expect(await one.read(0, 10)).toHaveLength(1);
     });
 
@@ -89,11 +89,11 @@ for (const [kind, make] of Object.entries(KINDS)) {
     test("what was forgotten is not read as if it had never been", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       for (let n = 1; n <= 4; n++) await one.append(n, changes(n));
-      await one.forgetUpTo(3);
+      await one.truncate(3);
       expect((await two.read(3, 10)).map(({ position }) => position)).toEqual([4]);
-      expect(two.read(2, 10)).rejects.toBeInstanceOf(Forgotten);
-      await one.forgetUpTo(4);
-      expect(two.read(2, 10)).rejects.toBeInstanceOf(Forgotten);
+      expect(two.read(2, 10)).rejects.toBeInstanceOf(LogTruncated);
+      await one.truncate(4);
+      expect(two.read(2, 10)).rejects.toBeInstanceOf(LogTruncated);
       expect(await two.read(4, 10)).toEqual([]);
       expect((await two.info("fingerprint")).head).toBe(4);
       await one.append(5, changes(5));
@@ -142,7 +142,7 @@ test("in Postgres: whoever the leader has not met waits until that one can show 
     const first = await cutOff?.lead("http://one");
     await first?.confirm();
     await next?.report({ url: "http://two", role: "standby", position: 0, version: "1" });
-    expect(await next?.isMet("http://two")).toBe(false);
+    expect(await next?.isKnownToLeader("http://two")).toBe(false);
     const endSession = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
     await sql.unsafe(endSession);
     while ((await sql.unsafe("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).length > 0) await Bun.sleep(5);

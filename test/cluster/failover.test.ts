@@ -129,7 +129,7 @@ test("a standby that was away for longer than the log remembers, or whose file i
   await load.more(20);
   const logged = createLog({ level: "silent", format: "json" });
   const log = postgresLog(group.logUrl ?? "", { log: logged, timers: systemTimers });
-  await log.forgetUpTo((await readyz((await group.leader()).url))?.position ?? 0);
+  await log.truncate((await readyz((await group.leader()).url))?.position ?? 0);
   await log.close();
   standby = await group.start("second");
   await caughtUp();

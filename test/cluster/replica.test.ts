@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { removablePosition } from "../../src/cluster/maintenance.ts";
 import { dataOrigin, makeLogBase, Replica } from "../../src/cluster/replica.ts";
 import { takeOver } from "../../src/cluster/take-over.ts";
-import { ReplicaDiffers } from "../../src/kernel/db/changesets.ts";
+import { ReplicaDiverged } from "../../src/kernel/db/changesets.ts";
 import { type Migration, MigrationRefused, migrate } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
 import { differencesOf } from "../harness/logged-runtime.ts";
@@ -85,7 +85,7 @@ test("a file that is not what the log takes it for is noticed, and stays as it i
   closeDatabase(db);
   const replica = new Replica(two);
   const entries = await log.read(0, 10);
-  expect(() => replica.apply(entries)).toThrow(ReplicaDiffers);
+  expect(() => replica.apply(entries)).toThrow(ReplicaDiverged);
   expect(replica.position).toBe(0);
   replica.close();
 });

@@ -1,4 +1,4 @@
-import type { Timers } from "../../src/kernel/timers.ts";
+import type { Timers } from "../../src/kernel/time/timers.ts";
 
 export type FakeClock = Timers & {
   now: () => number;

@@ -2,11 +2,11 @@ import {
   type CommitLog,
   decodeRecord,
   encodeRecord,
-  Forgotten,
   type Leadership,
   type LogEntry,
+  LogTruncated,
   type Member,
-  Overtaken,
+  PositionTaken,
 } from "../../src/kernel/db/commit-log.ts";
 
 /** What several servers of one test share in place of a database. */
@@ -41,13 +41,13 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
     async append(position, record) {
       // Not at once, as with any other log.
       await Promise.resolve();
-      if (position !== shared.head + 1) throw new Overtaken(position);
+      if (position !== shared.head + 1) throw new PositionTaken(position);
       shared.records.set(position, encodeRecord(record));
       shared.head = position;
       for (const listener of shared.listeners) listener();
     },
     async read(after, limit) {
-      if (after < shared.forgotten) throw new Forgotten(after);
+      if (after < shared.forgotten) throw new LogTruncated(after);
       const entries: LogEntry[] = [];
       for (let position = after + 1; position <= shared.head && entries.length < limit; position++) {
         entries.push({ position, record: decodeRecord(shared.records.get(position) ?? Buffer.alloc(0)) });
@@ -86,13 +86,13 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
     async leave(url) {
       shared.members.delete(url);
     },
-    async isMet() {
+    async isKnownToLeader() {
       return true;
     },
     async members() {
       return [...shared.members.values()].map(({ seenAt, ...member }) => ({ ...member, silentMs: now() - seenAt }));
     },
-    async forgetUpTo(position) {
+    async truncate(position) {
       for (let at = shared.forgotten + 1; at <= position; at++) shared.records.delete(at);
       shared.forgotten = Math.max(shared.forgotten, position);
     },

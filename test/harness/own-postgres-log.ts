@@ -2,7 +2,7 @@ import { SQL } from "bun";
 import type { CommitLog } from "../../src/kernel/db/commit-log.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { systemTimers } from "../../src/kernel/timers.ts";
+import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { type TestPostgres, testPostgres } from "./postgres.ts";
 
 const log = createLog({ level: "warn", format: "pretty" });

@@ -31,14 +31,15 @@ export function createPeople({ write, ids }: Runtime, services: Services): Peopl
       }),
 
     async session({ projectId, role, operator = false } = {}) {
-      const { user, session, joined } = await write((unit) => {
+      const { user, started, joined } = await write((unit) => {
         const user = newUser(unit, operator);
         const joined =
           role === undefined ? "" : (projectId ?? projects.create(unit, newUser(unit, false).id, { name: "test" }).id);
         if (role !== undefined) members.join(unit, joined, user.id, role);
-        return { user, joined, session: sessions.start(unit, user.id, { ip: "127.0.0.1", userAgent: null }).session };
+        return { user, joined, started: sessions.start(unit, user.id, { ip: "127.0.0.1", userAgent: null }) };
       });
-      return { token: await sessions.accessToken(session), userId: user.id, email: user.email, projectId: joined };
+      const { accessToken: token } = await sessions.signIn(user, started);
+      return { token, userId: user.id, email: user.email, projectId: joined };
     },
   };
 }

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createJwt, type TokenKind } from "../../src/kernel/jwt.ts";
+import { createJwt, type TokenKind } from "../../src/kernel/crypto/jwt.ts";
+import { createKeyring, SecretRefused, sameSecret, secretFromFile } from "../../src/kernel/crypto/secrets.ts";
 import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
-import { createKeyring, SecretRefused, sameSecret, secretFromFile } from "../../src/kernel/secrets.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
 

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Push } from "../../src/protocol/signaling.ts";
-import { RtcClient } from "../../src/rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 import { stoa } from "../cli/stoa.ts";
 import { ok, startReceiver } from "../features/webhooks/receiver.ts";
 import { prepareData, type Served, served } from "./served.ts";
@@ -45,11 +45,11 @@ async function subscribe({ call }: Served): Promise<void> {
   expect(made.status).toBe(201);
 }
 
-async function caller({ url, call }: Served, identity: string): Promise<{ client: RtcClient; pushes: Push[] }> {
+async function caller({ url, call }: Served, identity: string): Promise<{ client: SignalingClient; pushes: Push[] }> {
   const { body } = await call("POST", "/v1/rooms", { name: crypto.randomUUID() });
   const minted = await call("POST", `/v1/rooms/${body.id}/rtc-tokens`, { participantIdentity: identity });
   const pushes: Push[] = [];
-  const client = new RtcClient({ url, token: minted.body.token, onPush: (push) => void pushes.push(push) });
+  const client = new SignalingClient({ url, token: minted.body.token, onPush: (push) => void pushes.push(push) });
   await client.join();
   return { client, pushes };
 }

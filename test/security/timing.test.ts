@@ -1,6 +1,6 @@
 import { afterAll, expect, spyOn, test } from "bun:test";
 import * as crypto from "node:crypto";
-import { sameSecret } from "../../src/kernel/secrets.ts";
+import { sameSecret } from "../../src/kernel/crypto/secrets.ts";
 import { testServer } from "../harness/server.ts";
 
 const server = testServer({ REGISTRATION: "open" });

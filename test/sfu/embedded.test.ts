@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/nodes/embedded.ts";
 import { MediaError, type MediaEvent } from "../../src/protocol/media-node.ts";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { watchMediaWorkers } from "../harness/media-workers.ts";
 import { ALL, CAMERA } from "./room-of-peers.ts";
@@ -35,7 +35,7 @@ describe("the embedded media node", () => {
   const publish = async (media: EmbeddedMedia, roomId: string, source = camera()) => {
     await media.openRoom({ roomId });
     await media.addParticipant({ roomId, participantId: "p", identity: "p", permissions: ALL });
-    const peer = await LoadPeer.create({
+    const peer = await RtcPeer.create({
       node: media,
       roomId,
       participantId: "p",
@@ -49,7 +49,7 @@ describe("the embedded media node", () => {
   const watch = async (media: EmbeddedMedia, roomId: string, trackId: string) => {
     await media.addParticipant({ roomId, participantId: "v", identity: "v", permissions: ALL });
     const sections = [{ kind: "video", direction: "recvonly" }] as const;
-    const peer = await LoadPeer.create({ node: media, roomId, participantId: "v", sections: [...sections] });
+    const peer = await RtcPeer.create({ node: media, roomId, participantId: "v", sections: [...sections] });
     cleanup.push(() => peer.close());
     await peer.connect([], [{ mid: "0", trackId }]);
     return peer;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { seededRandom } from "../../src/kernel/net/impairment.ts";
 import type { NodeLoad } from "../../src/protocol/media/node-load.ts";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import { type RtpView, rtpHeaderLength } from "../../src/sfu/wire/rtp/rtp.ts";
@@ -120,7 +120,7 @@ describe("the engine", () => {
     await first.connect([CAMERA], []);
     new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" }).sendFrame(first, true);
     const { track } = await room.event("trackPublished");
-    const second = await LoadPeer.create({
+    const second = await RtcPeer.create({
       node: room.node,
       roomId: ROOM,
       participantId: "ann",

@@ -1,7 +1,7 @@
 /** What a translator for other clients asks of the media: names for tracks, sections that rest, a second connection. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Negotiate } from "../../src/protocol/media-node.ts";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers } from "./room-of-peers.ts";
 
@@ -9,7 +9,7 @@ const TRACK = "trk_named-by-the-caller";
 
 describe("for clients of another protocol", () => {
   let room: RoomOfPeers;
-  let publisher: LoadPeer;
+  let publisher: RtcPeer;
   let source: RtpSource;
   beforeEach(async () => {
     room = await RoomOfPeers.open();
@@ -52,7 +52,7 @@ describe("for clients of another protocol", () => {
     bens.sendFrame(sender, true);
     const { track } = await room.event("trackPublished", ({ identity }) => identity === "ben");
     let arrived = 0;
-    const receiver = await LoadPeer.create({
+    const receiver = await RtcPeer.create({
       node: { negotiate: (offer) => room.node.negotiate({ ...offer, connection: "receive" }) },
       roomId: ROOM,
       participantId: "ben",
@@ -74,7 +74,7 @@ describe("for clients of another protocol", () => {
 
   test("a second connection whose certificate is named later waits for it with its handshake", async () => {
     let named = false;
-    const receiver = await LoadPeer.create({
+    const receiver = await RtcPeer.create({
       node: {
         negotiate: (offer) =>
           room.node.negotiate({
@@ -110,7 +110,7 @@ describe("for clients of another protocol", () => {
 
   test("made-up credentials give way to the client's own without a restart; others without a certificate are one", async () => {
     let standIn: string | null = "first";
-    const receiver = await LoadPeer.create({
+    const receiver = await RtcPeer.create({
       node: {
         negotiate: (offer) => {
           const made = offer.sdp

@@ -6,8 +6,6 @@ import { Vp8Descriptor } from "../../src/sfu/wire/codec/vp8.ts";
 import { startsVp9Keyframe, vp9Height } from "../../src/sfu/wire/codec/vp9.ts";
 import { parseRtcp } from "../../src/sfu/wire/rtcp/rtcp.ts";
 import {
-  writeBye,
-  writeFir,
   writeNack,
   writePli,
   writeReceiverReport,
@@ -26,11 +24,10 @@ import {
   hasFingerprint,
   hasIntegrity,
   parseStun,
-  readMappedAddress,
   writeBindingRequest,
   writeBindingSuccess,
 } from "../../src/sfu/wire/stun/stun.ts";
-import { hex, rtpPacket } from "./packets.ts";
+import { hex, readMappedAddress, rtpPacket, writeBye, writeFir } from "./packets.ts";
 
 /**
  * Calls `read` with `count` mutations of the seeds: bits flipped, bytes set to edges, cut off, grown, spliced. The

@@ -5,11 +5,11 @@ import { seededRandom } from "../../src/kernel/net/impairment.ts";
 import type { NativePath } from "../../src/sfu/fast-path/native-path.ts";
 import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
 import type { PacketPath } from "../../src/sfu/forwarding/packet-path.ts";
-import type { ParticipantHost, RoomOfTracks } from "../../src/sfu/room/host.ts";
+import type { ParticipantHost, RoomTracks } from "../../src/sfu/room/host.ts";
 import { Uplink } from "../../src/sfu/room/uplink.ts";
 import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
 import type { Publication } from "../../src/sfu/tracks/publication.ts";
-import { DEFAULT_WISH, Subscription } from "../../src/sfu/tracks/subscription.ts";
+import { DEFAULT_SUBSCRIPTION_SETTINGS, Subscription } from "../../src/sfu/tracks/subscription.ts";
 import { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
 import { UdpPort } from "../../src/sfu/transport/udp.ts";
 import { SentPackets } from "../../src/sfu/wire/rtcp/twcc-feedback.ts";
@@ -95,7 +95,7 @@ export class Played {
     const host = { udp, newId: () => `${++ids}`, hurry() {} };
     this.#uplink = new Uplink(
       host as unknown as ParticipantHost,
-      room as unknown as RoomOfTracks,
+      room as unknown as RoomTracks,
       owner as unknown as ConstructorParameters<typeof Uplink>[2],
       this.#flight,
     );
@@ -166,9 +166,9 @@ export class Played {
     const extensions = { ...EXTENSIONS, ...(port % 4 === 3 && { transportSequence: 0 }) };
     const section = new OutgoingSection({ ...answered, extensions }, publication.kind, word);
     const sent = new SentPackets(1, this.#udp.path.finishAlike);
-    const subscription = new Subscription(publication, section, DEFAULT_WISH, sent, {
+    const subscription = new Subscription(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, sent, {
       changed() {},
-      mayAskKeyframe: () => true,
+      mayRequestKeyframe: () => true,
     });
     const srtp = new SrtpSender(key(port), this.#udp.path.createCipher);
     subscription.start({ srtp, address: "127.0.0.1", port, deliver: undefined, seated: new Set() });

@@ -2,7 +2,7 @@
 
 import type { MediaEvent } from "../../src/protocol/media-node.ts";
 import type { Permissions } from "../../src/protocol/room-records.ts";
-import { LoadPeer, type PeerOptions } from "../../src/rtc-client/peer.ts";
+import { type PeerOptions, RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { createCertificate, type DtlsCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
@@ -34,7 +34,7 @@ export async function refusal(promise: Promise<unknown>): Promise<string> {
 
 export class RoomOfPeers {
   readonly events: MediaEvent[] = [];
-  readonly #peers: LoadPeer[] = [];
+  readonly #peers: RtcPeer[] = [];
   readonly #waiters = new Set<() => void>();
 
   /** The engine's clock is ahead of the true one by this. */
@@ -63,14 +63,14 @@ export class RoomOfPeers {
     identity: string,
     options: Omit<PeerOptions, "node" | "roomId" | "participantId">,
     permissions: Partial<Permissions> = {},
-  ): Promise<LoadPeer> {
+  ): Promise<RtcPeer> {
     await this.node.addParticipant({
       roomId: ROOM,
       participantId: identity,
       identity,
       permissions: { ...ALL, ...permissions },
     });
-    const peer = await LoadPeer.create({
+    const peer = await RtcPeer.create({
       node: this.node,
       roomId: ROOM,
       participantId: identity,
@@ -82,7 +82,7 @@ export class RoomOfPeers {
   }
 
   /** Somebody with a microphone. */
-  async speaker(identity: string, ssrc: number): Promise<{ peer: LoadPeer; source: RtpSource }> {
+  async speaker(identity: string, ssrc: number): Promise<{ peer: RtcPeer; source: RtpSource }> {
     const peer = await this.join(identity, { sections: [{ kind: "audio", direction: "sendonly" }] });
     await peer.connect([MICROPHONE], []);
     return { peer, source: new RtpSource({ ssrc, payloadType: 111, mid: "0", audioLevel: 20 }) };

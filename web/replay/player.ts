@@ -7,16 +7,16 @@ const STEP_MS = 100;
 
 export type Track = { file: RecordingFile; element: HTMLMediaElement };
 
-/** All files of a recording as one: each in an element of its own, kept where the clock is. */
+/** Plays all files of a recording together, each in its own element that follows the clock. */
 export class Player {
   readonly tracks: readonly Track[];
   readonly durationMs: number;
-  /** For the page: changes ten times a second while it plays. */
+  /** The current position; it changes ten times a second while playing. */
   readonly positionMs = signal(0);
   readonly playing = signal(false);
-  /** Some track has not arrived yet: all wait for it. */
+  /** Whether playback is paused because some track is still buffering. */
   readonly waiting = signal(false);
-  /** Files of which something is to be seen or heard now. */
+  /** The ids of the files that cover the current position. */
   readonly present = signal<ReadonlySet<string>>(new Set());
   readonly #clock: ReplayClock;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -69,31 +69,31 @@ export class Player {
   #step(): void {
     const position = { positionMs: this.#clock.positionMs, rate: this.#clock.rate };
     const present = new Set<string>();
-    let late = false;
+    let isBuffering = false;
     for (const { file, element } of this.tracks) {
       const step = stepOf(file, position, element.currentTime * 1_000);
       if (step.show) {
         present.add(file.id);
         if (step.seekMs !== null) element.currentTime = step.seekMs / 1_000;
         element.playbackRate = step.rate;
-        // Before its first picture there is nothing to wait with; a file that cannot be read holds up nobody.
+        // A file that cannot be read must not hold up the others.
         if (element.error === null && element.readyState < HTMLMediaElement.HAVE_FUTURE_DATA && !isAtEnd(element))
-          late = true;
+          isBuffering = true;
       }
-      const runs = step.show && this.playing.value && !late;
+      const runs = step.show && this.playing.value && !isBuffering;
       if (runs && element.paused) element.play().catch(() => {});
       else if (!runs && !element.paused) element.pause();
     }
-    if (this.playing.value && !late) this.#clock.start();
+    if (this.playing.value && !isBuffering) this.#clock.start();
     else this.#clock.stop();
     if (this.#clock.positionMs >= this.durationMs) this.playing.value = false;
-    this.waiting.value = this.playing.value && late;
+    this.waiting.value = this.playing.value && isBuffering;
     this.positionMs.value = this.#clock.positionMs;
     if (!sameMembers(present, this.present.value)) this.present.value = present;
   }
 }
 
-/** The page may have been reached under another name than the server knows itself by. */
+/** The page may have been opened under another host name than the server's own, so only the path is used. */
 function pathOf(address: string): string {
   if (!URL.canParse(address)) return address;
   const { pathname, search } = new URL(address);

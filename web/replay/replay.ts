@@ -1,6 +1,6 @@
 import type { Recording } from "../../src/protocol/recordings.ts";
 
-/** An entry of the timeline; what else it holds depends on its type. */
+/** An entry of the timeline; the optional fields depend on its type. */
 export type Entry = {
   atMs: number;
   type: string;
@@ -18,15 +18,15 @@ export type Replay = {
   downloads: { fileId: string; url: string }[];
 };
 
-/** Reads what the link leads to; the token stands behind the hash and is sent to nobody but the server. */
+/** Loads the recording of the link. The token is in the hash, so browsers send it to no server by themselves. */
 export async function readReplay(hash: string): Promise<Replay> {
   const token = new URLSearchParams(hash.slice(1)).get("token");
-  if (!token) throw new Error("This address leads to no recording: its end is missing. Ask for the link once more.");
+  if (!token) throw new Error("This link is incomplete: its token is missing. Ask for the link again.");
   const timeline: Entry[] = [];
   for (let path = `/v1/replays/${encodeURIComponent(token)}`; ; ) {
     const response = await fetch(path);
     const body = await response.json();
-    if (!response.ok) throw new Error(body.message ?? "The recording cannot be read.");
+    if (!response.ok) throw new Error(body.message ?? "The recording could not be loaded.");
     timeline.push(...(body as Replay).timeline);
     const next = nextOf(response.headers.get("link"));
     if (next === null) return { ...(body as Replay), timeline };
@@ -34,24 +34,24 @@ export async function readReplay(hash: string): Promise<Replay> {
   }
 }
 
-/** A long timeline comes in parts. */
+/** The path of the timeline's next page. */
 function nextOf(link: string | null): string | null {
   return /<([^>]+)>; rel="next"/.exec(link ?? "")?.[1] ?? null;
 }
 
-/** Who is to be heard at that moment, loudest first. */
+/** The active speakers at the position, loudest first. */
 export function speakersAt(timeline: readonly Entry[], positionMs: number): string[] {
   const entry = timeline.findLast(({ type, atMs }) => type === "speakers.changed" && atMs <= positionMs);
   return (entry?.speakers ?? []).map(({ identity }) => identity);
 }
 
-/** As fine as a bar shows it. */
+/** The resolution of the speaker bar. */
 const CELLS = 500;
 
-export type Spoken = { identity: string; fromMs: number; toMs: number };
+export type SpeakingInterval = { identity: string; fromMs: number; toMs: number };
 
-/** Who spoke when, as stretches of a bar; of several at once the loudest. What is too short to be seen is as wide as can be. */
-export function spoken(timeline: readonly Entry[], durationMs: number): Spoken[] {
+/** The intervals in which each participant spoke; of several at once the loudest. The shortest interval is one cell wide. */
+export function speakingIntervals(timeline: readonly Entry[], durationMs: number): SpeakingInterval[] {
   const cells: (string | undefined)[] = [];
   const cellMs = durationMs / CELLS;
   const changes = timeline.filter(({ type }) => type === "speakers.changed");
@@ -61,7 +61,7 @@ export function spoken(timeline: readonly Entry[], durationMs: number): Spoken[]
     if (loudest === undefined || untilMs <= atMs) continue;
     for (let cell = Math.max(0, Math.floor(atMs / cellMs)); cell * cellMs < untilMs; cell++) cells[cell] = loudest;
   }
-  const found: Spoken[] = [];
+  const found: SpeakingInterval[] = [];
   for (let cell = 0; cell < cells.length; cell++) {
     const identity = cells[cell];
     const last = found.at(-1);
@@ -72,10 +72,10 @@ export function spoken(timeline: readonly Entry[], durationMs: number): Spoken[]
   return found;
 }
 
-/** Who is in the call at that moment, in the order in which they came. */
-export function peopleAt(timeline: readonly Entry[], identities: readonly string[], positionMs: number): string[] {
+/** The participants in the call at the position, in the order in which they joined. */
+export function participantsAt(timeline: readonly Entry[], identities: readonly string[], positionMs: number): string[] {
   const moves = timeline.filter(({ type }) => type === "participant.joined" || type === "participant.left");
-  // Of those who were there before the recording began no join is told before they leave.
+  // A participant who was there before the recording began has no join entry before the leave entry.
   const before = identities.filter(
     (name) => moves.find(({ identity }) => identity === name)?.type !== "participant.joined",
   );

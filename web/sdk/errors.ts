@@ -1,6 +1,6 @@
 import { CHAT_CLOSE_CODES, CLOSE_CODES } from "../../src/protocol/close-codes.ts";
 
-/** What went wrong, in a form that code can switch on; `message` says what to do about it. */
+/** The kind of a failure, for code to switch on; `message` explains what to do about it. */
 export type ErrorReason =
   | "permission-denied"
   | "device-not-found"
@@ -24,15 +24,15 @@ export type ErrorReason =
   | "invalid"
   | "server";
 
-/** Everything that the SDK throws or tells of as an error. */
+/** The error that the SDK throws, rejects with and emits. */
 export class StoaError extends Error {
-  /** When the server will listen again, where it has said so. */
+  /** The number of seconds to wait before the next attempt, if the server has named one. */
   readonly retryAfterSeconds?: number;
 
   constructor(
-    /** As the server says it, without prefix (`RATE_LIMITED`), or a code of the client's own. */
+    /** The server's error code without its prefix (`RATE_LIMITED`), or a code of the SDK. */
     readonly code: string,
-    /** What went wrong, to switch on. */
+    /** The kind of the failure, for code to switch on. */
     readonly reason: ErrorReason,
     message: string,
     options: { cause?: unknown; retryAfterSeconds?: number } = {},
@@ -62,7 +62,7 @@ const REASONS: Record<string, ErrorReason> = {
 
 export type ServerError = { code?: string; message?: string; retryAfterSeconds?: number };
 
-/** An error frame, or the body of a refused REST call. */
+/** Converts an error frame or the body of a failed REST call. */
 export function serverError({ code = "UNKNOWN", message, retryAfterSeconds }: ServerError): StoaError {
   const bare = code.replace(/^SVC_/, "");
   const reason = REASONS[bare] ?? (bare.endsWith("_NOT_FOUND") ? "not-found" : "server");
@@ -70,22 +70,22 @@ export function serverError({ code = "UNKNOWN", message, retryAfterSeconds }: Se
 }
 
 /**
- * Why a socket was closed, in words; `said` is the error frame that came before the close. Null: nothing is wrong that
- * coming back would not cure.
+ * Explains a close code; `frame` is the error frame that preceded the close. Returns null for a close after which
+ * reconnecting is enough.
  */
-export function closeError(code: number, said?: ServerError): StoaError | null {
+export function closeError(code: number, frame?: ServerError): StoaError | null {
   const [reason, message] = CLOSE_REASONS[code] ?? [];
-  if (said) {
-    const told = serverError(said);
-    const { retryAfterSeconds } = told;
-    // Of a token the server says only that it is not valid; here it is known who has to do what.
-    const words = reason?.startsWith("token-") ? message : undefined;
-    return new StoaError(told.code, reason ?? told.reason, words ?? told.message, { retryAfterSeconds });
+  if (frame) {
+    const sent = serverError(frame);
+    const { retryAfterSeconds } = sent;
+    // The server only says that a token is invalid; this message also says what to do.
+    const explanation = reason?.startsWith("token-") ? message : undefined;
+    return new StoaError(sent.code, reason ?? sent.reason, explanation ?? sent.message, { retryAfterSeconds });
   }
   return reason === undefined ? null : new StoaError(`CLOSED_${code}`, reason, message ?? "");
 }
 
-/** Lost with the connection rather than refused: the same again may work. */
+/** Whether a request was lost with the connection rather than refused, so that repeating it may work. */
 export function isLost(error: unknown): boolean {
   const { reason } = error as Partial<StoaError>;
   return reason === "closed" || reason === "network" || reason === "timeout";
@@ -93,7 +93,7 @@ export function isLost(error: unknown): boolean {
 
 const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
   [CHAT_CLOSE_CODES.frameTooLarge]: ["invalid", "A frame was larger than the server allows."],
-  [CLOSE_CODES.malformed]: ["invalid", "The server could not read what was sent."],
+  [CLOSE_CODES.malformed]: ["invalid", "The server could not parse a frame."],
   [CLOSE_CODES.unauthorized]: ["token-invalid", "The token is wrong or was revoked. Ask your backend for a new one."],
   [CLOSE_CODES.forbidden]: [
     "not-allowed",
@@ -101,16 +101,39 @@ const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
   ],
   [CLOSE_CODES.roomNotFound]: [
     "not-found",
-    "There is no such room. It may never have existed, or was closed and removed.",
+    "The room does not exist, or it was closed and removed.",
   ],
   [CLOSE_CODES.replaced]: ["replaced", "The same identity joined from somewhere else."],
   [CLOSE_CODES.roomClosed]: ["room-closed", "The room was closed, or you were removed from it."],
   [CLOSE_CODES.frameTooLarge]: ["invalid", "A frame was larger than the server allows."],
-  [CLOSE_CODES.roomFull]: ["room-full", "The room has as many participants as it can hold."],
+  [CLOSE_CODES.roomFull]: ["room-full", "The room is full."],
   [CLOSE_CODES.tooManyAttempts]: [
     "rate-limited",
-    "Too many connections were opened. They are allowed again in a minute.",
+    "Too many connections were opened. Try again in a minute.",
   ],
-  [CLOSE_CODES.tokenExpired]: ["token-expired", "The token has expired. Pass a tokenProvider to renew it by itself."],
-  [CLOSE_CODES.noCapacity]: ["no-capacity", "No media server has room for another call right now."],
+  [CLOSE_CODES.tokenExpired]: ["token-expired", "The token has expired. Pass a tokenProvider to renew it automatically."],
+  [CLOSE_CODES.noCapacity]: ["no-capacity", "No media server has capacity for another call right now."],
 };
+
+/** The error for a server that does not respond, or that the browser does not allow the page to contact. */
+export function unreachable(url: string, cause?: unknown): StoaError {
+  const { hostname } = new URL(url);
+  if (!isPrivate(hostname) || typeof location === "undefined" || isPrivate(location.hostname)) {
+    return new StoaError("UNREACHABLE", "network", "The server cannot be reached.", { cause });
+  }
+  return new StoaError(
+    "PRIVATE_ADDRESS",
+    "network",
+    `${hostname} is an address of a private network, but this page comes from a public one: browsers ask for permission or refuse before such a page may connect. Allow this site to access devices on the local network, open the page from that network, or give the server a public address. If access is allowed already, the server cannot be reached.`,
+    { cause },
+  );
+}
+
+/** Loopback, link-local and private ranges, and the names that resolve to them. */
+const PRIVATE_NAMES = /(^|\.)(localhost|local|internal|home\.arpa)$/;
+const PRIVATE_IPV4 = /^(127|10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01])|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
+const PRIVATE_IPV6 = /^\[(::1\]|f[cd]|fe[89ab])/;
+
+function isPrivate(hostname: string): boolean {
+  return [PRIVATE_NAMES, PRIVATE_IPV4, PRIVATE_IPV6].some((range) => range.test(hostname));
+}

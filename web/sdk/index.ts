@@ -1,6 +1,6 @@
 /**
- * The browser SDK. A live stream is its room and its conversation: connect to both with the credentials that your
- * backend minted.
+ * The browser SDK. A live stream consists of a room and a conversation: connect to both with the credentials that your
+ * backend mints.
  */
 import { Room } from "./room/room.ts";
 import type { RoomOptions } from "./room/room-events.ts";
@@ -41,7 +41,7 @@ export type { Delivered, RemoteParticipant, RemoteTrack } from "./room/remote-pa
 export type { RoomEvents, RoomOptions } from "./room/room-events.ts";
 export { Room };
 
-/** Joins the room that the token was minted for; `endpoint` comes with the token. */
+/** Joins the token's room; `endpoint` comes with the token. */
 export async function connect(endpoint: string, token: string, options: RoomOptions = {}): Promise<Room> {
   const room = new Room(endpoint, token, `stoa-js/${VERSION} ${navigator.userAgent}`.slice(0, 128), options);
   try {
@@ -53,7 +53,7 @@ export async function connect(endpoint: string, token: string, options: RoomOpti
   }
 }
 
-/** Filled in by the build. */
+/** The build replaces this with the version. */
 declare const STOA_VERSION: string | undefined;
-/** Of the server that this SDK came from. */
+/** The SDK's version, which is the version of the server that it was built with. */
 export const VERSION: string = typeof STOA_VERSION === "undefined" ? "dev" : STOA_VERSION;

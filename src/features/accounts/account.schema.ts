@@ -3,14 +3,14 @@ import { t } from "elysia";
 import { nullable, Timestamp, textOf } from "../../kernel/http/schema.ts";
 
 export const Email = t.String({
-  // Nothing that a mail program would read as a second address, a name or a comment.
+  // It excludes characters that a mail program reads as a second address, a name or a comment.
   pattern: `^\\s*[^\\s@<>()[\\]\\\\,;:"]+@[^\\s@<>()[\\]\\\\,;:"]+\\s*$`,
   maxLength: 254,
   description: "An e-mail address of at most 254 characters",
   error: "must be an e-mail address of at most 254 characters",
 });
 export const Password = textOf(10, 200);
-/** Any text: which passwords could exist is nobody's business where one is checked. */
+/** A password that is checked, not chosen: an error must not tell which passwords are possible. */
 export const AnyPassword = t.String({ maxLength: 1000 });
 export const OneTimeToken = t.String({ maxLength: 128, description: "From the link in the mail" });
 export const PersonName = textOf(0, 80);
@@ -26,11 +26,11 @@ export const User = t.Object({
 
 export const Registration = t.Object({
   open: t.Boolean({ description: "Anyone may make an account now" }),
-  firstAccount: t.Boolean({ description: "Nobody has one yet: the next will be the operator" }),
+  firstAccount: t.Boolean({ description: "There is no account yet: the first becomes the operator" }),
   providers: t.Array(t.String(), { description: "Names of the providers that can be signed in with" }),
 });
 
-/** What a sign-in answers; the refresh token travels in its cookie. */
+/** The response to a sign-in; the refresh token is in its cookie. */
 export const SignedIn = t.Object({
   user: User,
   accessToken: t.String({ description: "Send it as `Authorization: Bearer`" }),
@@ -39,10 +39,10 @@ export const SignedIn = t.Object({
 
 export const Verified = t.Object({
   ...SignedIn.properties,
-  passwordKept: t.Boolean({ description: "The password is the one that whoever registered the address has chosen" }),
+  passwordKept: t.Boolean({ description: "The account still has the password that was chosen when the address was registered" }),
 });
 
-/** Without the tokens while the address waits to be verified. */
+/** Without tokens until the address is verified. */
 export const Registered = t.Object({
   user: User,
   accessToken: t.Optional(t.String()),
@@ -53,7 +53,7 @@ export const Session = t.Object({
   id: t.String(),
   ipAddress: t.String(),
   userAgent: nullable(t.String()),
-  current: t.Boolean({ description: "The session that asks" }),
+  current: t.Boolean({ description: "The session of this request" }),
   createdAt: Timestamp,
   refreshedAt: Timestamp,
   expiresAt: Timestamp,

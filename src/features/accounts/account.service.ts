@@ -2,15 +2,14 @@ import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { MailTexts } from "./mail/mail-texts.ts";
-import type { Mailer } from "./mail/mailer.ts";
+import type { Mailer, MailTexts } from "./mailer.ts";
 import type { OneTimeTokenService } from "./one-time-token.service.ts";
 import type { Passwords } from "./passwords.ts";
-import type { Client, SessionService } from "./sessions/session.service.ts";
-import { showUser, type UserService } from "./user.service.ts";
-import type { UserRow } from "./user.table.ts";
+import type { Client, SessionService } from "./session.service.ts";
+import { presentUser, type UserService } from "./user.service.ts";
+import type { UserRow } from "./user.store.ts";
 
-/** What an account needs of the projects: a link that admits to one. */
+/** The part of the projects' invitations that signing up needs. */
 export type Invitations = {
   emailOf(token: string): string;
   accept(unit: Unit, token: string, userId: string, author: Author): void;
@@ -26,8 +25,8 @@ export type AccountDeps = {
   mailTexts: MailTexts;
 };
 
-/** The request that a new account comes from. */
-export type Registering = Client & { id: string; ownHost: boolean };
+/** The request that registers an account. */
+export type RegistrationRequest = Client & { id: string; ownHost: boolean };
 
 type NewAccount = { email: string; password: string; name?: string; inviteToken?: string };
 
@@ -37,16 +36,16 @@ export type AccountService = ReturnType<typeof accountService>;
 export function accountService({ config, log, write }: Runtime, deps: AccountDeps) {
   const { users, sessions, oneTimeTokens, passwords, invitations, mailer, mailTexts } = deps;
 
-  /** Whether an account may be made now; with an invitation, unless registration is closed altogether. */
-  function requireAdmission(inviteToken: string | undefined): void {
+  /** An invitation admits to a server whose registration is not closed altogether. */
+  function requireOpenRegistration(inviteToken: string | undefined): void {
     const mode = config.REGISTRATION;
-    const admitted = mode === "open" || (mode === "first-user" && (users.isEmpty() || inviteToken !== undefined));
-    if (!admitted) throw new ApiError("SVC_REGISTRATION_CLOSED");
+    const open = mode === "open" || (mode === "first-user" && (users.isEmpty() || inviteToken !== undefined));
+    if (!open) throw new ApiError("SVC_REGISTRATION_CLOSED");
     if (inviteToken !== undefined) invitations.emailOf(inviteToken);
   }
 
-  /** The first account is the operator's: no page that a stranger's name was made to lead here may take it. */
-  function requireOwnHost({ ownHost }: Registering): void {
+  /** The first account becomes the operator, so a page that reaches this server by DNS rebinding must not make it. */
+  function requireOwnHost({ ownHost }: RegistrationRequest): void {
     if (ownHost || !users.isEmpty()) return;
     throw new ApiError(
       "SVC_ORIGIN_NOT_ALLOWED",
@@ -54,71 +53,80 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     );
   }
 
-  /** The invitation proves the address when it was sent there. */
-  function admit(
+  /** An invitation that was sent to the address verifies it. */
+  function register(
     unit: Unit,
-    input: Omit<NewAccount, "password">,
-    proven: { hash: string | null; email: boolean },
-    by: Registering,
-  ) {
-    const { email, name, inviteToken } = input;
-    requireAdmission(inviteToken);
-    requireOwnHost(by);
-    const invited = inviteToken !== undefined && invitations.emailOf(inviteToken) === users.normalEmail(email);
-    const user = users.create(unit, { email, name, passwordHash: proven.hash, emailVerified: proven.email || invited });
-    if (inviteToken !== undefined) acceptInvitation(unit, inviteToken, user, by);
+    input: { email: string; name?: string; inviteToken?: string; passwordHash: string | null; emailVerified: boolean },
+    request: RegistrationRequest,
+  ): UserRow {
+    const { email, name, inviteToken, passwordHash } = input;
+    requireOpenRegistration(inviteToken);
+    requireOwnHost(request);
+    const invited = inviteToken !== undefined && invitations.emailOf(inviteToken) === users.normalizeEmail(email);
+    const user = users.create(unit, { email, name, passwordHash, emailVerified: input.emailVerified || invited });
+    if (inviteToken !== undefined) acceptInvitation(unit, inviteToken, user, request);
     return user;
   }
 
-  function acceptInvitation(unit: Unit, inviteToken: string, { id, email }: UserRow, by: Registering): void {
-    const request = { id: by.id, ip: by.ip, userAgent: by.userAgent };
-    invitations.accept(unit, inviteToken, id, { actor: { id, email }, request, environment: "DEVELOPMENT" });
+  function acceptInvitation(unit: Unit, inviteToken: string, user: UserRow, request: RegistrationRequest): void {
+    const { id, ip, userAgent } = request;
+    const actor = { id: user.id, email: user.email };
+    invitations.accept(unit, inviteToken, user.id, {
+      actor,
+      request: { id, ip, userAgent },
+      environment: "DEVELOPMENT",
+    });
   }
 
   const mustVerify = (user: UserRow) => mailer.delivers && !user.emailVerified;
 
   return {
-    admit,
     acceptInvitation,
+    /** For an identity whose provider vouches for the address. */
+    registerVerified: (
+      unit: Unit,
+      input: { email: string; name?: string; inviteToken?: string },
+      request: RegistrationRequest,
+    ) => register(unit, { ...input, passwordHash: null, emailVerified: true }, request),
 
-    /** What a page without a session may offer. */
+    /** What the sign-in page may offer. */
     registration() {
       const firstAccount = users.isEmpty();
       const mode = config.REGISTRATION;
       return { open: mode === "open" || (mode === "first-user" && firstAccount), firstAccount };
     },
 
-    async register(input: NewAccount, by: Registering) {
-      requireAdmission(input.inviteToken);
-      requireOwnHost(by);
-      const hash = await passwords.hash(input.password);
+    async register({ password, ...input }: NewAccount, request: RegistrationRequest) {
+      requireOpenRegistration(input.inviteToken);
+      requireOwnHost(request);
+      const passwordHash = await passwords.hash(password);
       const { user, started, token } = await write((unit) => {
-        const user = admit(unit, input, { hash, email: false }, by);
+        const user = register(unit, { ...input, passwordHash, emailVerified: false }, request);
         return mustVerify(user)
           ? { user, started: null, token: oneTimeTokens.issue(unit, "verify-email", user.id) }
-          : { user, started: sessions.start(unit, user.id, by), token: null };
+          : { user, started: sessions.start(unit, user.id, request), token: null };
       });
-      if (started) return sessions.open(user, started);
+      if (started) return sessions.signIn(user, started);
       mailer.post(async () => mailTexts.verifyEmail(user.email, token));
-      return { user: showUser(user) };
+      return { user: presentUser(user) };
     },
 
-    /** An unknown address costs the same hash and gives the same answer as a wrong password. */
+    /** An unknown address costs the same hash and gets the same error as a wrong password. */
     async login(input: { email: string; password: string }, client: Client) {
       const user = users.findByEmail(input.email);
       const matches = await passwords.verify(input.password, user?.passwordHash ?? null);
       if (!user || !matches) throw new ApiError("SVC_INVALID_CREDENTIALS");
       if (mustVerify(user)) throw new ApiError("SVC_EMAIL_NOT_VERIFIED");
-      return sessions.open(user, await write((unit) => sessions.start(unit, user.id, client)));
+      return sessions.signIn(user, await write((unit) => sessions.start(unit, user.id, client)));
     },
 
     async refresh(refreshToken: string) {
       const renewed = await write((unit) => sessions.rotate(unit, refreshToken));
       if (!renewed) throw new ApiError("SVC_AUTH_ERROR");
-      return sessions.open(renewed.user, renewed);
+      return sessions.signIn(renewed.user, renewed);
     },
 
-    /** By whichever of the two still names a session. */
+    /** Either token may have expired; one that still names a session is enough. */
     async logout({ accessToken, refreshToken }: { accessToken: string | null; refreshToken: string | null }) {
       const caller = accessToken === null ? null : await sessions.verify(accessToken).catch(() => null);
       const ended = await write((unit) => {
@@ -129,31 +137,25 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
       if (!ended) throw new ApiError("SVC_AUTH_ERROR");
     },
 
-    show: (userId: string) => showUser(users.get(userId)),
+    get: (userId: string) => presentUser(users.get(userId)),
 
     rename: (userId: string, { name }: { name?: string | null }) =>
-      write((unit) => showUser(name === undefined ? users.get(userId) : users.rename(unit, userId, name))),
+      write((unit) =>
+        presentUser(users.update(unit, userId, name === undefined ? {} : { name: name?.trim() || null })),
+      ),
 
-    /** Made from the command line or the configuration: no registration rule, no mail. */
-    async createOperator(input: { email: string; password: string; name?: string }): Promise<UserRow> {
-      const passwordHash = await passwords.hash(input.password);
-      return write((unit) =>
-        users.create(unit, {
-          email: input.email,
-          name: input.name,
-          passwordHash,
-          emailVerified: true,
-          isOperator: true,
-        }),
-      );
+    /** For the command line and the configuration: registration rules do not apply, and no mail is sent. */
+    async createOperator({ password, ...input }: { email: string; password: string; name?: string }): Promise<UserRow> {
+      const passwordHash = await passwords.hash(password);
+      return write((unit) => users.create(unit, { ...input, passwordHash, emailVerified: true, isOperator: true }));
     },
 
-    /** ADMIN_EMAIL and ADMIN_PASSWORD: once, on an empty database. */
+    /** Makes the account of ADMIN_EMAIL and ADMIN_PASSWORD, once, on an empty database. */
     async createConfiguredOperator(): Promise<void> {
       const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password } = config;
       if (email === undefined || password === undefined || !users.isEmpty()) return;
       const { id } = await this.createOperator({ email, password });
-      log.info({ userId: id }, "operator account made from ADMIN_EMAIL");
+      log.info({ userId: id }, "accounts: operator account created from ADMIN_EMAIL");
     },
   };
 }

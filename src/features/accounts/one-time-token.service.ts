@@ -2,18 +2,17 @@ import { randomBytes } from "node:crypto";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import { oneTimeTokenStore } from "./one-time-token.store.ts";
-import type { OneTimePurpose } from "./one-time-token.table.ts";
+import { type OneTimePurpose, oneTimeTokenStore } from "./one-time-token.store.ts";
 
 const LIFETIME_MS = 3_600_000;
 
 export type OneTimeTokenService = ReturnType<typeof oneTimeTokenService>;
 
-/** The secrets in mails: 256 bits, of which only a digest is kept. */
+/** The secrets in the links of mails. Only their digests are stored. */
 export function oneTimeTokenService({ db, keyring, now }: Runtime) {
   const store = oneTimeTokenStore(db);
 
-  function holderOf(purpose: OneTimePurpose, token: string): string {
+  function userIdOf(purpose: OneTimePurpose, token: string): string {
     const row = store.find(keyring.digest("one-time", token));
     if (!row || row.purpose !== purpose || row.expiresAt <= now()) throw new ApiError("SVC_INVALID_ONE_TIME_TOKEN");
     return row.userId;
@@ -22,25 +21,20 @@ export function oneTimeTokenService({ db, keyring, now }: Runtime) {
   return {
     issue(unit: Unit, purpose: OneTimePurpose, userId: string): string {
       const token = randomBytes(32).toString("base64url");
+      const digest = keyring.digest("one-time", token);
       store.deleteExpired(unit, now());
-      store.insert(unit, {
-        digest: keyring.digest("one-time", token),
-        purpose,
-        userId,
-        expiresAt: now() + LIFETIME_MS,
-      });
+      store.insert(unit, { digest, purpose, userId, expiresAt: now() + LIFETIME_MS });
       return token;
     },
 
-    /** Whose it is, without using it up: asked before anything costly is done for it. */
-    holderOf,
+    /** Throws unless the token is valid, without redeeming it: callers do this before a costly password hash. */
+    requireValid: (purpose: OneTimePurpose, token: string) => void userIdOf(purpose, token),
 
-    /** A password that changes takes the links with it that would change it again. */
-    voidAll: (unit: Unit, purpose: OneTimePurpose, userId: string) => store.deleteOf(unit, userId, purpose),
+    revokeAll: (unit: Unit, purpose: OneTimePurpose, userId: string) => store.deleteOf(unit, userId, purpose),
 
-    /** Uses it up, together with every other link of its kind to that user. */
+    /** Invalidates the token and the user's other tokens for the same purpose. */
     redeem(unit: Unit, purpose: OneTimePurpose, token: string): string {
-      const userId = holderOf(purpose, token);
+      const userId = userIdOf(purpose, token);
       store.deleteOf(unit, userId, purpose);
       return userId;
     },

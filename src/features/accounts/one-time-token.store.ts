@@ -1,20 +1,31 @@
-import { and, eq, lte } from "drizzle-orm";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { run } from "../../kernel/db/statements.ts";
+import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { type OneTimePurpose, type OneTimeTokenRow, oneTimeTokens } from "./one-time-token.table.ts";
+import { users } from "./user.store.ts";
 
-export function oneTimeTokenStore(db: Db) {
+export type OneTimePurpose = "verify-email" | "reset-password";
+
+export const oneTimeTokens = sqliteTable("one_time_tokens", {
+  digest: text("digest").primaryKey(),
+  purpose: text("purpose").$type<OneTimePurpose>().notNull(),
+  userId: text("user_id")
+    .notNull()
+    .references(() => users.id),
+  expiresAt: integer("expires_at").notNull(),
+});
+
+export function oneTimeTokenStore({ $client: client }: Db) {
+  const byDigest = rowsOf(client, oneTimeTokens)<[string]>("WHERE digest = ?");
+  const remove = changing(() =>
+    client.prepare<unknown, [string, OneTimePurpose]>("DELETE FROM one_time_tokens WHERE user_id = ? AND purpose = ?"),
+  );
+  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM one_time_tokens WHERE expires_at <= ?"));
+
   return {
-    find: (digest: string): OneTimeTokenRow | undefined =>
-      db.select().from(oneTimeTokens).where(eq(oneTimeTokens.digest, digest)).get(),
-    insert: (unit: Unit, row: OneTimeTokenRow) => void run(unit, db.insert(oneTimeTokens).values(row)),
-    deleteOf: (unit: Unit, userId: string, purpose: OneTimePurpose) =>
-      void run(
-        unit,
-        db.delete(oneTimeTokens).where(and(eq(oneTimeTokens.userId, userId), eq(oneTimeTokens.purpose, purpose))),
-      ),
-    deleteExpired: (unit: Unit, at: number) =>
-      void run(unit, db.delete(oneTimeTokens).where(lte(oneTimeTokens.expiresAt, at))),
+    find: (digest: string) => byDigest.get(digest),
+    insert: inserter<typeof oneTimeTokens.$inferSelect>(client, oneTimeTokens),
+    deleteOf: (unit: Unit, userId: string, purpose: OneTimePurpose) => void remove.run(unit, userId, purpose),
+    deleteExpired: (unit: Unit, at: number) => void expire.run(unit, at),
   };
 }

@@ -1,48 +1,45 @@
 import { ApiError } from "../../protocol/errors.ts";
 
-/** OWASP's parameters for argon2id: 19 MiB a run, so that a burst of sign-ins does not exhaust a small machine. */
+/** OWASP's parameters for argon2id. One run takes 19 MiB, so a burst of sign-ins does not exhaust a small machine. */
 const ARGON2 = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
-/** Hash of a password nobody has, made with the same parameters: what an unknown address is verified against. */
-export const NOBODYS_HASH =
+/** Hash of a random password with the same parameters, for addresses that have no account or no password. */
+export const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$VxknMTdJidFSh+zYytlruh9vEGx3N/u2k70aTtayTOQ$VEaU2Oj2DvfarTmWYyoyw7rwsEQ8fWVBpC6KdZ8Dys8";
 
-const AT_ONCE = 2;
-/** Some seconds of work. Who comes later is better told to come again than kept waiting. */
+const MAX_RUNNING = 2;
+/** A few seconds of work; a client that comes later is refused rather than kept waiting. */
 const MAX_WAITING = 100;
 
-export type Passwords = {
-  hash(password: string): Promise<string>;
-  /** Takes as long for `null` (no such account, or one without a password) as for a wrong password. */
-  verify(password: string, hash: string | null): Promise<boolean>;
-};
+export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Bounded: each run takes memory and a core, and whoever asks has not signed in yet. */
-export function createPasswords(): Passwords {
+/** Bounded, because a run takes memory and a core, and the client that causes it has not signed in yet. */
+export function createPasswords() {
   let running = 0;
   const waiting: (() => void)[] = [];
 
   async function bounded<T>(work: () => Promise<T>): Promise<T> {
     if (waiting.length >= MAX_WAITING) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: 5 });
-    if (running >= AT_ONCE) await new Promise<void>((go) => waiting.push(go));
+    if (running >= MAX_RUNNING) await new Promise<void>((resolve) => waiting.push(resolve));
     else running += 1;
     try {
       return await work();
     } finally {
-      // The place is handed on, not given back, so that a newcomer cannot slip in between.
+      // The slot passes directly to the next waiter, so that no newer request takes it first.
       const next = waiting.shift();
       if (next) next();
       else running -= 1;
     }
   }
 
-  // One spelling: keyboards and systems encode the same accented letter differently.
-  const spelled = (password: string) => password.normalize("NFKC");
+  // Keyboards and systems encode the same accented letter differently.
+  const normalize = (password: string) => password.normalize("NFKC");
 
   return {
-    hash: (password) => bounded(() => Bun.password.hash(spelled(password), ARGON2)),
-    async verify(password, hash) {
-      const matches = await bounded(() => Bun.password.verify(spelled(password), hash ?? NOBODYS_HASH));
+    hash: (password: string): Promise<string> => bounded(() => Bun.password.hash(normalize(password), ARGON2)),
+    /** Takes as long for `null` (no account, or one without a password) as for a wrong password. */
+    async verify(password: string, hash: string | null): Promise<boolean> {
+      const matches = await bounded(() => Bun.password.verify(normalize(password), hash ?? DUMMY_HASH));
       return matches && hash !== null;
     },
   };

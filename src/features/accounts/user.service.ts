@@ -1,9 +1,8 @@
-import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import { userStore } from "./user.store.ts";
-import type { UserRow } from "./user.table.ts";
+import { type UserRow, userStore } from "./user.store.ts";
 
 type NewUser = { email: string; name?: string; passwordHash: string | null; emailVerified: boolean };
 
@@ -20,17 +19,16 @@ export function userService({ db, ids, now }: Runtime) {
 
   return {
     get,
-    normalEmail,
-    findByEmail: (email: string) => store.findByEmail(normalEmail(email)),
-    /** The first one, to whom the command line gives what it makes. */
+    normalizeEmail,
+    findByEmail: (email: string) => store.findByEmail(normalizeEmail(email)),
+    /** The first operator owns the projects that the command line makes. */
     findOperator: store.findOperator,
-    /** No account exists yet: the installation has no operator. */
+    /** True until the first account is made: the installation has no operator. */
     isEmpty: store.isEmpty,
-    show: showUser,
 
     /** The first account of an installation is its operator. */
     create(unit: Unit, input: NewUser & { isOperator?: boolean }): UserRow {
-      const email = normalEmail(input.email);
+      const email = normalizeEmail(input.email);
       if (store.findByEmail(email)) throw new ApiError("SVC_CONFLICT", "An account with this address exists already.");
       const row: UserRow = {
         id: ids.uuid(),
@@ -45,11 +43,6 @@ export function userService({ db, ids, now }: Runtime) {
       return row;
     },
 
-    rename(unit: Unit, id: string, name: string | null): UserRow {
-      store.update(unit, id, { name: name?.trim() || null });
-      return get(id);
-    },
-
     update(unit: Unit, id: string, change: Partial<Omit<UserRow, "id">>): UserRow {
       store.update(unit, id, change);
       return get(id);
@@ -57,18 +50,11 @@ export function userService({ db, ids, now }: Runtime) {
   };
 }
 
-export function showUser(row: UserRow) {
-  return {
-    id: row.id,
-    email: row.email,
-    name: row.name,
-    emailVerified: row.emailVerified,
-    isOperator: row.isOperator,
-    createdAt: iso(row.createdAt),
-  };
+export function presentUser({ id, email, name, emailVerified, isOperator, createdAt }: UserRow) {
+  return { id, email, name, emailVerified, isOperator, createdAt: iso(createdAt) };
 }
 
-/** Mail servers that tell `A@` from `a@` are extinct; people who type either are not. */
-function normalEmail(email: string): string {
+/** Mail servers no longer tell `A@` from `a@`, but users type both. */
+function normalizeEmail(email: string): string {
   return email.trim().toLowerCase();
 }

@@ -1,37 +1,33 @@
-import { eq, sql } from "drizzle-orm";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { reading, run } from "../../kernel/db/statements.ts";
-import type { Unit } from "../../kernel/db/writer.ts";
-import { type UserRow, users } from "./user.table.ts";
+import { inserter, rowsOf, updater } from "../../kernel/db/statements.ts";
 
-export function userStore(db: Db) {
-  const byId = reading(() =>
-    db
-      .select()
-      .from(users)
-      .where(eq(users.id, sql.placeholder("id")))
-      .prepare(),
-  );
-  const byEmail = reading(() =>
-    db
-      .select()
-      .from(users)
-      .where(eq(users.email, sql.placeholder("email")))
-      .prepare(),
-  );
-  const operator = reading(() =>
-    db.select().from(users).where(eq(users.isOperator, true)).orderBy(users.id).limit(1).prepare(),
-  );
-  const any = reading(() => db.select({ id: users.id }).from(users).limit(1).prepare());
+export const users = sqliteTable("users", {
+  id: text("id").primaryKey(),
+  email: text("email").notNull().unique(),
+  name: text("name"),
+  /** argon2id; null for an account that only signs in through a provider. */
+  passwordHash: text("password_hash"),
+  emailVerified: integer("email_verified", { mode: "boolean" }).notNull().default(false),
+  isOperator: integer("is_operator", { mode: "boolean" }).notNull().default(false),
+  createdAt: integer("created_at").notNull(),
+});
+
+export type UserRow = typeof users.$inferSelect;
+
+export function userStore({ $client: client }: Db) {
+  const select = rowsOf(client, users);
+  const byId = select<[string]>("WHERE id = ?");
+  const byEmail = select<[string]>("WHERE email = ?");
+  const operator = select<[]>("WHERE is_operator = 1 ORDER BY id LIMIT 1");
+  const any = select<[]>("LIMIT 1");
 
   return {
-    find: (id: string): UserRow | undefined => byId.get({ id }),
-    /** `email` in its normal form. */
-    findByEmail: (email: string): UserRow | undefined => byEmail.get({ email }),
-    findOperator: (): UserRow | undefined => operator.get(),
-    isEmpty: (): boolean => any.get() === undefined,
-    insert: (unit: Unit, row: UserRow) => void run(unit, db.insert(users).values(row)),
-    update: (unit: Unit, id: string, change: Partial<Omit<UserRow, "id">>) =>
-      void run(unit, db.update(users).set(change).where(eq(users.id, id))),
+    find: (id: string) => byId.get(id),
+    findByEmail: (normalizedEmail: string) => byEmail.get(normalizedEmail),
+    findOperator: () => operator.get(),
+    isEmpty: () => any.get() === undefined,
+    insert: inserter<UserRow>(client, users),
+    update: updater(client, users),
   };
 }

@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { AuditActionName, AuditResourceType, Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/store/project.table.ts";
+import { projects } from "../projects/project.table.ts";
 
 /** Triggers of the database refuse to change or delete a row. */
 export const auditEntries = sqliteTable("audit_entries", {

@@ -1,4 +1,4 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { AuditResourceType } from "../../protocol/enums.ts";
 import { auditStore } from "./audit.store.ts";

@@ -1,13 +1,25 @@
+import type { ApiKeyCaller, ChatTokenCaller } from "../../kernel/http/callers.ts";
 import type { ChatMemberRole } from "../../protocol/chat-records.ts";
 import type { ChatScope } from "../../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
-import type { ChatCaller } from "./caller.ts";
-import { given } from "./limits.ts";
-import type { ConversationStore } from "./store/conversation.store.ts";
-import type { ConversationRow, MemberRow } from "./store/conversation.table.ts";
-import type { MemberStore } from "./store/member.store.ts";
-import type { MessageStore } from "./store/message.store.ts";
-import type { MessageRow } from "./store/message.table.ts";
+import type { ConversationStore } from "./conversations/conversation.store.ts";
+import type { ConversationRow, MemberRow } from "./conversations/conversation.table.ts";
+import type { MemberStore } from "./conversations/member.store.ts";
+import { emptyAsNull } from "./input.ts";
+import type { MessageStore } from "./messages/message.store.ts";
+import type { MessageRow } from "./messages/message.table.ts";
+
+/** A server with an API key, or one user with a chat token. */
+export type ChatCaller = ApiKeyCaller | ChatTokenCaller;
+
+/** One caller in one conversation. A server has no user id and may do everything, for any user. */
+export type Access =
+  | { kind: "server"; conversation: ConversationRow; userId: null; member: null }
+  | { kind: "user"; conversation: ConversationRow; userId: string; member: MemberRow; scopes: readonly ChatScope[] };
+
+export type MessageAccess = { access: Access; message: MessageRow };
+
+type AccessStores = { conversations: ConversationStore; members: MemberStore; messages: MessageStore };
 
 const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
   MEMBER: ["chat:read", "chat:send"],
@@ -15,33 +27,20 @@ const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
   ADMIN: ["chat:read", "chat:send", "chat:moderate", "chat:manage"],
 };
 
-/** One caller in one conversation. `userId` is null for a server: it may do everything, for anyone. */
-export type Access =
-  | { kind: "server"; conversation: ConversationRow; userId: null; member: null }
-  | { kind: "user"; conversation: ConversationRow; userId: string; member: MemberRow; scopes: readonly ChatScope[] };
-
-export type MessageAccess = { access: Access; message: MessageRow };
-
-export function accessRules(stores: {
-  conversations: ConversationStore;
-  members: MemberStore;
-  messages: MessageStore;
-}) {
-  const { conversations, members, messages } = stores;
-
-  /** What is not theirs does not exist for them: `missing` is the 404 that fits the route. */
+export function accessRules({ conversations, members, messages }: AccessStores) {
+  /** A conversation that the caller does not belong to answers `missing`, as if it did not exist. */
   function enter(
     caller: ChatCaller,
     conversation: ConversationRow | null,
     scope: ChatScope,
     missing: ErrorCode,
   ): Access {
-    const theirs = conversation?.projectId === caller.projectId && conversation.environment === caller.environment;
-    if (!conversation || !theirs) throw new ApiError(missing);
-    if (caller.kind === "apiKey") return serverIn(conversation);
+    const inTenant = conversation?.projectId === caller.projectId && conversation.environment === caller.environment;
+    if (!conversation || !inTenant) throw new ApiError(missing);
+    if (caller.kind === "apiKey") return serverAccess(conversation);
 
-    const named = caller.conversations === null || caller.conversations.includes(conversation.id);
-    const member = named ? members.find(conversation.id, caller.userId) : null;
+    const inToken = caller.conversations === null || caller.conversations.includes(conversation.id);
+    const member = inToken ? members.find(conversation.id, caller.userId) : null;
     if (!member || member.status === "LEFT") throw new ApiError(missing);
     if (member.status === "BANNED") throw new ApiError("SVC_BANNED");
     const scopes = SCOPES_OF_ROLE[member.role].filter((held) => caller.scopes.includes(held));
@@ -55,11 +54,11 @@ export function accessRules(stores: {
     conversation: (caller: ChatCaller, reference: string, scope: ChatScope): Access =>
       enter(caller, conversations.resolve(caller, reference), scope, "SVC_CONVERSATION_NOT_FOUND"),
 
-    /** The conversation that a record of it led to; `missing` is that record's 404. */
-    within: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
+    /** For a record that belongs to a conversation; `missing` is the 404 of that record. */
+    byId: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
       enter(caller, conversations.find(conversationId), scope, missing),
 
-    /** For what is asked over all of a user's conversations: the token alone decides. */
+    /** For requests over all conversations of a user, where the token alone decides. */
     requireScope(caller: ChatCaller, scope: ChatScope): void {
       if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
       throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
@@ -69,7 +68,7 @@ export function accessRules(stores: {
     asServer(conversationId: string): Access {
       const conversation = conversations.find(conversationId);
       if (!conversation) throw new ApiError("SVC_CONVERSATION_NOT_FOUND");
-      return serverIn(conversation);
+      return serverAccess(conversation);
     },
 
     message(caller: ChatCaller, messageId: string, scope: ChatScope): MessageAccess {
@@ -81,27 +80,33 @@ export function accessRules(stores: {
   };
 }
 
-function serverIn(conversation: ConversationRow): Access {
+function serverAccess(conversation: ConversationRow): Access {
   return { kind: "server", conversation, userId: null, member: null };
 }
 
-export function holds(access: Access, scope: ChatScope): boolean {
+export function hasScope(access: Access, scope: ChatScope): boolean {
   return access.kind === "server" || access.scopes.includes(scope);
 }
 
 export function requireScope(access: Access, scope: ChatScope): void {
-  if (!holds(access, scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope} in the conversation.`);
+  if (!hasScope(access, scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope} in the conversation.`);
 }
 
-/** Whose reaction or read position it is: a user's own, or that of the user whom a server names. */
-export function actingUser(access: Access, named: string | undefined): string {
-  if (access.kind === "user") return access.userId;
-  const userId = given(named);
+/** The user for whom a request acts: the token's own, or the one that a server names. */
+export function actingUser(caller: Access | ChatCaller, named: string | undefined): string {
+  if (caller.kind === "user" || caller.kind === "chatToken") return caller.userId;
+  const userId = emptyAsNull(named);
   if (userId === null) throw invalid("userId", "is required with an API key");
   return userId;
 }
 
-/** An archived conversation is read, not written. */
+/** The guard lets chat tokens through, so that they get 403 here instead of 401. */
+export function requireServer(caller: ChatCaller, action: string): ApiKeyCaller {
+  if (caller.kind !== "apiKey") throw new ApiError("SVC_PERMISSION_DENIED", `Only a server ${action}.`);
+  return caller;
+}
+
+/** An archived conversation can be read, but not changed. */
 export function requireActive({ conversation }: Access): void {
   if (conversation.status === "ARCHIVED") throw new ApiError("SVC_CONVERSATION_ARCHIVED");
 }

@@ -1,59 +1,86 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
+import {
+  type InstallationData,
+  installationValue,
+  setInstallationValue,
+} from "../../kernel/data-directory/installation.ts";
+import type { Db } from "../../kernel/db/open.ts";
+import { columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
+import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { MAX_REPLAYED_EVENTS } from "../../protocol/chat.ts";
 import type { ChatEvent, ChatEventOf, ChatEventType } from "../../protocol/chat-events.ts";
 import type { ConversationStore } from "./conversations/conversation.store.ts";
 import type { ConversationRow } from "./conversations/conversation.table.ts";
 import type { MessageStore } from "./messages/message.store.ts";
-import type { EventRow } from "./messages/message.table.ts";
+import { conversationEvents, type EventRow } from "./messages/message.table.ts";
 import type { ReactionStore } from "./messages/reaction.store.ts";
-import { showMessage } from "./present.ts";
-import { eventStore } from "./store/event.store.ts";
+import { presentMessage } from "./present.ts";
 
 type Stores = { conversations: ConversationStore; messages: MessageStore; reactions: ReactionStore };
 type Content<T extends ChatEventType> = Omit<ChatEventOf<T>, "type" | "seq" | "conversationId" | "at">;
 
-type Happened<T extends ChatEventType> = {
+type NewEvent<T extends ChatEventType> = {
   seq: number;
   type: T;
   at: number;
   messageId: string | null;
-  /** Of a message that is new. */
+  /** The row of a message that was just stored. */
   rowId: number | null;
   content: Content<T>;
 };
 
+type Recovery = { recovered: boolean; events: ChatEvent[] };
+
+/** A longer replay would make the client itself a slow reader. */
+const MAX_REPLAYED_CHARACTERS = 512 * 1024;
+const NOTHING_MISSED: Recovery = { recovered: true, events: [] };
+const NOT_RECOVERABLE: Recovery = { recovered: false, events: [] };
+
+const EPOCH = "chat-epoch";
+const newEpoch = () => randomBase62(12);
+
+/** A restored backup gives the same event numbers to other events and therefore has another epoch. */
+export function chatEpoch(data: InstallationData): string {
+  return installationValue(data, EPOCH, newEpoch);
+}
+
+/** Called after a restore, so that clients which resume read the history again. */
+export function renewChatEpoch(unit: Unit, db: Db): void {
+  setInstallationValue(unit, db, EPOCH, newEpoch());
+}
+
 export type EventLog = ReturnType<typeof eventLog>;
 
-/** The order of what happens in a conversation: gives every durable event its `seq`, and tells them again. */
+/** The order of events in a conversation: numbers every durable event and replays them. */
 export function eventLog({ db, bus, metrics }: Runtime, { conversations, messages, reactions }: Stores) {
-  const store = eventStore(db);
   const recorded = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
   bus.on("chatEvent", ({ event }) => recorded.inc({ type: event.type }));
+  const insert = inserter<EventRow>(db.$client, conversationEvents);
+  const after = reading(() =>
+    db.$client.prepare<EventRow, [string, number, number]>(
+      `SELECT ${columnsOf(conversationEvents)} FROM conversation_events
+       WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
+    ),
+  );
 
-  /** `seq` was taken already; a new message takes its own together with its ordinal. */
+  /** For a new message, which takes its `seq` together with its ordinal. */
   function recordAs<T extends ChatEventType>(
     unit: Unit,
     conversation: ConversationRow,
-    happened: Happened<T>,
+    { seq, type, at, messageId, rowId, content }: NewEvent<T>,
   ): ChatEvent {
-    const { seq, type, at, messageId, rowId, content } = happened;
     const event = { type, seq, conversationId: conversation.publicId, at: iso(at), ...content } as ChatEvent;
-    const detail = detailOf(event);
-    store.insert(unit, {
-      conversationId: conversation.id,
-      seq,
-      type,
-      at,
-      messageId,
-      detail: detail && JSON.stringify(detail),
-    });
+    const stored = storedDetail(event);
+    const detail = stored && JSON.stringify(stored);
+    insert(unit, { conversationId: conversation.id, seq, type, at, messageId, detail });
     bus.publish(unit, "chatEvent", { conversation, event, rowId });
     return event;
   }
 
-  /** A message is shown as it is now; one that retention has removed since is shown as deleted. */
-  function tell(conversation: ConversationRow, row: EventRow): ChatEvent {
+  /** An event shows the current state of its message; a message that retention removed appears as deleted. */
+  function presentEvent(conversation: ConversationRow, row: EventRow): ChatEvent {
     const { type, seq, messageId } = row;
     const base = { seq, conversationId: conversation.publicId, at: iso(row.at) };
     const detail = row.detail === null ? {} : (JSON.parse(row.detail) as Record<string, unknown>);
@@ -73,9 +100,9 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
     const thread = root ? { thread: { rootId: root.publicId, replyCount: root.replyCount } } : {};
     switch (type) {
       case "message":
-        return { ...base, type, message: showMessage(conversation, message, reactions), ...thread };
+        return { ...base, type, message: presentMessage(conversation, message, reactions), ...thread };
       case "message.updated":
-        return { ...base, type, message: showMessage(conversation, message, reactions) };
+        return { ...base, type, message: presentMessage(conversation, message, reactions) };
       case "message.deleted":
         return { ...deletion, ...thread };
       default:
@@ -89,8 +116,14 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
     }
   }
 
+  /** Events after `afterSeq`, oldest first. */
+  function replay(conversation: ConversationRow, afterSeq: number, limit: number): ChatEvent[] {
+    return after.all(conversation.id, afterSeq, limit).map((row) => presentEvent(conversation, row));
+  }
+
   return {
     recordAs,
+    replay,
 
     record<T extends ChatEventType>(
       unit: Unit,
@@ -98,21 +131,28 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
       type: T,
       at: number,
       messageId: string | null,
-      content: Content<T> | ((seq: number) => Content<T>),
+      contentOf: Content<T> | ((seq: number) => Content<T>),
     ): ChatEvent {
       const seq = conversations.nextSeq(unit, conversation.id);
-      const told = typeof content === "function" ? content(seq) : content;
-      return recordAs(unit, conversation, { seq, type, at, messageId, rowId: null, content: told });
+      const content = typeof contentOf === "function" ? contentOf(seq) : contentOf;
+      return recordAs(unit, conversation, { seq, type, at, messageId, rowId: null, content });
     },
 
-    /** Events after `seq`, oldest first. */
-    replay: (conversation: ConversationRow, afterSeq: number, limit: number): ChatEvent[] =>
-      store.after(conversation.id, afterSeq, limit).map((row) => tell(conversation, row)),
+    /** The events after `since`, or that the client has to read the history again. */
+    recover(conversation: ConversationRow, since: number | undefined, sameEpoch: boolean): Recovery {
+      const { lastSeq, logStartSeq } = conversation;
+      if (since === undefined) return NOTHING_MISSED;
+      const inLog = since <= lastSeq && since >= logStartSeq;
+      if (!sameEpoch || !inLog || lastSeq - since > MAX_REPLAYED_EVENTS) return NOT_RECOVERABLE;
+      if (since === lastSeq) return NOTHING_MISSED;
+      const events = replay(conversation, since, MAX_REPLAYED_EVENTS);
+      return JSON.stringify(events).length <= MAX_REPLAYED_CHARACTERS ? { recovered: true, events } : NOT_RECOVERABLE;
+    },
   };
 }
 
-/** What cannot be read again from the message: who was a member, what the conversation was called, whose reaction. */
-function detailOf(event: ChatEvent): Record<string, unknown> | null {
+/** The parts of an event that its message does not hold: the member, the conversation's fields, the reaction. */
+function storedDetail(event: ChatEvent): Record<string, unknown> | null {
   switch (event.type) {
     case "message":
     case "message.updated":

@@ -5,7 +5,7 @@ import { ERASED, type PersonalData, type PersonalFile, presentRow, type User } f
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { AttachmentRow } from "./attachments/attachment.table.ts";
 import type { Attachments } from "./attachments/attachments.ts";
-import { callText, callNoteMetadata, parseCallNote } from "./calls/call-message.ts";
+import { callText, callNoteMetadata, parseCallNote } from "./calls/call-note.ts";
 import type { ChatService } from "./chat.ts";
 import type { ConversationRow } from "./conversations/conversation.table.ts";
 import { withoutMention } from "./messages/mentions.ts";

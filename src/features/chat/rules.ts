@@ -5,63 +5,52 @@ import { accessRules } from "./access.ts";
 import { chatBudgets } from "./budgets.ts";
 import { keepCallMessages } from "./calls/call-messages.ts";
 import { ringService } from "./calls/ring.service.ts";
-import { ringStore } from "./calls/ring.store.ts";
-import { conversationService } from "./conversation.service.ts";
-import { chatEpoch } from "./epoch.ts";
-import { eventLog } from "./event-log.ts";
-import { memberService } from "./member.service.ts";
-import { type ClaimAttachment, messageService } from "./message.service.ts";
+import { conversationService } from "./conversations/conversation.service.ts";
+import { conversationStore } from "./conversations/conversation.store.ts";
+import { memberService } from "./conversations/member.service.ts";
+import { memberStore } from "./conversations/member.store.ts";
+import { chatEpoch, eventLog } from "./event-log.ts";
+import { createRoomMessages } from "./messages/history.ts";
+import { mentionStore } from "./messages/mentions.ts";
+import { type ClaimAttachment, messageService } from "./messages/message.service.ts";
+import { messageStore } from "./messages/message.store.ts";
 import { createPosting } from "./messages/posting.ts";
+import { reactionService } from "./messages/reaction.service.ts";
+import { reactionStore } from "./messages/reaction.store.ts";
+import { readStateService } from "./messages/read-state.service.ts";
 import { blockService } from "./moderation/block.service.ts";
-import { blockStore } from "./moderation/block.store.ts";
 import { createPreSend } from "./moderation/pre-send.ts";
 import { reportService } from "./moderation/report.service.ts";
-import { reportStore } from "./moderation/report.store.ts";
 import { wordListService } from "./moderation/word-list.service.ts";
-import { reactionService } from "./reaction.service.ts";
-import { readStateService } from "./read-state.service.ts";
-import { saidBeside } from "./said.ts";
-import { conversationStore } from "./store/conversation.store.ts";
-import { memberStore } from "./store/member.store.ts";
-import { mentionStore } from "./store/mention.store.ts";
-import { messageStore } from "./store/message.store.ts";
-import { overviewStore } from "./store/overview.store.ts";
-import { reactionStore } from "./store/reaction.store.ts";
-import { chatTokenService } from "./token.service.ts";
+import { chatTokenService } from "./tokens/token.service.ts";
 
 export type ChatRulesDeps = {
   isArchived: (projectId: string) => boolean;
   requireOpenRoom: (tenant: Tenant, roomId: string) => void;
   claimAttachment: ClaimAttachment;
-  /** Whether there is a call in the room now. */
-  isCallOn: (roomId: string) => boolean;
-  /** Whether the room is that of a live stream. */
-  isStage: (roomId: string) => boolean;
+  hasCall: (roomId: string) => boolean;
+  isLiveStreamRoom: (roomId: string) => boolean;
 };
 
-/** The rules of chat, wired together. */
+export type ChatRules = ReturnType<typeof chatRules>;
+
+/** All services of chat except its sockets, wired together. */
 export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
-  const { isArchived, requireOpenRoom, claimAttachment, isCallOn, isStage } = deps;
+  const { isArchived, requireOpenRoom, claimAttachment, hasCall, isLiveStreamRoom } = deps;
   const { config, db, now } = runtime;
   const conversations = conversationStore(db);
   const members = memberStore(db);
   const messages = messageStore(db);
   const reactions = reactionStore(db);
-  const log = eventLog(runtime, { conversations, messages, reactions });
   const mentions = mentionStore(db);
+  const access = accessRules({ conversations, members, messages });
+  const log = eventLog(runtime, { conversations, messages, reactions });
   const posting = createPosting(runtime, { store: messages, conversations, reactions, mentions, log });
   const memberRules = memberService(runtime, { store: members, conversations, log });
-  const blocks = blockService(runtime, { store: blockStore(db), members });
+  const blocks = blockService(runtime, members);
   const wordLists = wordListService(runtime);
-  const rings = ringService(runtime, {
-    store: ringStore(db),
-    conversations,
-    members,
-    isCallOn,
-    hasBlocked: blocks.hasBlocked,
-  });
-  keepCallMessages(runtime, { conversations, members, messages, posting, rings, isStage });
-  const access = accessRules({ conversations, members, messages });
+  const rings = ringService(runtime, { conversations, members, hasCall, hasBlocked: blocks.hasBlocked });
+  keepCallMessages(runtime, { conversations, members, messages, posting, rings, isLiveStreamRoom });
   const messageRules = messageService(runtime, {
     store: messages,
     conversations,
@@ -76,37 +65,33 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
     flag: (unit, conversation, message) => reports.flag(unit, conversation, message),
   });
   const reports = reportService(runtime, {
-    store: reportStore(db),
     conversations,
     messages: messageRules,
     members: memberRules,
     asServer: access.asServer,
   });
   return {
-    rings,
-    blocks,
-    wordLists,
-    reports,
-    preSend: createPreSend(runtime),
     access,
+    blocks,
     budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
-    epoch: chatEpoch(runtime),
-    log,
-    posting,
     conversations: conversationService(runtime, {
       store: conversations,
       members: memberRules,
       log,
       requireOpenRoom,
     }),
+    epoch: chatEpoch(runtime),
+    log,
     members: memberRules,
     messages: messageRules,
+    posting,
+    preSend: createPreSend(runtime),
     reactions: reactionService(runtime, { store: reactions, messages, conversations, log }),
     readStates: readStateService(runtime),
+    reports,
+    rings,
+    roomMessages: createRoomMessages(conversations, messages),
     tokens: chatTokenService(runtime, { conversations, isArchived }),
-    overview: overviewStore(db),
-    said: saidBeside({ conversations, messages }),
+    wordLists,
   };
 }
-
-export type ChatRules = ReturnType<typeof chatRules>;

@@ -1,14 +1,14 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveStreamHostRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
-import type { ChatGrant } from "../chat/token.service.ts";
+import type { ChatGrant } from "../chat/tokens/token.service.ts";
 import type { RtcGrant, RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { LiveStreamService, StreamRef } from "./live-stream.service.ts";
 import type { HostChatToken, HostRow, LiveStreamRow } from "./live-stream.table.ts";
-import type { PeopleStore } from "./people.store.ts";
+import type { PeopleStore } from "./participant.store.ts";
 
 /** What somebody gets for a stream: on record, but not signed yet. */
 export type Admission = {

@@ -14,7 +14,7 @@ import {
   UpdateStream,
   Visibility,
 } from "./live-stream.schema.ts";
-import { showStream, streamPage } from "./live-stream.show.ts";
+import { presentStream, streamPage } from "./live-stream.show.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 const READING: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_STREAM_NOT_FOUND"];
@@ -49,7 +49,7 @@ export const liveStreamDashboardRoutes = (
     )
     .post(
       "",
-      (context) => idempotency.create(context, (unit) => showStream(streams.create(unit, context, context.body), 0)),
+      (context) => idempotency.create(context, (unit) => presentStream(streams.create(unit, context, context.body), 0)),
       {
         ...documented("Create a live stream", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"]),
         transform: permit("streams:manage"),
@@ -62,7 +62,7 @@ export const liveStreamDashboardRoutes = (
       "/:streamId",
       async ({ projectId, params }) => {
         const stream = streams.find({ projectId, streamId: params.streamId });
-        return { ...showStream(stream, await counts.of(stream)), hosts: streams.hosts(stream) };
+        return { ...presentStream(stream, await counts.of(stream)), hosts: streams.hosts(stream) };
       },
       {
         ...documented("One live stream with its hosts and its viewers now", READING),
@@ -74,7 +74,7 @@ export const liveStreamDashboardRoutes = (
       "/:streamId",
       async ({ projectId, params, body }) => {
         const stream = await write((unit) => streams.update(unit, { projectId, streamId: params.streamId }, body));
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("Change what describes a live stream, in any state", MANAGING),
@@ -87,7 +87,7 @@ export const liveStreamDashboardRoutes = (
       "/:streamId/start",
       async ({ projectId, params }) => {
         const stream = await write((unit) => streams.start(unit, { projectId, streamId: params.streamId }));
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("Go live: CREATED to LIVE", [...MANAGING, "SVC_STREAM_INVALID_STATE"]),
@@ -99,7 +99,7 @@ export const liveStreamDashboardRoutes = (
       "/:streamId/end",
       async ({ projectId, params }) => {
         const stream = await write((unit) => streams.end(unit, { projectId, streamId: params.streamId }));
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("End for good: LIVE to ENDED", [...MANAGING, "SVC_STREAM_INVALID_STATE"]),

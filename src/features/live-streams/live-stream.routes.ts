@@ -4,7 +4,7 @@ import { documented } from "../../kernel/http/reference/docs.ts";
 import { pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { CreateStream, LiveStream, Status, UpdateStream, Visibility } from "./live-stream.schema.ts";
-import { showStream, streamPage } from "./live-stream.show.ts";
+import { presentStream, streamPage } from "./live-stream.show.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 export const liveStreamRoutes = (
@@ -31,7 +31,7 @@ export const liveStreamRoutes = (
     .post(
       "",
       (context) =>
-        idempotency.create(context, (unit) => showStream(streams.create(unit, context.caller, context.body), 0)),
+        idempotency.create(context, (unit) => presentStream(streams.create(unit, context.caller, context.body), 0)),
       {
         ...documented(
           "Create a live stream",
@@ -47,7 +47,7 @@ export const liveStreamRoutes = (
       "/:streamId",
       async ({ caller, params }) => {
         const stream = streams.find({ ...caller, streamId: params.streamId });
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("One live stream with its viewers now", ["SVC_STREAM_NOT_FOUND"]),
@@ -58,7 +58,7 @@ export const liveStreamRoutes = (
       "/:streamId",
       async ({ caller, params, body }) => {
         const stream = await write((unit) => streams.update(unit, { ...caller, streamId: params.streamId }, body));
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("Change what describes a live stream, in any state", ["SVC_STREAM_NOT_FOUND"]),
@@ -70,7 +70,7 @@ export const liveStreamRoutes = (
       "/:streamId/start",
       async ({ caller, params }) => {
         const stream = await write((unit) => streams.start(unit, { ...caller, streamId: params.streamId }));
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("Go live: CREATED to LIVE", ["SVC_STREAM_NOT_FOUND", "SVC_STREAM_INVALID_STATE"]),
@@ -81,7 +81,7 @@ export const liveStreamRoutes = (
       "/:streamId/end",
       async ({ caller, params }) => {
         const stream = await write((unit) => streams.end(unit, { ...caller, streamId: params.streamId }));
-        return showStream(stream, await counts.of(stream));
+        return presentStream(stream, await counts.of(stream));
       },
       {
         ...documented("End for good: LIVE to ENDED; everyone in the room is disconnected", [

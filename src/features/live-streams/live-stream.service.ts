@@ -1,11 +1,11 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { WebhookEventData } from "../../protocol/webhook-events.ts";
 import type { ChatService } from "../chat/chat.ts";
-import { given } from "../chat/input.ts";
+import { emptyAsNull } from "../chat/input.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { WebhookEvent } from "../webhooks/events.ts";
 import type { LiveStreamStore, StreamChange } from "./live-stream.store.ts";
@@ -199,11 +199,11 @@ function invalidState(status: LiveStreamStatus): ApiError {
 function described(input: StreamDescription): StreamChange {
   const change: StreamChange = {};
   if (input.title !== undefined) change.title = input.title;
-  if (input.description !== undefined) change.description = given(input.description);
-  if (input.thumbnailUrl !== undefined) change.thumbnailUrl = given(input.thumbnailUrl);
-  if (input.category !== undefined) change.category = given(input.category);
+  if (input.description !== undefined) change.description = emptyAsNull(input.description);
+  if (input.thumbnailUrl !== undefined) change.thumbnailUrl = emptyAsNull(input.thumbnailUrl);
+  if (input.category !== undefined) change.category = emptyAsNull(input.category);
   if (input.tags !== undefined) change.tags = input.tags;
-  if (input.language !== undefined) change.language = given(input.language);
+  if (input.language !== undefined) change.language = emptyAsNull(input.language);
   if (input.visibility !== undefined) change.visibility = input.visibility;
   if (input.metadata !== undefined) change.metadata = checkedMetadata(input.metadata);
   return change;

@@ -1,12 +1,12 @@
-import { iso } from "../../kernel/clock.ts";
-import { NEWEST, type PageAsked, page } from "../../kernel/http/serving/pages.ts";
+import { iso } from "../../kernel/time/clock.ts";
+import { NEWEST, type PageRequest, page } from "../../kernel/http/serving/pages.ts";
 import type { LiveStreamService } from "./live-stream.service.ts";
 import type { StreamList } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
 import type { ViewerCounts } from "./viewer-count.ts";
 
 /** A stream as the API shows it. */
-export function showStream(row: LiveStreamRow, viewerCount: number | null) {
+export function presentStream(row: LiveStreamRow, viewerCount: number | null) {
   return {
     id: row.publicId,
     title: row.title,
@@ -34,7 +34,7 @@ export function showStream(row: LiveStreamRow, viewerCount: number | null) {
 /** A page of streams, each with its viewers now. */
 export async function streamPage(
   context: Parameters<typeof page>[0],
-  asked: PageAsked,
+  asked: PageRequest,
   { streams, counts }: { streams: LiveStreamService; counts: ViewerCounts },
   list: StreamList,
 ) {
@@ -45,5 +45,5 @@ export async function streamPage(
     position: (row) => [row.id],
     show: (row) => row,
   });
-  return Promise.all(rows.map(async (row) => showStream(row, await counts.of(row))));
+  return Promise.all(rows.map(async (row) => presentStream(row, await counts.of(row))));
 }

@@ -2,7 +2,6 @@ import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, reading, run } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { type LiveStreamRow, liveStreams as streams } from "./live-stream.table.ts";
 
@@ -40,9 +39,6 @@ export function liveStreamStore(db: Db) {
       .limit(sql.placeholder("limit"))
       .prepare(),
   );
-  const tenants = reading(() =>
-    db.selectDistinct({ projectId: streams.projectId, environment: streams.environment }).from(streams).prepare(),
-  );
   const raisePeak = changing(() =>
     db
       .update(streams)
@@ -58,7 +54,6 @@ export function liveStreamStore(db: Db) {
     list: ({ visibility, status, ...owner }: StreamList, before: string, limit: number): LiveStreamRow[] =>
       newest.all({ ...owner, visibility: visibility ?? null, status: status ?? null, before, limit }),
     /** Projects that have any. */
-    tenants: (): Tenant[] => tenants.all(),
     insert: (unit: Unit, row: LiveStreamRow) => void run(unit, db.insert(streams).values(row)),
     update: (unit: Unit, id: string, change: StreamChange) =>
       void run(unit, db.update(streams).set(change).where(eq(streams.id, id))),

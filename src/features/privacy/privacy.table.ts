@@ -1,7 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { PersonalColumns } from "../../kernel/personal-data.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/store/project.table.ts";
+import { projects } from "../projects/project.table.ts";
 
 export const EXPORT_STATUSES = ["RUNNING", "READY", "FAILED"] as const;
 export type ExportStatus = (typeof EXPORT_STATUSES)[number];

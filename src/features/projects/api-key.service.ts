@@ -1,15 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { type Author, COMMAND_LINE } from "../../kernel/author.ts";
-import { iso } from "../../kernel/clock.ts";
+import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
-import { randomBase62 } from "../../kernel/ids.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { type ApiKeyRow, apiKeyStore } from "./api-key.store.ts";
 import { createApiKeyVerifier, ENVIRONMENT_IN_KEY } from "./api-key.verify.ts";
-import { apiKeyStore } from "./store/api-key.store.ts";
-import type { ApiKeyRow } from "./store/api-key.table.ts";
 
 export type ApiKeyService = ReturnType<typeof apiKeyService>;
 
@@ -17,7 +16,10 @@ export function apiKeyService(runtime: Runtime) {
   const { db, bus, ids, keyring, now } = runtime;
   const store = apiKeyStore(db);
 
-  const record = (
+  /** Signs tokens of LiveKit's form. It is derived from the key, so every key has one and none is stored. */
+  const signingSecret = (publicId: string): string => keyring.digest("livekit-secret", publicId);
+
+  const audit = (
     unit: Unit,
     action: "api_key.created" | "api_key.revoked" | "api_key.secret_shown",
     { id, publicId, projectId, environment }: ApiKeyRow,
@@ -37,27 +39,26 @@ export function apiKeyService(runtime: Runtime) {
     verify: createApiKeyVerifier(runtime, store),
 
     list: store.list,
-    show,
+    present,
 
-    /** Signs tokens of LiveKit's form. Derived, so that nothing of it is stored and every key has one. */
-    signingSecret: (publicId: string): string => keyring.digest("livekit-secret", publicId),
+    signingSecret,
 
-    /** Whose tokens those signed under this public id are; null for none that is in use. */
-    signer(publicId: string): ApiKeyCaller | null {
+    /** The caller that tokens signed with this key's signing secret stand for; null when the key is not usable. */
+    callerOf(publicId: string): ApiKeyCaller | null {
       const row = store.findUsable(publicId);
       if (!row) return null;
       return { kind: "apiKey", keyId: row.id, publicId, projectId: row.projectId, environment: row.environment };
     },
 
-    /** What whoever may make keys is shown of one; on record, like its making. */
-    showSigningSecret(unit: Unit, projectId: string, keyId: string, author: Author = COMMAND_LINE) {
+    /** Audited, because the secret can sign any token of the project. */
+    revealSigningSecret(unit: Unit, projectId: string, keyId: string, author: Author = COMMAND_LINE) {
       const key = store.find(projectId, keyId);
       if (!key || key.revokedAt !== null) throw new ApiError("SVC_API_KEY_NOT_FOUND");
-      record(unit, "api_key.secret_shown", key, author);
-      return { apiKey: key.publicId, apiSecret: keyring.digest("livekit-secret", key.publicId) };
+      audit(unit, "api_key.secret_shown", key, author);
+      return { apiKey: key.publicId, apiSecret: signingSecret(key.publicId) };
     },
 
-    /** The only time that the whole key is known. */
+    /** The response alone contains the whole key: only a digest of its secret is stored. */
     create(
       unit: Unit,
       projectId: string,
@@ -78,11 +79,11 @@ export function apiKeyService(runtime: Runtime) {
         revokedAt: null,
       };
       store.insert(unit, row);
-      record(unit, "api_key.created", row, author);
-      return { ...show(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
+      audit(unit, "api_key.created", row, author);
+      return { ...present(row), key: `svk_${ENVIRONMENT_IN_KEY[row.environment]}_${publicId}.${secret}` };
     },
 
-    /** True when it was still in use; repeating changes nothing. */
+    /** Revoking a key again has no effect; `revoked` is then false. */
     revoke(
       unit: Unit,
       projectId: string,
@@ -94,13 +95,13 @@ export function apiKeyService(runtime: Runtime) {
       if (key.revokedAt !== null) return { revoked: false, key };
       store.revoke(unit, key.id, now());
       bus.publish(unit, "apiKeyRevoked", { publicId: key.publicId, projectId });
-      record(unit, "api_key.revoked", key, author);
+      audit(unit, "api_key.revoked", key, author);
       return { revoked: true, key };
     },
   };
 }
 
-function show(row: ApiKeyRow) {
+function present(row: ApiKeyRow) {
   return {
     id: row.id,
     projectId: row.projectId,

@@ -1,29 +1,29 @@
+import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { sameSecret } from "../../kernel/secrets.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { apiKeyStore } from "./store/api-key.store.ts";
+import type { ApiKeyStore } from "./api-key.store.ts";
 
 const KEY = /^svk_(dev|prod)_([A-Za-z0-9]{16})\.([A-Za-z0-9_-]{43})$/;
-const TOUCH_EVERY_MS = 10_000;
-const CACHED_KEYS = 10_000;
+const TOUCH_INTERVAL_MS = 10_000;
+const MAX_CACHED_KEYS = 10_000;
 
 export const ENVIRONMENT_IN_KEY: Record<Environment, "dev" | "prod"> = { DEVELOPMENT: "dev", PRODUCTION: "prod" };
 
 type Verified = { caller: ApiKeyCaller; touchedAt: number };
 
 /**
- * Runs on every request of a server, so a key is verified once and then found by its whole text until it or its project
- * changes. A table is searched by hash: unlike a comparison, a wrong guess tells nothing about how near it came.
+ * Runs on every request of a backend, so a verified key is cached until it or its project changes. The cache is a hash
+ * table with the whole key as its key: unlike a comparison, a lookup's timing does not tell how close a guess came.
  */
 export function createApiKeyVerifier(
   { bus, keyring, log, now, write }: Runtime,
-  store: ReturnType<typeof apiKeyStore>,
+  store: ApiKeyStore,
 ): (key: string) => ApiKeyCaller {
   const verified = new Map<string, Verified>();
-  const forget = (concerns: (caller: ApiKeyCaller) => boolean) => {
-    for (const [key, { caller }] of verified) if (concerns(caller)) verified.delete(key);
+  const forget = (matches: (caller: ApiKeyCaller) => boolean) => {
+    for (const [key, { caller }] of verified) if (matches(caller)) verified.delete(key);
   };
   bus.on("apiKeyRevoked", ({ publicId }) => forget((caller) => caller.publicId === publicId));
   bus.on("projectChanged", ({ projectId }) => forget((caller) => caller.projectId === projectId));
@@ -31,7 +31,7 @@ export function createApiKeyVerifier(
 
   function verify(key: string): Verified {
     const [isKey, env = "", publicId = "", secret = ""] = KEY.exec(key) ?? [];
-    // What cannot be one is not looked up: that is a quarter of what a guess costs.
+    // Refusing malformed keys before the lookup makes a guess four times as cheap.
     if (isKey === undefined) throw new ApiError("SVC_AUTH_ERROR");
     const digest = keyring.digest("api-key", secret);
     const row = store.findUsable(publicId);
@@ -39,7 +39,7 @@ export function createApiKeyVerifier(
       throw new ApiError("SVC_AUTH_ERROR");
     }
     const { projectId, environment } = row;
-    if (verified.size >= CACHED_KEYS) verified.clear();
+    if (verified.size >= MAX_CACHED_KEYS) verified.clear();
     const entry: Verified = {
       caller: { kind: "apiKey", keyId: row.id, publicId, projectId, environment },
       touchedAt: row.lastUsedAt ?? 0,
@@ -52,11 +52,11 @@ export function createApiKeyVerifier(
     const entry = verified.get(key) ?? verify(key);
     const { caller } = entry;
     const at = now();
-    if (at - entry.touchedAt >= TOUCH_EVERY_MS) {
+    if (at - entry.touchedAt >= TOUCH_INTERVAL_MS) {
       entry.touchedAt = at;
-      // Nobody waits for it: a database that cannot be written must not end a request that only reads.
+      // The request does not wait: a database that cannot be written must not fail a request that only reads.
       write((unit) => store.touch(unit, caller.keyId, at)).catch((err) =>
-        log.warn({ err }, "the use of a key is not on record"),
+        log.warn({ err }, "api key: last use not saved"),
       );
     }
     return caller;

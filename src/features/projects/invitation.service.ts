@@ -1,29 +1,20 @@
 import { randomBytes } from "node:crypto";
 import type { Author } from "../../kernel/author.ts";
-import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { MailTexts } from "../accounts/mail/mail-texts.ts";
-import type { Mailer } from "../accounts/mail/mailer.ts";
-import type { UserService } from "../accounts/user.service.ts";
+import type { Users } from "../accounts/accounts.ts";
+import { type InvitationRow, invitationStore } from "./invitation.store.ts";
 import { type MemberService, requireOwnerFor } from "./member.service.ts";
+import type { Member } from "./member.store.ts";
 import type { ProjectService } from "./project.service.ts";
-import { invitationStore } from "./store/invitation.store.ts";
-import type { InvitationRow } from "./store/invitation.table.ts";
-import type { Member } from "./store/member.store.ts";
 
-/** Longer than other links: it comes unasked, and perhaps on a Friday. */
+/** Longer than that of other links, because the recipient does not expect the mail. */
 const LIFETIME_MS = 7 * 86_400_000;
 
-type InvitationDeps = {
-  users: UserService;
-  members: MemberService;
-  projects: ProjectService;
-  mailer: Mailer;
-  mailTexts: MailTexts;
-};
+type InvitationDeps = Users & { members: MemberService; projects: ProjectService };
 
 export type InvitationService = ReturnType<typeof invitationService>;
 
@@ -44,7 +35,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
       id: ids.uuid(),
       digest: keyring.digest("one-time", token),
       projectId,
-      email: users.normalEmail(email),
+      email: users.normalizeEmail(email),
       role,
       invitedBy: author.actor?.email ?? null,
       createdAt: at,
@@ -60,36 +51,36 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
 
   return {
     list: (projectId: string, before: string, limit: number) => store.list(projectId, now(), before, limit),
-    show,
+    present,
 
-    /** What the page behind the link shows before anyone accepts. */
+    /** For the page behind the link, before the user accepts. */
     preview(token: string) {
       const { email, role, invitedBy, expiresAt, projectId } = find(token);
       return { projectName: projects.find(projectId).name, email, role, invitedBy, expiresAt: iso(expiresAt) };
     },
     emailOf: (token: string): string => find(token).email,
 
-    /** Somebody with an account is a member at once, an unknown address gets an invitation. */
+    /** A user with an account becomes a member at once; an unknown address gets an invitation. */
     addByEmail(
       unit: Unit,
       projectId: string,
       { email, role }: { email: string; role: ProjectRole },
-      by: ProjectRole,
+      callerRole: ProjectRole,
       author: Author,
     ): { kind: "member"; added: boolean; member: Member } | { kind: "invited"; invitation: InvitationRow } {
-      requireOwnerFor(by, role);
+      requireOwnerFor(callerRole, role);
       const user = users.findByEmail(email);
       if (user) return { kind: "member", ...members.add(unit, projectId, user.id, role, author) };
       return { kind: "invited", invitation: invite(unit, projectId, email, role, author) };
     },
 
-    /** Whoever holds the link may accept it. A member keeps the role that is held already. */
+    /** The link admits any signed-in user, whatever its address. A member keeps its role. */
     accept(unit: Unit, token: string, userId: string, author: Author): { projectId: string; role: ProjectRole } {
       const { id, projectId, role } = find(token);
       store.delete(unit, projectId, id);
-      const held = members.roleIn(projectId, userId);
-      if (held === null) members.add(unit, projectId, userId, role, author);
-      return { projectId, role: held ?? role };
+      const current = members.roleIn(projectId, userId);
+      if (current === null) members.add(unit, projectId, userId, role, author);
+      return { projectId, role: current ?? role };
     },
 
     withdraw(unit: Unit, projectId: string, id: string): void {
@@ -98,7 +89,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
   };
 }
 
-function show(row: InvitationRow) {
+function present(row: InvitationRow) {
   return {
     id: row.id,
     projectId: row.projectId,

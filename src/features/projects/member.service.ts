@@ -1,15 +1,14 @@
 import type { Author } from "../../kernel/author.ts";
-import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { PERMISSIONS } from "../../protocol/permissions.ts";
-import { type Member, memberStore } from "./store/member.store.ts";
+import { type Member, memberStore } from "./member.store.ts";
 
 export type MemberService = ReturnType<typeof memberService>;
 
-/** `by` is whose role decides what may be granted. */
 export function memberService({ db, bus, now }: Runtime) {
   const store = memberStore(db);
 
@@ -19,12 +18,12 @@ export function memberService({ db, bus, now }: Runtime) {
     return member;
   }
 
-  /** The usage, the archive and the last word belong to an owner: there is always one. */
-  function keepAnOwner({ projectId, role }: Member): void {
+  /** A project always has an owner: only an owner can archive it or make another owner, and its usage is accounted to one. */
+  function requireOtherOwner({ projectId, role }: Member): void {
     if (role === "OWNER" && store.ownerCount(projectId) === 1) throw new ApiError("SVC_LAST_OWNER");
   }
 
-  const record = (
+  const audit = (
     unit: Unit,
     action: "member.added" | "member.removed" | "member.role_changed",
     { projectId, userId }: { projectId: string; userId: string },
@@ -35,13 +34,13 @@ export function memberService({ db, bus, now }: Runtime) {
   return {
     roleIn: store.roleIn,
     list: store.list,
-    show,
+    present,
 
-    /** Without a rule or a record: for the owner of a new project. */
+    /** Adds without a check or an audit entry: for the owner of a new project. */
     join: (unit: Unit, projectId: string, userId: string, role: ProjectRole) =>
       store.insert(unit, { projectId, userId, role, addedAt: now() }),
 
-    /** `added` is false for somebody who has that role already. */
+    /** `added` is false for a member who has that role already. */
     add(
       unit: Unit,
       projectId: string,
@@ -55,7 +54,7 @@ export function memberService({ db, bus, now }: Runtime) {
         throw new ApiError("SVC_CONFLICT", `This user is a member already, as ${present.role}.`);
       }
       store.insert(unit, { projectId, userId, role, addedAt: now() });
-      record(unit, "member.added", { projectId, userId }, { role }, author);
+      audit(unit, "member.added", { projectId, userId }, { role }, author);
       return { added: true, member: find(projectId, userId) };
     },
 
@@ -64,38 +63,38 @@ export function memberService({ db, bus, now }: Runtime) {
       projectId: string,
       userId: string,
       role: ProjectRole,
-      by: ProjectRole,
+      callerRole: ProjectRole,
       author: Author,
     ): Member {
       const member = find(projectId, userId);
-      requireOwnerFor(by, member.role, role);
+      requireOwnerFor(callerRole, member.role, role);
       if (member.role === role) return member;
-      keepAnOwner(member);
+      requireOtherOwner(member);
       store.setRole(unit, projectId, userId, role);
-      record(unit, "member.role_changed", member, { fields: ["role"] }, author);
+      audit(unit, "member.role_changed", member, { fields: ["role"] }, author);
       return { ...member, role };
     },
 
-    remove(unit: Unit, projectId: string, userId: string, by: ProjectRole, author: Author): void {
-      const leaves = author.actor?.id === userId;
-      if (!leaves && !PERMISSIONS[by].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
+    remove(unit: Unit, projectId: string, userId: string, callerRole: ProjectRole, author: Author): void {
+      const isSelf = author.actor?.id === userId;
+      if (!isSelf && !PERMISSIONS[callerRole].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
       const member = find(projectId, userId);
-      if (!leaves) requireOwnerFor(by, member.role);
-      keepAnOwner(member);
+      if (!isSelf) requireOwnerFor(callerRole, member.role);
+      requireOtherOwner(member);
       store.delete(unit, projectId, userId);
-      record(unit, "member.removed", member, {}, author);
+      audit(unit, "member.removed", member, {}, author);
     },
   };
 }
 
-/** Only an owner makes, changes or removes an owner. */
-export function requireOwnerFor(by: ProjectRole, ...roles: ProjectRole[]): void {
-  if (roles.includes("OWNER") && !PERMISSIONS[by].includes("owners:manage")) {
+/** Only an owner may grant, change or remove the role OWNER. */
+export function requireOwnerFor(callerRole: ProjectRole, ...roles: ProjectRole[]): void {
+  if (roles.includes("OWNER") && !PERMISSIONS[callerRole].includes("owners:manage")) {
     throw new ApiError("SVC_PERMISSION_DENIED");
   }
 }
 
-function show(member: Member) {
+function present(member: Member) {
   return {
     userId: member.userId,
     email: member.email,

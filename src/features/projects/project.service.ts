@@ -1,61 +1,65 @@
 import { type Author, COMMAND_LINE } from "../../kernel/author.ts";
-import { iso } from "../../kernel/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import { normalOrigin, type OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { MemberService } from "./member.service.ts";
-import { type ProjectChange, projectStore } from "./store/project.store.ts";
-import type { ProjectRow } from "./store/project.table.ts";
+import { projectStore } from "./project.store.ts";
+import type { ProjectRow } from "./project.table.ts";
+
+type ProjectChange = Partial<Omit<ProjectRow, "id" | "createdAt">>;
 
 export type ProjectService = ReturnType<typeof projectService>;
 
 export function projectService({ db, ids, now, bus }: Runtime, members: MemberService) {
   const store = projectStore(db);
-  const known = new Map<string, ProjectRow>();
-  bus.on("projectChanged", ({ projectId }) => void known.delete(projectId));
-  bus.on("changedElsewhere", () => known.clear());
+  const cached = new Map<string, ProjectRow>();
+  bus.on("projectChanged", ({ projectId }) => void cached.delete(projectId));
+  bus.on("changedElsewhere", () => cached.clear());
 
-  function find(projectId: string): ProjectRow {
-    const found = known.get(projectId);
-    if (found) return found;
+  function read(projectId: string): ProjectRow {
     const row = store.find(projectId);
     if (!row) throw new ApiError("SVC_PROJECT_NOT_FOUND");
-    known.set(projectId, row);
     return row;
   }
 
-  // Read on every call of some backends; formatting two dates costs more than the rest of it.
-  const shown = new WeakMap<ProjectRow, ReturnType<typeof show>>();
-  function shownOf(row: ProjectRow) {
-    const found = shown.get(row);
-    if (found) return found;
-    const made = show(row);
-    shown.set(row, made);
-    return made;
+  function find(projectId: string): ProjectRow {
+    const row = cached.get(projectId) ?? read(projectId);
+    cached.set(projectId, row);
+    return row;
   }
 
-  /** Writes what differs and records its names; the same values again change nothing. */
-  function change(unit: Unit, projectId: string, wanted: ProjectChange, author: Author): ProjectRow {
-    const row = store.find(projectId);
-    if (!row) throw new ApiError("SVC_PROJECT_NOT_FOUND");
-    const fields = (Object.keys(wanted) as (keyof ProjectChange)[]).filter(
-      (field) => wanted[field] !== undefined && !Bun.deepEquals(wanted[field], row[field]),
+  // Some backends read their project on every call, and formatting two dates costs more than the rest of it.
+  const presented = new WeakMap<ProjectRow, ReturnType<typeof present>>();
+  function presentCached(row: ProjectRow) {
+    const record = presented.get(row) ?? present(row);
+    presented.set(row, record);
+    return record;
+  }
+
+  function audit(
+    unit: Unit,
+    action: "project.created" | "project.updated" | "project.archived",
+    projectId: string,
+    author: Author,
+    metadata: Record<string, unknown> = {},
+  ): void {
+    bus.publish(unit, "audit", { ...author, action, projectId, resourceId: projectId, metadata, at: now() });
+  }
+
+  /** Writes and audits the fields that differ; the same values again have no effect. */
+  function change(unit: Unit, projectId: string, input: ProjectChange, author: Author): ProjectRow {
+    const row = read(projectId);
+    const fields = (Object.keys(input) as (keyof ProjectChange)[]).filter(
+      (field) => input[field] !== undefined && !Bun.deepEquals(input[field], row[field]),
     );
     if (fields.length === 0) return row;
-    const at = now();
-    const changes = { ...Object.fromEntries(fields.map((field) => [field, wanted[field]])), updatedAt: at };
+    const changes = { ...Object.fromEntries(fields.map((field) => [field, input[field]])), updatedAt: now() };
     store.update(unit, projectId, changes);
     bus.publish(unit, "projectChanged", { projectId });
-    bus.publish(unit, "audit", {
-      ...author,
-      action: "project.updated",
-      projectId,
-      resourceId: projectId,
-      metadata: { fields },
-      at,
-    });
+    audit(unit, "project.updated", projectId, author, { fields });
     return { ...row, ...changes };
   }
 
@@ -64,12 +68,13 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     isArchived: (projectId: string): boolean => find(projectId).status === "ARCHIVED",
     find,
 
-    listOf: store.listOf,
-    /** Every project in use, whoever it belongs to: for the command line. */
+    memberships: store.memberships,
+    /** The active projects of all users, for the command line. */
     listActive: store.listActive,
-    show: (row: ProjectRow, role: ProjectRole) => ({ ...show(row), role }),
-    /** The project as its API key sees it. */
-    shown: (projectId: string) => shownOf(find(projectId)),
+    present: (projectId: string, role: ProjectRole) => ({ ...present(find(projectId)), role }),
+    presentRow: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
+    /** The project as its API key reads it. */
+    presentToKey: (projectId: string) => presentCached(find(projectId)),
 
     create(
       unit: Unit,
@@ -90,61 +95,50 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
       };
       store.insert(unit, row);
       members.join(unit, row.id, ownerId, "OWNER");
-      const { id } = row;
-      bus.publish(unit, "audit", {
-        ...author,
-        action: "project.created",
-        projectId: id,
-        resourceId: id,
-        metadata: {},
-        at,
-      });
-      return { ...show(row), role: "OWNER" as const };
+      audit(unit, "project.created", row.id, author);
+      return { ...present(row), role: "OWNER" as const };
     },
 
     update: (
       unit: Unit,
       projectId: string,
       { name, description }: { name?: string; description?: string | null },
-      by: Author,
+      author: Author,
     ) =>
-      change(unit, projectId, { name, description: description === undefined ? undefined : description || null }, by),
+      change(
+        unit,
+        projectId,
+        { name, description: description === undefined ? undefined : description || null },
+        author,
+      ),
 
-    /** The list as a whole is replaced; each entry is kept as a browser would send it. */
+    /** Replaces the whole list. Each entry is stored in the form that browsers send. */
     setOrigins(
       unit: Unit,
       projectId: string,
-      wanted: { allowedOrigins: string[]; allowLocalhostOrigins?: boolean },
-      by: Author,
+      input: { allowedOrigins: string[]; allowLocalhostOrigins?: boolean },
+      author: Author,
     ) {
-      const origins = wanted.allowedOrigins.map((text, index) => {
+      const origins = input.allowedOrigins.map((text, index) => {
         const origin = normalOrigin(text.trim());
         if (origin === null) throw invalid(`allowedOrigins.${index}`, "must be an origin such as https://example.com");
         return origin;
       });
-      const { allowLocalhostOrigins } = wanted;
-      return change(unit, projectId, { allowedOrigins: [...new Set(origins)], allowLocalhostOrigins }, by);
+      const { allowLocalhostOrigins } = input;
+      return change(unit, projectId, { allowedOrigins: [...new Set(origins)], allowLocalhostOrigins }, author);
     },
 
-    /** Its keys stop, its data stays. Repeating changes nothing. */
+    /** The project's API keys stop working and its data stays. Archiving again has no effect. */
     archive(unit: Unit, projectId: string, author: Author): void {
       if (store.find(projectId)?.status === "ARCHIVED") return;
-      const at = now();
-      store.update(unit, projectId, { status: "ARCHIVED", updatedAt: at });
+      store.update(unit, projectId, { status: "ARCHIVED", updatedAt: now() });
       bus.publish(unit, "projectChanged", { projectId });
-      bus.publish(unit, "audit", {
-        ...author,
-        action: "project.archived",
-        projectId,
-        resourceId: projectId,
-        metadata: {},
-        at,
-      });
+      audit(unit, "project.archived", projectId, author);
     },
   };
 }
 
-function show(row: ProjectRow) {
+function present(row: ProjectRow) {
   return {
     id: row.id,
     name: row.name,

@@ -3,12 +3,12 @@ import type { Http } from "../../kernel/http/http.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
 import type { MemberService } from "./member.service.ts";
-import { apiKeyRoutes } from "./rest/api-key.routes.ts";
+import { apiKeyRoutes } from "./api-key.routes.ts";
 import { type InvitationRouteDeps, invitationRoutes, invitedRoutes } from "./rest/invitation.routes.ts";
-import { memberRoutes } from "./rest/member.routes.ts";
+import { memberRoutes } from "./member.routes.ts";
 import { projectDashboardRoutes } from "./rest/project.dashboard-routes.ts";
 import { projectKeyRoutes } from "./rest/project.key-routes.ts";
-import { projectRoutes } from "./rest/project.routes.ts";
+import { projectRoutes } from "./project.routes.ts";
 
 type ProjectServices = InvitationRouteDeps & { members: MemberService; apiKeys: ApiKeyService };
 

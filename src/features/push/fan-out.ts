@@ -28,7 +28,7 @@ export function createFanOut(
 
   bus.inTransaction("chatEvent", (unit, { conversation, event }) => {
     // What the server tells of calls is pushed as a ring and as a missed call.
-    if (event.type !== "message" || event.message.type === "event" || !subscriptions.isWanted(conversation)) return;
+    if (event.type !== "message" || event.message.type === "event" || !subscriptions.hasSubscribers(conversation)) return;
     const { projectId, environment, id: conversationId } = conversation;
     enqueue(unit, {
       projectId,
@@ -40,7 +40,7 @@ export function createFanOut(
     });
   });
   bus.inTransaction("webhook", ["call.ringing", "call.ring_ended"], (unit, fact) => {
-    if (!subscriptions.isWanted(fact)) return;
+    if (!subscriptions.hasSubscribers(fact)) return;
     const { projectId, environment, at: createdAt } = fact;
     const { ring } = fact.data;
     const conversationId = chat.rings.find(ring.id)?.conversationId;
@@ -54,7 +54,7 @@ export function createFanOut(
 
   /** Whether this member is to be woken, and as what. */
   function kindFor(row: QueuedRow, userId: string): PushKind | null {
-    if (chat.live.hub.isOpen(row, userId)) return null;
+    if (chat.sockets.hub.isOpen(row, userId)) return null;
     const { level, mutedUntil } = subscriptions.setting(row.conversationId, userId);
     if (level === "none" || (mutedUntil !== null && mutedUntil > now())) return null;
     if (row.kind !== "message") return row.kind;
@@ -76,7 +76,7 @@ export function createFanOut(
     }
     const ring = chat.rings.find(row.subjectId);
     const wanted = row.kind === "ring" ? "RINGING" : "MISSED";
-    const rung = ring ? chat.rings.show(ring).members.filter(({ status }) => status === wanted) : [];
+    const rung = ring ? chat.rings.present(ring).members.filter(({ status }) => status === wanted) : [];
     const heard = rung.filter(
       ({ userId }) => !ring?.callerUserId || !chat.blocks.hasBlocked(row, userId, ring.callerUserId),
     );

@@ -1,4 +1,4 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { PushPayload } from "../../protocol/chat-records.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { DeliveryRow, SubscriptionRow } from "./push.table.ts";

@@ -16,10 +16,10 @@ import {
 export type PushStore = ReturnType<typeof pushStore>;
 
 export function pushStore({ $client: client }: Db) {
-  const subscription = (rest: string) =>
+  const subscription = (postpone: string) =>
     reading(() =>
       client.prepare<SubscriptionRow, (string | number)[]>(
-        `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions ${rest}`,
+        `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions ${postpone}`,
       ),
     );
   const byId = subscription("WHERE id = ?");
@@ -33,7 +33,7 @@ export function pushStore({ $client: client }: Db) {
     client.prepare<Tenant, []>("SELECT DISTINCT project_id AS projectId, environment FROM push_subscriptions"),
   );
   const remove = changing(() => client.prepare("DELETE FROM push_subscriptions WHERE id = ?"));
-  const pushed = changing(() => client.prepare("UPDATE push_subscriptions SET last_pushed_at = ?2 WHERE id = ?1"));
+  const setPushedAt = changing(() => client.prepare("UPDATE push_subscriptions SET last_pushed_at = ?2 WHERE id = ?1"));
 
   const queued = reading(() =>
     client.prepare<QueuedRow, []>(`SELECT ${columnsOf(pushQueue)} FROM push_queue ORDER BY id LIMIT 1`),
@@ -66,7 +66,7 @@ export function pushStore({ $client: client }: Db) {
     ),
   );
   const settle = changing(() => client.prepare("DELETE FROM push_deliveries WHERE id = ? AND subject_id = ?"));
-  const again = changing(() =>
+  const retryAt = changing(() =>
     client.prepare("UPDATE push_deliveries SET attempt_count = attempt_count + 1, next_attempt_at = ?2 WHERE id = ?1"),
   );
   const rest = changing(() =>
@@ -100,7 +100,7 @@ export function pushStore({ $client: client }: Db) {
     insert: inserter<SubscriptionRow>(client, pushSubscriptions),
     /** What waits for it goes as well. */
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
-    pushed: (unit: Unit, id: string, at: number) => void pushed.run(unit, id, at),
+    pushed: (unit: Unit, id: string, at: number) => void setPushedAt.run(unit, id, at),
     /** Projects in which anybody wants to be woken. */
     tenants: (): Tenant[] => tenants.all(),
 
@@ -128,7 +128,7 @@ export function pushStore({ $client: client }: Db) {
     nextDue: (after: number): number | null => next.get(after)?.at ?? null,
     /** It is over, unless something newer took its place meanwhile. */
     settle: (unit: Unit, { id, subjectId }: DeliveryRow) => void settle.run(unit, id, subjectId),
-    again: (unit: Unit, { id }: DeliveryRow, at: number) => void again.run(unit, id, at),
+    again: (unit: Unit, { id }: DeliveryRow, at: number) => void retryAt.run(unit, id, at),
     /** Nothing of what waits for this subscription is tried before. */
     rest: (unit: Unit, subscriptionId: string, until: number) => void rest.run(unit, subscriptionId, until),
     dropTopic: (unit: Unit, topic: string, kind: DeliveryRow["kind"]) => void dropTopic.run(unit, topic, kind),

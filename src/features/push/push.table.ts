@@ -1,8 +1,8 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { NotificationLevel } from "../../protocol/chat-records.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import { conversations } from "../chat/store/conversation.table.ts";
-import { projects } from "../projects/store/project.table.ts";
+import { conversations } from "../chat/conversations/conversation.table.ts";
+import { projects } from "../projects/project.table.ts";
 
 /** What a browser is woken for; a mention is a message to everybody else. */
 export type PushKind = "message" | "mention" | "ring" | "missed_call";

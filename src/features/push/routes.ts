@@ -4,16 +4,16 @@ import { documented } from "../../kernel/http/reference/docs.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { invalid } from "../../protocol/errors.ts";
 import { actingUser } from "../chat/access.ts";
-import type { ChatCaller } from "../chat/caller.ts";
+import type { ChatCaller } from "../chat/access.ts";
 import type { ChatService } from "../chat/chat.ts";
-import { given } from "../chat/limits.ts";
-import { NamedUser } from "../chat/rest/chat.schema.ts";
+import { emptyAsNull } from "../chat/input.ts";
+import { NamedUser } from "../chat/chat.schema.ts";
 import { NotificationSetting, PushKey, PushSubscription, SetNotifications, Subscribe } from "./push.schema.ts";
 import type { Push } from "./push.ts";
 
 function ownerOf(caller: ChatCaller, named: string | undefined): string {
   if (caller.kind === "chatToken") return caller.userId;
-  const userId = given(named);
+  const userId = emptyAsNull(named);
   if (userId === null) throw invalid("userId", "is required with an API key");
   return userId;
 }
@@ -31,7 +31,7 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
     .get(
       "/push/subscriptions",
       ({ caller, query }) => {
-        return subscriptions.list(caller, ownerOf(caller, query.userId)).map(subscriptions.show);
+        return subscriptions.list(caller, ownerOf(caller, query.userId)).map(subscriptions.present);
       },
       {
         ...documented("Browsers of a user that are woken, oldest first", []),
@@ -46,7 +46,7 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
         const userId = ownerOf(caller, body.userId);
         const { row, isNew } = await write((unit) => subscriptions.subscribe(unit, caller, userId, body));
         set.status = isNew ? 201 : 200;
-        return subscriptions.show(row);
+        return subscriptions.present(row);
       },
       {
         ...documented(
@@ -72,7 +72,7 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
       ({ caller, params, query }) => {
         const found = access.conversation(caller, params.room, "chat:read");
         const userId = actingUser(found, query.userId);
-        return subscriptions.showSetting(subscriptions.setting(found.conversation.id, userId));
+        return subscriptions.presentSetting(subscriptions.setting(found.conversation.id, userId));
       },
       {
         ...documented("What a user is woken for in a conversation", ["SVC_CONVERSATION_NOT_FOUND"]),
@@ -88,7 +88,7 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
           const found = access.conversation(caller, params.room, "chat:read");
           const until = body.mutedUntil === undefined || body.mutedUntil === null ? null : Date.parse(body.mutedUntil);
           const userId = actingUser(found, body.userId);
-          return subscriptions.showSetting(subscriptions.set(unit, found.conversation.id, userId, body.level, until));
+          return subscriptions.presentSetting(subscriptions.set(unit, found.conversation.id, userId, body.level, until));
         });
       },
       {

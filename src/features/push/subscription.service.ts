@@ -1,4 +1,4 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { type Tenant, tenantsWith } from "../../kernel/tenant.ts";
@@ -29,7 +29,7 @@ export function subscriptionService({ bus, config, ids, now }: Runtime, store: P
 
   return {
     /** Whether any browser of the project is to be woken for anything. */
-    isWanted: tenants.has,
+    hasSubscribers: tenants.has,
 
     /** A browser has one subscription: with the same endpoint it is the same one, whoever signed in there now. */
     subscribe(unit: Unit, { projectId, environment }: Tenant, userId: string, input: NewSubscription) {
@@ -63,7 +63,7 @@ export function subscriptionService({ bus, config, ids, now }: Runtime, store: P
     },
 
     /** Never the endpoint: it is all that one needs to ask the push service. */
-    show: ({ publicId, userId, endpoint, createdAt, lastPushedAt }: SubscriptionRow) => ({
+    present: ({ publicId, userId, endpoint, createdAt, lastPushedAt }: SubscriptionRow) => ({
       ...{ id: publicId, userId, host: new URL(endpoint).host, createdAt: iso(createdAt) },
       lastPushedAt: iso(lastPushedAt),
     }),
@@ -75,6 +75,6 @@ export function subscriptionService({ bus, config, ids, now }: Runtime, store: P
       store.set(unit, row);
       return row;
     },
-    showSetting: ({ level, mutedUntil }: SettingRow) => ({ level, mutedUntil: iso(mutedUntil) }),
+    presentSetting: ({ level, mutedUntil }: SettingRow) => ({ level, mutedUntil: iso(mutedUntil) }),
   };
 }

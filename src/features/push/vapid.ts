@@ -1,6 +1,6 @@
 import { createECDH, createPrivateKey, type KeyObject, sign } from "node:crypto";
 import type { Config } from "../../kernel/config/index.ts";
-import type { Keyring } from "../../kernel/secrets.ts";
+import type { Keyring } from "../../kernel/crypto/secrets.ts";
 
 const CURVE = "prime256v1";
 /** At most a day by RFC 8292; half of it leaves room for clocks that are wrong. */

@@ -1,9 +1,9 @@
 import { extname } from "node:path";
 import type { Author } from "../../kernel/author.ts";
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { sameSecret } from "../../kernel/secrets.ts";
+import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
@@ -34,7 +34,7 @@ type Deps = {
   life: ReturnType<typeof createRecordingLife>;
   /** Where the room's media is, and the call that is on in it. */
   whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
-  said: ChatService["said"];
+  said: ChatService["roomMessages"];
   /** Throws when there is no room for more of the project's recordings. */
   requireRoom: (projectId: string) => Promise<void>;
   places: Places;

@@ -1,4 +1,4 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Recording, RecordingFile } from "../../protocol/recordings.ts";
 import type { FileLocation, RecordingFileRow, RecordingRow } from "./recording.table.ts";
 

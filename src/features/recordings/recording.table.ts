@@ -3,7 +3,7 @@ import type { Environment, RecordingStatus } from "../../protocol/enums.ts";
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { CompositionState } from "../../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
-import { projects } from "../projects/store/project.table.ts";
+import { projects } from "../projects/project.table.ts";
 import { rooms } from "../rooms/store/room.table.ts";
 import type { Location } from "../storage/storage.ts";
 

@@ -7,7 +7,7 @@ import type { LiveStreamService } from "../live-streams/live-stream.service.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
-import type { Calls } from "../sessions/calls.ts";
+import type { Calls } from "../sessions/calls/calls.ts";
 import type { StorageQuota } from "../storage/quota.ts";
 import { createComposer } from "./composition/composer.ts";
 import { hlsService } from "./hls/hls.service.ts";
@@ -20,7 +20,7 @@ import { createRecordingLife } from "./recording-life.ts";
 import { replayService } from "./replay.service.ts";
 
 type Deps = {
-  chat: Pick<ChatService, "said">;
+  chat: Pick<ChatService, "roomMessages">;
   attachments: Pick<Attachments, "removals" | "storages"> & { quota: Pick<StorageQuota, "require"> };
   rooms: RoomService;
   nodes: MediaNodes;
@@ -53,7 +53,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
-  const { said } = chat;
+  const { roomMessages: said } = chat;
   const made = { store, folder, places, life, hls, composer };
   const recordings = recordingService(runtime, { ...made, whereabouts, said, requireRoom });
   const replays = replayService(runtime, store, recordings);

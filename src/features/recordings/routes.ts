@@ -4,7 +4,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, oneOf } from "../../kernel/http/schema.ts";
-import { type PageAsked, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { RECORDING_STATUSES, type RecordingStatus } from "../../protocol/enums.ts";
@@ -24,7 +24,7 @@ const recordingQuery = {
   roomId: t.Optional(t.String({ maxLength: 128 })),
   status: t.Optional(oneOf(RECORDING_STATUSES)),
 };
-type Asked = PageAsked & { roomId?: string; status?: RecordingStatus };
+type Asked = PageRequest & { roomId?: string; status?: RecordingStatus };
 type Services = { recordings: Recordings; rooms: RoomService };
 
 const TIMELINE = "What happened while it ran, in order";

@@ -1,4 +1,4 @@
-import { longPage, type PageAsked, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
+import { longPage, type PageRequest, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
 import { TIMELINE_START, type TimelineRow } from "./timeline-reader.ts";
@@ -12,7 +12,7 @@ export const TIMELINE_PAGE = "At most 1,000 entries and 2 MiB; `link` leads to t
 /** One page of what happened while a recording ran. */
 export const timelinePage = (
   recordings: Pick<Recordings, "timeline">,
-  context: Parameters<typeof longPage>[0] & { query: PageAsked },
+  context: Parameters<typeof longPage>[0] & { query: PageRequest },
   row: RecordingRow,
   { texts }: { texts: boolean },
 ) =>

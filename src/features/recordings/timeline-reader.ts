@@ -1,4 +1,4 @@
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingEventRow, RecordingRow } from "./recording.table.ts";
@@ -10,7 +10,7 @@ export type TimelineRow = { entry: Entry; position: TimelinePosition };
 
 export const TIMELINE_START: TimelinePosition = { event: -1, message: 0 };
 
-type Sources = { store: RecordingStore; said: ChatService["said"] };
+type Sources = { store: RecordingStore; said: ChatService["roomMessages"] };
 
 /**
  * What happened, in order, with what was said in the room's conversation; its words only for who may read them. A part of

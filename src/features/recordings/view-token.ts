@@ -1,4 +1,4 @@
-import { type Keyring, sameSecret } from "../../kernel/secrets.ts";
+import { type Keyring, sameSecret } from "../../kernel/crypto/secrets.ts";
 import { ApiError } from "../../protocol/errors.ts";
 
 export type View = { recordingId: string; expiresAt: number };

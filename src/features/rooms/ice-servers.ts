@@ -1,6 +1,6 @@
 import { turnAddress } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
-import type { Keyring } from "../../kernel/secrets.ts";
+import type { Keyring } from "../../kernel/crypto/secrets.ts";
 import { turnCredential } from "../../network/turn/credentials.ts";
 import type { IceServer } from "../../protocol/room-records.ts";
 

@@ -4,7 +4,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { pageQuery } from "../../kernel/http/serving/pages.ts";
-import { randomBase62 } from "../../kernel/ids.ts";
+import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { roomPage } from "./room.page.ts";

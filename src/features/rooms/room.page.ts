@@ -1,4 +1,4 @@
-import { NEWEST, type PageAsked, page } from "../../kernel/http/serving/pages.ts";
+import { NEWEST, type PageRequest, page } from "../../kernel/http/serving/pages.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { RoomService } from "./room.service.ts";
 import type { RoomList } from "./store/room.store.ts";
@@ -7,7 +7,7 @@ import type { RoomRow } from "./store/room.table.ts";
 /** A page of rooms, each with who is in it now. */
 export async function roomPage(
   context: Parameters<typeof page>[0],
-  asked: PageAsked,
+  asked: PageRequest,
   { rooms, liveRooms }: { rooms: RoomService; liveRooms: LiveRooms },
   list: RoomList,
 ) {

@@ -1,5 +1,5 @@
 import type { BusEvents } from "../../kernel/bus.ts";
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Environment } from "../../protocol/enums.ts";

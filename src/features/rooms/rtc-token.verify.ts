@@ -1,6 +1,6 @@
 import { tokensValidFrom } from "../../kernel/data-directory/installation.ts";
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
-import type { Claims } from "../../kernel/jwt.ts";
+import type { Claims } from "../../kernel/crypto/jwt.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";

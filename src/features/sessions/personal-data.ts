@@ -2,9 +2,9 @@ import { changeEach, pages, ROWS_PER_PAGE, rowPages } from "../../kernel/db/page
 import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import { type PersonalColumns, type PersonalData, presentRow, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { type CallParticipantRow, callParticipants } from "./call.table.ts";
-import type { Recorder } from "./recorder.ts";
-import { type ConnectionRow, connections } from "./store/connection.table.ts";
+import { type CallParticipantRow, callParticipants } from "./calls/call.table.ts";
+import type { Recorder } from "./connections/connection-recorder.ts";
+import { type ConnectionRow, connections } from "./connections/connection.table.ts";
 
 export const sessionPersonalColumns: PersonalColumns = {
   userIds: {

@@ -2,13 +2,13 @@ import type { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { flightDashboardRoutes, flightKeyRoutes } from "./flight.routes.ts";
-import type { Flights } from "./flights.ts";
-import { grafanaDashboard } from "./grafana.ts";
-import type { ObservabilityReads } from "./observability.reads.ts";
-import { observabilityDashboardRoutes, observabilityKeyRoutes } from "./observability.routes.ts";
-import type { Recorder } from "./recorder.ts";
-import { telemetryRoutes } from "./telemetry.routes.ts";
+import { flightDashboardRoutes, flightKeyRoutes } from "./connections/flight-record.routes.ts";
+import type { Flights } from "./connections/flight-records.ts";
+import { grafanaDashboard } from "./metrics/grafana.ts";
+import type { ObservabilityReads } from "./observability-reads.ts";
+import { observabilityDashboardRoutes, observabilityKeyRoutes } from "./connections/connection.routes.ts";
+import type { Recorder } from "./connections/connection-recorder.ts";
+import { telemetryRoutes } from "./connections/telemetry.routes.ts";
 
 type Services = { observability: { reads: ObservabilityReads; recorder: Recorder; flights: Flights } };
 

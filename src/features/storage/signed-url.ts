@@ -1,6 +1,6 @@
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { UPLOAD_PATH } from "../../kernel/http/body.ts";
-import { type Keyring, sameSecret } from "../../kernel/secrets.ts";
+import { type Keyring, sameSecret } from "../../kernel/crypto/secrets.ts";
 import { ApiError } from "../../protocol/errors.ts";
 
 /** What a signed address allows: this method, on this file, as it was declared, until then. */

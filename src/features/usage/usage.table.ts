@@ -1,6 +1,6 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/store/project.table.ts";
+import { projects } from "../projects/project.table.ts";
 
 export const usageSessions = sqliteTable("usage_sessions", {
   id: text("id").primaryKey(),

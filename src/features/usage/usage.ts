@@ -1,4 +1,4 @@
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { dateOf, lastDates, minutesByDay, monthStart, startedMinutes } from "./minutes.ts";
 import { createUsageMeter } from "./usage.meter.ts";

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
-import type { Keyring } from "../../kernel/secrets.ts";
+import type { Keyring } from "../../kernel/crypto/secrets.ts";
 
 const PREFIX = "whsec_";
 const IV_BYTES = 12;

@@ -1,5 +1,5 @@
 import type { Author } from "../../kernel/author.ts";
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { AuditActionName, Environment, WebhookStatus } from "../../protocol/enums.ts";

@@ -1,5 +1,5 @@
 import type { ModerationService } from "../../features/rooms/moderation.service.ts";
-import { budgetHolder } from "../../kernel/addresses.ts";
+import { budgetHolder } from "../../kernel/net/addresses.ts";
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { createAgents } from "./agents/agents.ts";

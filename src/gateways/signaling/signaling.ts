@@ -1,7 +1,7 @@
 import type { IceServers } from "../../features/rooms/ice-servers.ts";
 import type { RoomService } from "../../features/rooms/room.service.ts";
 import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
-import { budgetHolder } from "../../kernel/addresses.ts";
+import { budgetHolder } from "../../kernel/net/addresses.ts";
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
 import type { Runtime } from "../../kernel/runtime.ts";

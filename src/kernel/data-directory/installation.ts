@@ -1,7 +1,7 @@
+import type { Keyring } from "../crypto/secrets.ts";
 import type { Db } from "../db/open.ts";
 import { run } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
-import type { Keyring } from "../secrets.ts";
 
 /** What the facts of an installation are read from and written through. */
 export type InstallationData = { db: Db; write: Writer["write"] };

@@ -3,8 +3,8 @@ import { constants, DatabaseSync, type Session, type SQLInputValue, type Stateme
 import { BUSY_TIMEOUT_MS, MAP_DATABASE } from "./open.ts";
 
 /*
- * SQLite's own record of what a transaction changed (its session extension), which bun:sqlite does not reach and
- * node:sqlite does. That is young, so nothing else uses it.
+ * Changesets come from SQLite's session extension, which node:sqlite offers and bun:sqlite does not. Bun's node:sqlite is
+ * young, so nothing else uses it.
  */
 
 /** The part of a statement that stores and drizzle use. */
@@ -15,7 +15,7 @@ export type PlainStatement = {
   run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint };
 };
 
-/** The one connection that writes, and records what it does. */
+/** The only connection that writes; it records its changes. */
 export class RecordingConnection {
   readonly #client: DatabaseSync;
   readonly #execute = new Map<string, StatementSync>();
@@ -42,7 +42,7 @@ export class RecordingConnection {
     this.#session = this.#client.createSession();
   }
 
-  /** What has changed since `begin`. */
+  /** The changeset since `begin`. */
   changes(): Uint8Array {
     if (this.#session === null) throw new Error("nothing is being recorded");
     return this.#session.changeset();
@@ -55,7 +55,7 @@ export class RecordingConnection {
 
   rollback(): void {
     this.#endSession();
-    // Some errors make SQLite abandon the transaction on its own, and whoever closes it does as well.
+    // Some errors make SQLite abandon the transaction on its own, and so does closing the connection.
     if (this.#client.isOpen && this.inTransaction) this.#run("ROLLBACK");
   }
 
@@ -76,7 +76,7 @@ export class RecordingConnection {
   }
 }
 
-/** Behaves as a statement of bun:sqlite does. */
+/** Behaves like a statement of bun:sqlite. */
 class RecordedStatement implements PlainStatement {
   readonly #rows: StatementSync;
   #arrays: StatementSync | null = null;
@@ -89,11 +89,11 @@ class RecordedStatement implements PlainStatement {
   }
 
   get(...values: SQLQueryBindings[]): unknown {
-    return this.#rows.get(...bound(values)) ?? null;
+    return this.#rows.get(...bindable(values)) ?? null;
   }
 
   all(...values: SQLQueryBindings[]): unknown[] {
-    return this.#rows.all(...bound(values));
+    return this.#rows.all(...bindable(values));
   }
 
   values(...values: SQLQueryBindings[]): unknown[][] {
@@ -101,19 +101,19 @@ class RecordedStatement implements PlainStatement {
       this.#arrays = this.client.prepare(this.sql);
       this.#arrays.setReturnArrays(true);
     }
-    return this.#arrays.all(...bound(values)) as unknown as unknown[][];
+    return this.#arrays.all(...bindable(values)) as unknown as unknown[][];
   }
 
   run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint } {
-    return this.#rows.run(...bound(values)) as { changes: number; lastInsertRowid: number | bigint };
+    return this.#rows.run(...bindable(values)) as { changes: number; lastInsertRowid: number | bigint };
   }
 }
 
-/** In place: it is called for every statement of every unit. */
-function bound(values: SQLQueryBindings[]): SQLInputValue[] {
+/** Converts in place, because it runs for every statement of every unit of work. */
+function bindable(values: SQLQueryBindings[]): SQLInputValue[] {
   for (let index = 0; index < values.length; index++) {
     const value = values[index];
-    // A number would be bound as a real, and `1` be written as `1.0` wherever no column says otherwise.
+    // A number would be bound as REAL, and `1` be stored as `1.0` in columns without a numeric affinity.
     if (typeof value === "number") {
       if (Number.isSafeInteger(value)) values[index] = BigInt(value);
     } else if (typeof value === "boolean") values[index] = value ? 1n : 0n;
@@ -122,17 +122,17 @@ function bound(values: SQLQueryBindings[]): SQLInputValue[] {
   return values as SQLInputValue[];
 }
 
-/** The local file is not what the log takes it to be. */
-export class ReplicaDiffers extends Error {
+/** The local file does not have the state that the log assumes. */
+export class ReplicaDiverged extends Error {
   override readonly name = "ReplicaDiffers";
 }
 
-/** Writes what another server's transactions changed. */
+/** Applies the changesets of another server's transactions. */
 export class ApplyingConnection {
   readonly #client: DatabaseSync;
 
   constructor(path: string) {
-    // Cascades and checks were the writer's: what they did is part of what is applied.
+    // The changeset already includes the effects of cascades and triggers.
     this.#client = openNodeClient(path, false);
     this.#client.setAuthorizer((_action, _first, _second, _database, trigger) =>
       trigger === null ? constants.SQLITE_OK : constants.SQLITE_IGNORE,
@@ -147,8 +147,8 @@ export class ApplyingConnection {
     this.#client.exec(sql);
   }
 
-  /** All of it, in one transaction, or nothing. */
-  together(work: () => void): void {
+  /** Runs `work` in one transaction. */
+  transaction(work: () => void): void {
     this.#client.exec("BEGIN IMMEDIATE");
     try {
       work();
@@ -159,7 +159,7 @@ export class ApplyingConnection {
     }
   }
 
-  /** Compares every old value on the way, and throws when one is not what the writer saw. */
+  /** Throws when an old value differs from the one that the writer saw. */
   apply(changes: Uint8Array): void {
     let conflict = "";
     const done = this.#client.applyChangeset(changes, {
@@ -168,10 +168,10 @@ export class ApplyingConnection {
         return constants.SQLITE_CHANGESET_ABORT;
       },
     });
-    if (!done) throw new ReplicaDiffers(`a change from the commit log does not fit (${conflict})`);
+    if (!done) throw new ReplicaDiverged(`a change from the commit log does not fit (${conflict})`);
   }
 
-  /** Statements of a migration, whose own triggers work as they do where it was made. */
+  /** Runs the statements of a migration with triggers, as on the server that ran it first. */
   migrate(sql: string): void {
     this.#client.setAuthorizer(null);
     this.#client.exec(sql);
@@ -195,14 +195,14 @@ const CONFLICTS: Record<number, string> = {
 };
 
 function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
-  // Not defensive: the tables behind the full-text search are changed like any other.
+  // Defensive mode would forbid changing the shadow tables of the full-text search.
   const client = new DatabaseSync(path, {
     enableForeignKeyConstraints: foreignKeys,
     defensive: false,
     timeout: BUSY_TIMEOUT_MS,
   });
   client.exec("PRAGMA journal_mode = WAL");
-  // A commit that a power failure takes from this file is in the log, and comes back from there.
+  // A commit that this file loses in a power failure comes back from the commit log.
   client.exec("PRAGMA synchronous = NORMAL");
   client.exec("PRAGMA secure_delete = ON");
   client.exec("PRAGMA wal_autocheckpoint = 4000");

@@ -1,55 +1,55 @@
 import type { Migration } from "./migrate.ts";
 
-/** What one commit changed. A change of the schema is no change of rows, and travels as the statements that make it. */
+/** The changes of one commit: rows as a changeset, the schema as the statements of its migrations. */
 export type CommitRecord =
   | { kind: "changes"; changes: Uint8Array }
   | { kind: "migrations"; migrations: Migration[]; at: number };
 
 export type LogEntry = { position: number; record: CommitRecord };
 
-/** Another server wrote this position: whoever asked for it leads no longer. */
-export class Overtaken extends Error {
+/** Another server wrote this position: the caller no longer leads. */
+export class PositionTaken extends Error {
   override readonly name = "Overtaken";
   constructor(position: number) {
     super(`another server wrote position ${position} of the commit log`);
   }
 }
 
-/** The log did not answer in time. Whether what was appended is in it is not known. */
-export class LogAway extends Error {
+/** The log did not answer in time. It is unknown whether it holds the appended record. */
+export class LogUnavailable extends Error {
   override readonly name = "LogAway";
   constructor(why: string) {
     super(`the commit log does not answer (${why})`);
   }
 }
 
-/** What is read starts after the position that was asked for: the log has forgotten the rest. */
-export class Forgotten extends Error {
+/** The log has already deleted the requested position. */
+export class LogTruncated extends Error {
   override readonly name = "Forgotten";
   constructor(position: number) {
     super(`the commit log has forgotten what follows position ${position}`);
   }
 }
 
-/** This program must not touch that log; the message tells the operator why. */
+/** This program must not use the log; the message tells the operator why. */
 export class LogRefused extends Error {
   override readonly name = "LogRefused";
 }
 
 export type LogInfo = {
-  /** Tells one log from another. */
+  /** Identifies the log. */
   id: string;
-  /** Of the STOA_SECRET that every member has. */
+  /** The fingerprint of the STOA_SECRET that all members share. */
   secretFingerprint: string;
   /** The last position written; 0 in a new log. */
   head: number;
-  /** Counts the servers that have led. */
+  /** Counts changes of leadership. */
   term: number;
-  /** The address of the last of them. */
+  /** The address of the current or last leader. */
   leader: string | null;
 };
 
-/** `ledForMs`: since the last takeover, by the log's own clock; null before the first. */
+/** `ledForMs` is the time since the last takeover by the log's clock; null before the first. */
 export type KnownLog = Pick<LogInfo, "head" | "term" | "leader"> & { ledForMs: number | null };
 
 export type Member = {
@@ -57,7 +57,7 @@ export type Member = {
   role: "leader" | "standby" | "edge";
   position: number;
   version: string;
-  /** Milliseconds by the log's own clock since it was last heard of. */
+  /** Milliseconds since the last report, by the log's clock. */
   silentMs: number;
 };
 
@@ -65,44 +65,44 @@ export type Leadership = {
   term: number;
   /** Resolves with the reason when another server leads. */
   lost: Promise<string>;
-  /** Since when the log has not confirmed that this server leads; null while it does. */
+  /** When the log stopped confirming that this server leads; null while it does. */
   readonly unsureSince: number | null;
-  /** For how much longer nobody else can have the right, whatever happens meanwhile; negative when that is over. */
+  /** For how much longer no other server can lead, whatever happens; negative when the lease is over. */
   sureForMs(): number;
   /**
-   * The other members that may lead while the log does not answer: all that the last answer named. Null before the first
-   * answer, and so long after the last that there may be others.
+   * The other members that could take over while the log does not answer: those in its last answer. Null before the first
+   * answer, and when the last is so old that further members may have joined.
    */
   peers(): readonly string[] | null;
-  /** Resolves once the server that led before cannot take itself for the leader any more. */
+  /** Resolves once the previous leader cannot consider itself the leader any more. */
   undisputed: Promise<void>;
-  /** Asks the log now; resolves once it has confirmed, or another server leads. */
+  /** Asks the log now; resolves once it has confirmed this server, or another one leads. */
   confirm(): Promise<void>;
   resign(): Promise<void>;
 };
 
-/** Order and durability for several servers; without one, the local fsync is both. */
+/** Order and durability for several servers; a single server has both from its local fsync. */
 export type CommitLog = {
-  /** Makes the log if there is none, with this secret; then whatever it is. */
+  /** Creates the log with this secret if there is none, and describes it. */
   info(secretFingerprint: string): Promise<LogInfo>;
-  /** Where the log is, without making one. */
+  /** Describes the log without creating one. */
   known(): Promise<KnownLog | null>;
-  /** Durable when it resolves; throws Overtaken when another wrote this position, LogAway when that cannot be told. */
+  /** Durable when it resolves; throws Overtaken when another server wrote this position, LogAway when that is unknown. */
   append(position: number, record: CommitRecord): Promise<void>;
-  /** In order and without a gap; throws Forgotten when the first of them is gone. */
+  /** Entries in order and without a gap; throws Forgotten when the first of them is deleted. */
   read(after: number, limit: number): Promise<LogEntry[]>;
-  /** After anybody's append, and after every reconnect. */
+  /** Called after an append by any server, and after every reconnect. */
   onAppended(listener: () => void): () => void;
-  /** The right to lead, if nobody has it and the last to have it is known to be over. */
+  /** Leadership, if no server has it and the last one's lease is known to be over; otherwise null. */
   lead(url: string): Promise<Leadership | null>;
-  /** Tells the others that this member is there, and how far it has come. */
+  /** Publishes that this member is alive, and its position. */
   report(member: Omit<Member, "silentMs">): Promise<void>;
   leave(url: string): Promise<void>;
-  /** Whether whoever leads knows of this member, which can take its place from then on. */
-  isMet(url: string): Promise<boolean>;
+  /** Whether the leader knows this member, which may take over from then on. */
+  isKnownToLeader(url: string): Promise<boolean>;
   members(): Promise<Member[]>;
-  forgetUpTo(position: number): Promise<void>;
-  /** Forgets everything, its identity included. */
+  truncate(position: number): Promise<void>;
+  /** Deletes the log, including its identity. */
   reset(): Promise<void>;
   close(): Promise<void>;
 };

@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { Now } from "../clock.ts";
+import type { Now } from "../time/clock.ts";
 
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder);
@@ -9,9 +9,9 @@ export function freeBytes(folder: string): number {
 }
 
 const PROBE_BYTES = Buffer.alloc(4096, "probe");
-const LOOK_AGAIN_MS = 2_000;
+const CHECK_EVERY_MS = 2_000;
 
-/** Throws what the system says when the folder takes no more: an empty file would still find room on a full disk. */
+/** Throws the system's error when the disk is full. The file needs content: an empty one fits on a full disk. */
 function probeDisk(folder: string): void {
   const path = join(folder, `.probe-${process.pid}`);
   const file = openSync(path, "w", 0o600);
@@ -24,12 +24,12 @@ function probeDisk(folder: string): void {
   }
 }
 
-/** The same for whoever can wait, while nobody else does; however many ask at once, one looks for all of them. */
+/** Probes the disk without blocking the thread; concurrent calls share one probe. */
 export function createDiskProbe(folder: string): () => Promise<void> {
-  const path = join(folder, `.probe-${process.pid}-asked`);
-  let looking: Promise<void> | null = null;
+  const path = join(folder, `.probe-${process.pid}-async`);
+  let probing: Promise<void> | null = null;
 
-  async function look(): Promise<void> {
+  async function probe(): Promise<void> {
     const file = await open(path, "w", 0o600);
     try {
       await file.write(PROBE_BYTES);
@@ -41,24 +41,24 @@ export function createDiskProbe(folder: string): () => Promise<void> {
   }
 
   return () => {
-    looking ??= look().finally(() => {
-      looking = null;
+    probing ??= probe().finally(() => {
+      probing = null;
     });
-    return looking;
+    return probing;
   };
 }
 
 /**
- * Whether what is acknowledged can still be kept: a word for readiness, or null. Looked up every two seconds at most,
- * since anybody may ask. `commit` makes a change of the database, whose file can be bounded where others are not.
+ * Returns why the server cannot store anything, for the readiness check, or null. It probes every two seconds at most,
+ * since anyone may call that route. `commit` writes to the database, whose file can be limited when others are not.
  */
 export function watchDisk(folder: string, now: Now, commit: () => Promise<void>): () => string | null {
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let checkedAt = Number.NEGATIVE_INFINITY;
   let disk: string | null = null;
   let database: string | null = null;
 
-  function look(): void {
-    lookedAt = now();
+  function check(): void {
+    checkedAt = now();
     try {
       probeDisk(folder);
       disk = null;
@@ -76,7 +76,7 @@ export function watchDisk(folder: string, now: Now, commit: () => Promise<void>)
   }
 
   return () => {
-    if (Math.abs(now() - lookedAt) >= LOOK_AGAIN_MS) look();
+    if (Math.abs(now() - checkedAt) >= CHECK_EVERY_MS) check();
     return disk ?? database;
   };
 }

@@ -1,6 +1,6 @@
-/** Keeps a server of several from answering what it cannot know: another one may lead without its having heard. */
+/** Keeps a server of a cluster from serving stale data: another one may lead without its knowledge. */
 export type Fence = {
   isStale(): boolean;
-  /** Resolves once it is not, or with false when that is not to be expected. */
+  /** Resolves with true once it is not stale any more, with false when that is not expected. */
   fresh(): Promise<boolean>;
 };

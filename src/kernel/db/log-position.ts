@@ -2,12 +2,12 @@ import type { Db } from "./open.ts";
 import { run } from "./statements.ts";
 import type { Unit } from "./writer.ts";
 
-/** How far a database has come in which commit log. */
+/** The position of a database in its commit log. */
 export type LogPosition = { logId: string; position: number; term: number };
 
 type Reads = { prepare(sql: string): { get(): unknown } };
 
-/** Null for a database that shares no log, and for one from before there were any. */
+/** Null for a database that belongs to no log, and for one that predates them. */
 export function logPosition(client: Reads): LogPosition | null {
   const table = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log_position'").get();
   if (table === null) return null;
@@ -15,7 +15,7 @@ export function logPosition(client: Reads): LogPosition | null {
   return row as LogPosition | null;
 }
 
-/** From now on the file goes its own way. */
+/** Detaches the file from its log. */
 export function leaveLog(unit: Unit, db: Db): void {
   if (logPosition(db.$client) !== null) run(unit, { run: () => db.$client.run("DELETE FROM log_position") });
 }

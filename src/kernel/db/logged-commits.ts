@@ -1,37 +1,37 @@
 import { ApiError } from "../../protocol/errors.ts";
-import { type CommitLog, Overtaken } from "./commit-log.ts";
+import { type CommitLog, PositionTaken } from "./commit-log.ts";
 import type { SplitClient } from "./split-client.ts";
 
-/** How the writer commits when several servers share a log: first there, then in the local file. */
+/** How the writer commits when several servers share a commit log: first to the log, then to the local file. */
 export type LoggedCommits = {
   begin(): void;
-  /** Runs units in the transaction that has begun. */
+  /** Runs units in the open transaction. */
   run(units: () => void): void;
   /** Durable when it resolves. */
   append(): Promise<void>;
   /** Visible when it returns. */
   commit(): void;
   rollback(): void;
-  /** Whether it is about the commit as a whole, and may be told to everybody who shared it. */
-  isOwn(error: unknown): boolean;
-  /** Whether it was the log that did not answer. */
-  isAway(error: unknown): boolean;
-  /** The last position that is in the local file. */
+  /** Whether the error concerns the whole commit, so that all of its callers may see it. */
+  concernsWholeCommit(error: unknown): boolean;
+  /** Whether the log did not answer. */
+  isLogUnavailable(error: unknown): boolean;
+  /** The last position that the local file holds. */
   readonly position: number;
 };
 
 export type LoggedCommitsOptions = {
   client: SplitClient;
   log: Pick<CommitLog, "append">;
-  /** This server must lead no longer: what it would acknowledge from now on might be lost. */
+  /** This server must stop leading: commits that it acknowledged from now on could be lost. */
   onLost: (reason: string) => void;
 };
 
 type Position = { position: number };
 
 /**
- * Append, then COMMIT: a server that dies between the two finds its own commit in the log when it comes back. One that
- * was overtaken has acknowledged nothing that is not in the log, rolls back, and makes no other attempt.
+ * Appends to the log, then commits locally: a server that dies in between finds its own commit in the log after its
+ * restart. A server that was overtaken has acknowledged nothing that is not in the log; it rolls back and stops leading.
  */
 export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): LoggedCommits {
   const { recording } = client;
@@ -56,7 +56,7 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
     try {
       await log.append(position + 1, { kind: "changes", changes: record });
     } catch (error) {
-      if (error instanceof Overtaken) throw lose(error.message);
+      if (error instanceof PositionTaken) throw lose(error.message);
       away = new ApiError("SVC_COMMIT_LOG_UNAVAILABLE", undefined, { retryAfterSeconds: 5 });
       away.cause = error;
       throw away;
@@ -88,14 +88,15 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
       try {
         recording.commit();
       } catch (error) {
-        // It is in the log, and will come from there once the local disk takes it.
-        throw lose(`the local database did not take a commit: ${error instanceof Error ? error.message : error}`);
+        // The log has the commit; the local file gets it from there after a restart.
+        throw lose(`the local database failed to commit: ${error instanceof Error ? error.message : error}`);
       }
       position++;
     },
     rollback: () => recording.rollback(),
-    isOwn: (error) => error === lost || error === away || (error as { code?: string }).code === "ERR_SQLITE_ERROR",
-    isAway: (error) => error === away,
+    concernsWholeCommit: (error) =>
+      error === lost || error === away || (error as { code?: string }).code === "ERR_SQLITE_ERROR",
+    isLogUnavailable: (error) => error === away,
     get position() {
       return position;
     },

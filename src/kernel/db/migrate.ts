@@ -5,12 +5,12 @@ import type { Db } from "./open.ts";
 
 export type Migration = { name: string; sql: string; hash: string };
 
-/** A start that must not go on; the message tells the operator what to do. */
+/** The server must not start; the message tells the operator what to do. */
 export class MigrationRefused extends Error {
   override readonly name = "MigrationRefused";
 }
 
-/** `NNNN_name.sql`, applied in order of their names. */
+/** Reads `NNNN_name.sql` files in the order of their names. */
 export function readMigrations(folder: string): Migration[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))
@@ -30,7 +30,7 @@ function applied(db: Db): Applied[] {
   return db.$client.query<Applied, []>("SELECT name, hash FROM schema_migrations ORDER BY name").all();
 }
 
-/** What `migrate` would apply; throws when this binary must not touch the database. */
+/** The migrations that `migrate` would apply; throws when this binary must not use the database. */
 export function pendingMigrations(db: Db, migrations: Migration[]): Migration[] {
   const known = new Map(migrations.map((m) => [m.name, m.hash]));
   const done = applied(db);
@@ -50,9 +50,9 @@ export function pendingMigrations(db: Db, migrations: Migration[]): Migration[] 
 }
 
 /**
- * Brings the schema up to date, all or nothing. `snapshot` is called before a database that holds data is changed.
- * Foreign keys are off meanwhile: a rebuilt table would otherwise cascade its deletion to every child row, and the
- * pragma is ignored inside the transaction.
+ * Brings the schema up to date, all or nothing. `snapshot` is called before a database with data is changed. Foreign keys
+ * are off during the migration: a rebuilt table would otherwise cascade its deletion to every child row, and the pragma is
+ * ignored inside the transaction.
  */
 export function migrate(db: Db, migrations: Migration[], now: number, snapshot?: () => void): string[] {
   const pending = pendingMigrations(db, migrations);

@@ -1,15 +1,17 @@
 import { Database } from "bun:sqlite";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { type IdleThresholds, type IdleWatch, onIdle } from "../scheduling/idle.ts";
+import type { Timers } from "../time/timers.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 
 export type Durability = "FULL" | "OFF";
 
 export const BUSY_TIMEOUT_MS = 5_000;
-/** As much of the file is read by way of the system's own cache, without a copy. */
+/** This much of the file is read from the system's page cache without a copy. */
 export const MAP_DATABASE = "PRAGMA mmap_size = 268435456";
 
-/** One connection with the pragmas that the whole product relies on. */
+/** A connection with the pragmas that the whole product relies on. */
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
   const client = new Database(path, options.readonly ? { readonly: true } : { create: true });
   applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false);
@@ -17,22 +19,34 @@ export function openDatabase(path: string, options: { durability?: Durability; r
 }
 
 function applyPragmas(client: Database, durability: Durability, readonly: boolean): void {
-  // First, or switching the journal mode itself fails with SQLITE_BUSY while another process holds the file.
+  // This comes first, or switching the journal mode fails with SQLITE_BUSY while another process holds the file.
   client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   if (!readonly) client.run("PRAGMA journal_mode = WAL");
   // FULL: in WAL mode NORMAL survives a killed process but loses the last commits on power failure.
   client.run(`PRAGMA synchronous = ${durability}`);
   client.run("PRAGMA foreign_keys = ON");
-  // What somebody deleted is overwritten, not only forgotten. It costs no more than a few bytes of pages that change anyway.
+  // Deleted content is overwritten. That costs a few bytes in pages that are written anyway.
   client.run("PRAGMA secure_delete = ON");
-  // In pages. Ours come earlier, at a quiet moment (checkpoints.ts): this is for a log that grows without one.
+  // In pages. `checkpointWhenIdle` runs earlier, between commits; this bounds a log that grows without a pause.
   client.run("PRAGMA wal_autocheckpoint = 4000");
   client.run("PRAGMA temp_store = MEMORY");
   client.run("PRAGMA cache_size = -32768");
   client.run(MAP_DATABASE);
 }
 
-/** Folds the write-ahead log back into the file, so that a copy of it alone is whole. */
+/** A checkpoint takes two fsyncs, which fewer commits do not justify. */
+const BETWEEN_COMMITS: IdleThresholds = { minEvents: 50, checkEveryMs: 3, maxEvents: 0 };
+
+/**
+ * Checkpoints the write-ahead log while no commit waits. SQLite alone would do it within the commit that fills the log, and
+ * that commit would take several times as long. The returned watch counts the commits.
+ */
+export function checkpointWhenIdle(client: Database, timers: Timers, onError: (error: unknown) => void): IdleWatch {
+  const checkpoint = client.prepare("PRAGMA wal_checkpoint(PASSIVE)");
+  return onIdle(BETWEEN_COMMITS, timers, () => checkpoint.run(), onError);
+}
+
+/** Checkpoints the write-ahead log into the file, so that the file alone is complete. */
 export function closeDatabase(db: Db): void {
   try {
     db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -1,6 +1,6 @@
 import { SQL } from "bun";
 
-/** No answer, or no connection: nothing is known about what was asked. */
+/** No answer or no connection: it is unknown whether the query ran. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
@@ -8,8 +8,8 @@ export class ConnectionLost extends Error {
 type Values = (string | number | Uint8Array | null)[];
 
 /**
- * One connection, made when it is needed and again after it broke. What is asked has an answer, an error of the database
- * or ConnectionLost within its time: a network that swallows packets would keep it waiting for ever otherwise.
+ * One connection, opened when it is needed and again after it broke. Every query ends with its rows, an error of the
+ * database or ConnectionLost within its timeout; a network that drops packets would otherwise keep it waiting forever.
  */
 export class PostgresConnection {
   #sql: SQL | null = null;
@@ -18,8 +18,8 @@ export class PostgresConnection {
   constructor(
     private readonly url: string,
     private readonly options: {
-      /** Statements that prepare every new connection. */
-      greeting?: string[];
+      /** Statements that run first on every new connection. */
+      setup?: string[];
       onLost?: () => void;
     } = {},
   ) {}
@@ -30,9 +30,9 @@ export class PostgresConnection {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new ConnectionLost(`no answer within ${timeoutMs} ms`)), timeoutMs);
     try {
-      return (await Promise.race([this.#answer(sql, text, values), late])) as Row[];
+      return (await Promise.race([this.#run(sql, text, values), late])) as Row[];
     } catch (error) {
-      if (isRefusal(error)) throw error;
+      if (isDatabaseError(error)) throw error;
       this.#drop(sql);
       throw error instanceof ConnectionLost ? error : new ConnectionLost(messageOf(error));
     } finally {
@@ -45,7 +45,7 @@ export class PostgresConnection {
     if (this.#sql !== null) this.#drop(this.#sql);
   }
 
-  async #answer(sql: SQL, text: string, values: Values): Promise<unknown> {
+  async #run(sql: SQL, text: string, values: Values): Promise<unknown> {
     return await sql.unsafe(text, values);
   }
 
@@ -56,7 +56,7 @@ export class PostgresConnection {
       onclose: () => this.#drop(sql),
     });
     this.#sql = sql;
-    for (const statement of this.options.greeting ?? []) sql.unsafe(statement).catch(() => {});
+    for (const statement of this.options.setup ?? []) sql.unsafe(statement).catch(() => {});
     return sql;
   }
 
@@ -68,20 +68,19 @@ export class PostgresConnection {
   }
 }
 
-/** An answer of the database, as opposed to none: a class of errors that is about the connection itself counts as none. */
-function isRefusal(error: unknown): boolean {
+/** Whether the database answered with an error; errors about the connection or the server's state do not count. */
+function isDatabaseError(error: unknown): boolean {
   const { code, errno } = error as { code?: string; errno?: string };
   if (code !== "ERR_POSTGRES_SERVER_ERROR" || typeof errno !== "string") return false;
-  // 08: connection, 25: read-only (a replica), 40: rolled back, 53: no room, 55: starting, 57: shut down, 58: system.
+  // 08: connection, 25006: read-only (a replica), 40: rolled back, 53: no resources, 55: starting, 57: shutdown, 58: system.
   return !/^(08|25006|40|53|55|57|58)/.test(errno);
 }
 
-export function isTaken(error: unknown): boolean {
+export function isUniqueViolation(error: unknown): boolean {
   return (error as { errno?: string }).errno === "23505";
 }
 
-/** The table, that is. */
-export function isMissing(error: unknown): boolean {
+export function isUndefinedTable(error: unknown): boolean {
   return (error as { errno?: string }).errno === "42P01";
 }
 

@@ -2,45 +2,45 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import { BUSY_TIMEOUT_MS } from "./open.ts";
 
-/** So much at a time, so that no commit waits for long. */
+/** Small chunks, so that no commit waits for long. */
 const CHUNK_BYTES = 1024 * 1024;
 const PAUSE_MS = 4;
 
 const BTREE_PAGES = new Set([0x02, 0x05, 0x0a, 0x0d]);
 const INTERIOR_PAGES = new Set([0x02, 0x05]);
-/** Page 1 begins with the header of the file. */
+/** Page 1 starts with the header of the file. */
 const FILE_HEADER_BYTES = 100;
-const HOLE_HEADER_BYTES = 4;
+const FREEBLOCK_HEADER_BYTES = 4;
 
-/** Past this many pages (64 GB) the first byte of a page no longer tells what kind it is. */
-const MOST_PAGES = 2 ** 24;
+/** From this many pages on (64 GB) the first byte of a page no longer identifies its kind. */
+const MAX_PAGES = 2 ** 24;
 
-/** Somebody reads an older state (a backup): the log cannot be folded in before they have done. */
+/** A reader (a backup) uses an older snapshot: the write-ahead log cannot be truncated until it is done. */
 export class ScrubDelayed extends Error {
   override readonly name = "ScrubDelayed";
 }
 
 /**
- * Overwrites what deleted rows leave behind. `secure_delete` does that for the cells themselves; but when SQLite moves
- * rows from one page to another, copies stay in the unused middle of the first, and a file that came out of a backup was
- * written without it: there, copies stand in the holes between cells, too. What stands in either is never read, so it may
- * be cleared in the file itself, page by page, while nothing newer waits in the log and nobody writes.
+ * Overwrites the traces of deleted rows. `secure_delete` overwrites the cells themselves; but when SQLite moves rows from
+ * one page to another, copies stay in the unallocated space of the first, and a file restored from a backup was written
+ * without it, so that its freeblocks (free space between cells) hold copies too. SQLite never reads either, so they can be
+ * cleared in the file itself, page by page, while the write-ahead log is empty and no one writes.
  */
 export async function scrubDatabase(client: Database): Promise<void> {
   const path = client.filename;
   if (path === "" || path === ":memory:") return;
   const pageBytes = client.query<{ page_size: number }, []>("PRAGMA page_size").get()?.page_size ?? 4096;
-  if (statSync(path).size / pageBytes >= MOST_PAGES) return;
+  if (statSync(path).size / pageBytes >= MAX_PAGES) return;
   for (let at = 0; at < statSync(path).size; at += CHUNK_BYTES) {
     scrubChunk(client, path, at, pageBytes);
     await Bun.sleep(PAUSE_MS);
   }
-  emptyLog(client);
+  truncateLog(client);
 }
 
-/** In one go, without an await: between the empty log and the last byte written nothing may change. */
+/** Runs without an await: nothing may change between truncating the log and writing the last byte. */
 function scrubChunk(client: Database, path: string, at: number, pageBytes: number): void {
-  emptyLog(client);
+  truncateLog(client);
   client.run("BEGIN IMMEDIATE");
   const file = openSync(path, "r+");
   try {
@@ -49,8 +49,8 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
     let changed = false;
     for (let page = 0; page + pageBytes <= length; page += pageBytes) {
       const bytes = chunk.subarray(page, page + pageBytes);
-      for (const { start, end } of unusedOf(bytes, at + page === 0 ? FILE_HEADER_BYTES : 0)) {
-        if (isClear(bytes.subarray(start, end))) continue;
+      for (const { start, end } of unusedRangesOf(bytes, at + page === 0 ? FILE_HEADER_BYTES : 0)) {
+        if (isZero(bytes.subarray(start, end))) continue;
         writeSync(file, Buffer.alloc(end - start), 0, end - start, at + page + start);
         changed = true;
       }
@@ -59,48 +59,48 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
   } finally {
     closeSync(file);
     client.run("ROLLBACK");
-    // Pages that are still in memory would bring back what was cleared in the file.
+    // Cached pages would bring back the cleared bytes when they are written.
     client.run("PRAGMA shrink_memory");
   }
 }
 
-function emptyLog(client: Database): void {
-  // Without waiting: everybody else waits for this thread.
+function truncateLog(client: Database): void {
+  // It must not wait for a reader: that would block this thread.
   client.run("PRAGMA busy_timeout = 0");
   const result = client.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get();
   client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  if (result?.busy !== 0) throw new ScrubDelayed("somebody reads an older state of the database");
+  if (result?.busy !== 0) throw new ScrubDelayed("a reader uses an older snapshot of the database");
 }
 
-/** Nobody's page is larger. */
+/** As large as SQLite's largest page. */
 const ZEROS = Buffer.alloc(65_536);
 
-function isClear(bytes: Buffer): boolean {
+function isZero(bytes: Buffer): boolean {
   return bytes.equals(ZEROS.subarray(0, bytes.length));
 }
 
-type Stretch = { start: number; end: number };
+type ByteRange = { start: number; end: number };
 
-/** Between the pointers to a page's cells and the first of them, and what is free between cells; of other pages nothing. */
-function unusedOf(page: Buffer, header: number): Stretch[] {
+/** The unallocated space between the cell pointers and the cells, and the freeblocks between cells, of a b-tree page. */
+function unusedRangesOf(page: Buffer, header: number): ByteRange[] {
   const kind = page.readUInt8(header);
   if (!BTREE_PAGES.has(kind)) return [];
   const start = header + (INTERIOR_PAGES.has(kind) ? 12 : 8) + 2 * page.readUInt16BE(header + 3);
   const end = page.readUInt16BE(header + 5) || 65_536;
   if (start > end || end > page.length) return [];
-  return [{ start, end }, ...holesOf(page, page.readUInt16BE(header + 1), end)];
+  return [{ start, end }, ...freeblocksOf(page, page.readUInt16BE(header + 1), end)];
 }
 
-/** Each begins with where the next one is and its own length; they stand in order. A list that does not is left alone. */
-function holesOf(page: Buffer, first: number, contentStart: number): Stretch[] {
-  const holes: Stretch[] = [];
-  for (let at = first, least = contentStart; at !== 0; ) {
-    if (at < least || at + HOLE_HEADER_BYTES > page.length) return [];
+/** Each freeblock starts with the offset of the next and its own length, in order. A malformed list is left alone. */
+function freeblocksOf(page: Buffer, first: number, contentStart: number): ByteRange[] {
+  const freeblocks: ByteRange[] = [];
+  for (let at = first, min = contentStart; at !== 0; ) {
+    if (at < min || at + FREEBLOCK_HEADER_BYTES > page.length) return [];
     const end = at + page.readUInt16BE(at + 2);
-    if (end < at + HOLE_HEADER_BYTES || end > page.length) return [];
-    holes.push({ start: at + HOLE_HEADER_BYTES, end });
-    least = end;
+    if (end < at + FREEBLOCK_HEADER_BYTES || end > page.length) return [];
+    freeblocks.push({ start: at + FREEBLOCK_HEADER_BYTES, end });
+    min = end;
     at = page.readUInt16BE(at);
   }
-  return holes;
+  return freeblocks;
 }

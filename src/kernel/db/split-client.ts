@@ -4,8 +4,8 @@ import type { PlainStatement, RecordingConnection } from "./changesets.ts";
 import { type Db, MAP_DATABASE } from "./open.ts";
 
 /**
- * One client over two connections to one file. Units of work run on the one that records; everything else reads on the
- * other, which shows a commit only when the log has it: nobody is told what another server might not know.
+ * One client over two connections to one file. Units of work run on the connection that records changesets; everything
+ * else reads on the other, which sees a commit only when the log has it: no client sees what another server may not have.
  */
 export class SplitClient {
   /** Set by the writer while units run. */
@@ -16,7 +16,7 @@ export class SplitClient {
     readonly recording: RecordingConnection,
     readonly reader: Database,
   ) {
-    // What is changed outside a unit would never reach the log.
+    // A change outside of a unit of work would never reach the log.
     reader.run("PRAGMA query_only = ON");
   }
 
@@ -58,22 +58,22 @@ class SplitStatement implements PlainStatement {
   ) {}
 
   get(...values: SQLQueryBindings[]): unknown {
-    return this.#here().get(...values);
+    return this.#statement().get(...values);
   }
 
   all(...values: SQLQueryBindings[]): unknown[] {
-    return this.#here().all(...values);
+    return this.#statement().all(...values);
   }
 
   values(...values: SQLQueryBindings[]): unknown[][] {
-    return this.#here().values(...values);
+    return this.#statement().values(...values);
   }
 
   run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint } {
-    return this.#here().run(...values);
+    return this.#statement().run(...values);
   }
 
-  #here(): PlainStatement {
+  #statement(): PlainStatement {
     if (this.client.inUnits) {
       this.#write ??= this.client.recording.prepare(this.sql);
       return this.#write;
@@ -83,17 +83,17 @@ class SplitStatement implements PlainStatement {
   }
 }
 
-/** Stores and drizzle use it like any other. */
+/** Stores and drizzle use it like a plain database. */
 export function splitDatabase(client: SplitClient): Db {
   return drizzle({ client: client as unknown as Database }) as Db;
 }
 
-/** What a connection keeps of pages that nobody uses at the moment, in its own cache and of the file that it has mapped. */
+/** Releases the memory of pages that are not in use, in SQLite's cache and in the mapped file. */
 export function releaseMemory(client: Database | SplitClient): void {
   const connections = client instanceof SplitClient ? [client.recording, client.reader] : [client];
   for (const connection of connections) {
     connection.exec("PRAGMA shrink_memory");
-    // Every page that was ever read counts as the process's own until the file is mapped anew; the system keeps them cached.
+    // Every page that was ever read counts as memory of the process until the file is mapped again; the system keeps its cache.
     connection.exec("PRAGMA mmap_size = 0");
     connection.exec(MAP_DATABASE);
   }

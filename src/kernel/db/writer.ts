@@ -2,19 +2,19 @@ import { type Database, SQLiteError } from "bun:sqlite";
 import type { LoggedCommits } from "./logged-commits.ts";
 
 /**
- * Group commit. Everything that waits for durability runs as a synchronous unit of work; all units that arrive while
- * one commit is under way share the next, so that one fsync serves many callers. Order of arrival is kept, and an
- * error in one unit of `write` rolls back that unit alone.
+ * Group commit. Every change runs in a synchronous unit of work; all units that arrive during one commit share the next,
+ * so that one fsync serves many callers. Units run in the order of their arrival, and an error in one unit of `write`
+ * rolls back that unit alone.
  */
 export type Writer = {
   /** Runs `work` in the next shared transaction; resolves once it is on disk. */
   write<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
   /**
-   * The same for work that makes all its checks before its first change: it needs no savepoint, which costs a tenth of
-   * a send. Should it fail after a change all the same, everybody in that commit fails with it.
+   * Like `write`, for work that makes all of its checks before its first change: it runs without a savepoint, which costs
+   * a tenth of a chat message. If it fails after a change all the same, all units in that commit fail with it.
    */
   checkThenWrite<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
-  /** Waits until everything handed in so far has been committed. */
+  /** Waits until everything submitted so far has been committed. */
   drain(): Promise<void>;
 };
 
@@ -22,8 +22,8 @@ export type Writer = {
 type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;
 
 /**
- * One unit of work, which only the writer makes: whatever changes rows takes it as its first parameter, so that a
- * change outside a transaction does not compile. Kept and used after its work has returned, it throws.
+ * One unit of work. Only the writer creates it, and every function that changes rows takes it as its first parameter, so
+ * that a change outside of a transaction does not compile. It throws when it is used after its work has returned.
  */
 class Unit {
   #running = false;
@@ -38,18 +38,18 @@ class Unit {
     private readonly reject: (error: unknown) => void,
   ) {}
 
-  /** Runs when the work is on disk, before its caller goes on. Never runs when the work fails. */
+  /** Runs once the work is on disk, before its caller continues. Never runs when the work fails. */
   afterCommit(callback: () => void): void {
     this.requireRunning();
     this.#callbacks.push(callback);
   }
 
-  /** Before each change. */
+  /** Called before each change. */
   requireRunning(): void {
     if (!this.#running) throw new Error("this unit of work is over");
   }
 
-  /** After each change: what failed by itself has changed nothing. */
+  /** Called after each change: a statement that failed has changed nothing. */
   changed(): void {
     this.#hasChanged = true;
   }
@@ -72,7 +72,7 @@ class Unit {
     }
   }
 
-  /** The transaction that it shared failed; one that was refused on its own keeps its own reason. */
+  /** The shared transaction failed; a unit that had already failed keeps its own error. */
   failWith(error: unknown): void {
     if (this.#outcome?.ok !== false) this.#outcome = { ok: false, error };
   }
@@ -95,22 +95,22 @@ class Unit {
 
 export type { Unit };
 
-/** Bound how long one commit may hold the thread: ordinary units by their number, those that take long by their time. */
+/** One commit may block the thread for this many ordinary units, or for this long. */
 const UNITS_PER_COMMIT = 512;
 const COMMIT_MS = 5;
 /**
- * Or for as long as it was waited for, up to here: under attack everything else that the thread does takes ten times as
- * long, and a burst of sends would wait for that a dozen times.
+ * A commit may take as long as its first unit waited, up to this limit: under attack everything else on the thread takes
+ * ten times as long, and a burst of messages would wait for that a dozen times.
  */
-const MOST_COMMIT_MS = 25;
-const LOOK_AT_THE_CLOCK_EVERY = 4;
+const MAX_COMMIT_MS = 25;
+const UNITS_PER_CLOCK_READ = 4;
 /**
- * A record of a log costs as much again as some ten units, and is waited for. So with more at the door one commit takes
- * several such turns, between which the thread is free for everybody else.
+ * A record of the commit log costs as much as some ten units plus a round trip. When more units wait, one commit therefore
+ * spans several event-loop ticks, between which the thread serves everything else.
  */
-const TURNS_PER_RECORD = 4;
+const TICKS_PER_RECORD = 4;
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const nextTick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function createWriter(
   client: Database,
@@ -129,7 +129,7 @@ export function createWriter(
   const queue: Unit[] = [];
   let scheduled = false;
   let waitingSince = 0;
-  const idle: (() => void)[] = [];
+  const drained: (() => void)[] = [];
 
   function schedule(): void {
     if (scheduled) return;
@@ -144,14 +144,14 @@ export function createWriter(
     settle(units, units.length > 0 && commitTogether(units));
   }
 
-  /** As many as there is time for; the others go back to the front of the line, and are no longer among `units`. */
-  function runAll(units: Unit[], isFirstTurn = true): void {
-    // Whoever is alone needs no savepoint: to undo it is to undo everything.
-    const alone = units.length === 1 && isFirstTurn;
+  /** Runs as many units as there is time for; the others are removed from `units` and go back to the front of the queue. */
+  function runAll(units: Unit[], isFirstTick = true): void {
+    // A single unit needs no savepoint: rolling it back is rolling back the transaction.
+    const alone = units.length === 1 && isFirstTick;
     const startedAt = clock();
-    const endsAt = startedAt + Math.min(MOST_COMMIT_MS, Math.max(COMMIT_MS, startedAt - waitingSince));
+    const endsAt = startedAt + Math.min(MAX_COMMIT_MS, Math.max(COMMIT_MS, startedAt - waitingSince));
     for (const [done, unit] of units.entries()) {
-      if (done > 0 && done % LOOK_AT_THE_CLOCK_EVERY === 0 && clock() >= endsAt) {
+      if (done > 0 && done % UNITS_PER_CLOCK_READ === 0 && clock() >= endsAt) {
         queue.unshift(...units.splice(done));
         return;
       }
@@ -165,17 +165,17 @@ export function createWriter(
     for (const unit of units) unit.settle(onCallbackError);
     if (committed) onCommit();
     if (queue.length > 0) schedule();
-    else for (const done of idle.splice(0)) done();
+    else for (const done of drained.splice(0)) done();
   }
 
-  /** The next commit waits: units that arrive meanwhile share it. */
+  /** Units that arrive meanwhile wait for the next commit and share it. */
   async function commitToLog(units: Unit[], log: LoggedCommits): Promise<void> {
     try {
       log.begin();
       log.run(() => runAll(units));
-      for (let turn = 1; turn < TURNS_PER_RECORD && queue.length > 0; turn++) {
+      for (let tick = 1; tick < TICKS_PER_RECORD && queue.length > 0; tick++) {
         waitingSince = clock();
-        await nextTurn();
+        await nextTick();
         const more = queue.splice(0, UNITS_PER_COMMIT);
         try {
           log.run(() => runAll(more, false));
@@ -184,13 +184,13 @@ export function createWriter(
         }
       }
       await log.append();
-      // From here on without an await: whoever reads a commit must have been told of it before, or be told after.
+      // No await from here on: a reader must not see the commit before its events are published.
       log.commit();
     } catch (error) {
       log.rollback();
       failAll(units, error);
-      // Whoever came while the log was away has waited as long as those.
-      if (log.isAway(error)) {
+      // Units that arrived while the log did not answer fail too: they have waited as long.
+      if (log.isLogUnavailable(error)) {
         const late = queue.splice(0);
         failAll(late, error);
         for (const unit of late) unit.settle(onCallbackError);
@@ -205,7 +205,7 @@ export function createWriter(
       runTogether(units);
       return true;
     } catch (error) {
-      // The transaction as a whole failed (disk full, I/O error): nobody's work is on disk.
+      // The whole transaction failed (disk full, I/O error): no unit is on disk.
       undoAll();
       failAll(units, error);
       return false;
@@ -213,18 +213,18 @@ export function createWriter(
   }
 
   function failAll(units: Unit[], error: unknown): void {
-    // Why somebody else was refused is not for the others to hear.
-    const isShared = error instanceof SQLiteError || logged?.isOwn(error);
-    const shared = isShared ? error : new Error("undone with another's work", { cause: error });
+    // The error of one caller's unit must not leak to the callers of other units.
+    const isShared = error instanceof SQLiteError || logged?.concernsWholeCommit(error);
+    const shared = isShared ? error : new Error("rolled back with another unit of work", { cause: error });
     for (const unit of units) unit.failWith(shared);
   }
 
   function undoAll(): void {
     try {
-      // Prepared: on a client that was closed meanwhile this still works, and BEGIN holds the lock until it is done.
+      // A prepared statement still works on a client that was closed meanwhile; without it BEGIN would keep the lock.
       rollback.run();
     } catch {
-      // SQLite has abandoned the transaction on its own: there is nothing left to undo.
+      // SQLite has already rolled back on its own.
     }
   }
 
@@ -249,7 +249,7 @@ export function createWriter(
       release.run();
     } catch (error) {
       unit.failWith(error);
-      // Some errors make SQLite abandon the whole transaction on its own.
+      // Some errors make SQLite roll back the whole transaction on its own.
       if (!client.inTransaction) throw error;
       undo.run();
       release.run();
@@ -265,6 +265,6 @@ export function createWriter(
   return {
     write: (work) => enqueue(work, false),
     checkThenWrite: (work) => enqueue(work, true),
-    drain: () => (queue.length === 0 && !scheduled ? Promise.resolve() : new Promise((done) => idle.push(done))),
+    drain: () => (queue.length === 0 && !scheduled ? Promise.resolve() : new Promise((done) => drained.push(done))),
   };
 }

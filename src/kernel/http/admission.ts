@@ -23,7 +23,7 @@ export const UNREAD_BODIES = {
  * Puts what looks at the content of a request behind the guard and the limiter of its route. The framework would read
  * and parse a body first: a stranger without a credential then costs as much as the largest body takes to parse.
  */
-export function admitLast(app: AnyElysia, read: ReadBody): void {
+export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
   for (const { method, path, hooks } of app.router.history as unknown as Route[]) {
     hooks.parse = method === "GET" ? undefined : [{ fn: "json" }];
     const last: { fn: unknown }[] = [];

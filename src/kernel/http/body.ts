@@ -1,6 +1,6 @@
 import { ApiError } from "../../protocol/errors.ts";
 import { jsonProblem } from "../json.ts";
-import type { Timers } from "../timers.ts";
+import type { Timers } from "../time/timers.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
 export const SMALL_BODY_BYTES = 16 * 1024;

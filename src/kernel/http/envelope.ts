@@ -1,16 +1,16 @@
 import { Elysia } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
-import type { Now } from "../clock.ts";
-import type { Ids } from "../ids.ts";
+import type { Ids } from "../crypto/ids.ts";
 import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Now } from "../time/clock.ts";
 import type { SpanContext } from "../tracing/span.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { corsHeaders, isPreflight, preflight } from "./cors.ts";
 import { toApiError } from "./failure.ts";
 import { adoptRequestId, createHostCheck, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
-import { problemOfSize } from "./serving/request-turns.ts";
+import { overloadError } from "./serving/request-admission.ts";
 
 export type EnvelopeDeps = InfoLookUp & {
   now: Now;
@@ -51,7 +51,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
     const found = (request as Noted)[INFO];
     if (found) return found;
     const info = noted(request);
-    const problem = problemOfHost(request) ?? problemOfSize(request);
+    const problem = problemOfHost(request) ?? overloadError(request);
     if (problem) throw problem;
     return info;
   };

@@ -1,7 +1,7 @@
 import { Elysia, type Static, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
+import { sameSecret } from "../crypto/secrets.ts";
 import type { Metrics } from "../metrics.ts";
-import { sameSecret } from "../secrets.ts";
 import { VERSION } from "../version.ts";
 import { METRICS_PATH } from "./envelope.ts";
 import { ServerReadiness } from "./health.schema.ts";

@@ -1,12 +1,9 @@
-import { eq, lte, sql } from "drizzle-orm";
 import { ApiError, invalid } from "../../protocol/errors.ts";
-import type { Now } from "../clock.ts";
 import type { Db } from "../db/open.ts";
-import { changing, reading } from "../db/statements.ts";
+import { changing, columnsOf, inserter, reading } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 import { pathOf } from "../log.ts";
-import { inPieces, type Pieces } from "../pieces.ts";
-import { repacked } from "../repack.ts";
+import type { Now } from "../time/clock.ts";
 import { rawBody } from "./body.ts";
 import type { Caller } from "./callers.ts";
 import { idempotencyKeys } from "./idempotency.table.ts";
@@ -20,70 +17,44 @@ type IdempotentContext = {
   set: { status?: number | string; headers: Record<string, string | number | string[] | undefined> };
 };
 
-type Kept = { bodyHash: string; status: number; body: string; expiresAt: number };
+type Stored = { bodyHash: string; status: number; body: string; expiresAt: number };
 
-/**
- * For records whose content may have to vanish: the replay keeps only where to find it, and shows it as it is by then.
- */
+/** For records whose content may be deleted: only a reference is stored, and a replay returns the record's current state. */
 export type Reference<T> = { of: (result: T) => unknown; follow: (kept: unknown) => T };
 
 export type Idempotency = {
-  /** Creates a record: `work` is a unit of work, and the replay is stored in its transaction. Answers 201. */
+  /** Creates a record: `work` is a unit of work, and its result is stored in the same transaction. Responds with 201. */
   create<T>(context: IdempotentContext, work: (unit: Unit) => T, reference?: Reference<T>): Promise<T>;
-  /** Mints a credential: replayed from memory only, never written to disk. Answers 201. */
+  /** Mints a credential: its result is kept in memory only, never written to disk. Responds with 201. */
   mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
-  /** Forgets what is past its window; called by a job. */
+  /** Deletes expired results; called by a job. */
   sweep(): Promise<void>;
-  /** Puts what is kept in memory together, credential by credential; others are heard meanwhile. */
-  repack(): Promise<void>;
 };
 
 export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
   const find = reading(() =>
-    db
-      .select()
-      .from(idempotencyKeys)
-      .where(eq(idempotencyKeys.id, sql.placeholder("id")))
-      .prepare(),
+    db.$client.prepare<Stored, [string]>(`SELECT ${columnsOf(idempotencyKeys)} FROM idempotency_keys WHERE id = ?`),
   );
-  const put = changing(() =>
-    db
-      .insert(idempotencyKeys)
-      .values({
-        id: sql.placeholder("id"),
-        bodyHash: sql.placeholder("bodyHash"),
-        status: sql.placeholder("status"),
-        body: sql.placeholder("body"),
-        expiresAt: sql.placeholder("expiresAt"),
-      })
-      .onConflictDoUpdate({
-        target: idempotencyKeys.id,
-        set: {
-          bodyHash: sql`excluded.body_hash`,
-          status: sql`excluded.status`,
-          body: sql`excluded.body`,
-          expiresAt: sql`excluded.expires_at`,
-        },
-      })
-      .prepare(),
+  const save = inserter<Stored & { id: string }>(
+    db.$client,
+    idempotencyKeys,
+    `ON CONFLICT (id) DO UPDATE SET
+       body_hash = excluded.body_hash, status = excluded.status, body = excluded.body, expires_at = excluded.expires_at`,
   );
   const expire = changing(() =>
-    db
-      .delete(idempotencyKeys)
-      .where(lte(idempotencyKeys.expiresAt, sql.placeholder("at")))
-      .prepare(),
+    db.$client.prepare<unknown, [number]>("DELETE FROM idempotency_keys WHERE expires_at <= ?"),
   );
   const minted = createMintedCache(now);
 
-  function replay<T>({ set }: IdempotentContext, kept: Kept, bodyHash: string): T {
+  function replay<T>({ set }: IdempotentContext, kept: Stored, bodyHash: string): T {
     if (kept.bodyHash !== bodyHash) throw new ApiError("SVC_IDEMPOTENCY_KEY_REUSED");
     set.status = kept.status;
     set.headers["idempotent-replayed"] = "true";
     return JSON.parse(kept.body) as T;
   }
 
-  /** A unit may answer with another status than 201 (an add that changed nothing); that status is remembered too. */
-  const keep = (context: IdempotentContext, bodyHash: string, result: unknown, windowMs: number): Kept => ({
+  /** A unit may set another status than 201 (an add that changed nothing); that status is stored too. */
+  const keep = (context: IdempotentContext, bodyHash: string, result: unknown, windowMs: number): Stored => ({
     bodyHash,
     status: typeof context.set.status === "number" ? context.set.status : 201,
     body: JSON.stringify(result),
@@ -97,13 +68,13 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
       if (!claim) return write(work as (unit: Unit) => never);
       const { id, bodyHash } = claim;
       return write(((unit: Unit) => {
-        const kept = find.get({ id });
+        const kept = find.get(id);
         if (kept && kept.expiresAt > now()) {
           const replayed = replay<T>(context, kept, bodyHash);
           return reference ? reference.follow(replayed) : replayed;
         }
         const result = work(unit);
-        put.run(unit, { id, ...keep(context, bodyHash, reference ? reference.of(result) : result, CREATE_WINDOW_MS) });
+        save(unit, { id, ...keep(context, bodyHash, reference ? reference.of(result) : result, CREATE_WINDOW_MS) });
         return result;
       }) as (unit: Unit) => never);
     },
@@ -131,20 +102,18 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
     async sweep() {
       const at = now();
       minted.sweep();
-      await write((unit) => void expire.run(unit, { at }));
+      await write((unit) => void expire.run(unit, at));
     },
-
-    repack: () => inPieces(minted.repack()),
   };
 }
 
-/** Of one credential; more keys than that within five minutes are no retries. */
+/** A client does not retry more requests than this within five minutes. */
 const MINTED_PER_CREDENTIAL = 1000;
 
-/** Answers by credential and key. Whoever makes up keys without end pushes out their own answers, and nobody else's. */
+/** Results by credential and key. A client that invents keys without end evicts only its own results. */
 function createMintedCache(now: Now) {
-  const byHolder = new Map<string, Map<string, Kept | "running">>();
-  const isOver = (kept: Kept | "running") => kept !== "running" && kept.expiresAt <= now();
+  const byHolder = new Map<string, Map<string, Stored | "running">>();
+  const isOver = (kept: Stored | "running") => kept !== "running" && kept.expiresAt <= now();
 
   function remove(holder: string, id: string): void {
     const own = byHolder.get(holder);
@@ -154,12 +123,12 @@ function createMintedCache(now: Now) {
 
   return {
     get: (holder: string, id: string) => byHolder.get(holder)?.get(id),
-    set(holder: string, id: string, kept: Kept | "running"): void {
-      const own = byHolder.get(holder) ?? new Map<string, Kept | "running">();
+    set(holder: string, id: string, kept: Stored | "running"): void {
+      const own = byHolder.get(holder) ?? new Map<string, Stored | "running">();
       byHolder.set(holder, own);
       own.set(id, kept);
       if (own.size <= MINTED_PER_CREDENTIAL) return;
-      // What is running is not forgotten: its second request would run beside it.
+      // Running requests stay: a retry would otherwise run at the same time.
       for (const [oldest, value] of own) {
         if (value === "running") continue;
         own.delete(oldest);
@@ -170,12 +139,6 @@ function createMintedCache(now: Now) {
     sweep(): void {
       for (const [holder, own] of byHolder) {
         for (const [id, kept] of own) if (isOver(kept)) remove(holder, id);
-      }
-    },
-    *repack(): Pieces<void> {
-      for (const [holder, own] of byHolder) {
-        byHolder.set(holder, repacked(own));
-        yield;
       }
     },
   };

@@ -1,7 +1,7 @@
 import { ApiError } from "../../protocol/errors.ts";
-import { budgetHolder } from "../addresses.ts";
-import type { Now } from "../clock.ts";
 import type { Config } from "../config/index.ts";
+import { budgetHolder } from "../net/addresses.ts";
+import type { Now } from "../time/clock.ts";
 import type { Caller } from "./callers.ts";
 import type { RequestInfo } from "./request-info.ts";
 

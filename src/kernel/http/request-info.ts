@@ -2,8 +2,8 @@ import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
 import { ApiError } from "../../protocol/errors.ts";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
-import { createTrust, plainAddress } from "../addresses.ts";
-import type { EdgeClients } from "./serving/edge-clients.ts";
+import { createTrust, plainAddress } from "../net/addresses.ts";
+import type { TlsClients } from "./serving/tls-clients.ts";
 
 /** What is known of a request before anyone looks at its credential; audit entries and log lines are made of it. */
 export type RequestInfo = {
@@ -79,7 +79,7 @@ export type PublicUrl = (request: Request, server: Server<unknown> | null) => st
 export function createPublicUrl(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
-  clients: EdgeClients | null = null,
+  clients: TlsClients | null = null,
   throughEdge: ThroughEdge = null,
 ): PublicUrl {
   if (publicUrl !== undefined) {
@@ -123,7 +123,7 @@ export type ClientIp = (request: Request, server: Server<unknown> | null) => str
 /** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
 export function createClientIp(
   trustedProxies: readonly string[],
-  clients: EdgeClients | null = null,
+  clients: TlsClients | null = null,
   throughEdge: ThroughEdge = null,
 ): ClientIp {
   const isTrusted = createTrust(trustedProxies);
@@ -143,7 +143,7 @@ export function createClientIp(
 export function socketAddress(
   request: Request,
   server: Server<unknown> | null,
-  clients: EdgeClients | null,
+  clients: TlsClients | null,
   throughEdge: ThroughEdge = null,
 ): string {
   const carried = throughEdge?.(request) ?? null;

@@ -1,7 +1,7 @@
 import type { Static, TObject } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import type { Now } from "../clock.ts";
 import { parseJson } from "../json.ts";
+import type { Now } from "../time/clock.ts";
 import { FrameError, frameError } from "./frame-error.ts";
 
 /** Why a client cannot go on with this socket; each protocol has its own close code for it. */

@@ -1,17 +1,17 @@
 import type { Fence } from "../db/fence.ts";
-import { Turns } from "./turns.ts";
+import { createFrameQueue, SocketReader } from "./socket-reader.ts";
 
-/** A WebSocket as the protocols see it; tests hand in one of their own. */
+/** A WebSocket as the protocols see it; tests pass their own. */
 export type Socket = {
   send(text: string): void;
   close(code: number, reason: string): void;
-  /** What the reader has not taken yet. */
+  /** Sent, but not yet taken by the client. */
   readonly bufferedBytes: number;
 };
 
-/** What the network's own socket can do besides: be one of many readers of a topic, and be pinged. */
+/** A socket of the network, which can also subscribe to topics and be pinged. */
 export type TopicSocket = Socket & {
-  /** One write of the network for all of them. */
+  /** Sends all frames with one write to the network. */
   sendTogether(texts: readonly string[]): void;
   sendBytes(data: Uint8Array): void;
   ping(): void;
@@ -22,29 +22,29 @@ export type TopicSocket = Socket & {
 export type SocketEvents = {
   /** `text` is null for a binary frame, which only some protocols read. */
   received(text: string | null, bytes: number, binary?: Buffer): void;
-  /** The other side answered a ping. */
-  answered?(): void;
+  /** The client answered a ping. */
+  pong?(): void;
   closed(code: number): void;
-  /** So many frames a window are none too many. Far more at once are not even kept to be refused. */
+  /** The budget of frames; a socket that exceeds it by far is closed instead of being refused frame by frame. */
   readonly framesPerWindow?: number;
 };
 
-/** For the whole server: the framework ignores what single routes say. Smaller frame limits are checked by hand. */
+/** These apply to the whole server: the framework ignores the options of single routes, so lower limits are checked later. */
 export const SOCKET_OPTIONS = {
   maxPayloadLength: 1024 * 1024,
-  /** A socket silent this long is pinged in time and, without an answer, closed: no half-open peer stays for longer. */
+  /** A silent socket is pinged before this time is over and closed without an answer, so no half-open peer stays longer. */
   idleTimeout: 24,
   sendPings: true,
   backpressureLimit: 4 * 1024 * 1024,
-  /** Past the limit Bun would drop frames silently; a closed reader comes back and resumes. */
+  /** Past the limit Bun would drop frames silently; a client whose socket was closed reconnects and resumes. */
   closeOnBackpressureLimit: true,
   perMessageDeflate: false,
 };
 
-/** What is used of the runtime's own socket. */
+/** The part of Bun's socket that is used here. */
 export type NetworkSocket = {
   send(data: string | Uint8Array): unknown;
-  /** What is sent meanwhile goes out at its end. */
+  /** Frames that are sent during the callback go out together at its end. */
   cork?(send: () => void): unknown;
   close(code: number, reason: string): void;
   ping(): unknown;
@@ -53,7 +53,7 @@ export type NetworkSocket = {
   getBufferedAmount(): number;
 };
 
-/** What the framework's own WebSocket handler calls on the data of a socket. */
+/** The framework's WebSocket handler calls these on the data of a socket. */
 export type SocketData = {
   open(ws: NetworkSocket): void;
   message(ws: NetworkSocket, message: string | Buffer): void;
@@ -61,7 +61,7 @@ export type SocketData = {
   close(ws: NetworkSocket, code: number): void;
 };
 
-/** What of the HTTP server sockets need. After a renewed certificate there are several, each with sockets of its own. */
+/** The part of the HTTP server that sockets need. There are several: each has the sockets that it upgraded. */
 export type SocketServer = {
   upgrade(request: Request, options: { data: SocketData; headers: Record<string, string> }): boolean;
   publish(topic: string, frame: string): unknown;
@@ -70,42 +70,42 @@ export type SocketServer = {
 export type Sockets = ReturnType<typeof createSockets>;
 
 const SERVICE_RESTART = 1012;
-/** As every protocol here says to whoever sends too much. */
+/** Every protocol of this server uses this close code for clients that send too much. */
 const TOO_MUCH = 4429;
 
-/** Of one socket, at a moment when nobody is answered. */
-const MOST_HELD = 256;
+/** How many frames of one socket are held while it is uncertain whether this server leads. */
+const MAX_HELD_FRAMES = 256;
 
 /**
- * The WebSockets of this process, on whichever server they came in. What they say waits while the fence is in doubt: what
- * is known here may no longer be true.
+ * The WebSockets of this process, on all of its servers. Frames are held while the fence is stale: another server may
+ * lead, and the state here may be out of date.
  */
 export function createSockets(fence: Fence | null = null) {
-  const open = new Map<SocketServer, number>();
-  const turns = new Turns();
-  /** Requests that came in elsewhere, with where their sockets are. */
-  const carried = new WeakMap<Request, SocketServer>();
+  const socketCounts = new Map<SocketServer, number>();
+  const queue = createFrameQueue();
+  /** The servers of requests that did not arrive at the main listener. */
+  const serverOf = new WeakMap<Request, SocketServer>();
 
   function count(server: SocketServer, change: 1 | -1): void {
-    const sockets = (open.get(server) ?? 0) + change;
-    if (sockets > 0) open.set(server, sockets);
-    else open.delete(server);
+    const sockets = (socketCounts.get(server) ?? 0) + change;
+    if (sockets > 0) socketCounts.set(server, sockets);
+    else socketCounts.delete(server);
   }
 
   return {
     /**
-     * Turns a request into a socket, past the framework's `ws` route: that one parses every frame as JSON before
-     * anybody could look at its size. False when the request asks for no socket.
+     * Upgrades a request to a socket, bypassing the framework's `ws` route: that one parses every frame as JSON before its
+     * size can be checked. False when the request does not ask for a socket.
      */
     accept(
       listener: SocketServer | null,
       request: Request,
       headers: Record<string, string>,
       opened: (socket: TopicSocket) => SocketEvents,
-      /** For one that speaks for many, and is believed. */
-      { neverTooMuch = false } = {},
+      /** A trusted peer that sends for many clients, such as a media node, is never closed for sending too much. */
+      { unlimited = false } = {},
     ): boolean {
-      const server = carried.get(request) ?? listener;
+      const server = serverOf.get(request) ?? listener;
       if (!server) return false;
       let events: SocketEvents | null = null;
       let held: (string | Buffer)[] | null = null;
@@ -114,30 +114,29 @@ export function createSockets(fence: Fence | null = null) {
         if (typeof message === "string") events?.received(message, Buffer.byteLength(message));
         else events?.received(null, message.byteLength, message);
       };
-      // Bun's buffer is its own again after this.
-      const kept = (message: string | Buffer) => (typeof message === "string" ? message : Buffer.from(message));
+      // Bun reuses its buffer after the callback.
+      const copy = (message: string | Buffer) => (typeof message === "string" ? message : Buffer.from(message));
       const hold = async (ws: NetworkSocket, { fresh }: Fence, first: string | Buffer) => {
-        const waiting = [first];
-        held = waiting;
+        const frames = [first];
+        held = frames;
         const isFresh = await fresh();
         held = null;
-        if (isFresh && waiting.length <= MOST_HELD) waiting.forEach(receive);
+        if (isFresh && frames.length <= MAX_HELD_FRAMES) frames.forEach(receive);
         else ws.close(SERVICE_RESTART, "another server may lead");
       };
-      const speaker = turns.speaker<string | Buffer>({
-        hear(message) {
-          if (held !== null) held.push(kept(message));
-          else if (fence?.isStale() && network) void hold(network, fence, kept(message));
+      const reader = new SocketReader<string | Buffer>(queue, {
+        receive(message) {
+          if (held !== null) held.push(copy(message));
+          else if (fence?.isStale() && network) void hold(network, fence, copy(message));
           else receive(message);
         },
-        kept,
+        copy,
         framesPerWindow: () => events?.framesPerWindow,
-        flooded() {
-          if (neverTooMuch || !events) return;
-          // What it said after that is heard by nobody.
+        overflowed() {
+          if (unlimited || !events) return;
           events.closed(TOO_MUCH);
           events = null;
-          speaker.forget();
+          reader.clear();
           network?.close(TOO_MUCH, "too much at once");
         },
       });
@@ -156,7 +155,7 @@ export function createSockets(fence: Fence | null = null) {
             },
             sendBytes: (data) => void ws.send(data),
             close(code, reason) {
-              speaker.forget();
+              reader.clear();
               ws.close(code, reason);
             },
             ping: () => void ws.ping(),
@@ -167,11 +166,11 @@ export function createSockets(fence: Fence | null = null) {
             },
           });
         },
-        message: (_ws, message) => speaker.say(message),
-        pong: () => events?.answered?.(),
+        message: (_ws, message) => reader.push(message),
+        pong: () => events?.pong?.(),
         close(_ws, code) {
           count(server, -1);
-          speaker.end(() => {
+          reader.end(() => {
             events?.closed(code);
             events = null;
           });
@@ -180,14 +179,14 @@ export function createSockets(fence: Fence | null = null) {
       return server.upgrade(request, { data, headers });
     },
 
-    /** The socket that this request asks for is one of that server. */
+    /** Names the server that the request arrived at, when that is not the main listener. */
     carry(request: Request, server: SocketServer): void {
-      carried.set(request, server);
+      serverOf.set(request, server);
     },
 
     /** Sends to every socket that subscribed to the topic. */
     publish(topic: string, frame: string): void {
-      for (const server of open.keys()) server.publish(topic, frame);
+      for (const server of socketCounts.keys()) server.publish(topic, frame);
     },
   };
 }
@@ -207,7 +206,7 @@ export function socketCredential(request: Request): SocketCredential {
     .map((protocol) => protocol.trim())
     .filter((protocol) => protocol !== "");
   const carrier = offered.find((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
-  // Another one if there is, so that the token is not sent back.
+  // Choosing another one, if offered, avoids sending the token back.
   const chosen = offered.find((protocol) => protocol !== carrier) ?? carrier;
   const bearer = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
   return {

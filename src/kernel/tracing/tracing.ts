@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Now } from "../clock.ts";
 import type { Config } from "../config/index.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { every, type Timers } from "../timers.ts";
+import type { Now } from "../time/clock.ts";
+import { every, type Timers } from "../time/timers.ts";
 import { VERSION } from "../version.ts";
 import { metricsPayload, tracesPayload } from "./otlp.ts";
 import { newContext, readTraceparent, type Span, type SpanContext } from "./span.ts";

@@ -1,5 +1,5 @@
 /** From an order to a certificate (RFC 8555 §7.4). */
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { type AcmeClient, acmeError } from "./client.ts";
 import { certificateRequest, challengeCertificate, type KeyedCertificate, keyPem, newKey } from "./x509.ts";
 
@@ -7,10 +7,10 @@ export const CHALLENGE_TYPES = ["tls-alpn-01", "http-01"] as const;
 export type ChallengeType = (typeof CHALLENGE_TYPES)[number];
 
 /** Where the proofs are shown; each answers once the authority may look. */
-export type Stage = {
+export type ChallengeResponder = {
   /** Null: the challenge is over. */
-  tlsAlpn(certificate: KeyedCertificate | null): Promise<void>;
-  http(token: string, proof: string | null): void;
+  setTlsAlpn(certificate: KeyedCertificate | null): Promise<void>;
+  setHttp(token: string, proof: string | null): void;
 };
 
 type Status = "pending" | "processing" | "ready" | "valid" | "invalid" | "deactivated" | "expired" | "revoked";
@@ -23,7 +23,7 @@ type Request = {
   client: AcmeClient;
   domain: string;
   challenge: ChallengeType;
-  stage: Stage;
+  responder: ChallengeResponder;
   sleep: (ms: number) => Promise<void>;
   now: Now;
 };
@@ -50,23 +50,23 @@ export async function orderCertificate(request: Request): Promise<KeyedCertifica
 }
 
 async function prove(request: Request, url: string): Promise<void> {
-  const { client, domain, stage, now } = request;
+  const { client, domain, responder, now } = request;
   const { body: authorization } = await client.post<Authorization>(url);
   if (authorization.status === "valid") return;
   const challenge = authorization.challenges.find(({ type }) => type === request.challenge);
   if (!challenge) throw acmeError({ type: "unsupported", detail: `The authority offers no ${request.challenge}.` });
   const proof = await client.keyAuthorization(challenge.token);
   const isTls = request.challenge === "tls-alpn-01";
-  if (isTls) await stage.tlsAlpn(challengeCertificate(domain, proof, now()));
-  else stage.http(challenge.token, proof);
+  if (isTls) await responder.setTlsAlpn(challengeCertificate(domain, proof, now()));
+  else responder.setHttp(challenge.token, proof);
   try {
     await client.post(challenge.url, {});
     const settled = await polled(request, url, ({ status }: Authorization) => status !== "pending");
     if (settled.status === "valid") return;
     throw acmeError(settled.challenges.find(({ error }) => error !== undefined)?.error ?? {});
   } finally {
-    if (isTls) await stage.tlsAlpn(null);
-    else stage.http(challenge.token, null);
+    if (isTls) await responder.setTlsAlpn(null);
+    else responder.setHttp(challenge.token, null);
   }
 }
 

@@ -1,11 +1,11 @@
 /** Has a certificate, and goes on having one: when to ask, whom to tell, and what to do when it fails. */
 import { X509Certificate } from "node:crypto";
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import type { Log } from "../../kernel/log.ts";
-import type { Timers } from "../../kernel/timers.ts";
+import type { Timers } from "../../kernel/time/timers.ts";
 import { AcmeClient, AcmeError, type ExternalAccount } from "./client.ts";
-import { type ChallengeType, orderCertificate, type Stage } from "./order.ts";
-import type { AcmeStore, AttemptNote } from "./store.ts";
+import { type ChallengeType, orderCertificate, type ChallengeResponder } from "./order.ts";
+import type { AcmeStore, AttemptRecord } from "./store.ts";
 import { type KeyedCertificate, renewalName } from "./x509.ts";
 
 type Options = {
@@ -16,7 +16,7 @@ type Options = {
   external: ExternalAccount | undefined;
   /** Tried in this order. */
   challenges: readonly ChallengeType[];
-  stage: Stage;
+  responder: ChallengeResponder;
   /** Why no attempt can succeed until the next start; null when one may. */
   unable?: string | null;
   /** What is wrong with the domain, before anything is asked of the authority; null when nothing is. */
@@ -57,7 +57,7 @@ export class CertificateRenewal {
   readonly #options: Options;
   readonly #random: () => number;
   #certificate: KeyedCertificate | null;
-  #note: AttemptNote;
+  #note: AttemptRecord;
   #renewAt: number;
   /** When the authority is asked again at which time to renew. */
   #suggestionAt = 0;
@@ -189,7 +189,7 @@ export class CertificateRenewal {
     return backOffMs;
   }
 
-  #keep(note: AttemptNote): void {
+  #keep(note: AttemptRecord): void {
     this.#note = note;
     this.#options.store.keepAttempt(note);
   }

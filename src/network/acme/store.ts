@@ -6,7 +6,7 @@ import type { Account } from "./client.ts";
 import { type KeyedCertificate, newKey } from "./x509.ts";
 
 /** What is remembered of attempts, so that a restart neither forgets a failure nor asks too soon. */
-export type AttemptNote = {
+export type AttemptRecord = {
   domain: string;
   directory: string;
   failures: number;
@@ -53,13 +53,13 @@ export class AcmeStore {
     this.#write("certificate.pem", cert);
   }
 
-  attempt(domain: string, directory: string): AttemptNote {
-    const kept = this.#json<AttemptNote>("attempts.json");
+  attempt(domain: string, directory: string): AttemptRecord {
+    const kept = this.#json<AttemptRecord>("attempts.json");
     if (kept?.domain === domain && kept.directory === directory) return { ...kept, at: kept.at ?? 0 };
     return { domain, directory, failures: 0, notBefore: 0, problem: "", at: 0 };
   }
 
-  keepAttempt(note: AttemptNote): void {
+  keepAttempt(note: AttemptRecord): void {
     this.#write("attempts.json", `${JSON.stringify(note)}\n`);
   }
 

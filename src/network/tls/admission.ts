@@ -1,5 +1,5 @@
-import type { Now } from "../../kernel/clock.ts";
-import { Holdings } from "../turn/quota.ts";
+import type { Now } from "../../kernel/time/clock.ts";
+import { CountByHolder } from "../turn/quota.ts";
 
 export type AdmissionLimits = {
   /** A client has this long for the handshake and its first byte. */
@@ -32,7 +32,7 @@ export class Admission {
   readonly #now: Now;
   /** Oldest first. */
   readonly #waiting = new Set<Newcomer>();
-  readonly #perHolder = new Holdings();
+  readonly #perHolder = new CountByHolder();
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
   refused = 0;
   late = 0;

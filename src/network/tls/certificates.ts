@@ -1,7 +1,7 @@
 /** Where the edge's certificate comes from: files that somebody else renews, or an authority that is asked for one. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { HTTPS_PORT } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import {
@@ -14,14 +14,14 @@ import {
   watchCertificate,
 } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
-import type { Timers } from "../../kernel/timers.ts";
+import type { Timers } from "../../kernel/time/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
 import { CHALLENGE_TYPES } from "../acme/order.ts";
 import { openPort80 } from "../acme/port-80.ts";
 import { CertificateRenewal, type CertificateStatus } from "../acme/renewal.ts";
 import { AcmeStore } from "../acme/store.ts";
 import { domainProblem } from "./domain-check.ts";
-import type { Edge } from "./edge.ts";
+import type { TlsMultiplexer } from "./tls-multiplexer.ts";
 
 export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
 
@@ -33,7 +33,7 @@ export type CertificateSource = {
   /** Null when it is not this server that asks for it. */
   status(): CertificateStatus | null;
   /** Shows every later one to the edge. */
-  start(edge: Edge, announced: readonly string[]): () => void | Promise<void>;
+  start(edge: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
 };
 
 /** Throws when a file that TLS needs cannot be used: to be asked before anything is made. */
@@ -52,9 +52,9 @@ export function certificateSource(deps: Deps): CertificateSource | null {
       tellDoubt(log, files, certificateDoubt(certificate, config.DOMAIN, now()));
     const first = readCertificate(files);
     doubt(first);
-    const taken = (edge: Edge) => (certificate: Certificate) => {
+    const taken = (edge: TlsMultiplexer) => (certificate: Certificate) => {
       doubt(certificate);
-      edge.present(certificate);
+      edge.setCertificate(certificate);
     };
     return { first, status: () => null, start: (edge) => watchCertificate(files, deps, taken(edge)) };
   }
@@ -84,9 +84,9 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
             ? undefined
             : { keyId: ACME_EAB_KEY_ID, hmac: ACME_EAB_HMAC },
         challenges: ACME_CHALLENGE === "auto" ? possible : [ACME_CHALLENGE],
-        stage: {
-          tlsAlpn: (certificate) => edge.challenge(certificate),
-          http: (token, proof) => port80?.show(token, proof),
+        responder: {
+          setTlsAlpn: (certificate) => edge.setChallenge(certificate),
+          setHttp: (token, proof) => port80?.show(token, proof),
         },
         // What nobody could see need not be asked for.
         unable:
@@ -96,7 +96,7 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
         precheck: () => domainProblem(domain, announced),
         // A private authority may see names that this machine does not, and counts nothing.
         isStrict: ACME_DIRECTORY === undefined,
-        onCertificate: (certificate) => edge.present(certificate),
+        onCertificate: (certificate) => edge.setCertificate(certificate),
         userAgent: `stoa/${VERSION}`,
         store,
         timers,

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { plainAddress } from "../../kernel/addresses.ts";
+import { plainAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 
 /** What a proxy says of the connection that it carries (PROXY protocol, versions 1 and 2). */

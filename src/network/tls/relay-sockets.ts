@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { ClientTable } from "../../protocol/client-table.ts";
 import { canonical } from "../turn/address.ts";
-import type { OpenRelay, RelayRequest, RelaySocket } from "../turn/line.ts";
+import type { OpenRelay, RelayRequest, RelaySocket } from "../turn/transports.ts";
 
 /**
  * One connected socket for each peer of an allocation: only that peer can send to it, so nothing of the relay listens to

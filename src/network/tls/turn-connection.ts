@@ -1,12 +1,12 @@
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 import { isChannelData } from "../turn/channel-data.ts";
-import type { TurnLine, TurnTransport } from "../turn/line.ts";
+import type { ClientTransport, TransportProtocol } from "../turn/transports.ts";
 import { isDataIndication } from "../turn/message.ts";
 import type { TurnServer } from "../turn/server.ts";
-import { TurnStream } from "../turn/stream.ts";
-import type { Carrier } from "./carrier.ts";
-import { type EdgeSocket, Outlet } from "./socket.ts";
+import { TurnStream } from "../turn/framing.ts";
+import type { ConnectionHandler } from "./http-forwarding.ts";
+import { type StreamSocket, BufferedWriter } from "./sockets.ts";
 
 /** A client that reads more slowly than this fills up loses whole packets, as on any narrow link. */
 const MAX_WAITING_BYTES = 256 * 1_024;
@@ -24,7 +24,7 @@ const BATCH_BYTES = 16_000;
  */
 const GATHER_MS = 2;
 
-export class Departures {
+export class WriteScheduler {
   #waiting: (() => void)[] = [];
 
   add(leave: () => void): void {
@@ -42,11 +42,11 @@ export class Departures {
 type Waiting = { message: Buffer; atMs: number };
 
 /** One TURN client on a connection. What goes to it within a moment leaves as one write. */
-export class TurnConnection implements Carrier, TurnLine {
+export class TurnConnection implements ConnectionHandler, ClientTransport {
   readonly address: string;
   readonly port: number;
-  readonly transport: TurnTransport;
-  readonly #outlet: Outlet;
+  readonly transport: TransportProtocol;
+  readonly #outlet: BufferedWriter;
   readonly #server: TurnServer;
   readonly #now: Now;
   readonly #stream = new TurnStream();
@@ -57,21 +57,21 @@ export class TurnConnection implements Carrier, TurnLine {
   #waitingBytes = 0;
   #isClosed = false;
 
-  readonly #departures: Departures;
+  readonly #departures: WriteScheduler;
   readonly #leave = () => this.#flush();
 
   constructor(
-    socket: EdgeSocket,
+    socket: StreamSocket,
     client: ClientAddress,
-    transport: TurnTransport,
+    transport: TransportProtocol,
     server: TurnServer,
-    departures: Departures,
+    departures: WriteScheduler,
     now: Now,
   ) {
     this.address = client.address;
     this.port = client.port;
     this.transport = transport;
-    this.#outlet = new Outlet(socket);
+    this.#outlet = new BufferedWriter(socket);
     this.#server = server;
     this.#departures = departures;
     this.#now = now;

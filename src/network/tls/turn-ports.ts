@@ -1,16 +1,16 @@
 import type { TCPSocketListener } from "bun";
-import { plainAddress } from "../../kernel/addresses.ts";
+import { plainAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
-import type { TurnLine } from "../turn/line.ts";
+import type { ClientTransport } from "../turn/transports.ts";
 import type { TurnServer } from "../turn/server.ts";
 import type { Admission } from "./admission.ts";
-import type { Carrier } from "./carrier.ts";
-import type { EdgeSocket } from "./socket.ts";
+import type { ConnectionHandler } from "./http-forwarding.ts";
+import type { StreamSocket } from "./sockets.ts";
 
 type TurnPorts = { port: number };
 
 type Place = { hostname: string; port: number };
-type Carry = (socket: EdgeSocket, client: ClientAddress) => Carrier;
+type Carry = (socket: StreamSocket, client: ClientAddress) => ConnectionHandler;
 
 const TRIES = 20;
 
@@ -51,7 +51,7 @@ export async function openTurnPorts(
 
 function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp.Socket<"buffer">> {
   /** Only clients that hold an allocation; of others nothing is remembered. */
-  const lines = new Map<string, TurnLine>();
+  const lines = new Map<string, ClientTransport>();
   return Bun.udpSocket({
     hostname,
     port,
@@ -62,12 +62,12 @@ function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp
         const line = lines.get(key) ?? {
           address: plainAddress(remoteAddress),
           port: remotePort,
-          transport: "udp" as const,
+          protocol: "udp" as const,
           send: (message) => sent(socket, message, remotePort, remoteAddress),
           close: () => void lines.delete(key),
         };
         server.receive(data, line);
-        if (server.holds(line)) lines.set(key, line);
+        if (server.hasAllocation(line)) lines.set(key, line);
         else lines.delete(key);
       },
       error: () => {},
@@ -84,7 +84,7 @@ function sent(socket: Bun.udp.Socket<"buffer">, message: Uint8Array, port: numbe
   }
 }
 
-type Guest = { connection: Carrier; settled: () => void };
+type Guest = { connection: ConnectionHandler; settled: () => void };
 
 function openTcp({ hostname, port }: Place, admission: Admission, carry: Carry): TCPSocketListener<Guest | null> {
   return Bun.listen<Guest | null>({

@@ -1,22 +1,22 @@
 /** Entry point of the edge thread. */
 
-import { budgetHolder, createTrust } from "../../kernel/addresses.ts";
-import { createLeftovers } from "../../kernel/calm.ts";
-import { systemNow } from "../../kernel/clock.ts";
+import { budgetHolder, createTrust } from "../../kernel/net/addresses.ts";
+import { createIdleCollector } from "../../kernel/scheduling/idle.ts";
+import { systemNow } from "../../kernel/time/clock.ts";
 import { createUnsentBound } from "../../kernel/net/socket-options.ts";
-import { systemTimers } from "../../kernel/timers.ts";
+import { systemTimers } from "../../kernel/time/timers.ts";
 import { type ClientAddress, ClientTable } from "../../protocol/client-table.ts";
-import type { TurnTransport } from "../turn/line.ts";
+import type { TransportProtocol } from "../turn/transports.ts";
 import { TurnServer } from "../turn/server.ts";
 import { Admission } from "./admission.ts";
-import { type Carrier, carryTo, carryWithin } from "./carrier.ts";
-import { Door } from "./door.ts";
-import type { EdgeSettings, EdgeStats, FromEdge, ToEdge } from "./edge-protocol.ts";
+import { type ConnectionHandler, forwardOverTcp, forwardOverLoopback } from "./http-forwarding.ts";
+import { TlsListener } from "./tls-listener.ts";
+import type { TlsThreadSettings, TlsStats, FromTlsThread, ToTlsThread } from "./thread-messages.ts";
 import { relaySockets } from "./relay-sockets.ts";
-import type { EdgeSocket } from "./socket.ts";
-import { Departures, TurnConnection } from "./turn-connection.ts";
+import type { StreamSocket } from "./sockets.ts";
+import { WriteScheduler, TurnConnection } from "./turn-connection.ts";
 import { openTurnPorts, TurnPortRefused } from "./turn-ports.ts";
-import { OnceClosed, Visits } from "./visits.ts";
+import { ClosedOnce, HttpConnections } from "./visits.ts";
 
 declare const self: Worker;
 
@@ -26,12 +26,12 @@ const RELAYLESS_MS = 15_000;
 /** Of media, the kernel takes no more than keeps a connection busy: what waits there can neither be seen nor dropped. */
 const MAX_UNSENT_BYTES = 16 * 1_024;
 
-type Running = { door: Door; turn: TurnServer | null; turnPort: number | null; stats(): EdgeStats };
+type Running = { door: TlsListener; turn: TurnServer | null; turnPort: number | null; stats(): TlsStats };
 
-async function start(settings: EdgeSettings, fault: (error: unknown) => void): Promise<Running> {
+async function start(settings: TlsThreadSettings, fault: (error: unknown) => void): Promise<Running> {
   const tcpClients = new ClientTable(settings.tcpClients);
   const udpClients = new ClientTable(settings.udpClients);
-  const outerClients = new ClientTable(settings.outerClients);
+  const outerClients = new ClientTable(settings.nodeClients);
   const admission = new Admission(settings.admission, budgetHolder, systemNow);
   const turn =
     settings.turn &&
@@ -42,27 +42,27 @@ async function start(settings: EdgeSettings, fault: (error: unknown) => void): P
       now: systemNow,
     });
   const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
-  const departures = new Departures();
+  const departures = new WriteScheduler();
   const lines = new Map<TurnConnection, number>();
-  const visits = new Visits(systemTimers, createLeftovers(), fault);
+  const visits = new HttpConnections(systemTimers, createIdleCollector(), fault);
 
-  function carryTurn(server: TurnServer, socket: EdgeSocket, client: ClientAddress, transport: TurnTransport): Carrier {
+  function carryTurn(server: TurnServer, socket: StreamSocket, client: ClientAddress, transport: TransportProtocol): ConnectionHandler {
     if (socket.fd !== undefined) unsentBound.apply(socket.fd);
     const line = new TurnConnection(socket, client, transport, server, departures, systemNow);
     lines.set(line, systemNow());
-    return new OnceClosed(line, () => lines.delete(line));
+    return new ClosedOnce(line, () => lines.delete(line));
   }
 
-  const door = new Door({
+  const door = new TlsListener({
     ...settings,
     isTrustedProxy: settings.trustedProxies.length > 0 ? createTrust(settings.trustedProxies) : null,
     admission,
     http(socket, client) {
-      const { upstream, inner } = settings;
+      const { upstream, loopback } = settings;
       return visits.begin(
-        inner
-          ? carryWithin(inner, upstream, socket, client, tcpClients)
-          : carryTo(upstream, socket, client, tcpClients),
+        loopback
+          ? forwardOverLoopback(loopback, upstream, socket, client, tcpClients)
+          : forwardOverTcp(upstream, socket, client, tcpClients),
       );
     },
     turn: turn && ((socket, client) => carryTurn(turn, socket, client, "tls")),
@@ -83,7 +83,7 @@ async function start(settings: EdgeSettings, fault: (error: unknown) => void): P
     turn?.tick();
     const relaylessBefore = systemNow() - RELAYLESS_MS;
     for (const [line, heldAt] of lines) {
-      if (turn?.holds(line)) lines.set(line, systemNow());
+      if (turn?.hasAllocation(line)) lines.set(line, systemNow());
       else if (heldAt < relaylessBefore) line.close();
     }
   }, SWEEP_MS);
@@ -110,11 +110,11 @@ function codeOf(error: unknown): string | null {
 
 function serve(): void {
   let edge: Running | null = null;
-  const post = (message: FromEdge) => self.postMessage(message);
+  const post = (message: FromTlsThread) => self.postMessage(message);
   const fault = (error: unknown) =>
     post({ type: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
 
-  async function begin(settings: EdgeSettings): Promise<void> {
+  async function begin(settings: TlsThreadSettings): Promise<void> {
     try {
       edge = await start(settings, fault).catch((error) => {
         // A machine without IPv6 has no `::`.
@@ -131,23 +131,23 @@ function serve(): void {
     }
   }
 
-  self.onmessage = ({ data }: MessageEvent<ToEdge>) => {
+  self.onmessage = ({ data }: MessageEvent<ToTlsThread>) => {
     switch (data.type) {
       case "start":
         void begin(data.settings);
         break;
       case "certificate":
-        edge?.door.present(data.certificate);
+        edge?.door.setCertificate(data.certificate);
         break;
       case "challenge":
-        edge?.door.challenge(data.certificate);
+        edge?.door.setChallenge(data.certificate);
         if (edge) post({ type: "answer", id: data.id, stats: edge.stats() });
         break;
       case "peers":
-        edge?.turn?.relayTo(data.peers);
+        edge?.turn?.setPeers(data.peers);
         break;
       case "end":
-        edge?.turn?.end(data.id, data.untilMs);
+        edge?.turn?.revoke(data.id, data.untilMs);
         break;
       case "ping":
         if (edge) post({ type: "answer", id: data.id, stats: edge.stats() });

@@ -1,10 +1,10 @@
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { type Address, maskAddress } from "./address.ts";
 import { isChannel, writeChannelData } from "./channel-data.ts";
 import type { RelayCounters } from "./counters.ts";
-import type { OpenRelay, Peer, RelaySocket, TurnLine } from "./line.ts";
+import type { OpenRelay, Peer, RelaySocket, ClientTransport } from "./transports.ts";
 import { ATTRIBUTE, newTransaction, TURN_TYPE, writeMessage } from "./message.ts";
-import { ByteBudget } from "./quota.ts";
+import { RelayBudget } from "./quota.ts";
 
 const PERMISSION_MS = 300_000;
 const CHANNEL_MS = 600_000;
@@ -28,7 +28,7 @@ type Contact = {
 };
 
 export type AllocationOptions = {
-  line: TurnLine;
+  client: ClientTransport;
   /** Whom the credentials were made for. */
   id: string;
   username: string;
@@ -52,8 +52,8 @@ export class Allocation {
   readonly #permittedUntil = new Map<string, number>();
   readonly #contacts = new Map<number | string, Contact>();
   readonly #byChannel = new Map<number, Contact>();
-  readonly #in: ByteBudget;
-  readonly #out: ByteBudget;
+  readonly #in: RelayBudget;
+  readonly #out: RelayBudget;
   readonly #madeAtMs: number;
   #answeredAtMs: number | null = null;
   #closed = false;
@@ -61,11 +61,11 @@ export class Allocation {
   constructor(options: AllocationOptions) {
     this.options = options;
     this.#madeAtMs = options.now();
-    this.#in = new ByteBudget(options.bitsPerSecond, this.#madeAtMs);
-    this.#out = new ByteBudget(options.bitsPerSecond, this.#madeAtMs);
+    this.#in = new RelayBudget(options.bitsPerSecond, this.#madeAtMs);
+    this.#out = new RelayBudget(options.bitsPerSecond, this.#madeAtMs);
   }
 
-  isOver(nowMs: number): boolean {
+  isExpired(nowMs: number): boolean {
     if (nowMs >= this.expiresAtMs) return true;
     return this.#answeredAtMs === null
       ? nowMs - this.#madeAtMs > FIRST_ANSWER_MS
@@ -98,7 +98,7 @@ export class Allocation {
   }
 
   /** False when it has not sent to this peer before. */
-  sendToContact(key: number | string, data: Buffer, nowMs: number): boolean {
+  sendToKnownPeer(key: number | string, data: Buffer, nowMs: number): boolean {
     const contact = this.#contacts.get(key);
     if (contact) this.#toPeer(contact, data, nowMs);
     return contact !== undefined;
@@ -117,9 +117,9 @@ export class Allocation {
     if (this.#contacts.size >= MAX_PEERS) return undefined;
     const contact: Contact = { peer, socket: null, waiting: [], channel: 0, channelUntilMs: 0 };
     this.#contacts.set(key, contact);
-    const { open, line, relayed } = this.options;
+    const { open, client, relayed } = this.options;
     const onPacket = (data: Buffer) => this.#toClient(contact, data);
-    void open({ peer, client: { address: line.address, port: line.port }, relayed, onPacket }).then(
+    void open({ peer, client: { address: client.address, port: client.port }, relayed, onPacket }).then(
       (socket) => this.#opened(contact, socket),
       // No descriptor, no port: the client's checks go unanswered, and the next packet tries again.
       () => void this.#contacts.delete(key),
@@ -156,11 +156,11 @@ export class Allocation {
   }
 
   #toClient(contact: Contact, data: Buffer): void {
-    const { counters, line, now } = this.options;
+    const { counters, client, now } = this.options;
     const nowMs = now();
     if (this.#closed || !this.#isPermitted(contact, nowMs)) return;
     this.#answeredAtMs = nowMs;
-    if (!this.#out.take(data.length, nowMs) || !line.send(this.#framed(contact, data, nowMs))) {
+    if (!this.#out.take(data.length, nowMs) || !client.send(this.#framed(contact, data, nowMs))) {
       counters.dropped++;
       return;
     }
@@ -169,9 +169,9 @@ export class Allocation {
   }
 
   #framed(contact: Contact, data: Buffer, nowMs: number): Buffer {
-    const { line, frame } = this.options;
+    const { client, frame } = this.options;
     if (contact.channel === 0 || nowMs >= contact.channelUntilMs) return dataIndication(contact.peer.announced, data);
-    return frame.subarray(0, writeChannelData(frame, contact.channel, data, line.transport !== "udp"));
+    return frame.subarray(0, writeChannelData(frame, contact.channel, data, client.protocol !== "udp"));
   }
 
   close(): void {

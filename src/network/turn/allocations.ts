@@ -1,9 +1,9 @@
 import { randomInt } from "node:crypto";
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { Allocation, newFrame } from "./allocation.ts";
 import type { TurnCounters } from "./counters.ts";
-import type { OpenRelay, TurnLine } from "./line.ts";
-import { Holdings } from "./quota.ts";
+import type { OpenRelay, ClientTransport } from "./transports.ts";
+import { CountByHolder } from "./quota.ts";
 import { Refusal } from "./refusal.ts";
 
 export type TurnLimits = {
@@ -24,7 +24,7 @@ type Options = {
 };
 
 type Request = {
-  line: TurnLine;
+  client: ClientTransport;
   id: string;
   username: string;
   key: Buffer;
@@ -40,9 +40,9 @@ const RELAYED_PORTS = 65_536 - FIRST_RELAYED_PORT;
 /** Every allocation, and how many each may hold. */
 export class Allocations {
   readonly #options: Options;
-  readonly #byLine = new Map<TurnLine, Allocation>();
-  readonly #byId = new Holdings();
-  readonly #byAddress = new Holdings();
+  readonly #byLine = new Map<ClientTransport, Allocation>();
+  readonly #byId = new CountByHolder();
+  readonly #byAddress = new CountByHolder();
   readonly #relayedPorts = new Set<number>();
   readonly #frame = newFrame();
 
@@ -50,7 +50,7 @@ export class Allocations {
     this.#options = options;
   }
 
-  get(line: TurnLine): Allocation | undefined {
+  get(line: ClientTransport): Allocation | undefined {
     return this.#byLine.get(line);
   }
 
@@ -61,8 +61,8 @@ export class Allocations {
 
   make({ address, isEven, ...request }: Request): Allocation | Refusal {
     const { limits, holderOf, open, counters, now } = this.#options;
-    const { line, id } = request;
-    const holder = holderOf(line.address);
+    const { client, id } = request;
+    const holder = holderOf(client.address);
     if (this.#byId.of(id) >= limits.perId || this.#byAddress.of(holder) >= limits.perAddress) return new Refusal(486);
     const port = this.#byLine.size < limits.total ? this.#takeRelayedPort(isEven) : undefined;
     if (port === undefined) return new Refusal(508);
@@ -75,7 +75,7 @@ export class Allocations {
       frame: this.#frame,
       now,
     });
-    this.#byLine.set(line, allocation);
+    this.#byLine.set(client, allocation);
     this.#byId.add(id);
     this.#byAddress.add(holder);
     counters.allocationsMade++;
@@ -84,11 +84,11 @@ export class Allocations {
   }
 
   release(allocation: Allocation): void {
-    const { line, id, relayed } = allocation.options;
-    if (!this.#byLine.delete(line)) return;
+    const { client, id, relayed } = allocation.options;
+    if (!this.#byLine.delete(client)) return;
     allocation.close();
     this.#byId.remove(id);
-    this.#byAddress.remove(this.#options.holderOf(line.address));
+    this.#byAddress.remove(this.#options.holderOf(client.address));
     this.#relayedPorts.delete(relayed.port);
     this.#options.counters.allocations = this.#byLine.size;
   }

@@ -1,7 +1,7 @@
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 
 /** How much may be relayed in one direction of one allocation. */
-export class ByteBudget {
+export class RelayBudget {
   readonly #perMs: number;
   readonly #burst: number;
   #left: number;
@@ -26,7 +26,7 @@ export class ByteBudget {
 }
 
 /** Counts by holder, forgetting those that hold nothing. */
-export class Holdings {
+export class CountByHolder {
   readonly #counts = new Map<string, number>();
 
   of(holder: string): number {

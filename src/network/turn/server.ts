@@ -2,14 +2,14 @@
  * A TURN server (RFC 8656) that relays to a given set of peers and to nobody else. It owns no socket: messages come in
  * with the line they came on, and leave through it.
  */
-import type { Now } from "../../kernel/clock.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { type Address, type Family, familyNamed, familyOf, maskAddress, peerKey, unmaskAddress } from "./address.ts";
 import type { Allocation } from "./allocation.ts";
 import { Allocations, type TurnLimits } from "./allocations.ts";
 import { isChannelData, readChannelData } from "./channel-data.ts";
 import type { TurnCounters } from "./counters.ts";
-import { type Caller, TurnGate } from "./gate.ts";
-import type { OpenRelay, Peer, TurnLine } from "./line.ts";
+import { type TurnUser, TurnAuthenticator } from "./authentication.ts";
+import type { OpenRelay, Peer, ClientTransport } from "./transports.ts";
 import {
   ATTRIBUTE,
   type Attribute,
@@ -62,29 +62,29 @@ export class TurnServer {
     refusals: {},
   };
   readonly #options: TurnOptions;
-  readonly #gate: TurnGate;
+  readonly #gate: TurnAuthenticator;
   readonly #challenges: ChallengeLimit;
   readonly #allocations: Allocations;
-  readonly #failures = new WeakMap<TurnLine, number>();
+  readonly #failures = new WeakMap<ClientTransport, number>();
   #peers = new PeerTable([]);
 
   constructor(options: TurnOptions) {
     this.#options = options;
-    this.#gate = new TurnGate(options);
+    this.#gate = new TurnAuthenticator(options);
     this.#challenges = new ChallengeLimit(options.now);
     this.#allocations = new Allocations({ ...options, counters: this.counters });
   }
 
-  relayTo(peers: readonly Peer[]): void {
+  setPeers(peers: readonly Peer[]): void {
     this.#peers = new PeerTable(peers);
   }
 
   /** Whether the line has an allocation, and must be remembered. */
-  holds(line: TurnLine): boolean {
+  hasAllocation(line: ClientTransport): boolean {
     return this.#allocations.get(line) !== undefined;
   }
 
-  receive(data: Buffer, line: TurnLine): void {
+  receive(data: Buffer, line: ClientTransport): void {
     if (isChannelData(data)) {
       const framed = readChannelData(data);
       if (framed) this.#allocations.get(line)?.sendOnChannel(framed.channel, framed.data, this.#options.now());
@@ -112,14 +112,14 @@ export class TurnServer {
   }
 
   /** The client has gone. */
-  closed(line: TurnLine): void {
+  closed(line: ClientTransport): void {
     const allocation = this.#allocations.get(line);
     if (allocation) this.#allocations.release(allocation);
   }
 
   /** Ends what an id holds, and refuses its credentials until they run out by themselves. */
-  end(id: string, untilMs: number): void {
-    this.#gate.end(id, untilMs);
+  revoke(id: string, untilMs: number): void {
+    this.#gate.revoke(id, untilMs);
     for (const allocation of this.#allocations.all()) if (allocation.options.id === id) this.#drop(allocation);
   }
 
@@ -127,16 +127,16 @@ export class TurnServer {
   tick(): void {
     const nowMs = this.#options.now();
     this.#gate.prune(nowMs);
-    for (const allocation of this.#allocations.all()) if (allocation.isOver(nowMs)) this.#drop(allocation);
+    for (const allocation of this.#allocations.all()) if (allocation.isExpired(nowMs)) this.#drop(allocation);
   }
 
   close(): void {
     for (const allocation of this.#allocations.all()) this.#drop(allocation);
   }
 
-  #request(message: TurnMessage, line: TurnLine): void {
+  #request(message: TurnMessage, line: ClientTransport): void {
     const allocation = this.#allocations.get(line);
-    const caller = this.#gate.identify(message, line, allocation?.options);
+    const caller = this.#gate.authenticate(message, line, allocation?.options);
     if (caller instanceof Refusal) {
       if (this.#failed(line) && this.#mayAnswerStranger(line)) this.#refuse(message, line, caller, null);
       return;
@@ -146,7 +146,7 @@ export class TurnServer {
     else this.#answer(message, line, answer, caller.key);
   }
 
-  #granted(message: TurnMessage, line: TurnLine, caller: Caller, allocation: Allocation | undefined): Answer {
+  #granted(message: TurnMessage, line: ClientTransport, caller: TurnUser, allocation: Allocation | undefined): Answer {
     if (message.type === TURN_TYPE.allocate) return this.#allocate(message, line, caller, allocation);
     if (!allocation) return new Refusal(437);
     if (allocation.options.username !== caller.username) return new Refusal(441);
@@ -160,7 +160,7 @@ export class TurnServer {
     }
   }
 
-  #allocate(message: TurnMessage, line: TurnLine, caller: Caller, held: Allocation | undefined): Answer {
+  #allocate(message: TurnMessage, line: ClientTransport, caller: TurnUser, held: Allocation | undefined): Answer {
     const transaction = transactionOf(message).toString("latin1");
     // An answer that was lost is given again.
     if (held) return held.options.transaction === transaction ? this.#allocated(message, held) : new Refusal(437);
@@ -172,19 +172,19 @@ export class TurnServer {
     // A relayed port is only a name here, so an even one is had for the asking; a pair of them is of no use to anybody.
     if ((evenPort?.at(0) ?? 0) & RESERVE_NEXT_PORT) return new Refusal(508);
     const isEven = evenPort !== undefined;
-    const allocation = this.#allocations.make({ line, ...caller, transaction, address, isEven });
+    const allocation = this.#allocations.make({ client: line, ...caller, transaction, address, isEven });
     if (allocation instanceof Refusal) return allocation;
     allocation.expiresAtMs = this.#options.now() + (lifetimeOf(message) || MIN_LIFETIME_SECONDS) * 1_000;
     return this.#allocated(message, allocation);
   }
 
   #allocated(message: TurnMessage, allocation: Allocation): Attribute[] {
-    const { relayed, line } = allocation.options;
+    const { relayed, client } = allocation.options;
     const seconds = Math.max(0, Math.round((allocation.expiresAtMs - this.#options.now()) / 1_000));
     return [
       [ATTRIBUTE.relayedAddress, maskAddress(relayed, transactionOf(message))],
       [ATTRIBUTE.lifetime, uint32(seconds)],
-      this.#mapped(message, line),
+      this.#mapped(message, client),
     ];
   }
 
@@ -239,29 +239,29 @@ export class TurnServer {
   }
 
   /** Firefox sends all its media like this: what is known by its bytes is not read again. */
-  #send(message: TurnMessage, line: TurnLine): void {
+  #send(message: TurnMessage, line: ClientTransport): void {
     const allocation = this.#allocations.get(line);
     const [value] = message.peers;
     const data = message.attributes.get(ATTRIBUTE.data);
     if (!allocation || !value || !data || message.unknown.length > 0) return;
     const key = peerKey(value, message.data);
     const nowMs = this.#options.now();
-    if (allocation.sendToContact(key, data, nowMs)) return;
+    if (allocation.sendToKnownPeer(key, data, nowMs)) return;
     const address = this.#peerIn(message, value, allocation);
     const peer = address instanceof Refusal ? undefined : this.#peers.find(address);
     if (peer) allocation.sendTo(peer, key, data, nowMs);
   }
 
-  #mapped(message: TurnMessage, line: TurnLine): Attribute {
+  #mapped(message: TurnMessage, line: ClientTransport): Attribute {
     return [ATTRIBUTE.mappedAddress, maskAddress(line, transactionOf(message))];
   }
 
-  #answer(message: TurnMessage, line: TurnLine, attributes: readonly Attribute[], key: Buffer | null): void {
+  #answer(message: TurnMessage, line: ClientTransport, attributes: readonly Attribute[], key: Buffer | null): void {
     const fingerprint = message.attributes.has(ATTRIBUTE.fingerprint);
     line.send(writeMessage(successOf(message.type), transactionOf(message), attributes, { key, fingerprint }));
   }
 
-  #refuse(message: TurnMessage, line: TurnLine, refusal: Refusal, key: Buffer | null): void {
+  #refuse(message: TurnMessage, line: ClientTransport, refusal: Refusal, key: Buffer | null): void {
     const { code, reason } = refusal;
     this.counters.refusals[code] = (this.counters.refusals[code] ?? 0) + 1;
     const attributes: Attribute[] = [[ATTRIBUTE.errorCode, errorValue(code, reason)]];
@@ -271,23 +271,23 @@ export class TurnServer {
     line.send(writeMessage(errorOf(message.type), transactionOf(message), attributes, { key, fingerprint }));
   }
 
-  #mayAnswerStranger(line: TurnLine): boolean {
-    return line.transport !== "udp" || this.#challenges.allows(this.#options.holderOf(line.address));
+  #mayAnswerStranger(line: ClientTransport): boolean {
+    return line.protocol !== "udp" || this.#challenges.allows(this.#options.holderOf(line.address));
   }
 
   /** False when the line was closed for it. */
-  #failed(line: TurnLine): boolean {
-    if (line.transport === "udp") return true;
+  #failed(line: ClientTransport): boolean {
+    if (line.protocol === "udp") return true;
     const failures = (this.#failures.get(line) ?? 0) + 1;
     this.#failures.set(line, failures);
-    if (failures <= MAX_FAILURES || this.holds(line)) return true;
+    if (failures <= MAX_FAILURES || this.hasAllocation(line)) return true;
     line.close();
     return false;
   }
 
   #drop(allocation: Allocation): void {
     this.#allocations.release(allocation);
-    allocation.options.line.close();
+    allocation.options.client.close();
   }
 }
 

@@ -2,12 +2,12 @@
  * A secret for one media node, beside the one that all may share. It opens the registration of that name alone, and is
  * what the server shows when it calls the node: one that turns rogue learns nothing with which it could pass for others.
  */
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { NodeKey } from "../../kernel/http/callers.ts";
-import { randomBase62 } from "../../kernel/ids.ts";
+import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { sameSecret } from "../../kernel/secrets.ts";
+import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import { SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
 import { nodeKeyStore } from "./node-key.store.ts";

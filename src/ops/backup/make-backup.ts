@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ArchiveWriter, partialOf, type Written } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
-import { iso } from "../../kernel/clock.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import {
   BackupRefused,
   DATABASE,

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { renewChatEpoch } from "../../features/chat/epoch.ts";
+import { renewChatEpoch } from "../../features/chat/event-log.ts";
 import { BackupRefused, DATABASE, type Description } from "../../kernel/data-directory/data-contents.ts";
 import { beginExchange, finishExchange } from "../../kernel/data-directory/data-exchange.ts";
 import { giveToOwnerOf } from "../../kernel/data-directory/file-owner.ts";

@@ -1,6 +1,6 @@
 import type { Config } from "../../kernel/config/index.ts";
 import { PostgresConnection } from "../../kernel/db/postgres-connection.ts";
-import { createKeyring } from "../../kernel/secrets.ts";
+import { createKeyring } from "../../kernel/crypto/secrets.ts";
 import { VERSION } from "../../kernel/version.ts";
 import { type Check, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
 

@@ -1,4 +1,4 @@
-import { ARRIVAL_PATH, type Arrival } from "../../kernel/http/arrival.ts";
+import { ARRIVAL_PATH, type Arrival } from "../../kernel/http/serving/arrival.ts";
 import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
 
 const NAME = "proxy-headers";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createIceServers, ownTurnUrls } from "../../features/rooms/ice-servers.ts";
-import { createKeyring, secretFromFile } from "../../kernel/secrets.ts";
+import { createKeyring, secretFromFile } from "../../kernel/crypto/secrets.ts";
 import type { Address } from "../../network/turn/address.ts";
 import { type TurnClient, TurnRefused } from "../../network/turn/client.ts";
 import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";

@@ -1,5 +1,5 @@
 import type { Runtime } from "../../kernel/runtime.ts";
-import { every } from "../../kernel/timers.ts";
+import { every } from "../../kernel/time/timers.ts";
 
 /** Work that comes back by itself; jobs.ts lists it. */
 export type Job = {

@@ -1,7 +1,7 @@
 import type { Track } from "../../protocol/room-records.ts";
-import { LoadPeer } from "../../rtc-client/peer.ts";
+import { RtcPeer } from "../../rtc-client/peer.ts";
 import { RtpSource } from "../../rtc-client/rtp-source.ts";
-import { RtcClient } from "../../rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../rtc-client/signaling-client.ts";
 import { createCertificate, type DtlsCertificate } from "../../sfu/werift/werift-hooks.ts";
 
 const PACKET_BYTES = 1_000;
@@ -34,7 +34,7 @@ async function seat(
 ) {
   const published = new Map<string, Track>();
   const wanted = { keyframe: true };
-  const client = new RtcClient({
+  const client = new SignalingClient({
     url,
     token,
     onPush: (push) => {
@@ -48,7 +48,7 @@ async function seat(
     const answer = await client.negotiate(offer);
     return { ...answer, sdp: via ? await via(answer.sdp) : answer.sdp };
   };
-  const peer = await LoadPeer.create({
+  const peer = await RtcPeer.create({
     ...{ node: { negotiate }, roomId: "", participantId: "", certificate, hostname: "0.0.0.0" },
     sections: Array.from({ length: sections }, () => ({ kind: "video" as const, direction, feedback })),
     onRtp: (view) => onRtp?.(view.data, view.payloadOffset),

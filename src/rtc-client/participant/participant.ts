@@ -3,10 +3,10 @@
  * people for tests.
  */
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
-import { AudioOut } from "./audio-out.ts";
+import { AudioSender } from "./audio-sender.ts";
 import { type AudioFormat, type AudioSource, openAudio } from "./audio-source.ts";
 import { Emitter } from "./emitter.ts";
-import { Media, type Wanted } from "./media.ts";
+import { MediaConnection, type SubscribedTrack } from "./media-connection.ts";
 import type {
   DataMessage,
   JoinOptions,
@@ -18,8 +18,8 @@ import type {
 } from "./participant-events.ts";
 import { Roster } from "./roster.ts";
 import { Session } from "./session.ts";
-import { Network } from "./udp.ts";
-import { VideoOut } from "./video-out.ts";
+import { SimulatedNetwork } from "./simulated-network.ts";
+import { VideoSender } from "./video-sender.ts";
 import { openVideo, type VideoCodec, type VideoSource } from "./video-source.ts";
 
 export type { AudioFormat, AudioSource } from "./audio-source.ts";
@@ -43,9 +43,9 @@ export class Participant extends Emitter<ParticipantEvents> {
   identity = "";
   room = { id: "", name: "" };
   readonly #options: JoinOptions;
-  readonly #network = new Network();
+  readonly #network = new SimulatedNetwork();
   readonly #roster = new Roster((event, ...args) => this.emit(event, ...(args as never)));
-  readonly #media: Media;
+  readonly #media: MediaConnection;
   readonly #published = new Map<string, { track: PublishedTrack; stop(): void }>();
   #session: Session | null = null;
   #sessionId = "";
@@ -54,7 +54,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   constructor(options: JoinOptions) {
     super();
     this.#options = options;
-    this.#media = new Media({
+    this.#media = new MediaConnection({
       network: this.#network,
       negotiate: (offer) => this.#connected.negotiate(offer),
       onAudio: ({ identity, trackId }, pcm) => this.emit("audio", { identity, trackId, ...pcm }),
@@ -88,7 +88,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     const { source: samples, format } = await openAudio(source, given);
     return this.#publish("audio", "microphone", name, undefined, (send) => {
       let timestamp = 0;
-      return new AudioOut(samples, format, ({ payload, level }) => {
+      return new AudioSender(samples, format, ({ payload, level }) => {
         // Opus counts 48,000 a second, whatever it was given.
         timestamp += 960;
         send(payload, false, timestamp, level);
@@ -105,7 +105,7 @@ export class Participant extends Emitter<ParticipantEvents> {
       what,
       name,
       codec,
-      (send) => new VideoOut(frames, codec, (packet) => send(packet.payload, packet.marker, packet.timestamp)),
+      (send) => new VideoSender(frames, codec, (packet) => send(packet.payload, packet.marker, packet.timestamp)),
     );
   }
 
@@ -146,7 +146,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     source: "microphone" | "camera" | "screenShare",
     name: string | undefined,
     codec: VideoCodec | undefined,
-    begin: (send: Awaited<ReturnType<Media["publish"]>>["send"]) => AudioOut | VideoOut,
+    begin: (send: Awaited<ReturnType<MediaConnection["publish"]>>["send"]) => AudioSender | VideoSender,
   ): Promise<PublishedTrack> {
     const clientTrackId = crypto.randomUUID();
     const outgoing = await this.#media.publish({ clientTrackId, kind, source, ...(name && { name }) }, codec);
@@ -156,7 +156,7 @@ export class Participant extends Emitter<ParticipantEvents> {
       kind,
       done: out.done,
       get late() {
-        return out instanceof AudioOut ? out.late : 0;
+        return out instanceof AudioSender ? out.late : 0;
       },
       mute: async (muted = true) => {
         out.muted = muted;
@@ -181,7 +181,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     this.#sessionId = ack.sessionId;
     this.#roster.adopt(ack.participants, this.identity, resumed);
     if (first) return Promise.resolve();
-    return (resumed ? this.#media.want(this.#wanted()) : this.#media.reconnect(this.#wanted())).then(() => {
+    return (resumed ? this.#media.subscribe(this.#wanted()) : this.#media.reconnect(this.#wanted())).then(() => {
       this.emit("reconnected");
     });
   }
@@ -192,10 +192,10 @@ export class Participant extends Emitter<ParticipantEvents> {
       this.emit("dataReceived", { from, payload, ...(topic !== undefined && { topic }) } satisfies DataMessage);
       return;
     }
-    if (this.#roster.receive(push)) this.#media.want(this.#wanted()).catch((error) => this.emit("error", error));
+    if (this.#roster.receive(push)) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
   }
 
-  #wanted(): Wanted[] {
+  #wanted(): SubscribedTrack[] {
     if (this.#options.autoSubscribe === false) return [];
     const kinds = this.#options.receive ?? ["audio", "video"];
     return this.#roster.tracks().filter(({ kind }) => kinds.includes(kind));

@@ -1,6 +1,6 @@
 import type { Participant as ParticipantRecord, Track } from "../../protocol/room-records.ts";
 import type { Push } from "../../protocol/signaling.ts";
-import type { Wanted } from "./media.ts";
+import type { SubscribedTrack } from "./media-connection.ts";
 import type { ParticipantEvents, RemoteParticipant } from "./participant-events.ts";
 
 type Announce = <K extends keyof ParticipantEvents>(event: K, ...args: ParticipantEvents[K]) => void;
@@ -31,7 +31,7 @@ export class Roster {
     }
   }
 
-  tracks(): Wanted[] {
+  tracks(): SubscribedTrack[] {
     return [...this.participants.values()].flatMap(({ identity, tracks }) =>
       tracks.map(({ id, kind }) => ({ trackId: id, identity, kind })),
     );

@@ -1,7 +1,7 @@
 /** The signaling socket of a participant: comes back by itself, and resumes where it was. */
 
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
-import { RtcClient, RtcRefused } from "../signaling-client.ts";
+import { RtcRefused, SignalingClient } from "../signaling-client.ts";
 import { WebSocket } from "./web-socket.ts";
 
 /** A close for good: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
@@ -24,7 +24,7 @@ type SessionDeps = {
 export class Session {
   readonly #deps: SessionDeps;
   readonly #connectionId = `participant-${crypto.randomUUID()}`;
-  #client: RtcClient;
+  #client: SignalingClient;
   #left = false;
 
   private constructor(deps: SessionDeps) {
@@ -48,7 +48,7 @@ export class Session {
     return this.#client.request<Ack>(type, fields);
   }
 
-  get negotiate(): RtcClient["negotiate"] {
+  get negotiate(): SignalingClient["negotiate"] {
     return (offer) => this.#client.negotiate(offer);
   }
 
@@ -62,9 +62,9 @@ export class Session {
     await this.#client.leave();
   }
 
-  #open(): RtcClient {
+  #open(): SignalingClient {
     const { url, token, sdk, onPush } = this.#deps;
-    const client: RtcClient = new RtcClient(
+    const client: SignalingClient = new SignalingClient(
       { url, token, sdk, WebSocket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
       this.#connectionId,
     );

@@ -7,7 +7,7 @@ import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 
 export type Decision = { atMs: number; about: string; decided: string; why: string };
-export type StreamFigures = {
+type StreamFigures = {
   ssrc: number;
   name: string;
   packets: number;
@@ -17,7 +17,7 @@ export type StreamFigures = {
   givenUp: number;
   jitterMs: number;
 };
-export type Replayed = { decisions: Decision[]; streams: StreamFigures[]; estimates: { atMs: number; bps: number }[] };
+type Replayed = { decisions: Decision[]; streams: StreamFigures[]; estimates: { atMs: number; bps: number }[] };
 
 /** A change of the estimate that anybody would notice. */
 const NOTICEABLE = 0.05;
@@ -92,7 +92,7 @@ function replayReports({ sent, rtcp, states }: FlightDump) {
   const estimates: { atMs: number; bps: number }[] = [];
   const [firstState] = states.filter(([, estimate = UNKNOWN]) => estimate !== UNKNOWN);
   const [firstAtMs = 0, estimate] = firstState ?? [];
-  const estimator = new BandwidthEstimator(estimate === undefined ? {} : { goesOn: { estimate, atMs: firstAtMs } });
+  const estimator = new BandwidthEstimator(estimate === undefined ? {} : { resume: { estimate, atMs: firstAtMs } });
   const packets = new SentPackets(sent[0]?.[1] ?? 1);
   const feedback = new TransportFeedback();
   const happened: Happened[] = [

@@ -2,7 +2,7 @@
 // for a whole segment, and segments that each begin with a picture that stands for itself.
 
 import type { RecordedPart } from "../../protocol/media/recording.ts";
-import { join, type Span } from "../wire/frames/frame.ts";
+import { concatSpans, type Span } from "../wire/frames/frame.ts";
 import type { TrackFormat } from "./media-file.ts";
 import { initialization } from "./mp4-boxes.ts";
 import { FRAGMENT_BYTES, fragment, type Sample } from "./mp4-file.ts";
@@ -58,7 +58,7 @@ export class CmafParts {
       const isLong = time - first.time >= this.#ticks(PART_MS) || this.#sampleBytes >= FRAGMENT_BYTES;
       if (ends || gap || isLong) this.#take(ends);
     }
-    const data = join(frame);
+    const data = concatSpans(frame);
     this.#samples.push({ data, time, duration: Math.max(1, this.#ticks(durationMs)), keyframe });
     this.#sampleBytes += data.length;
     if (this.#begins && this.#samples.length === 1) this.#segmentTime = time;

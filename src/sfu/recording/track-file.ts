@@ -2,7 +2,7 @@
 
 import type { RecordedFeed, RecordedFile, RecordedPart } from "../../protocol/media/recording.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
-import { type EncodedFrame, join, spanOf } from "../wire/frames/frame.ts";
+import { type EncodedFrame, concatSpans, spanOf } from "../wire/frames/frame.ts";
 import { opusDurationMs } from "../wire/frames/opus-frames.ts";
 import { CmafParts, isStreamable } from "./cmaf-parts.ts";
 import { FileSink } from "./file-sink.ts";
@@ -141,7 +141,7 @@ export class TrackFile {
     let head = stream.begin();
     return ({ spans, keyframe }, atMs) => {
       const begins = head.length > 0;
-      const bytes = join([spanOf(head), ...stream.add(spans, atMs, FRAME_MS, keyframe)]);
+      const bytes = concatSpans([spanOf(head), ...stream.add(spans, atMs, FRAME_MS, keyframe)]);
       head = new Uint8Array(0);
       const about = { fileId, identity, trackId, source, width, height };
       feed({ ...about, atMs, keyframe, begins, data: Buffer.from(bytes).toString("base64") });

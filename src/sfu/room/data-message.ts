@@ -1,6 +1,6 @@
 /** One message on its way to others, in the two forms that clients read; each is written for the first who needs it. */
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
-import { type DataPacket, type Sender, stampDataPacket, writeUserPacket } from "./data-packet.ts";
+import { type DataPacket, type Sender, addSender, writeUserPacket } from "./livekit-data-packet.ts";
 
 /** Frames of text of our own clients, packets of LiveKit's. */
 export type DataDialect = "frames" | "packets";
@@ -36,7 +36,7 @@ export class DataMessage {
     const topic = packet.user?.topic ?? null;
     const delivery =
       payload === null ? null : { from: from.identity, ...(topic === null || topic === "" ? {} : { topic }), payload };
-    return new DataMessage(delivery, data.length, packet.destinations, () => stampDataPacket(data, packet, from));
+    return new DataMessage(delivery, data.length, packet.destinations, () => addSender(data, packet, from));
   }
 
   in(dialect: DataDialect): string | Buffer | null {

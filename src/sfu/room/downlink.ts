@@ -5,13 +5,13 @@ import { deriveSenderReport } from "../forwarding/sender-report.ts";
 import { Allocation } from "../tracks/allocation.ts";
 import { type OutgoingSection, OutgoingSections, type RepairTerms } from "../tracks/outgoing-section.ts";
 import type { Publication } from "../tracks/publication.ts";
-import { DEFAULT_WISH, Subscription, type Wish } from "../tracks/subscription.ts";
+import { DEFAULT_SUBSCRIPTION_SETTINGS, Subscription, type SubscriptionSettings } from "../tracks/subscription.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { ReportBlock, RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { writeSdes, writeSenderReport } from "../wire/rtcp/rtcp-write.ts";
 import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
-import type { MediaOwner, ParticipantHost, RoomOfTracks } from "./host.ts";
+import type { MediaOwner, ParticipantHost, RoomTracks } from "./host.ts";
 
 const DEFAULT_RTT_MS = 100;
 /** A picture of one frame a second flows. */
@@ -26,7 +26,7 @@ export class Downlink {
   rttMs: number | null = null;
   lossPercent: number | null = null;
   readonly #host: ParticipantHost;
-  readonly #room: RoomOfTracks;
+  readonly #room: RoomTracks;
   readonly #owner: MediaOwner;
   readonly #sections = new OutgoingSections();
   /** By track. */
@@ -37,7 +37,7 @@ export class Downlink {
   #allocation: Allocation;
   #automatic = false;
 
-  constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner) {
+  constructor(host: ParticipantHost, room: RoomTracks, owner: MediaOwner) {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
@@ -94,7 +94,7 @@ export class Downlink {
     for (const [trackId, subscription] of this.#subscriptions) if (!tracks.has(trackId)) this.#end(subscription);
     for (const { mid, trackId, ...viewing } of wanted) {
       const publication = this.#room.publication(trackId);
-      if (publication) this.#place(publication, this.#sections.at(mid), { ...DEFAULT_WISH, ...defined(viewing) });
+      if (publication) this.#place(publication, this.#sections.at(mid), { ...DEFAULT_SUBSCRIPTION_SETTINGS, ...defined(viewing) });
     }
     this.allocate(this.#host.now());
   }
@@ -112,13 +112,13 @@ export class Downlink {
         throw new MediaError("NEGOTIATION_FAILED", "A participant does not receive its own track.");
       } else if (!publication) unknown.push(trackId);
       else
-        this.#place(publication, this.#sections.at(mid), { ...(existing?.wish ?? DEFAULT_WISH), ...defined(viewing) });
+        this.#place(publication, this.#sections.at(mid), { ...(existing?.settings ?? DEFAULT_SUBSCRIPTION_SETTINGS), ...defined(viewing) });
     }
     this.allocate(this.#host.now());
     if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);
   }
 
-  #place(publication: Publication, section: OutgoingSection, wish: Wish): void {
+  #place(publication: Publication, section: OutgoingSection, wish: SubscriptionSettings): void {
     if (publication.kind !== section.kind) {
       throw new MediaError(
         "NEGOTIATION_FAILED",
@@ -130,14 +130,14 @@ export class Downlink {
     const occupant = this.#occupant(section);
     if (occupant && occupant !== existing) this.#end(occupant);
     if (existing) {
-      existing.wish = wish;
+      existing.settings = wish;
       if (existing.section !== section) existing.moveTo(section);
       return;
     }
     const { trackId } = publication;
     const subscription = new Subscription(publication, section, wish, this.#sent, {
       changed: (delivery) => this.#owner.emit({ type: "subscriptionChanged", trackId, ...delivery }),
-      mayAskKeyframe: () => this.#keyframeBudgets.mayAsk(trackId),
+      mayRequestKeyframe: () => this.#keyframeBudgets.mayAsk(trackId),
     });
     this.#subscriptions.set(trackId, subscription);
     const transport = this.#owner.receivingConnection?.transport;
@@ -168,7 +168,7 @@ export class Downlink {
     for (const publication of this.#room.publications()) {
       if (this.#subscriptions.has(publication.trackId) || publication.identity === this.#owner.self.identity) continue;
       const section = next[publication.kind].shift();
-      if (section) this.#place(publication, section, DEFAULT_WISH);
+      if (section) this.#place(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS);
     }
     this.allocate(this.#host.now());
   }
@@ -233,7 +233,7 @@ export class Downlink {
         case "transport-feedback":
           this.#allocation.onTransportFeedback(packet, nowMs);
           // A path that has become narrow fills while anybody waits for the next tick. The report may have come a little earlier.
-          if (this.#allocation.isPressing(nowMs)) this.allocate(this.#host.now());
+          if (this.#allocation.isReallocationDue(nowMs)) this.allocate(this.#host.now());
           break;
       }
     }
@@ -261,7 +261,7 @@ export class Downlink {
   #keyframe(ssrc: number): void {
     this.#host.udp.repairs.keyframesIn += 1;
     const section = this.#sections.of(ssrc);
-    if (section) this.#occupant(section)?.askKeyframe();
+    if (section) this.#occupant(section)?.requestKeyframe();
   }
 
   /** What has been sent lately, and has to be reported on. */
@@ -305,7 +305,7 @@ const INTERVAL_MS = 1_000;
 const MAX_BYTES = 1_100;
 const CNAME = "stoa";
 
-export class ReportSender {
+class ReportSender {
   readonly #send: (packet: Uint8Array) => void;
   readonly #out = new Uint8Array(1_500);
 

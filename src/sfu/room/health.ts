@@ -2,7 +2,7 @@
 import type { TransportStats } from "../../protocol/media-node.ts";
 import type { Quality } from "../../protocol/room-records.ts";
 
-export interface QualityFigures {
+interface QualityFigures {
   /** 0 … 1, after retransmission. */
   lossRatio: number;
   rttMs: number;

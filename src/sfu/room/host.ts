@@ -18,7 +18,7 @@ export type ParticipantHost = ConnectionHost & {
   retired(refusals: Partial<SrtpRefusals>): void;
   emit(event: MediaEvent): void;
   /** Something is to be asked of a publisher: it does not wait for its turn. */
-  hurry(): void;
+  expediteFeedback(): void;
   newId(): string;
   /** How busy the worker was in the last seconds; null when nobody knows. */
   busyPercent(): number | null;
@@ -27,8 +27,8 @@ export type ParticipantHost = ConnectionHost & {
 export type ParticipantIdentity = { roomId: string; participantId: string; identity: string };
 
 /** The part of an event that says whom it is about. */
-export type OwnEvent = Extract<MediaEvent, ParticipantIdentity>;
-export type WithoutSelf<T> = T extends unknown ? Omit<T, keyof ParticipantIdentity> : never;
+export type ParticipantEvent = Extract<MediaEvent, ParticipantIdentity>;
+export type WithoutIdentity<T> = T extends unknown ? Omit<T, keyof ParticipantIdentity> : never;
 
 /** The participant, to the half that sends and to the half that receives. */
 export interface MediaOwner {
@@ -40,17 +40,17 @@ export interface MediaOwner {
   readonly receivingConnection: Connection | null;
   /** To it and back; null before it has reported. */
   readonly rttMs: number | null;
-  emit(event: WithoutSelf<OwnEvent>): void;
+  emit(event: WithoutIdentity<ParticipantEvent>): void;
 }
 
 /** The participant, to the room that keeps its tracks. */
 export interface TrackOwner {
   readonly uplink: { tick(nowMs: number): void; isBusy(nowMs: number): boolean; readonly isUrgent: boolean };
-  emit(event: WithoutSelf<OwnEvent>): void;
+  emit(event: WithoutIdentity<ParticipantEvent>): void;
 }
 
 /** The room, to those whose tracks it knows. */
-export interface RoomOfTracks {
+export interface RoomTracks {
   publications(): Iterable<Publication>;
   publication(trackId: string): Publication | undefined;
   published(publication: Publication, owner: TrackOwner): void;
@@ -59,7 +59,7 @@ export interface RoomOfTracks {
   isWanted(publication: Publication): boolean;
   muteChanged(publication: Publication): void;
   /** `level` as in the header: 0 (loudest) … 127 (silence). */
-  heard(publication: Publication, level: number, nowMs: number): void;
+  observeAudioLevel(publication: Publication, level: number, nowMs: number): void;
   /** What `heard` is told of it next changes nothing for anybody. */
-  isSureToBeHeard(publication: Publication): boolean;
+  isVoiceUncontested(publication: Publication): boolean;
 }

@@ -19,19 +19,19 @@ import type { Path } from "../transport/ice/ice-session.ts";
 import { planNegotiation } from "../transport/negotiation.ts";
 import { decideSections } from "../wire/sdp/answer.ts";
 import { parseOffer } from "../wire/sdp/offer.ts";
-import { DataRelay, type DataSink } from "./data.ts";
+import { DataRelay, type DataSink } from "./data-relay.ts";
 import { Downlink } from "./downlink.ts";
 import { Health, type ExpectedMedia, StallWatch } from "./health.ts";
 import type {
   MediaOwner,
-  OwnEvent,
+  ParticipantEvent,
   ParticipantHost,
   ParticipantIdentity,
-  RoomOfTracks,
+  RoomTracks,
   TrackOwner,
-  WithoutSelf,
+  WithoutIdentity,
 } from "./host.ts";
-import { Leg } from "./leg.ts";
+import { PeerConnection } from "./peer-connection.ts";
 import { Uplink } from "./uplink.ts";
 
 export class Participant implements MediaOwner, TrackOwner {
@@ -46,14 +46,14 @@ export class Participant implements MediaOwner, TrackOwner {
   state: MediaState = "new";
   #network: NetworkProfile = "none";
   readonly #host: ParticipantHost;
-  readonly #main: Leg;
+  readonly #main: PeerConnection;
   /** Of clients that receive on a connection of their own. */
-  #receiving: Leg | null = null;
+  #receiving: PeerConnection | null = null;
   #firstOfferAtMs: number | null = null;
 
   constructor(
     host: ParticipantHost,
-    room: RoomOfTracks & DataSink,
+    room: RoomTracks & DataSink,
     self: ParticipantIdentity,
     permissions: Permissions,
   ) {
@@ -82,8 +82,8 @@ export class Participant implements MediaOwner, TrackOwner {
     return this.downlink.rttMs;
   }
 
-  emit(event: WithoutSelf<OwnEvent>): void {
-    this.#host.emit({ ...this.self, ...event } as OwnEvent);
+  emit(event: WithoutIdentity<ParticipantEvent>): void {
+    this.#host.emit({ ...this.self, ...event } as ParticipantEvent);
   }
 
   negotiate(request: Negotiate): NegotiateAnswer {
@@ -96,7 +96,7 @@ export class Participant implements MediaOwner, TrackOwner {
     if (receives) this.#receiving ??= this.#receivingLeg();
     if (request.data === "packets") this.data.expectPackets();
     const leg = receives ? (this.#receiving ?? this.#main) : this.#main;
-    const connection = leg.offered(offer);
+    const connection = leg.applyOffer(offer);
     const isForAll = this.#receiving === null;
     if (receives || isForAll) this.downlink.negotiated(sections);
     const tracks = receives ? [] : this.uplink.negotiated(offer, sections, wanted.publish);
@@ -107,8 +107,8 @@ export class Participant implements MediaOwner, TrackOwner {
     return { sdp: leg.answer(offer, sections, { outgoing: this.downlink.outgoingStreams, streams }), tracks };
   }
 
-  #mainLeg(): Leg {
-    return new Leg(this.#host, {
+  #mainLeg(): PeerConnection {
+    return new PeerConnection(this.#host, {
       onOpened: (connection) => {
         this.state = "connecting";
         this.#impair(connection);
@@ -132,9 +132,9 @@ export class Participant implements MediaOwner, TrackOwner {
   }
 
   /** Its steps are not told: the participant is there with its first connection, and gone with it. */
-  #receivingLeg(): Leg {
+  #receivingLeg(): PeerConnection {
     this.downlink.reset();
-    return new Leg(this.#host, {
+    return new PeerConnection(this.#host, {
       onOpened: (connection) => this.#impair(connection),
       onIceState: () => {},
       onDtlsState: () => {},
@@ -299,14 +299,14 @@ function worst(a: number | null, b: number | null): number | null {
 
 /** What of a participant the flight recorder writes down. */
 
-export function flightState({ uplink, downlink }: { uplink: Uplink; downlink: Downlink }): FlightState {
+function flightState({ uplink, downlink }: { uplink: Uplink; downlink: Downlink }): FlightState {
   const { lossPercent: uplinkLossPercent, jitterMs } = uplink.feedback;
   const { availableBps: estimateBps, queueMs, rttMs, lossPercent: downlinkLossPercent } = downlink;
   return { estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs };
 }
 
 /** What it publishes at this moment: how its numbers read. */
-export function streamsOf(uplink: Uplink): FlightDump["streams"] {
+function streamsOf(uplink: Uplink): FlightDump["streams"] {
   return uplink.publications().flatMap(({ kind, codec, layers }) =>
     layers
       .filter(({ ssrc }) => ssrc !== 0)

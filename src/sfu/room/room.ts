@@ -7,9 +7,9 @@ import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
-import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data.ts";
+import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data-relay.ts";
 import { DataMessage } from "./data-message.ts";
-import type { ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
+import type { ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
 import { RoomVoices } from "./speakers.ts";
@@ -22,7 +22,7 @@ const SLOW_TICK_MS = 100;
 /** Timers come a little early. */
 const TIMER_SLACK_MS = 10;
 
-export class Room implements RoomOfTracks, DataSink {
+export class Room implements RoomTracks, DataSink {
   readonly #host: ParticipantHost;
   readonly #roomId: string;
   readonly #participants = new Map<string, Participant>();
@@ -127,11 +127,11 @@ export class Room implements RoomOfTracks, DataSink {
     this.#recorder = null;
   }
 
-  heard(publication: Publication, level: number, nowMs: number): void {
+  observeAudioLevel(publication: Publication, level: number, nowMs: number): void {
     this.#voices.observe(publication, level, nowMs);
   }
 
-  isSureToBeHeard(publication: Publication): boolean {
+  isVoiceUncontested(publication: Publication): boolean {
     return this.#voices.isUncontested(publication);
   }
 

@@ -3,8 +3,8 @@ import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
 import { Demux, type StreamName } from "../tracks/demux.ts";
-import { PublisherFeedback } from "../tracks/feedback.ts";
-import type { PublishedLayer } from "../tracks/layer.ts";
+import { PublisherFeedback } from "../tracks/publisher-feedback.ts";
+import type { PublishedLayer } from "../tracks/published-layer.ts";
 import { Publication } from "../tracks/publication.ts";
 import { PublisherClock } from "../tracks/publisher-clock.ts";
 import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
@@ -15,7 +15,7 @@ import type { AnsweredSection } from "../wire/sdp/answer.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
 import type { Offer } from "../wire/sdp/offer.ts";
-import type { MediaOwner, ParticipantHost, RoomOfTracks, TrackOwner } from "./host.ts";
+import type { MediaOwner, ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
 import { UsualMedia } from "./usual-media.ts";
 
 /** A sending section: how its payload types read. */
@@ -33,7 +33,7 @@ export class Uplink {
   readonly usual: UsualMedia;
   readonly feedback: PublisherFeedback;
   readonly #host: ParticipantHost;
-  readonly #room: RoomOfTracks;
+  readonly #room: RoomTracks;
   readonly #owner: MediaOwner & TrackOwner;
   readonly #view = new RtpView();
   readonly #extensions = new RtpExtensions();
@@ -44,7 +44,7 @@ export class Uplink {
   readonly #clock = new PublisherClock((byMs) => this.#clockMoved(byMs));
   readonly #flight: FlightRecorder;
 
-  constructor(host: ParticipantHost, room: RoomOfTracks, owner: MediaOwner & TrackOwner, flight: FlightRecorder) {
+  constructor(host: ParticipantHost, room: RoomTracks, owner: MediaOwner & TrackOwner, flight: FlightRecorder) {
     this.#flight = flight;
     this.#host = host;
     this.#room = room;
@@ -116,8 +116,8 @@ export class Uplink {
       rids: incoming?.rids ?? [],
       extensions: incoming?.extensions ?? noExtensions(),
       udp: this.#host.udp,
-      onUrgent: () => this.#host.hurry(),
-      onUnusual: (unusual) => this.usual.interruptAll(unusual),
+      onUrgentFeedback: () => this.#host.expediteFeedback(),
+      onLeaveFastPath: (unusual) => this.usual.interruptAll(unusual),
     });
     this.#byMid.set(section.mid, publication);
     this.#room.published(publication, this.#owner);
@@ -188,7 +188,7 @@ export class Uplink {
   ): void {
     const view = this.#view;
     const codec = name.repair ? section.repairs.get(view.payloadType) : section.codecs.get(view.payloadType);
-    if (!codec || layer.isOfFormer(view.ssrc, nowMs)) return;
+    if (!codec || layer.isStraggler(view.ssrc, nowMs)) return;
     if (name.repair) {
       layer.repairSsrc = view.ssrc;
       if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
@@ -206,8 +206,8 @@ export class Uplink {
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
     if (publication.kind === "video") {
       if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
-    } else if (this.#extensions.audioLevel >= 0) this.#room.heard(publication, this.#extensions.audioLevel, nowMs);
-    if (layer.isUrgent) this.#host.hurry();
+    } else if (this.#extensions.audioLevel >= 0) this.#room.observeAudioLevel(publication, this.#extensions.audioLevel, nowMs);
+    if (layer.needsFeedbackNow) this.#host.expediteFeedback();
     publication.receive(layer, view, extended, codec, nowMs);
     if (!publication.announced) {
       publication.announced = true;
@@ -258,7 +258,7 @@ export class Uplink {
   get isUrgent(): boolean {
     if (!this.#owner.connection?.isReady) return false;
     for (const publication of this.#byMid.values())
-      for (const layer of publication.layers) if (layer.isUrgent) return true;
+      for (const layer of publication.layers) if (layer.needsFeedbackNow) return true;
     return false;
   }
 

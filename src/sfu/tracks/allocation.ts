@@ -1,12 +1,12 @@
 /** Shares a viewer's bandwidth among its subscriptions, and finds out whether there is more of it. */
 import type { DeliveryReason } from "../../protocol/signaling.ts";
-import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layers.ts";
+import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layer-chooser.ts";
 import { BandwidthPlanner } from "../bandwidth/planner.ts";
 import type { ProbePlan } from "../bandwidth/probe.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { RtcpBytes } from "../wire/rtcp/rtcp.ts";
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
-import type { PublishedLayer } from "./layer.ts";
+import type { PublishedLayer } from "./published-layer.ts";
 import type { Publication } from "./publication.ts";
 import { layerNumber, type Subscription } from "./subscription.ts";
 
@@ -88,7 +88,7 @@ export class Allocation {
   }
 
   /** The path carries less than is sent, or enough for more. */
-  isPressing(nowMs: number): boolean {
+  isReallocationDue(nowMs: number): boolean {
     return this.#planner.isDue(nowMs);
   }
 
@@ -115,7 +115,7 @@ export class Allocation {
       if (subscription.currentLayer !== null) flowing.push(subscription);
     }
     options.canProbe = flowing.length > 0;
-    const { decisions, stopsAtOnce, waits, probe } = this.#planner.plan(requests, options, nowMs);
+    const { decisions, stopsImmediately, defersKeyframes, probe } = this.#planner.plan(requests, options, nowMs);
     this.#isShort = false;
     for (const { id, layer, desired, reason } of decisions) {
       if (reason === "bandwidth") this.#isShort = true;
@@ -124,8 +124,8 @@ export class Allocation {
       const { layers } = subscription.publication;
       subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
       const chosen = layer === NO_LAYER ? null : (layers[layer] ?? null);
-      if (stopsAtOnce && chosen) subscription.stopAbove(chosen);
-      if (waits && chosen && subscription.needsKeyframeFor(chosen)) continue;
+      if (stopsImmediately && chosen) subscription.stopAbove(chosen);
+      if (defersKeyframes && chosen && subscription.needsKeyframeFor(chosen)) continue;
       subscription.setLayer(chosen, REASONS[reason], nowMs);
     }
     if (probe) this.#prober.start(probe, flowing);
@@ -141,7 +141,7 @@ function liveLayers(subscriptions: ReadonlyMap<string, Subscription>, nowMs: num
   return sum;
 }
 
-function requestOf({ publication, wish }: Subscription, nowMs: number): LayerRequest {
+function requestOf({ publication, settings }: Subscription, nowMs: number): LayerRequest {
   const live = publication.liveMask(nowMs);
   return {
     id: publication.trackId,
@@ -152,10 +152,10 @@ function requestOf({ publication, wish }: Subscription, nowMs: number): LayerReq
       height: heightOf(publication, layer),
       live: (live & (1 << layer.index)) !== 0,
     })),
-    maxHeight: wish.maxHeight ?? undefined,
-    maxLayer: wish.layer === "auto" ? undefined : positionOf(publication, layerNumber(wish.layer)),
-    paused: wish.paused || publication.muted || !publication.audible,
-    priority: wish.priority,
+    maxHeight: settings.maxHeight ?? undefined,
+    maxLayer: settings.layer === "auto" ? undefined : positionOf(publication, layerNumber(settings.layer)),
+    paused: settings.paused || publication.muted || !publication.audible,
+    priority: settings.priority,
   };
 }
 

@@ -17,15 +17,15 @@ import { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
 import { RtxStream } from "../wire/rtp/rtx.ts";
 import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import { matchCodec, mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
-import { type NegotiatedExtensions, PASSED_URIS, type PassedName } from "../wire/sdp/extensions.ts";
+import { type NegotiatedExtensions, FORWARDED_EXTENSION_URI, type ForwardedExtension } from "../wire/sdp/extensions.ts";
 
-const PASSED = ["audioLevel", ...(Object.keys(PASSED_URIS) as PassedName[])] as const;
+const PASSED = ["audioLevel", ...(Object.keys(FORWARDED_EXTENSION_URI) as ForwardedExtension[])] as const;
 
 /** How far back a probe looks for packets to repeat. */
 const PROBE_HISTORY = 64;
 
 /** A track, as far as a section has to know it. */
-export type SectionSource = {
+type SectionSource = {
   codec: NegotiatedCodec | null;
   extensions: NegotiatedExtensions;
   layers: readonly { index: number; senderReport: ReceivedReport | null }[];
@@ -83,7 +83,7 @@ export class OutgoingSection {
    * The same packets as others get, no more and no less, and each can be sent again from what the seat tells: without RTX that
    * takes its transport-wide number too.
    */
-  get canShareAudience(): boolean {
+  get canJoinFanOutGroup(): boolean {
     if (!this.target || this.unwrapsRed || this.target.transport.deliver !== undefined) return false;
     return !this.responder || !this.usesTransportSequence || (this.#codec?.rtxPayloadType ?? null) !== null;
   }
@@ -183,7 +183,7 @@ export class OutgoingSection {
     const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
     target.ssrc = this.stream.ssrc;
     // The very number again: its rollover is told from the newest that was sent.
-    if (!rtx && this.forwarder?.seat) target.transport.srtp.reached(target.ssrc, this.forwarder.lastOutgoing);
+    if (!rtx && this.forwarder?.seat) target.transport.srtp.advanceTo(target.ssrc, this.forwarder.lastOutgoing);
     let bytes = 0;
     for (const sequenceNumber of lost) {
       if (!this.responder.answer(sequenceNumber, nowMs, rttMs, this.#view, target, rtx)) continue;

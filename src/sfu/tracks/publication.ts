@@ -14,7 +14,7 @@ import { RtpView } from "../wire/rtp/rtp.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import { mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import type { NegotiatedExtensions } from "../wire/sdp/extensions.ts";
-import { LAYER_NAMES, layerIndex, PublishedLayer } from "./layer.ts";
+import { LAYER_NAMES, layerIndex, PublishedLayer } from "./published-layer.ts";
 
 /** One who gets a publication: a viewer's subscription, or a recording of the track. */
 
@@ -46,16 +46,16 @@ export interface Subscriber {
   refreshAudio(nowMs: number): void;
 }
 
-export type PublicationOptions = PublishedSection & {
+type PublicationOptions = PublishedSection & {
   trackId: string;
   identity: string;
   rids: readonly string[];
   extensions: NegotiatedExtensions;
   udp: UdpPort;
   /** Packets that come in order are no longer all there is to it: somebody is to be asked about each. */
-  onUnusual?(publication: Publication): void;
+  onLeaveFastPath?(publication: Publication): void;
   /** Something is to be asked of its publisher. */
-  onUrgent?(): void;
+  onUrgentFeedback?(): void;
 };
 
 export class Publication {
@@ -78,7 +78,7 @@ export class Publication {
   audible = true;
   readonly subscriptions: Subscriber[] = [];
   /** Those without a seat in an audience: each is asked what a packet is to it. */
-  readonly #singles: Subscriber[] = [];
+  readonly #slowPath: Subscriber[] = [];
   readonly #udp: UdpPort;
   readonly #onUnusual: () => void;
   readonly #rids: readonly string[];
@@ -99,10 +99,10 @@ export class Publication {
     this.name = options.name ?? null;
     this.extensions = options.extensions;
     this.#udp = options.udp;
-    this.#onUnusual = () => options.onUnusual?.(this);
+    this.#onUnusual = () => options.onLeaveFastPath?.(this);
     this.#rids = options.rids;
     const rids = options.rids.length > 0 ? options.rids : [null];
-    const urgent = () => options.onUrgent?.();
+    const urgent = () => options.onUrgentFeedback?.();
     const layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid, urgent));
     this.layers = layers.sort((a, b) => a.index - b.index);
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
@@ -155,7 +155,7 @@ export class Publication {
     packet.keyframe = this.#beginsKeyframe(packet, layer);
     if (packet.keyframe && this.kind === "video") {
       layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
-      if (!this.muted) layer.keyframeShown(extended, nowMs);
+      if (!this.muted) layer.keyframeForwarded(extended, nowMs);
     }
     if (this.muted) return;
     this.#forward(packet, layer, nowMs);
@@ -166,7 +166,7 @@ export class Publication {
     const { codec, mediaCodec } = this;
     const { audience, reception, ssrc, nack } = layer;
     if (!codec || !reception || this.muted) return null;
-    for (const single of this.#singles) if (!single.forwardRun && !single.ignores(layer)) return null;
+    for (const subscriber of this.#slowPath) if (!subscriber.forwardRun && !subscriber.ignores(layer)) return null;
     const { highest } = reception;
     if (audience.size > 0 && audience.highest !== highest) return null;
     if (this.kind === "video" && nack.highest !== highest) return null;
@@ -176,7 +176,7 @@ export class Publication {
 
   /** Those who get what comes on an open lane, if nobody else does. */
   seatsOf(layer: PublishedLayer): SeatTable | null {
-    return this.#singles.some((single) => single.forwardRun) ? null : layer.audience.table;
+    return this.#slowPath.some((subscriber) => subscriber.forwardRun) ? null : layer.audience.table;
   }
 
   /** Packets of the layer that come next in order, and none of which begins a keyframe: as `receive` for each of them. */
@@ -184,7 +184,7 @@ export class Publication {
     layer.received(run.timestamp, run.bytes, nowMs);
     for (let i = 0; this.#keeps && i < run.count; i++) take.keep(run.first + i, layer.ring, run.extended + i, nowMs);
     if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
-    for (const single of this.#singles) single.forwardRun?.(run, take, layer, nowMs);
+    for (const subscriber of this.#slowPath) subscriber.forwardRun?.(run, take, layer, nowMs);
   }
 
   #beginsKeyframe({ view, extended, vp8 }: SourcePacket, { ring, reception }: PublishedLayer): boolean {
@@ -200,7 +200,7 @@ export class Publication {
     const fate = audience.fateOf(packet);
     if (fate === "for all") this.#udp.fanOutAlike(packet, audience, nowMs);
     else if (fate === "for each to say") audience.dissolve();
-    this.#forwardSingly(packet, layer, nowMs);
+    this.#forwardOnSlowPath(packet, layer, nowMs);
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {
       for (const subscription of this.subscriptions)
@@ -208,43 +208,43 @@ export class Publication {
     }
   }
 
-  #forwardSingly(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
-    const singles = this.#singles;
+  #forwardOnSlowPath(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
+    const slowPath = this.#slowPath;
     const targets = this.#targets;
     const plain = this.#plainTargets;
     let count = 0;
     let plainCount = 0;
     let left = 0;
-    for (const subscription of singles) {
+    for (const subscription of slowPath) {
       const target = subscription.forward(packet, layer, nowMs);
-      if (!target || !subscription.join(packet, layer, nowMs)) singles[left++] = subscription;
+      if (!target || !subscription.join(packet, layer, nowMs)) slowPath[left++] = subscription;
       if (!target) continue;
       if (subscription.unwrapsRed) plain[plainCount++] = target;
       else targets[count++] = target;
     }
-    singles.length = left;
+    slowPath.length = left;
     if (count > 0) this.#udp.fanOut(packet.view, targets, count);
     if (plainCount > 0 && primaryOfRed(packet.view, this.#primary)) this.#udp.fanOut(this.#primary, plain, plainCount);
   }
 
   add(subscription: Subscriber): void {
     this.subscriptions.push(subscription);
-    this.single(subscription);
+    this.addToSlowPath(subscription);
   }
 
   /** It has left its audience. */
-  single(subscription: Subscriber): void {
-    this.unusual();
-    this.#singles.push(subscription);
+  addToSlowPath(subscription: Subscriber): void {
+    this.leaveFastPath();
+    this.#slowPath.push(subscription);
   }
 
   /** Somebody without a seat wants something else: it is to be asked about every packet. */
-  unusual(): void {
+  leaveFastPath(): void {
     this.#onUnusual();
   }
 
   remove(subscription: Subscriber): void {
-    for (const list of [this.subscriptions, this.#singles]) {
+    for (const list of [this.subscriptions, this.#slowPath]) {
       const at = list.indexOf(subscription);
       if (at >= 0) list.splice(at, 1);
     }
@@ -255,7 +255,7 @@ export class Publication {
    * first packet came after others of it.
    */
   replay(subscription: Subscriber, layer: PublishedLayer, from: number, nowMs: number): void {
-    this.unusual();
+    this.leaveFastPath();
     const packet: SourcePacket = { ...this.#packet, view: new RtpView(), vp8: new Vp8Descriptor(), layer: layer.index };
     for (let extended = from; extended <= (layer.reception?.highest ?? 0); extended++) {
       if (!layer.ring.read(extended, nowMs, packet.view)) continue;
@@ -276,7 +276,7 @@ export class Publication {
   /** A layer goes on as another stream: whoever has it begins with its next keyframe, in numbers and time that run on. */
   restarted(layer: PublishedLayer): void {
     for (const subscription of this.subscriptions) subscription.restarted(layer.index);
-    if (this.kind === "video" && this.subscriptions.length > 0) layer.askKeyframe();
+    if (this.kind === "video" && this.subscriptions.length > 0) layer.requestKeyframe();
   }
 
   /** The publisher's clock of a layer, for the viewers' lines. */

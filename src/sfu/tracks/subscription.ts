@@ -7,32 +7,32 @@ import type { SeatHolder } from "../forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
-import { LAYER_NAMES, type PublishedLayer } from "./layer.ts";
+import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
 import type { Publication, Subscriber } from "./publication.ts";
 
-export type Wish = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
+export type SubscriptionSettings = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
 
-export const DEFAULT_WISH: Wish = { paused: false, maxHeight: null, layer: "auto", priority: 0 };
+export const DEFAULT_SUBSCRIPTION_SETTINGS: SubscriptionSettings = { paused: false, maxHeight: null, layer: "auto", priority: 0 };
 
 export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
 
 /** What a subscription tells its viewer's connection, and asks of it. */
-export type Viewer = {
+type SubscriptionOwner = {
   changed(delivery: Delivery): void;
   /** Every keyframe costs the publisher and all who watch, so a viewer has a budget of them. */
-  mayAskKeyframe(): boolean;
+  mayRequestKeyframe(): boolean;
 };
 
 export class Subscription implements Subscriber {
   readonly publication: Publication;
   section: OutgoingSection;
-  wish: Wish;
+  settings: SubscriptionSettings;
   #bytesOut = 0;
   desiredLayer: number | null = null;
   catchUpFrom: number | null = null;
   readonly #sequence: TransportSequence;
-  readonly #viewer: Viewer;
+  readonly #viewer: SubscriptionOwner;
   #transport: FanOutTransport | null = null;
   #reason: DeliveryReason = "requested";
   #reported: Delivery | null = null;
@@ -42,13 +42,13 @@ export class Subscription implements Subscriber {
   constructor(
     publication: Publication,
     section: OutgoingSection,
-    wish: Wish,
+    wish: SubscriptionSettings,
     sequence: TransportSequence,
-    viewer: Viewer,
+    viewer: SubscriptionOwner,
   ) {
     this.publication = publication;
     this.section = section;
-    this.wish = wish;
+    this.settings = wish;
     this.#sequence = sequence;
     this.#viewer = viewer;
     publication.add(this);
@@ -74,7 +74,7 @@ export class Subscription implements Subscriber {
   }
 
   sourceChanged(): void {
-    this.publication.unusual();
+    this.publication.leaveFastPath();
     if (!this.#transport || !this.publication.codec) return;
     if (!this.section.attach(this.publication, this.#transport)) this.#reason = "codec";
     this.#switches = this.section.forwarder?.switches ?? 0;
@@ -97,7 +97,7 @@ export class Subscription implements Subscriber {
       const index = layer?.index ?? PAUSED;
       if (forwarder.targetLayer !== index) {
         forwarder.setTarget(index);
-        this.publication.unusual();
+        this.publication.leaveFastPath();
       }
       if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
     } else if (!this.#transport && this.publication.kind === "video") {
@@ -129,7 +129,7 @@ export class Subscription implements Subscriber {
   /** A voice that gets or loses its place is heard or silenced with its next packet, not at the next allocation. */
   refreshAudio(nowMs: number): void {
     const { audible, muted, layers } = this.publication;
-    this.setLayer(audible && !muted && !this.wish.paused ? (layers[0] ?? null) : null, "requested", nowMs);
+    this.setLayer(audible && !muted && !this.settings.paused ? (layers[0] ?? null) : null, "requested", nowMs);
   }
 
   get currentLayer(): Layer | null {
@@ -172,13 +172,13 @@ export class Subscription implements Subscriber {
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean {
     const { section } = this;
     const { target, forwarder, responder } = section;
-    if (!target || !forwarder || !section.canShareAudience || this.catchUpFrom !== null) return false;
+    if (!target || !forwarder || !section.canJoinFanOutGroup || this.catchUpFrom !== null) return false;
     const holder: SeatHolder = {
       numbers: section.usesTransportSequence ? this.#sequence : null,
       left: (bytes, lastOutgoing) => {
         this.#bytesOut += bytes;
         responder?.left(lastOutgoing);
-        this.publication.single(this);
+        this.publication.addToSlowPath(this);
       },
     };
     if (!forwarder.join(layer.audience, packet, target, nowMs, holder)) return false;
@@ -187,14 +187,14 @@ export class Subscription implements Subscriber {
   }
 
   /** The viewer cannot decode any more. */
-  askKeyframe(): void {
+  requestKeyframe(): void {
     const index = this.section.forwarder?.targetLayer ?? PAUSED;
     if (index !== PAUSED) this.#ask(this.publication.layerAt(index) ?? null);
   }
 
   /** Asking again for one that has not come yet costs nobody a picture. */
   #ask(layer: PublishedLayer | null): void {
-    if (layer && (layer.keyframeDue || this.#viewer.mayAskKeyframe())) layer.askKeyframe();
+    if (layer && (layer.keyframeDue || this.#viewer.mayRequestKeyframe())) layer.requestKeyframe();
   }
 
   end(): void {

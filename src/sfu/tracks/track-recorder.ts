@@ -4,14 +4,14 @@ import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
 import { formatOf, framesOf } from "../recording/media-file.ts";
 import { MediaTime } from "../recording/media-time.ts";
-import { SoundLag } from "../recording/sound-lag.ts";
+import { AudioLag } from "../recording/audio-lag.ts";
 import { TrackFile, type TrackFileHost } from "../recording/track-file.ts";
 import { primaryOfRed } from "../wire/codec/red.ts";
 import type { Depacketizer, EncodedFrame } from "../wire/frames/frame.ts";
 import { FrameAssembler } from "../wire/frames/frame-assembler.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
-import type { PublishedLayer } from "./layer.ts";
+import type { PublishedLayer } from "./published-layer.ts";
 import type { Publication, Subscriber } from "./publication.ts";
 
 export type TrackRecorderHost = TrackFileHost & {
@@ -33,7 +33,7 @@ type Stream = {
   assembler: FrameAssembler;
   time: MediaTime;
   /** Of sound alone. */
-  lag: SoundLag | null;
+  lag: AudioLag | null;
   /** Number of the newest packet, and when it came; one before it may still be waited for. */
   newest: number;
   heardMs: number;
@@ -169,7 +169,7 @@ export class TrackRecorder implements Subscriber {
     this.#chooseLayer(nowMs);
     // A viewer of a live stream comes in at a keyframe, and a call has none unless somebody asks.
     if (this.#current && this.#open?.parts?.isDue(nowMs - this.#host.startedAtMs))
-      this.#publication.layerAt(this.#current.layer)?.askKeyframe();
+      this.#publication.layerAt(this.#current.layer)?.requestKeyframe();
   }
 
   #chooseLayer(nowMs: number): void {
@@ -178,7 +178,7 @@ export class TrackRecorder implements Subscriber {
     const best = this.#publication.layerAt(31 - Math.clz32(live));
     if (!best || best.index === this.#current?.layer) return;
     if (this.#next?.layer !== best.index) this.#next = this.#read(best);
-    best.askKeyframe();
+    best.requestKeyframe();
   }
 
   #read(layer: PublishedLayer): Stream | null {
@@ -191,12 +191,12 @@ export class TrackRecorder implements Subscriber {
       ssrc: layer.ssrc,
       frames,
       time: new MediaTime(codec.clockRate),
-      lag: isVideo ? null : new SoundLag(codec.clockRate),
+      lag: isVideo ? null : new AudioLag(codec.clockRate),
       newest: -1,
       heardMs: 0,
       assembler: new FrameAssembler(frames, isVideo, {
         frame: (frame) => this.#write(stream, frame),
-        needKeyframe: () => layer.askKeyframe(),
+        needKeyframe: () => layer.requestKeyframe(),
       }),
     };
     if (layer.senderReport) stream.time.expect(withoutLag(layer.senderReport.reference, stream));
@@ -230,7 +230,7 @@ export class TrackRecorder implements Subscriber {
       return;
     }
     if (this.#skipping && !frame.keyframe) {
-      this.#publication.layerAt(stream.layer)?.askKeyframe();
+      this.#publication.layerAt(stream.layer)?.requestKeyframe();
       return;
     }
     this.#skipping = false;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { indexed } from "../../../src/features/chat/search.words.ts";
+import { indexEntry } from "../../../src/features/chat/search/search-words.ts";
 import { openDatabase } from "../../../src/kernel/db/open.ts";
 
 export const ZOE = "zoe.erasable@example";
@@ -63,7 +63,7 @@ function index(db: ReturnType<typeof openDatabase>["$client"]): void {
     const rows = page.all(after);
     if (rows.length === 0) return;
     db.transaction(() => {
-      for (const { id, conversationId, text } of rows) insert.run(id, indexed(conversationId, text).text);
+      for (const { id, conversationId, text } of rows) insert.run(id, indexEntry(conversationId, text).text);
     })();
     after = rows.at(-1)?.id ?? after;
   }

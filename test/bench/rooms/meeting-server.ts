@@ -1,6 +1,6 @@
 import type { PublishedSection } from "../../../src/protocol/signaling.ts";
-import type { LoadPeer, PeerOptions } from "../../../src/rtc-client/peer.ts";
-import type { PeerSection } from "../../../src/rtc-client/peer-offer.ts";
+import type { RtcPeer, PeerOptions } from "../../../src/rtc-client/peer.ts";
+import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { VIDEO } from "./traffic.ts";
 
 /** Who sits where. */
@@ -15,9 +15,9 @@ export type MeetingServer = {
   /** How often what somebody sends is to arrive. */
   copies: number;
   /** The connection by which somebody sends. */
-  publish(place: Place, hooks: PeerHooks): Promise<LoadPeer>;
+  publish(place: Place, hooks: PeerHooks): Promise<RtcPeer>;
   /** Once everybody sends: that by which the others are received, which may be the same. */
-  watch(place: Place, sending: LoadPeer, hooks: PeerHooks): Promise<LoadPeer>;
+  watch(place: Place, sending: RtcPeer, hooks: PeerHooks): Promise<RtcPeer>;
   stop(): Promise<void>;
 };
 

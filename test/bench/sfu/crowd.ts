@@ -1,8 +1,8 @@
 /** One publisher and its viewers on one server: the same peers and the same packets whoever forwards them. */
 
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
-import { carriesMedia } from "../../../src/rtc-client/peer-offer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { carriesMedia } from "../../../src/rtc-client/sdp.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { LOAD_ADDRESS, SWALLOWED_ADDRESS } from "../harness/own-network.ts";
@@ -50,14 +50,14 @@ export class Crowd {
   readonly #feedback: Feedback;
   readonly #picture: Picture;
   readonly #together: number;
-  readonly #viewers: LoadPeer[] = [];
-  readonly #unseen: LoadPeer[] = [];
+  readonly #viewers: RtcPeer[] = [];
+  readonly #unseen: RtcPeer[] = [];
   #joined = 0;
   readonly #delays: number[] = [];
   readonly #numbers = { next: 0 };
   readonly #audio = new RtpSource({ ssrc: 6, payloadType: 111, mid: "0", audioLevel: 30, numbers: this.#numbers });
   readonly #video = new RtpSource({ ssrc: 7, payloadType: 96, mid: "1", numbers: this.#numbers });
-  #publisher: LoadPeer | null = null;
+  #publisher: RtcPeer | null = null;
   #published: SubscribedSection[] = [];
   #keyframeWanted = true;
   #onArrival: (() => void) | null = null;
@@ -114,7 +114,7 @@ export class Crowd {
     );
   }
 
-  async #watch(hostname: string, onRtp: LoadPeer["options"]["onRtp"], feedback = this.#feedback): Promise<LoadPeer> {
+  async #watch(hostname: string, onRtp: RtcPeer["options"]["onRtp"], feedback = this.#feedback): Promise<RtcPeer> {
     const peer = await this.#peer(`viewer-${this.#joined++}`, "recvonly", feedback, onRtp, hostname);
     await peer.connect([], this.#published);
     return peer;
@@ -124,12 +124,12 @@ export class Crowd {
     participantId: string,
     direction: "sendonly" | "recvonly",
     feedback: Feedback,
-    onRtp?: LoadPeer["options"]["onRtp"],
+    onRtp?: RtcPeer["options"]["onRtp"],
     hostname = LOAD_ADDRESS,
   ) {
     await this.contestant.admit(participantId);
     const sends = direction === "sendonly";
-    const peer: LoadPeer = await LoadPeer.create({
+    const peer: RtcPeer = await RtcPeer.create({
       node: {
         negotiate: (offer) =>
           this.contestant.negotiate({ ...offer, sdp: withCandidate(offer.sdp, hostname, peer.port) }),
@@ -151,7 +151,7 @@ export class Crowd {
     return peer;
   }
 
-  readonly #arrived: NonNullable<LoadPeer["options"]["onRtp"]> = ({ data, payloadOffset, payloadLength }) => {
+  readonly #arrived: NonNullable<RtcPeer["options"]["onRtp"]> = ({ data, payloadOffset, payloadLength }) => {
     if (payloadLength < STAMP_AT + 8 || !carriesMedia(data)) return;
     const sentAt = new DataView(data.buffer, data.byteOffset + payloadOffset + STAMP_AT, 8).getFloat64(0);
     if (sentAt > 0) this.#delays.push(performance.now() - sentAt);

@@ -1,4 +1,4 @@
-import type { Live } from "../../../src/features/chat/socket/live.ts";
+import type { ChatSockets } from "../../../src/features/chat/socket/chat-sockets.ts";
 import type { ChatTokenCaller } from "../../../src/kernel/http/callers.ts";
 import type { NetworkSocket, SocketEvents, SocketServer } from "../../../src/kernel/socket/sockets.ts";
 import type { Frame } from "./client.ts";
@@ -25,9 +25,9 @@ class FakeSocket implements NetworkSocket {
 
 export type Fake = { socket: FakeSocket; say(type: string, fields?: object): Promise<Frame>; events: SocketEvents };
 
-/** Connects fake sockets to the live side of an application in memory, with its clock in the test's hand. */
+/** Connects fake sockets to an application in memory, whose clock the test sets. */
 export function fakeNetwork(chat: ChatRest) {
-  const { live, tokens } = chat.server.services.chat;
+  const { sockets: chatSockets, tokens } = chat.server.services.chat;
   const sockets = new Set<FakeSocket>();
   let nextId = 0;
   const network: SocketServer = {
@@ -43,7 +43,7 @@ export function fakeNetwork(chat: ChatRest) {
   };
 
   return {
-    live: live as Live,
+    chatSockets: chatSockets as ChatSockets,
 
     async connect(userId: string, input: Record<string, unknown> = {}): Promise<Fake> {
       const caller: ChatTokenCaller = await tokens.verify(await chat.token(userId, input));
@@ -59,7 +59,7 @@ export function fakeNetwork(chat: ChatRest) {
       };
       const events = await new Promise<SocketEvents>((opened) => {
         chat.server.runtime.sockets.accept(network, new Request(info.publicUrl), {}, (socket) => {
-          const events = live.opened(socket, { caller }, info);
+          const events = chatSockets.opened(socket, { caller }, info);
           opened(events);
           return events;
         });

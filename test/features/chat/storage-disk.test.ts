@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { diskStorage } from "../../../src/features/storage/disk.ts";
 import { createUrlSigner } from "../../../src/features/storage/signed-url.ts";
-import { createKeyring } from "../../../src/kernel/secrets.ts";
+import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-disk-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createUrlSigner } from "../../../src/features/storage/signed-url.ts";
-import { createKeyring } from "../../../src/kernel/secrets.ts";
+import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import { ApiError } from "../../../src/protocol/errors.ts";
 import { fakeClock } from "../../harness/clock.ts";
 

@@ -17,7 +17,7 @@ async function invited(overrides: Partial<Config> = {}, role = "DEVELOPER") {
   const invite = async (email: string) => {
     const reply = await server.call("POST", `${path}/members`, { key: owner, body: { email, role } });
     await server.services.mailer.drain();
-    const line = server.logLines.findLast((text) => text.includes("MAIL NOT SENT")) ?? "{}";
+    const line = server.logLines.findLast((text) => text.includes("mail: not sent")) ?? "{}";
     const { link = "", to } = JSON.parse(line) as { link?: string; to?: string };
     return { ...reply, to, link, token: /#token=([\w-]{43})$/.exec(link)?.[1] ?? "" };
   };
@@ -143,5 +143,5 @@ test("[14] the token of an invitation stands in no other line of the log than th
   await accept((await server.session()).token, token);
   const lines = server.logLines.filter((line) => line.includes(token));
   expect(lines).toHaveLength(1);
-  expect(lines[0]).toContain("MAIL NOT SENT");
+  expect(lines[0]).toContain("mail: not sent");
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createECDH, createPublicKey, verify } from "node:crypto";
 import { encryptPush, MAX_PLAINTEXT_BYTES, receiverKeys } from "../../../src/features/push/encryption.ts";
 import { createVapid } from "../../../src/features/push/vapid.ts";
-import { createKeyring } from "../../../src/kernel/secrets.ts";
+import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import { testConfig } from "../../harness/test-config.ts";
 import { decryptPush, newBrowser } from "./browser.ts";
 

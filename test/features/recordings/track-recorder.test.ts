@@ -40,7 +40,7 @@ describe("a recorded track", () => {
     if (!layer) throw new Error("no layer");
     const askedAt: number[] = [];
     let now = STARTED_AT;
-    layer.askKeyframe = () => {
+    layer.requestKeyframe = () => {
       askedAt.push(now - STARTED_AT);
     };
     // One keyframe alone, then nothing but pictures that need it: a publisher that nobody asks.

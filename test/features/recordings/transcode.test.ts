@@ -7,7 +7,7 @@ import type { RecordedFeed, RecordedFile } from "../../../src/protocol/media/rec
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 import { formatOf, framesOf } from "../../../src/sfu/recording/media-file.ts";
 import { WebmFile } from "../../../src/sfu/recording/webm-file.ts";
-import { join as joined, spanOf } from "../../../src/sfu/wire/frames/frame.ts";
+import { concatSpans as joined, spanOf } from "../../../src/sfu/wire/frames/frame.ts";
 import { rtcServer, settled } from "../../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
 import { vp8, vp9 } from "./packetizers.ts";

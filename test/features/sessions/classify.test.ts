@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { classify, explain, RULES } from "../../../src/features/sessions/classify.ts";
+import { classify, explain, RULES } from "../../../src/features/sessions/connections/error-rules.ts";
 import { ERROR_CATEGORIES } from "../../../src/protocol/observability.ts";
 
 for (const { source, codes, category, likelyCause, suggestedAction } of RULES) {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { judgeCall } from "../../../src/features/sessions/verdict.ts";
+import { judgeCall } from "../../../src/features/sessions/calls/verdict.ts";
 import { VERDICT_CAUSES } from "../../../src/protocol/room-records.ts";
 import { DOSED, dosedEvidence } from "./doses.ts";
 

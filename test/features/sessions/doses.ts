@@ -1,5 +1,5 @@
 /** What is measured of whole calls, seeded: every cause from the least dose that counts to the most there is. */
-import type { Evidence } from "../../../src/features/sessions/verdict.ts";
+import type { Evidence } from "../../../src/features/sessions/calls/verdict.ts";
 import type { Quality, VerdictCause } from "../../../src/protocol/room-records.ts";
 import { qualityOf } from "../../../src/sfu/room/health.ts";
 import { seededRandom } from "./provoked.ts";

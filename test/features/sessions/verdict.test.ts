@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Evidence, judgeCall } from "../../../src/features/sessions/verdict.ts";
+import { type Evidence, judgeCall } from "../../../src/features/sessions/calls/verdict.ts";
 import { VERDICT_CAUSES, type VerdictCause } from "../../../src/protocol/room-records.ts";
 
 const HEALTHY: Evidence = {

@@ -25,7 +25,7 @@ function openWorker(at: RtcServer = server) {
   const socket: TopicSocket = {
     ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
     sendBytes: (data) => void heard.push(ServerMessage.fromBinary(data).message),
-    ping: () => events.answered?.(),
+    ping: () => events.pong?.(),
   };
   const events: SocketEvents = agents.connect(socket, key);
   return {

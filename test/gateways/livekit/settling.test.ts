@@ -38,7 +38,7 @@ async function enter(token: string, sdk = "js") {
   const socket: TopicSocket = {
     ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
     sendBytes: (data) => void heard.push(SignalResponse.fromBinary(data).message),
-    ping: () => events.answered?.(),
+    ping: () => events.pong?.(),
   };
   const events: SocketEvents = door.connect(socket, admitted);
   const say = async (message: SignalRequest["message"]) => {

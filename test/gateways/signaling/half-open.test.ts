@@ -16,7 +16,7 @@ async function opened(roomId: string, identity: string, answers: boolean) {
     send: (text: string) => void frames.push(JSON.parse(text)),
     close: (code: number) => void closes.push(code),
     ping: () => {
-      if (answers) events?.answered?.();
+      if (answers) events?.pong?.();
     },
     subscribe() {},
     unsubscribe() {},

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../../src/kernel/log.ts";
-import { systemTimers } from "../../../src/kernel/timers.ts";
+import { systemTimers } from "../../../src/kernel/time/timers.ts";
 import type { ChallengeType } from "../../../src/network/acme/order.ts";
 import { openPort80 } from "../../../src/network/acme/port-80.ts";
 import { CertificateRenewal } from "../../../src/network/acme/renewal.ts";
@@ -50,13 +50,13 @@ export async function stageWith(options: { external?: { keyId: string; hmac: str
       email: "operator@example.com",
       external: options.external,
       challenges: ["tls-alpn-01"] as ChallengeType[],
-      stage: {
-        tlsAlpn: (certificate) => edge.edge.challenge(certificate),
-        http: (token, proof) => port80.show(token, proof),
+      responder: {
+        setTlsAlpn: (certificate) => edge.edge.setChallenge(certificate),
+        setHttp: (token, proof) => port80.show(token, proof),
       },
       precheck: async () => null,
       isStrict: false,
-      onCertificate: (certificate) => edge.edge.present(certificate),
+      onCertificate: (certificate) => edge.edge.setCertificate(certificate),
       userAgent: "stoa test",
       store: new AcmeStore(dataDir),
       timers: systemTimers,

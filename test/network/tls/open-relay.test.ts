@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { turnSecret } from "../../../src/features/rooms/ice-servers.ts";
-import { createKeyring } from "../../../src/kernel/secrets.ts";
+import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import type { Address } from "../../../src/network/turn/address.ts";
 import type { Check } from "../../../src/ops/doctor/check.ts";
 import { examineTurn } from "../../../src/ops/doctor/turn.ts";
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 /** What the doctor finds at a relay that goes to these, over its own credentials and TLS. */
 async function turnClosed(...peers: Address[]): Promise<Check | undefined> {
-  stage.edge.relayTo(peers.map((peer) => ({ announced: peer, reached: peer })));
+  stage.edge.setPeers(peers.map((peer) => ({ announced: peer, reached: peer })));
   // It has heard of them once it answers this.
   await stage.edge.stats();
   const config = testConfig({

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createIceServers, ownTurnUrls, turnSecret } from "../../../src/features/rooms/ice-servers.ts";
 import { edgePlace } from "../../../src/kernel/config/edge-place.ts";
 import { type Config, loadConfig } from "../../../src/kernel/config/index.ts";
-import { createKeyring } from "../../../src/kernel/secrets.ts";
+import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import { passwordOf } from "../../../src/network/turn/credentials.ts";
 import { closed, edgeStage, secured } from "./stage.ts";
 

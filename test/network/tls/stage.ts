@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { createLog } from "../../../src/kernel/log.ts";
-import { createCarriedClient, createInnerWay } from "../../../src/kernel/net/inner-way.ts";
+import { createForwardedClient, createLoopbackTransport } from "../../../src/kernel/net/loopback-transport.ts";
 import { ADMISSION_LIMITS, type AdmissionLimits } from "../../../src/network/tls/admission.ts";
-import { createEdgeTables, Edge, type EdgeOptions } from "../../../src/network/tls/edge.ts";
+import { createClientTables, TlsMultiplexer, type TlsMultiplexerOptions } from "../../../src/network/tls/tls-multiplexer.ts";
 import { TurnClient } from "../../../src/network/turn/client.ts";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
-import { TurnStream } from "../../../src/network/turn/stream.ts";
+import { TurnStream } from "../../../src/network/turn/framing.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 
 export const TURN_SECRET = "a secret that only the server has";
@@ -18,7 +18,7 @@ export const ANNOUNCED = "203.0.113.5";
 
 const CHUNK = new Uint8Array(64 * 1_024);
 
-type StageOptions = Partial<EdgeOptions> & {
+type StageOptions = Partial<TlsMultiplexerOptions> & {
   limits?: Partial<AdmissionLimits>;
   /** By the inner way, as in a whole server. */
   within?: boolean;
@@ -32,7 +32,7 @@ export async function edgeStage(options: StageOptions = {}) {
     const files = await makeCertificate(folder, name);
     return { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
   };
-  const tables = createEdgeTables();
+  const tables = createClientTables();
   let pulled = 0;
   const endless = () =>
     new ReadableStream({
@@ -41,8 +41,8 @@ export async function edgeStage(options: StageOptions = {}) {
         controller.enqueue(CHUNK);
       },
     });
-  const inner = within ? createInnerWay() : null;
-  const carriedClient = inner && createCarriedClient(inner);
+  const inner = within ? createLoopbackTransport() : null;
+  const carriedClient = inner && createForwardedClient(inner);
   const served = {
     async fetch(request: Request, server: Bun.Server<undefined>) {
       const peer = server.requestIP(request);
@@ -62,11 +62,11 @@ export async function edgeStage(options: StageOptions = {}) {
   const upstream = Bun.serve({ hostname: "127.0.0.1", port: 0, ...served });
   const innerServer = inner ? Bun.serve({ unix: inner.name, ...served }) : null;
   const certificate = await pem("first");
-  const edge = await Edge.start({
+  const edge = await TlsMultiplexer.start({
     hostname: "127.0.0.1",
     port: 0,
     upstream: { hostname: "127.0.0.1", port: upstream.port ?? 0 },
-    inner,
+    loopback: inner,
     certificate,
     trustedProxies: [],
     admission: { ...ADMISSION_LIMITS, ...limits },

@@ -1,17 +1,17 @@
 /** A participant without a browser. */
 
 import type { Push } from "../../../src/protocol/signaling.ts";
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
-import { RtcClient } from "../../../src/rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { until } from "./until.ts";
 
 /** One participant: its socket, and its media once it publishes or watches. */
 export class Member {
   pushes: Push[] = [];
-  client: RtcClient;
-  peer: LoadPeer | null = null;
+  client: SignalingClient;
+  peer: RtcPeer | null = null;
   /** Between two packets of what it watches. */
   longestGapMs = 0;
   #heardAt: number | null = null;
@@ -24,9 +24,9 @@ export class Member {
     this.client = this.#dial();
   }
 
-  #dial(connectionId?: string): RtcClient {
+  #dial(connectionId?: string): SignalingClient {
     const { url, token } = this;
-    return new RtcClient({ url, token, onPush: (push) => void this.pushes.push(push) }, connectionId);
+    return new SignalingClient({ url, token, onPush: (push) => void this.pushes.push(push) }, connectionId);
   }
 
   join() {
@@ -79,7 +79,7 @@ export class Member {
     this.#heardAt = now;
   }
 
-  async #media(direction: "sendonly" | "recvonly"): Promise<LoadPeer> {
+  async #media(direction: "sendonly" | "recvonly"): Promise<RtcPeer> {
     const certificate = await createCertificate();
     const sections = [{ kind: "video" as const, direction }];
     const ref = { roomId: "", participantId: "" };
@@ -91,7 +91,7 @@ export class Member {
       hostname: "0.0.0.0",
       onRtp: () => this.#heard(),
     };
-    this.peer = await LoadPeer.create(options);
+    this.peer = await RtcPeer.create(options);
     return this.peer;
   }
 

@@ -1,5 +1,5 @@
 import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
-import type { LayerFigures } from "../../../src/sfu/bandwidth/layers.ts";
+import type { LayerFigures } from "../../../src/sfu/bandwidth/layer-chooser.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
 import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
@@ -108,10 +108,11 @@ export class Simulation {
     const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
     const request = { id: "c", kind: "camera", layers, paused: !this.watched, priority: 0 } as const;
     const options = { numbered: true, canProbe: this.#layer >= 0, willProbe: true };
-    const { decisions, stopsAtOnce, waits, probe } = this.#planner.plan([request], options, this.nowMs);
+    const { decisions, stopsImmediately, defersKeyframes, probe } = this.#planner.plan([request], options, this.nowMs);
     const chosen = decisions[0]?.layer ?? -1;
     // A layer begins with a keyframe, and what is larger may have to end before.
-    const layer = !waits || chosen <= -1 ? chosen : stopsAtOnce && chosen < this.#layer ? -1 : this.#layer;
+    const layer =
+      !defersKeyframes || chosen <= -1 ? chosen : stopsImmediately && chosen < this.#layer ? -1 : this.#layer;
     if (layer !== this.#layer) this.layers.push({ atMs: this.nowMs, layer });
     this.#layer = layer;
     if (probe === undefined) return;

@@ -1,12 +1,12 @@
 /** Reliable data of the SDK and of the server, on connections that die at any moment with whatever is under way on them. */
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { seededRandom } from "../../../src/kernel/net/impairment.ts";
-import { DataRelay } from "../../../src/sfu/room/data.ts";
+import { DataRelay } from "../../../src/sfu/room/data-relay.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
 import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
-import type { RtcRequest } from "../../../web/sdk/dialect.ts";
+import type { RtcRequest } from "../../../web/sdk/protocol.ts";
 import { DataChannels } from "../../../web/sdk/room/peer/data.ts";
-import { KeptData } from "../../../web/sdk/room/peer/kept-data.ts";
+import { ReliableDataBuffer } from "../../../web/sdk/room/peer/reliable-data-buffer.ts";
 import type { Transport } from "../../../web/sdk/room/peer/transport.ts";
 
 beforeEach(() => void jest.useFakeTimers());
@@ -92,7 +92,7 @@ test.each(SEEDS)(
       owner,
       () => nowMs,
     );
-    const kept = new KeptData();
+    const kept = new ReliableDataBuffer();
     const bySocket = (async (_type: string, { payload }: { payload: string }) => {
       atServer.push(payload);
       return {};

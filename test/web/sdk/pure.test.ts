@@ -6,8 +6,8 @@ import { Outbox, type Outgoing, pendingMessage } from "../../../web/sdk/chat/out
 import { Timeline } from "../../../web/sdk/chat/timeline.ts";
 import { closeError, StoaError } from "../../../web/sdk/errors.ts";
 import { activateOnly, videoEncodings } from "../../../web/sdk/room/peer/encodings.ts";
-import { answerSound, offerSound } from "../../../web/sdk/room/peer/opus.ts";
-import { Pace } from "../../../web/sdk/room/peer/pace.ts";
+import { tuneOpusAnswer, tuneOpusOffer } from "../../../web/sdk/room/peer/opus.ts";
+import { UpdateThrottle } from "../../../web/sdk/room/peer/pace.ts";
 import { packSdp, unpackSdp } from "../../../web/sdk/room/peer/sdp.ts";
 
 const where = { conversationId: "conv_1", senderId: "anna" };
@@ -100,7 +100,7 @@ test("layers that nobody wants are not encoded, by the protocol's rids", () => {
 });
 
 test("changes are told at once, until a quarter of the server's budget is spent", () => {
-  const pace = new Pace();
+  const pace = new UpdateThrottle();
   pace.setLimits({ maxMessageBytes: 1, messagesPerWindow: 8, windowSeconds: 60, maxParticipants: 2 });
   for (const spent of [0, 1]) {
     expect(pace.delayMs(1000)).toBe(40);
@@ -132,7 +132,7 @@ describe("sound", () => {
   test("a voice is cut where it is silent; a screen's sound is not, and keeps two channels", () => {
     const uses: Record<string, "voice" | "music"> = { 0: "voice", 1: "music" };
     const answer = section("0", "recvonly") + section("1", "recvonly") + section("2", "sendonly") + video;
-    const changed = answerSound(answer, (mid) => uses[mid]);
+    const changed = tuneOpusAnswer(answer, (mid) => uses[mid]);
     const parameters = [...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text);
     expect(parameters).toEqual([
       "minptime=10;useinbandfec=1;usedtx=1",
@@ -140,19 +140,19 @@ describe("sound", () => {
       "minptime=10;useinbandfec=1",
     ]);
     expect(changed).toEndWith(video);
-    expect(answerSound(changed, (mid) => uses[mid])).toBe(changed);
+    expect(tuneOpusAnswer(changed, (mid) => uses[mid])).toBe(changed);
   });
 
   test("a lost packet may be asked for again everywhere, and stereo may arrive", () => {
     const offer = section("0", "sendonly") + section("2", "recvonly") + video;
-    const changed = offerSound(offer);
+    const changed = tuneOpusOffer(offer);
     expect(changed.match(/^a=rtcp-fb:111 nack\r$/gm)).toHaveLength(2);
     expect([...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text)).toEqual([
       "minptime=10;useinbandfec=1",
       "minptime=10;useinbandfec=1;stereo=1",
     ]);
     expect(changed).toEndWith(video);
-    expect(offerSound(changed)).toBe(changed);
+    expect(tuneOpusOffer(changed)).toBe(changed);
   });
 });
 

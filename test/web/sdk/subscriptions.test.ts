@@ -240,10 +240,10 @@ describe("[2] when the server refuses or is gone", () => {
 
 test("[2] a track that ends while an offer is under way is neither shown nor asked for", async () => {
   const { transport, tracks, next, heard, start } = watching(["video", "video"]);
-  const { upToDate } = transport;
+  const { negotiated } = transport;
   const gone = first(tracks);
-  transport.upToDate = async () => {
-    await upToDate.call(transport);
+  transport.negotiated = async () => {
+    await negotiated.call(transport);
     tracks.splice(0, 1);
     gone.close();
   };

@@ -13,15 +13,15 @@ import { type Panel, Toolbar } from "./toolbar.tsx";
 import { useStyle } from "./use-style.ts";
 
 export type ConferenceProps = {
-  /** `rtc.endpoint` and `rtc.token` of `mintJoin`. */
+  /** The endpoint and the token come from your backend: `rtc.endpoint` and `rtc.token` of `mintJoin`. */
   endpoint: string;
   token: string;
-  /** `chat` of `mintJoin`; without it there is no chat. */
+  /** The `chat` credentials of `mintJoin`; without them the conference has no chat. */
   chat?: { endpoint: string; token: string };
-  /** Open the microphone and the camera on joining, as far as the token allows; on by default. */
+  /** Whether to open the microphone and the camera on joining, if the token allows it; true by default. */
   audio?: boolean;
   video?: boolean;
-  /** Shown over the pictures: what is said, in words. */
+  /** Captions, shown over the video. */
   captions?: ReactNode;
   options?: RoomOptions;
   onLeave?: () => void;
@@ -31,10 +31,10 @@ export type ConferenceProps = {
 
 const NOTICE_MS = 6_000;
 
-/** A whole call: people, screens, chat, devices, hands and reactions. It fills the element that it stands in. */
+/** A complete call UI: participants, screen sharing, chat, devices, raised hands and reactions. It fills its container. */
 export function Conference({ endpoint, token, options, onError, ...rest }: ConferenceProps) {
   const [left, setLeft] = useState(false);
-  const [round, setRound] = useState(0);
+  const [attempt, setAttempt] = useState(0);
   const [notice, setNotice] = useState<string | null>(null);
   const element = useRef<HTMLElement>(null);
   useStyle(element);
@@ -54,18 +54,18 @@ export function Conference({ endpoint, token, options, onError, ...rest }: Confe
     setLeft(true);
     rest.onLeave?.();
   };
-  const again = () => {
+  const rejoin = () => {
     setLeft(false);
     setNotice(null);
-    setRound(round + 1);
+    setAttempt(attempt + 1);
   };
   return (
     <section ref={element} className="stoa-conference" part="conference" aria-label="Call">
       {left ? (
-        <Told text="You have left the call." action="Join again" act={again} />
+        <StatusMessage text="You have left the call." action="Join rejoin" onAction={rejoin} />
       ) : (
-        <StoaRoom key={round} endpoint={endpoint} token={token} options={options} onError={failed}>
-          <Call {...rest} say={setNotice} leave={leave} again={again} />
+        <StoaRoom key={attempt} endpoint={endpoint} token={token} options={options} onError={failed}>
+          <Call {...rest} notify={setNotice} leave={leave} rejoin={rejoin} />
         </StoaRoom>
       )}
       {notice !== null && !left && (
@@ -78,30 +78,30 @@ export function Conference({ endpoint, token, options, onError, ...rest }: Confe
 }
 
 type CallProps = Omit<ConferenceProps, "endpoint" | "token" | "options" | "onLeave" | "onError"> & {
-  say: (notice: string | null) => void;
+  notify: (notice: string | null) => void;
   leave: () => void;
-  again: () => void;
+  rejoin: () => void;
 };
 
-function Call({ chat, audio = true, video = true, captions, onJoined, say, leave, again }: CallProps) {
+function Call({ chat, audio = true, video = true, captions, onJoined, notify, leave, rejoin }: CallProps) {
   const { room, state, error } = useRoom();
   const [view, setView] = useState<View>("grid");
   const [panel, setPanel] = useState<Panel>(null);
-  const [blocked, setBlocked] = useState(false);
+  const [audioBlocked, setAudioBlocked] = useState(false);
   const signals = useSignals();
   const recording = useRecording();
   const chatStatus = useChat(chat?.endpoint, chat?.token);
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
-  useDevicesOnJoin(room, audio, video, say);
+  useDevicesOnJoin(room, audio, video, notify);
   useEffect(() => {
-    return room?.on("audioBlocked", () => setBlocked(true));
+    return room?.on("audioBlocked", () => setAudioBlocked(true));
   }, [room]);
   useEffect(() => {
     if (room) onJoined?.();
   }, [room, onJoined]);
 
-  if (error && !room) return <Told text={error.message} action="Try again" act={again} alert />;
-  if (!room) return <Told text="Joining…" />;
+  if (error && !room) return <StatusMessage text={error.message} action="Try rejoin" onAction={rejoin} alert />;
+  if (!room) return <StatusMessage text="Joining…" />;
   return (
     <>
       <div className="stoa-main">
@@ -126,17 +126,17 @@ function Call({ chat, audio = true, video = true, captions, onJoined, say, leave
       </div>
       {state === "RECONNECTING" && (
         <p className="stoa-notice" role="status">
-          The connection was lost. Coming back…
+          Connection lost. Reconnecting…
         </p>
       )}
-      {blocked && (
+      {audioBlocked && (
         <p className="stoa-notice">
           <button
             type="button"
             className="stoa-button"
             data-strong=""
             onClick={() => {
-              setBlocked(false);
+              setAudioBlocked(false);
               void room.startAudio();
             }}
           >
@@ -151,47 +151,47 @@ function Call({ chat, audio = true, video = true, captions, onJoined, say, leave
       )}
       {panel === "devices" && (
         <aside className="stoa-side" aria-label="Devices">
-          <DevicesPanel say={say} />
+          <DevicesPanel notify={notify} />
         </aside>
       )}
-      <Toolbar {...{ signals, view, setView, panel, setPanel, say, leave }} hasChat={chat !== undefined} />
+      <Toolbar {...{ signals, view, setView, panel, setPanel, notify, leave }} hasChat={chat !== undefined} />
     </>
   );
 }
 
-/** One after the other, so that the browser asks once for each; what the token does not allow is not asked for. */
+/** Opens one device after the other, so that the browser asks for each separately, and only those the token allows. */
 function useDevicesOnJoin(
   room: ReturnType<typeof useRoom>["room"],
   audio: boolean,
   video: boolean,
-  say: (notice: string) => void,
+  notify: (notice: string) => void,
 ) {
   useEffect(() => {
     const permissions = room?.localParticipant.permissions;
     if (!room || !permissions) return;
-    let current = true;
+    let isMounted = true;
     const open = async () => {
       const wanted = [
         audio && mayPublish(permissions, "audio") ? () => room.localParticipant.enableMicrophone() : null,
         video && mayPublish(permissions, "video") ? () => room.localParticipant.enableCamera() : null,
       ];
       for (const enable of wanted) {
-        if (enable && current) await enable().catch((error: Error) => current && say(error.message));
+        if (enable && isMounted) await enable().catch((error: Error) => isMounted && notify(error.message));
       }
     };
     void open();
     return () => {
-      current = false;
+      isMounted = false;
     };
-  }, [room, audio, video, say]);
+  }, [room, audio, video, notify]);
 }
 
-function Told({ text, action, act, alert }: { text: string; action?: string; act?: () => void; alert?: boolean }) {
+function StatusMessage({ text, action, onAction, alert }: { text: string; action?: string; onAction?: () => void; alert?: boolean }) {
   return (
     <div className="stoa-message">
       <p role={alert ? "alert" : "status"}>{text}</p>
       {action && (
-        <button type="button" className="stoa-button" data-strong="" onClick={act}>
+        <button type="button" className="stoa-button" data-strong="" onClick={onAction}>
           {action}
         </button>
       )}

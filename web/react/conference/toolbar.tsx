@@ -2,8 +2,8 @@
 import { useState } from "react";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import { useRoom } from "../context.tsx";
-import { asError } from "../failure.ts";
 import { useTracks } from "../room-hooks.ts";
+import { toStoaError } from "../to-stoa-error.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { EMOJIS, type useSignals } from "./signals.ts";
 import type { View } from "./stage.tsx";
@@ -17,21 +17,20 @@ type ToolbarProps = {
   panel: Panel;
   setPanel: (panel: Panel) => void;
   hasChat: boolean;
-  say: (notice: string) => void;
+  notify: (notice: string) => void;
   leave: () => void;
 };
 
-/** Everything that can be done in a call, as buttons that say what they do and whether it is on. */
-export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, say, leave }: ToolbarProps) {
+export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, notify, leave }: ToolbarProps) {
   const { room } = useRoom();
   const own = useTracks().filter(({ isLocal }) => isLocal);
-  const [choosing, setChoosing] = useState(false);
+  const [reactionsOpen, setReactionsOpen] = useState(false);
   const isOn = (source: string) => own.some((track) => track.source === source && !track.muted);
   const permissions = room?.localParticipant.permissions;
   const may = (kind: "audio" | "video") => permissions != null && mayPublish(permissions, kind);
   const attempt = (work: Promise<unknown> | undefined) => {
     work?.catch((error) => {
-      if (asError(error).reason !== "cancelled") say(asError(error).message);
+      if (toStoaError(error).reason !== "cancelled") notify(toStoaError(error).message);
     });
   };
   const local = room?.localParticipant;
@@ -47,7 +46,7 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, say,
           label="Microphone"
           off={!isOn("microphone")}
           on={isOn("microphone")}
-          act={toggleMicrophone}
+          onClick={toggleMicrophone}
         />
       )}
       {may("video") && (
@@ -57,42 +56,42 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, say,
             label="Camera"
             off={!isOn("camera")}
             on={isOn("camera")}
-            act={() => attempt(isOn("camera") ? local?.disableCamera() : local?.enableCamera())}
+            onClick={() => attempt(isOn("camera") ? local?.disableCamera() : local?.enableCamera())}
           />
           <Button
             icon="screen"
             label="Share screen"
             on={isOn("screenShare")}
-            act={() => attempt(isOn("screenShare") ? local?.stopScreen() : local?.shareScreen())}
+            onClick={() => attempt(isOn("screenShare") ? local?.stopScreen() : local?.shareScreen())}
           />
         </>
       )}
       {permissions?.publishData !== false && (
         <>
-          <Button icon="hand" label="Raise hand" on={signals.raised} act={() => signals.raise(!signals.raised)} />
-          <Button icon="smile" label="React" on={choosing} act={() => setChoosing(!choosing)} />
+          <Button icon="hand" label="Raise hand" on={signals.raised} onClick={() => signals.raise(!signals.raised)} />
+          <Button icon="smile" label="React" on={reactionsOpen} onClick={() => setReactionsOpen(!reactionsOpen)} />
         </>
       )}
       <Button
         icon="layout"
         label="Speaker view"
         on={view === "speaker"}
-        act={() => setView(view === "speaker" ? "grid" : "speaker")}
+        onClick={() => setView(view === "speaker" ? "grid" : "speaker")}
       />
       {hasChat && (
-        <Button icon="chat" label="Chat" on={panel === "chat"} act={() => setPanel(panel === "chat" ? null : "chat")} />
+        <Button icon="chat" label="Chat" on={panel === "chat"} onClick={() => setPanel(panel === "chat" ? null : "chat")} />
       )}
       <Button
         icon="settings"
         label="Devices"
         on={panel === "devices"}
-        act={() => setPanel(panel === "devices" ? null : "devices")}
+        onClick={() => setPanel(panel === "devices" ? null : "devices")}
       />
       <button type="button" className="stoa-button" data-leave="" onClick={leave}>
         <Icon name="leave" />
         Leave
       </button>
-      {choosing && (
+      {reactionsOpen && (
         <fieldset className="stoa-popup" aria-label="Reactions">
           {EMOJIS.map((emoji) => (
             <button
@@ -101,7 +100,7 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, say,
               aria-label={`React with ${emoji}`}
               onClick={() => {
                 signals.react(emoji);
-                setChoosing(false);
+                setReactionsOpen(false);
               }}
             >
               {emoji}
@@ -113,9 +112,9 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, say,
   );
 }
 
-type ButtonProps = { icon: IconName; label: string; on: boolean; off?: boolean; act: () => void };
+type ButtonProps = { icon: IconName; label: string; on: boolean; off?: boolean; onClick: () => void };
 
-function Button({ icon, label, on, off, act }: ButtonProps) {
+function Button({ icon, label, on, off, onClick }: ButtonProps) {
   return (
     <button
       type="button"
@@ -124,7 +123,7 @@ function Button({ icon, label, on, off, act }: ButtonProps) {
       title={label}
       aria-pressed={off === undefined ? on : !off}
       data-off={off ? "" : undefined}
-      onClick={act}
+      onClick={onClick}
     >
       <Icon name={icon} />
     </button>

@@ -5,13 +5,13 @@ import type {
   ReportReason,
   Unread,
 } from "../../../src/protocol/chat-records.ts";
-import { type ConnectionState, type TokenProvider, type WaitingListener, warnOfWaiting } from "../connection-state.ts";
-import type { ChatDialect } from "../dialect.ts";
+import { type ConnectionState, type TokenProvider, type WaitingListener, warnAboutWaiting } from "../connection-state.ts";
+import type { ChatProtocol } from "../protocol.ts";
 import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
-import type { Link } from "../link.ts";
+import type { ReconnectingSocket } from "../reconnecting-socket.ts";
 import { query, Rest } from "../rest.ts";
-import type { Wire } from "../wire.ts";
+import type { RequestSocket } from "../request-socket.ts";
 import { Conversation } from "./conversation.ts";
 import { type ChatPush, chatLink } from "./link.ts";
 import { subscribePush, unsubscribePush } from "./push.ts";
@@ -44,29 +44,29 @@ export type ChatEvents = {
 
 /** A user's connection to the chat. It comes back by itself; nothing is lost, doubled or out of order. */
 export class Chat extends Emitter<ChatEvents> {
-  readonly #link: Link<ChatDialect>;
+  readonly #socket: ReconnectingSocket<ChatProtocol>;
   readonly #rest: Rest;
   readonly #conversations = new Map<string, Conversation>();
   #connected: ChatConnected | null = null;
   readonly #rings: Rings;
   #presence: "online" | "away" = "online";
   /** By how much the server's clock is ahead of this one. */
-  #aheadMs = 0;
+  #clockOffsetMs = 0;
   #renewal: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal Use `connectChat`. */
-  constructor(endpoint: string, token: string, { tokenProvider, onWaiting = warnOfWaiting, WebSocket }: ChatOptions) {
+  constructor(endpoint: string, token: string, { tokenProvider, onWaiting = warnAboutWaiting, WebSocket }: ChatOptions) {
     super();
-    this.#link = chatLink(endpoint, token, tokenProvider, {
+    this.#socket = chatLink(endpoint, token, tokenProvider, {
       onState: (state, error) => this.#stateChanged(state, error),
       onWaiting,
       WebSocket,
       onFrame: (push) => this.#receive(push),
       onHello: (hello, wire) => this.#resume(hello, wire),
     });
-    this.#rest = new Rest(endpoint, () => this.#link.token);
+    this.#rest = new Rest(endpoint, () => this.#socket.token);
     this.#rings = new Rings(
-      this.#link,
+      this.#socket,
       () => this.userId,
       (ring) => this.emit("ringing", ring),
     );
@@ -74,7 +74,7 @@ export class Chat extends Emitter<ChatEvents> {
 
   /** Whether the server is in reach. */
   get state(): ConnectionState {
-    return this.#link.state;
+    return this.#socket.state;
   }
 
   /** Whom the token was minted for. */
@@ -89,17 +89,17 @@ export class Chat extends Emitter<ChatEvents> {
 
   /** @internal */
   start(): Promise<void> {
-    return this.#link.start();
+    return this.#socket.start();
   }
 
   /** By `conv_` id, uuid, RTC room id or name. `history` messages are loaded at once; 0 loads none. */
   async join(room: string, { history = 50 }: { history?: number } = {}): Promise<Conversation> {
     const known = this.joined.find(({ record }) => [record.id, record.uuid, record.name, record.roomId].includes(room));
     if (known) return known;
-    const ack = await this.#link.call("room.join", { room });
+    const ack = await this.#socket.call("room.join", { room });
     const twin = this.#conversations.get(ack.room.id);
     if (twin) return twin;
-    const conversation = new Conversation(ack, this.userId, this.#link, this.#rest);
+    const conversation = new Conversation(ack, this.userId, this.#socket, this.#rest);
     this.#conversations.set(conversation.id, conversation);
     conversation.on("message", (message) => this.emit("message", message, conversation));
     conversation.on("reactionAdded", (reaction) => this.emit("reactionAdded", reaction, conversation));
@@ -114,7 +114,7 @@ export class Chat extends Emitter<ChatEvents> {
   async leave(conversation: Conversation): Promise<void> {
     this.#conversations.delete(conversation.id);
     conversation.close(new StoaError("LEFT", "closed", "The conversation was left."));
-    await this.#link.call("room.leave", { room: conversation.id });
+    await this.#socket.call("room.leave", { room: conversation.id });
   }
 
   /** Every conversation of this user, most recent first. */
@@ -134,7 +134,7 @@ export class Chat extends Emitter<ChatEvents> {
 
   /** Rings members of a conversation that is attached to a room into its call; everybody else unless named. */
   ring(room: string, options: RingOptions = {}): Promise<Ring> {
-    return this.#rings.begin(room, options);
+    return this.#rings.start(room, options);
   }
 
   /** Takes no more direct messages, mentions, rings and pushes from this user; they are not told. */
@@ -177,7 +177,7 @@ export class Chat extends Emitter<ChatEvents> {
   /** How the others see this user. */
   async setPresence(status: "online" | "away"): Promise<void> {
     this.#presence = status;
-    await this.#link.call("presence.set", { status });
+    await this.#socket.call("presence.set", { status });
   }
 
   /** Ends the connection and forgets every listener; what was not sent fails. */
@@ -186,20 +186,20 @@ export class Chat extends Emitter<ChatEvents> {
     for (const conversation of this.#conversations.values()) conversation.close(closed);
     this.#conversations.clear();
     this.#rings.close();
-    this.#link.end("DISCONNECTED", null);
+    this.#socket.end("DISCONNECTED", null);
     this.removeAllListeners();
   }
 
-  async #resume(hello: ChatConnected, wire: Wire<ChatDialect>): Promise<void> {
+  async #resume(hello: ChatConnected, wire: RequestSocket<ChatProtocol>): Promise<void> {
     this.#connected = hello;
-    this.#aheadMs = Date.parse(hello.serverTime) - Date.now();
+    this.#clockOffsetMs = Date.parse(hello.serverTime) - Date.now();
     await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, wire)));
     // A ring that is gone by now has nothing more to say.
     this.#rings.resume((ringId) => this.#rest.call("GET", `/v1/chat/rings/${ringId}`)).catch(() => {});
     if (this.#presence === "away") wire.send({ type: "presence.set", status: "away" });
   }
 
-  async #rejoin(conversation: Conversation, wire: Wire<ChatDialect>): Promise<void> {
+  async #rejoin(conversation: Conversation, wire: RequestSocket<ChatProtocol>): Promise<void> {
     try {
       await conversation.resume(await wire.request("room.join", conversation.position));
     } catch (error) {
@@ -219,15 +219,15 @@ export class Chat extends Emitter<ChatEvents> {
   /** Halfway to its end: a token that lives less than a minute is announced as expiring as soon as it is there. */
   #renewLater(expiresAt: number): void {
     clearTimeout(this.#renewal);
-    const ms = Math.max(0, expiresAt - Date.now() - this.#aheadMs) / 2;
+    const ms = Math.max(0, expiresAt - Date.now() - this.#clockOffsetMs) / 2;
     // Should it fail, the socket is closed when the token is over, and the provider is asked again.
     this.#renewal = setTimeout(() => void this.#renew().catch(() => {}), ms);
   }
 
   async #renew(): Promise<void> {
-    if (!this.#link.tokenProvider) return;
-    this.#link.token = await this.#link.tokenProvider();
-    await this.#link.call("token.refresh", { token: this.#link.token });
+    if (!this.#socket.tokenProvider) return;
+    this.#socket.token = await this.#socket.tokenProvider();
+    await this.#socket.call("token.refresh", { token: this.#socket.token });
   }
 
   #receive(push: ChatPush): void {
@@ -246,7 +246,7 @@ export class Chat extends Emitter<ChatEvents> {
         break;
       case "call.ringing":
       case "call.ring_updated":
-        this.#rings.hear(push.ring);
+        this.#rings.update(push.ring);
         break;
       default:
         this.#conversations.get(push.conversationId)?.receive(push);

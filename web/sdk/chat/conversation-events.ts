@@ -30,7 +30,7 @@ export type ConversationEvents = {
 };
 
 /** Tells the page of a durable event, by the name it has there. */
-export function announce(page: Emitter<ConversationEvents>, event: ChatEvent, timeline: Timeline): void {
+export function emitEvent(page: Emitter<ConversationEvents>, event: ChatEvent, timeline: Timeline): void {
   switch (event.type) {
     case "message":
       page.emit("message", timeline.find(event.message.id) ?? { ...event.message, status: "sent" });

@@ -8,12 +8,12 @@ import type {
   ReadState,
   Typing,
 } from "../../../src/protocol/chat-records.ts";
-import type { ChatDialect } from "../dialect.ts";
+import type { ChatProtocol } from "../protocol.ts";
 import type { StoaError } from "../errors.ts";
-import type { Link } from "../link.ts";
+import type { ReconnectingSocket } from "../reconnecting-socket.ts";
 import type { Rest } from "../rest.ts";
 import { ConversationArchive } from "./conversation-archive.ts";
-import { announce } from "./conversation-events.ts";
+import { emitEvent } from "./conversation-events.ts";
 import { Outbox, type Outgoing, pendingMessage, type SendInput } from "./outbox.ts";
 import { PresenceAndTyping } from "./presence-and-typing.ts";
 import { type LocalMessage, Timeline } from "./timeline.ts";
@@ -28,7 +28,7 @@ export class Conversation extends ConversationArchive {
   role: string;
   /** How far this user has read. */
   readState: ReadState;
-  readonly #link: Link<ChatDialect>;
+  readonly #socket: ReconnectingSocket<ChatProtocol>;
   readonly #userId: string;
   readonly #timeline = new Timeline();
   readonly #outbox: Outbox;
@@ -39,12 +39,12 @@ export class Conversation extends ConversationArchive {
   /** Where the page before the known ones begins; undefined before the first, null after the last. */
   #older: string | null | undefined;
   /** Events since the page of history that is being read was asked for. */
-  #meanwhile: ChatEvent[] | null = null;
+  #eventsSinceRequest: ChatEvent[] | null = null;
 
   /** @internal */
-  constructor(ack: RoomJoinAck, userId: string, link: Link<ChatDialect>, rest: Rest) {
+  constructor(ack: RoomJoinAck, userId: string, link: ReconnectingSocket<ChatProtocol>, rest: Rest) {
     super(rest);
-    this.#link = link;
+    this.#socket = link;
     this.#userId = userId;
     this.record = ack.room;
     this.role = ack.role;
@@ -128,28 +128,28 @@ export class Conversation extends ConversationArchive {
 
   /** Changes a message of one's own. */
   async edit(messageId: string, change: { text?: string; metadata?: Metadata }): Promise<void> {
-    await this.#link.call("message.update", { messageId, ...change });
+    await this.#socket.call("message.update", { messageId, ...change });
   }
 
   /** Deletes it for everyone; others' messages need the scope `chat:moderate`. */
   async delete(messageId: string): Promise<void> {
-    await this.#link.call("message.delete", { messageId });
+    await this.#socket.call("message.delete", { messageId });
   }
 
   /** Adds this user's reaction. */
   async react(messageId: string, emoji: string): Promise<void> {
-    await this.#link.call("reaction.add", { messageId, emoji });
+    await this.#socket.call("reaction.add", { messageId, emoji });
   }
 
   /** Takes it back. */
   async unreact(messageId: string, emoji: string): Promise<void> {
-    await this.#link.call("reaction.remove", { messageId, emoji });
+    await this.#socket.call("reaction.remove", { messageId, emoji });
   }
 
   /** This message and everything before it; the newest unless given. */
   async markRead(messageId = this.messages.findLast(({ status }) => status === "sent")?.id): Promise<void> {
     if (messageId === undefined) return;
-    this.readState = (await this.#link.call("read.mark", { messageId })).readState;
+    this.readState = (await this.#socket.call("read.mark", { messageId })).readState;
   }
 
   /** Call it on every key stroke: at most one frame in three seconds leaves, and it stops by itself. */
@@ -196,11 +196,11 @@ export class Conversation extends ConversationArchive {
   receive(event: ChatEvent): void {
     if (event.seq <= this.#seq) return;
     this.#seq = event.seq;
-    this.#meanwhile?.push(event);
+    this.#eventsSinceRequest?.push(event);
     this.#timeline.apply(event);
     if (event.type === "conversation.updated") this.record = event.conversation;
     if (event.type === "message" && event.message.senderId !== this.#userId) this.readState.unreadCount += 1;
-    announce(this, event, this.#timeline);
+    emitEvent(this, event, this.#timeline);
     this.#changed();
   }
 
@@ -221,13 +221,13 @@ export class Conversation extends ConversationArchive {
   /** Reads a page. What happened while it was on its way is newer than it may be, and is applied again on top. */
   async #read(options: { before?: string; limit: number }, merge: (messages: Message[]) => void): Promise<void> {
     const meanwhile: ChatEvent[] = [];
-    this.#meanwhile = meanwhile;
+    this.#eventsSinceRequest = meanwhile;
     try {
       const page = await this.history(options);
       merge(page.data);
       this.#older = page.nextCursor;
     } finally {
-      if (this.#meanwhile === meanwhile) this.#meanwhile = null;
+      if (this.#eventsSinceRequest === meanwhile) this.#eventsSinceRequest = null;
     }
     for (const event of meanwhile) this.#timeline.apply(event);
     this.#changed();
@@ -235,7 +235,7 @@ export class Conversation extends ConversationArchive {
 
   async #deliver({ input, clientMessageId, clientSentAt }: Outgoing): Promise<Message> {
     const { attachment, ...fields } = input;
-    const { message } = await this.#link.call("message.send", {
+    const { message } = await this.#socket.call("message.send", {
       room: this.id,
       ...fields,
       ...(attachment === undefined ? {} : { messageType: "attachment", attachmentId: attachment.id }),

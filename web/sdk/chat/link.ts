@@ -1,19 +1,19 @@
 import type { ChatConnected } from "../../../src/protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../src/protocol/close-codes.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
-import type { ChatDialect } from "../dialect.ts";
+import type { ChatProtocol } from "../protocol.ts";
 import type { StoaError } from "../errors.ts";
-import { Link } from "../link.ts";
-import type { Wire } from "../wire.ts";
+import { ReconnectingSocket } from "../reconnecting-socket.ts";
+import type { RequestSocket } from "../request-socket.ts";
 
-export type ChatPush = ChatDialect["push"];
+export type ChatPush = ChatProtocol["push"];
 
 export type ChatLinkHooks = {
   onWaiting: WaitingListener;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   onFrame: (push: ChatPush) => void;
   /** The server knows us: rejoin on this socket before anything else is sent. */
-  onHello: (hello: ChatConnected, wire: Wire<ChatDialect>) => Promise<void>;
+  onHello: (hello: ChatConnected, wire: RequestSocket<ChatProtocol>) => Promise<void>;
   WebSocket: typeof WebSocket | undefined;
 };
 
@@ -26,8 +26,8 @@ export function chatLink(
   token: string,
   tokenProvider: TokenProvider | undefined,
   { onState, onWaiting, onFrame, onHello, WebSocket }: ChatLinkHooks,
-): Link<ChatDialect> {
-  return new Link<ChatDialect>(endpoint, token, tokenProvider, {
+): ReconnectingSocket<ChatProtocol> {
+  return new ReconnectingSocket<ChatProtocol>(endpoint, token, tokenProvider, {
     onState,
     onWaiting,
     onFrame,
@@ -35,7 +35,7 @@ export function chatLink(
     greeting: "connected",
     establish: async (wire) => onHello(await wire.expect("connected"), wire),
     onConnected: () => {},
-    judge({ code, error }) {
+    onClose({ code, error }) {
       if (code === CHAT_CLOSE_CODES.forbidden) return { kind: "end", state: "FAILED", error };
       if (TOKEN_CODES.has(code)) return { kind: "renew", error };
       return { kind: "again", afterMs: 0 };

@@ -1,7 +1,7 @@
 import type { Metadata, Ring as RingRecord } from "../../../src/protocol/chat-records.ts";
-import type { ChatDialect } from "../dialect.ts";
+import type { ChatProtocol } from "../protocol.ts";
 import { Emitter } from "../emitter.ts";
-import type { Link } from "../link.ts";
+import type { ReconnectingSocket } from "../reconnecting-socket.ts";
 
 /** For `chat.ring`. */
 export type RingOptions = {
@@ -25,13 +25,13 @@ export type RingEvents = {
 export class Ring extends Emitter<RingEvents> {
   /** As the server has it. */
   record: RingRecord;
-  readonly #link: Link<ChatDialect>;
+  readonly #socket: ReconnectingSocket<ChatProtocol>;
 
   /** @internal */
-  constructor(record: RingRecord, link: Link<ChatDialect>) {
+  constructor(record: RingRecord, link: ReconnectingSocket<ChatProtocol>) {
     super();
     this.record = record;
-    this.#link = link;
+    this.#socket = link;
   }
 
   /** Its `ring_` id. */
@@ -46,21 +46,21 @@ export class Ring extends Emitter<RingEvents> {
 
   /** Takes it, for every device of this user. Joining the room does the same. */
   async answer(): Promise<void> {
-    this.hear((await this.#link.call("call.answer", { ringId: this.id })).ring);
+    this.update((await this.#socket.call("call.answer", { ringId: this.id })).ring);
   }
 
   /** Refuses it, for every device of this user. */
   async decline(): Promise<void> {
-    this.hear((await this.#link.call("call.decline", { ringId: this.id })).ring);
+    this.update((await this.#socket.call("call.decline", { ringId: this.id })).ring);
   }
 
   /** Takes it back; for whoever rang. */
   async cancel(): Promise<void> {
-    this.hear((await this.#link.call("call.cancel", { ringId: this.id })).ring);
+    this.update((await this.#socket.call("call.cancel", { ringId: this.id })).ring);
   }
 
   /** @internal */
-  hear(record: RingRecord): void {
+  update(record: RingRecord): void {
     this.record = record;
     this.emit("changed", record);
   }
@@ -71,7 +71,7 @@ export class Rings {
   readonly #open = new Map<string, Ring>();
 
   constructor(
-    private readonly link: Link<ChatDialect>,
+    private readonly socket: ReconnectingSocket<ChatProtocol>,
     private readonly userId: () => string,
     private readonly onRinging: (ring: Ring) => void,
   ) {}
@@ -80,17 +80,17 @@ export class Rings {
     return [...this.#open.values()];
   }
 
-  async begin(room: string, options: RingOptions): Promise<Ring> {
-    const { ring } = await this.link.call("call.ring", { room, ...options });
+  async start(room: string, options: RingOptions): Promise<Ring> {
+    const { ring } = await this.socket.call("call.ring", { room, ...options });
     // Its push may have come before the answer.
     return this.#open.get(ring.id) ?? this.#keep(ring);
   }
 
-  hear(record: RingRecord): void {
+  update(record: RingRecord): void {
     const known = this.#open.get(record.id);
     const mine = record.members.find(({ userId }) => userId === this.userId());
     const isOver = record.endedAt !== null || (record.callerId !== this.userId() && mine?.status !== "RINGING");
-    if (known) known.hear(record);
+    if (known) known.update(record);
     else if (!isOver) {
       const ring = this.#keep(record);
       if (record.callerId !== this.userId()) this.onRinging(ring);
@@ -103,7 +103,7 @@ export class Rings {
 
   /** After a reconnect: what became of those that went on, in case it was missed. */
   async resume(read: (ringId: string) => Promise<RingRecord>): Promise<void> {
-    await Promise.all(this.open.map(async ({ id }) => this.hear(await read(id))));
+    await Promise.all(this.open.map(async ({ id }) => this.update(await read(id))));
   }
 
   close(): void {
@@ -112,7 +112,7 @@ export class Rings {
   }
 
   #keep(record: RingRecord): Ring {
-    const ring = new Ring(record, this.link);
+    const ring = new Ring(record, this.socket);
     this.#open.set(record.id, ring);
     return ring;
   }

@@ -14,7 +14,7 @@ export type ScreenOptions = PublishOptions & { audio?: boolean };
 export type LocalDeps = {
   publish: (track: LocalTrack) => Promise<void>;
   unpublish: (track: LocalTrack) => Promise<void>;
-  tellMuted: (track: LocalTrack) => Promise<void>;
+  syncMute: (track: LocalTrack) => Promise<void>;
   setMetadata: (metadata: string | null) => Promise<void>;
   onChanged: (event: "published" | "unpublished" | "muted" | "unmuted", track: LocalTrack) => void;
   /** A device could not be opened; whoever asked for it is told, too. */
@@ -140,7 +140,7 @@ export class LocalParticipant {
     track.muted = muted;
     track.mediaStreamTrack.enabled = !muted;
     this.#deps.onChanged(muted ? "muted" : "unmuted", track);
-    await this.#deps.tellMuted(track);
+    await this.#deps.syncMute(track);
     return track;
   }
 

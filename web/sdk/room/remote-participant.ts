@@ -7,7 +7,7 @@ import type {
   TrackKind,
   TrackSource,
 } from "../../../src/protocol/room-records.ts";
-import { ElementWatch } from "./element-watch.ts";
+import { ElementObserver } from "./element-observer.ts";
 
 /** Somebody else in the room. */
 export class RemoteParticipant {
@@ -52,8 +52,8 @@ export class RemoteParticipant {
 }
 
 /** What the page wants of a track right now. */
-export type Demand = {
-  wanted: boolean;
+export type SubscriptionSettings = {
+  subscribed: boolean;
   paused: boolean;
   maxHeight?: number;
   layer?: Layer | "auto";
@@ -79,8 +79,8 @@ export class RemoteTrack {
   mediaStreamTrack: MediaStreamTrack | null = null;
   /** What the server really sends; it may be less than asked for when bandwidth is short. */
   delivered: Delivered | null = null;
-  readonly #onDemand: () => void;
-  readonly #watch: ElementWatch;
+  readonly #onSettingsChanged: () => void;
+  readonly #observer: ElementObserver;
   readonly #elements = new Set<HTMLMediaElement>();
   #choice: { subscribed: boolean; layer?: Layer | "auto"; priority?: number };
 
@@ -92,14 +92,14 @@ export class RemoteTrack {
     subscribed: boolean,
     onDemand: () => void,
   ) {
-    this.#onDemand = onDemand;
+    this.#onSettingsChanged = onDemand;
     this.id = track.id;
     this.kind = track.kind;
     this.source = track.source;
     this.name = track.name;
     this.muted = track.muted;
     this.#choice = { subscribed };
-    this.#watch = new ElementWatch(onDemand);
+    this.#observer = new ElementObserver(onDemand);
   }
 
   /** Plays the track in the element, or in a new one. The server is asked for no more than the element shows. */
@@ -112,7 +112,7 @@ export class RemoteTrack {
     }
     this.#elements.add(element);
     this.#show(element);
-    if (this.kind === "video") this.#watch.add(element);
+    if (this.kind === "video") this.#observer.add(element);
     return element;
   }
 
@@ -121,35 +121,35 @@ export class RemoteTrack {
     for (const one of element ? [element] : [...this.#elements]) {
       if (!this.#elements.delete(one)) continue;
       one.srcObject = null;
-      this.#watch.remove(one);
+      this.#observer.remove(one);
     }
   }
 
   /** Stops or starts receiving it at all. */
   setSubscribed(subscribed: boolean): void {
     this.#choice.subscribed = subscribed;
-    this.#onDemand();
+    this.#onSettingsChanged();
   }
 
   /** Overrides what the size of the elements would ask for. */
   setLayer(layer: Layer | "auto"): void {
     this.#choice.layer = layer;
-    this.#onDemand();
+    this.#onSettingsChanged();
   }
 
   /** Higher is served first when bandwidth is short. */
   setPriority(priority: number): void {
     this.#choice.priority = priority;
-    this.#onDemand();
+    this.#onSettingsChanged();
   }
 
   /** @internal */
-  get demand(): Demand {
+  get settings(): SubscriptionSettings {
     const { subscribed, layer, priority } = this.#choice;
     const choice = { ...(layer === undefined ? {} : { layer }), ...(priority === undefined ? {} : { priority }) };
-    if (this.kind === "audio" || this.#watch.size === 0) return { wanted: subscribed, paused: false, ...choice };
-    const { visible, heightPx } = this.#watch.shown;
-    return { wanted: subscribed, paused: !visible, ...(visible ? { maxHeight: stepUp(heightPx) } : {}), ...choice };
+    if (this.kind === "audio" || this.#observer.size === 0) return { subscribed: subscribed, paused: false, ...choice };
+    const { visible, heightPx } = this.#observer.visibility;
+    return { subscribed: subscribed, paused: !visible, ...(visible ? { maxHeight: stepUp(heightPx) } : {}), ...choice };
   }
 
   /** @internal */
@@ -162,7 +162,7 @@ export class RemoteTrack {
   /** @internal */
   close(): void {
     this.detach();
-    this.#watch.close();
+    this.#observer.close();
     this.mediaStreamTrack = null;
   }
 

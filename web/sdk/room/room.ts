@@ -1,7 +1,7 @@
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
-import { type ConnectionState, warnOfWaiting } from "../connection-state.ts";
+import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
 import { isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
@@ -10,7 +10,7 @@ import { AudioOutput } from "./audio-output.ts";
 import { LocalParticipant } from "./local-participant.ts";
 import type { LocalTrack } from "./local-track.ts";
 import type { DataOptions } from "./peer/data.ts";
-import { type Joined, RoomLink } from "./peer/link.ts";
+import { type JoinMode, RoomConnection } from "./peer/room-connection.ts";
 import { Media } from "./peer/media.ts";
 import type { RoomStats } from "./peer/stats.ts";
 import { Subscriptions } from "./peer/subscriptions.ts";
@@ -34,7 +34,7 @@ export class Room extends Emitter<RoomEvents> {
   /** Finds this connection in the dashboard and by REST. */
   readonly connectionId = uuid();
   readonly #options: RoomOptions;
-  readonly #link: RoomLink;
+  readonly #connection: RoomConnection;
   readonly #roster: Roster;
   readonly #media: Media;
   readonly #audio: AudioOutput;
@@ -48,20 +48,20 @@ export class Room extends Emitter<RoomEvents> {
   constructor(endpoint: string, token: string, sdk: string, options: RoomOptions) {
     super();
     const { connectionId } = this;
-    const { tokenProvider, onWaiting = warnOfWaiting, autoSubscribe = true, telemetry = true } = options;
+    const { tokenProvider, onWaiting = warnAboutWaiting, autoSubscribe = true, telemetry = true } = options;
     const onError = (error: unknown) => this.#failed(error);
     this.#options = options;
-    this.#link = new RoomLink({
+    this.#connection = new RoomConnection({
       ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
       onState: (_state, error) => this.#stateChanged(error),
       onJoined: (ack, how) => this.#joined(ack, how),
       onPush: (push) => this.#receive(push),
     });
-    this.#telemetry = new Telemetry(new Rest(endpoint, () => this.#link.token), connectionId, telemetry);
+    this.#telemetry = new Telemetry(new Rest(endpoint, () => this.#connection.token), connectionId, telemetry);
     this.#audio = new AudioOutput(() => this.emit("audioBlocked"));
     const onUnsubscribed = (track: RemoteTrack) => this.#unsubscribed(track);
     const subscriptions = new Subscriptions({
-      request: this.#link.request,
+      request: this.#connection.request,
       tracks: () => this.#roster.tracks(),
       onSubscribed: (track) => this.#subscribed(track),
       ...{ onUnsubscribed, onError },
@@ -70,14 +70,14 @@ export class Room extends Emitter<RoomEvents> {
     this.localParticipant = new LocalParticipant({
       publish: (track) => this.#media.publish(track),
       unpublish: (track) => this.#media.unpublish(track),
-      tellMuted: (track) => this.#media.tellMuted(track),
+      syncMute: (track) => this.#media.syncMute(track),
       setMetadata: (metadata) => this.#setMetadata(metadata),
       onDeviceFailed: ({ code, reason }) => this.#telemetry.record("error", { code, reason }),
       onChanged: (event, track) => this.emit(LOCAL_EVENTS[event], track),
       onError,
     });
     this.#media = new Media({
-      ...{ link: this.#link, subscriptions, localTracks: this.localParticipant.tracks, onError },
+      ...{ connection: this.#connection, subscriptions, localTracks: this.localParticipant.tracks, onError },
       relayOnly: options.relayOnly ?? false,
       onData: (message) => this.emit("dataReceived", message),
       onFlow: (flowing) => {
@@ -106,7 +106,7 @@ export class Room extends Emitter<RoomEvents> {
   /** @internal */
   async start(): Promise<void> {
     this.#telemetry.record("connection_started");
-    await this.#link.start();
+    await this.#connection.start();
   }
 
   /** Text to everyone, or to some; at most 64 KB. */
@@ -131,19 +131,19 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Loses the connection on purpose, to see how an application takes it; it comes back by itself. */
   simulateReconnect(): void {
-    this.#link.drop();
+    this.#connection.reconnect();
   }
 
   /** Leaves, stops every device and forgets every listener. */
   async close(): Promise<void> {
     this.#telemetry.record("disconnected", { reason: "client" });
-    await this.#link.leave();
+    await this.#connection.leave();
     this.#release();
     this.#telemetry.close();
     this.removeAllListeners();
   }
 
-  #joined(ack: JoinAck, how: Joined): void {
+  #joined(ack: JoinAck, how: JoinMode): void {
     this.id = ack.room.id;
     this.name = ack.room.name;
     this.serverName = ack.serverName;
@@ -164,7 +164,7 @@ export class Room extends Emitter<RoomEvents> {
 
   async #setMetadata(metadata: string | null): Promise<void> {
     this.#metadata = metadata;
-    await this.#link.request("participant.update", { metadata });
+    await this.#connection.request("participant.update", { metadata });
   }
 
   #receive(push: Push): void {
@@ -247,7 +247,7 @@ export class Room extends Emitter<RoomEvents> {
 
   /** Connected means both: the server is in reach, and media flows unless it has just begun to. */
   #stateChanged(error: StoaError | null): void {
-    const state = this.#link.state === "CONNECTED" && !this.#flowing ? "RECONNECTING" : this.#link.state;
+    const state = this.#connection.state === "CONNECTED" && !this.#flowing ? "RECONNECTING" : this.#connection.state;
     if (state === this.#state) return;
     this.#state = state;
     if (state === "RECONNECTING") this.#telemetry.record("reconnecting", { code: error?.code });

@@ -33,14 +33,14 @@ export class Roster {
     this.#self = self;
     const present = new Set(participants.map(({ identity }) => identity));
     for (const identity of [...this.participants.keys()]) if (!present.has(identity)) this.#left(identity, "timeout");
-    for (const participant of participants) this.#known(participant);
+    for (const participant of participants) this.#upsert(participant);
   }
 
   receive(push: Push): void {
     switch (push.type) {
       case "participant.joined":
       case "participant.updated":
-        this.#known(push.participant);
+        this.#upsert(push.participant);
         break;
       case "participant.left":
         this.#left(push.identity, push.reason);
@@ -49,14 +49,14 @@ export class Roster {
         this.#published(push.identity, push.track);
         break;
       case "track.unpublished":
-        this.#gone(push.identity, push.trackId);
+        this.#unpublished(push.identity, push.trackId);
         break;
       case "track.muted":
       case "track.unmuted":
         this.#muted(push.identity, push.trackId, push.type === "track.muted");
         break;
       case "speakers.changed":
-        this.#speaking(push.speakers);
+        this.#speakersChanged(push.speakers);
         break;
       case "subscription.changed": {
         const track = this.tracks().find(({ id }) => id === push.trackId);
@@ -74,7 +74,7 @@ export class Roster {
     }
   }
 
-  #known(record: Participant): void {
+  #upsert(record: Participant): void {
     if (record.identity === this.#self) return;
     const known = this.participants.get(record.identity);
     const participant = known ?? new RemoteParticipant(record);
@@ -86,14 +86,14 @@ export class Roster {
     if (!known) this.#events.emit("participantJoined", participant);
     else if (changed) this.#events.emit("participantUpdated", participant);
     const published = new Set(record.tracks.map(({ id }) => id));
-    for (const id of [...participant.tracks.keys()]) if (!published.has(id)) this.#gone(record.identity, id);
+    for (const id of [...participant.tracks.keys()]) if (!published.has(id)) this.#unpublished(record.identity, id);
     for (const track of record.tracks) this.#published(record.identity, track);
   }
 
   #left(identity: string, reason: string): void {
     const participant = this.participants.get(identity);
     if (!participant) return;
-    for (const id of [...participant.tracks.keys()]) this.#gone(identity, id);
+    for (const id of [...participant.tracks.keys()]) this.#unpublished(identity, id);
     this.participants.delete(identity);
     this.#events.emit("participantLeft", participant, reason);
   }
@@ -112,7 +112,7 @@ export class Roster {
     this.#deps.onChanged();
   }
 
-  #gone(identity: string, trackId: string): void {
+  #unpublished(identity: string, trackId: string): void {
     const participant = this.participants.get(identity);
     const track = participant?.tracks.get(trackId);
     if (!participant || !track) return;
@@ -131,7 +131,7 @@ export class Roster {
     this.#events.emit(muted ? "trackMuted" : "trackUnmuted", track, participant);
   }
 
-  #speaking(speakers: Speaker[]): void {
+  #speakersChanged(speakers: Speaker[]): void {
     this.activeSpeakers = speakers;
     const levels = new Map(speakers.map(({ identity, level }) => [identity, level]));
     for (const participant of this.participants.values()) {

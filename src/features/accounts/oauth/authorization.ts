@@ -1,12 +1,32 @@
 import * as oauth from "oauth4webapi";
 import type { OAuthProvider } from "../../../kernel/config/index.ts";
-import { type Callback, type Flow, TIMEOUT_MS } from "./provider.ts";
 
-/** The authorization code flow with PKCE, as both kinds of provider share it. */
+export const TIMEOUT_MS = 10_000;
+
+/** The secrets of one sign-in. The provider's code is worthless without them. */
+type Flow = { state: string; codeVerifier: string; nonce: string; redirectUri: string };
+
+/** What the provider's redirect carries. */
+type Callback = { code: string; iss?: string };
+
+export type ProviderIdentity = {
+  subject: string;
+  /** Null unless the provider calls the address verified. */
+  verifiedEmail: string | null;
+  name: string | null;
+};
+
+export type Provider = {
+  authorizationUrl(flow: Flow): Promise<string>;
+  /** Exchanges the code for the user's identity; throws when the provider's response is invalid. */
+  identify(flow: Flow, callback: Callback): Promise<ProviderIdentity>;
+};
+
+/** The authorization code flow with PKCE, which both kinds of provider share. */
 export function createAuthorization({ clientId, clientSecret }: OAuthProvider, fetch: typeof globalThis.fetch) {
   const client: oauth.Client = { client_id: clientId };
 
-  /** Plain http is for an issuer on loopback, which the configuration has checked. */
+  /** The configuration allows plain http for an issuer on loopback alone. */
   const options = (url: string) => ({
     [oauth.customFetch]: fetch as never,
     [oauth.allowInsecureRequests]: url.startsWith("http:"),
@@ -40,18 +60,18 @@ export function createAuthorization({ clientId, clientSecret }: OAuthProvider, f
     },
 
     async redeem(server: oauth.AuthorizationServer, flow: Flow, callback: Callback, expectedNonce?: string) {
-      // Each provider has a redirect address of its own, which already tells issuers apart; `iss` is checked when sent.
-      const answer = new URLSearchParams({
+      // Each provider has its own redirect address, which already tells issuers apart, so `iss` is checked only when sent.
+      const response = new URLSearchParams({
         code: callback.code,
         state: flow.state,
         iss: callback.iss ?? server.issuer,
       });
-      const parameters = oauth.validateAuthResponse(server, client, answer, flow.state);
+      const parameters = oauth.validateAuthResponse(server, client, response, flow.state);
       const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
       const authentication = methods.includes("client_secret_basic")
         ? oauth.ClientSecretBasic(clientSecret)
         : oauth.ClientSecretPost(clientSecret);
-      const response = await oauth.authorizationCodeGrantRequest(
+      const granted = await oauth.authorizationCodeGrantRequest(
         server,
         client,
         authentication,
@@ -60,7 +80,7 @@ export function createAuthorization({ clientId, clientSecret }: OAuthProvider, f
         flow.codeVerifier,
         options(server.token_endpoint ?? server.issuer),
       );
-      return oauth.processAuthorizationCodeResponse(server, client, response, {
+      return oauth.processAuthorizationCodeResponse(server, client, granted, {
         expectedNonce,
         requireIdToken: expectedNonce !== undefined,
       });

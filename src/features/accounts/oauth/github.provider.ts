@@ -1,12 +1,11 @@
 import type { AuthorizationServer } from "oauth4webapi";
 import type { OAuthProvider } from "../../../kernel/config/index.ts";
-import { createAuthorization } from "./authorization.ts";
-import { type Provider, TIMEOUT_MS } from "./provider.ts";
+import { createAuthorization, type Provider, TIMEOUT_MS } from "./authorization.ts";
 
 type GitHubUser = { id?: unknown; name?: unknown; login?: unknown };
 type GitHubEmail = { email?: unknown; primary?: unknown; verified?: unknown };
 
-/** GitHub speaks OAuth but not OpenID Connect. `issuer` is the address of an Enterprise Server, if it is one. */
+/** GitHub speaks OAuth but not OpenID Connect. `issuer` is the address of a GitHub Enterprise Server, if any. */
 export function gitHubProvider(config: OAuthProvider, fetch: typeof globalThis.fetch): Provider {
   const { authorizationUrl, redeem } = createAuthorization(config, fetch);
   const site = (config.issuer ?? "https://github.com").replace(/\/$/, "");
@@ -35,7 +34,7 @@ export function gitHubProvider(config: OAuthProvider, fetch: typeof globalThis.f
       const user = (await read("/user", access_token)) as GitHubUser;
       if (typeof user.id !== "number") throw new Error("GitHub sent no user id");
       const emails = (await read("/user/emails", access_token)) as GitHubEmail[];
-      const primary = emails.find((one) => one.primary === true && one.verified === true)?.email;
+      const primary = emails.find(({ primary, verified }) => primary === true && verified === true)?.email;
       return {
         subject: String(user.id),
         verifiedEmail: typeof primary === "string" ? primary : null,

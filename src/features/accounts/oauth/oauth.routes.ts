@@ -3,14 +3,14 @@ import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import { OneTimeToken, SignedIn } from "../account.schema.ts";
-import { signInAnswer } from "../sign-in.ts";
+import { respondSignedIn } from "../refresh-cookie.ts";
 import { type OAuthService, STATE_SECONDS } from "./oauth.service.ts";
 
 const COOKIE = "stoa_oauth";
 
-/** Signing in through a provider: `start` gives the address to go to, `exchange` takes what comes back. */
-export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) => {
-  return new Elysia({ prefix: "/v1/auth/oauth", tags: ["auth"] })
+/** Signing in through a provider: `start` returns the address to go to, `exchange` takes the callback's code. */
+export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
+  new Elysia({ prefix: "/v1/auth/oauth", tags: ["auth"] })
     .use(guards.ownPage)
     .get("/providers", () => oauth.names, {
       response: { 200: t.Array(t.String()) },
@@ -43,10 +43,10 @@ export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
       "/:provider/exchange",
       async (context) => {
         const { params, body, info, headers } = context;
-        // A browser finishes only what it began itself; a link with somebody else's code signs nobody in.
-        const began = new Bun.CookieMap(headers.cookie ?? "").get(COOKIE);
-        if (info.origin !== null && began !== body.state) throw new ApiError("SVC_OAUTH_ERROR");
-        return signInAnswer(context, await oauth.exchange(params.provider, body, info));
+        // A browser finishes only a sign-in that it started itself, so a link with an attacker's code is refused.
+        const startedState = new Bun.CookieMap(headers.cookie ?? "").get(COOKIE);
+        if (info.origin !== null && startedState !== body.state) throw new ApiError("SVC_OAUTH_ERROR");
+        return respondSignedIn(context, await oauth.exchange(params.provider, body, info));
       },
       {
         transform: rateLimit("AUTH_OAUTH_EXCHANGE"),
@@ -70,4 +70,3 @@ export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
         ),
       },
     );
-};

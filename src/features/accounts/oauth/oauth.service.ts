@@ -2,14 +2,14 @@ import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } 
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { ApiError } from "../../../protocol/errors.ts";
-import type { AccountService, Registering } from "../account.service.ts";
-import type { SessionService } from "../sessions/session.service.ts";
+import type { AccountService, RegistrationRequest } from "../account.service.ts";
+import type { SessionService } from "../session.service.ts";
 import type { UserService } from "../user.service.ts";
-import type { UserRow } from "../user.table.ts";
+import type { UserRow } from "../user.store.ts";
+import type { Provider, ProviderIdentity } from "./authorization.ts";
 import { gitHubProvider } from "./github.provider.ts";
 import { oauthStore } from "./oauth.store.ts";
 import { oidcProvider } from "./oidc.provider.ts";
-import type { Provider, ProviderIdentity } from "./provider.ts";
 
 export const STATE_SECONDS = 600;
 
@@ -19,7 +19,7 @@ type Exchange = { code: string; state: string; iss?: string; inviteToken?: strin
 
 export type OAuthService = ReturnType<typeof oauthService>;
 
-/** Signing in through a provider. The network is asked outside of units of work. */
+/** Signing in through a provider. Its requests to the provider are made outside of units of work. */
 export function oauthService(runtime: Runtime, { users, sessions, accounts }: OAuthDeps) {
   const { config, db, keyring, log, now, write } = runtime;
   const store = oauthStore(db);
@@ -38,23 +38,26 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     return provider;
   }
 
-  /** Why it failed is for the log: what a provider answers may hold tokens, so only the message is kept. */
-  async function asking<T>(provider: string, work: Promise<T>): Promise<T> {
+  /** Logs the message of a failure alone, because a provider's response may contain tokens. */
+  async function logFailure<T>(provider: string, work: Promise<T>): Promise<T> {
     try {
       return await work;
     } catch (error) {
-      log.warn({ provider, reason: error instanceof Error ? error.message : "unknown" }, "provider sign-in failed");
+      log.warn(
+        { provider, reason: error instanceof Error ? error.message : "unknown" },
+        "oauth: provider sign-in failed",
+      );
       throw new ApiError("SVC_OAUTH_ERROR");
     }
   }
 
-  /** The account of that identity, linked by its address or made now. */
-  function userOf(
+  /** The account that is linked to the identity, or that is now linked by its address or registered. */
+  function findOrRegister(
     unit: Unit,
     provider: string,
     identity: ProviderIdentity,
     inviteToken: string | undefined,
-    by: Registering,
+    request: RegistrationRequest,
   ) {
     const linked = store.findUserId(provider, identity.subject);
     if (linked !== undefined) return { user: users.get(linked), isNew: false };
@@ -62,18 +65,18 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     if (email === null) {
       throw new ApiError("SVC_OAUTH_ERROR", "The provider does not vouch for an e-mail address of this account.");
     }
-    const held = users.findByEmail(email);
-    const user = held
-      ? proven(unit, held)
-      : accounts.admit(unit, { email, name: name?.slice(0, 80), inviteToken }, { hash: null, email: true }, by);
-    store.link(unit, provider, subject, user.id, now());
-    return { user, isNew: !held };
+    const existing = users.findByEmail(email);
+    const user = existing
+      ? verify(unit, existing)
+      : accounts.registerVerified(unit, { email, name: name?.slice(0, 80), inviteToken }, request);
+    store.insertIdentity(unit, { provider, subject, userId: user.id, linkedAt: now() });
+    return { user, isNew: !existing };
   }
 
-  /** Somebody may have registered this address before its owner came: whoever did that loses the way in. */
-  function proven(unit: Unit, user: UserRow): UserRow {
+  /** An attacker may have registered the address before its owner: the unverified password and its sessions end. */
+  function verify(unit: Unit, user: UserRow): UserRow {
     if (user.emailVerified) return user;
-    sessions.endAllOf(unit, user.id);
+    sessions.endAll(unit, user.id);
     return users.update(unit, user.id, { emailVerified: true, passwordHash: null });
   }
 
@@ -88,27 +91,27 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
         nonce: generateRandomNonce(),
         redirectUri: `${publicUrl}/oauth/${name}/callback`,
       };
-      const authorizationUrl = await asking(name, provider.authorizationUrl(flow));
-      const { state, ...kept } = flow;
+      const authorizationUrl = await logFailure(name, provider.authorizationUrl(flow));
+      const { state, ...stored } = flow;
       await write((unit) => {
         store.deleteExpiredStates(unit, now());
         const expiresAt = now() + STATE_SECONDS * 1000;
-        store.insertState(unit, { ...kept, digest: keyring.digest("one-time", state), provider: name, expiresAt });
+        store.insertState(unit, { ...stored, digest: keyring.digest("one-time", state), provider: name, expiresAt });
       });
       return { authorizationUrl, state };
     },
 
-    async exchange(name: string, { code, state, iss, inviteToken }: Exchange, by: Registering) {
+    async exchange(name: string, { code, state, iss, inviteToken }: Exchange, request: RegistrationRequest) {
       const provider = find(name);
       const taken = await write((unit) => store.takeState(unit, keyring.digest("one-time", state)));
       if (!taken || taken.provider !== name || taken.expiresAt <= now()) throw new ApiError("SVC_OAUTH_ERROR");
-      const identity = await asking(name, provider.identify({ ...taken, state }, { code, iss }));
+      const identity = await logFailure(name, provider.identify({ ...taken, state }, { code, iss }));
       const { user, started } = await write((unit) => {
-        const { user, isNew } = userOf(unit, name, identity, inviteToken, by);
-        if (inviteToken !== undefined && !isNew) accounts.acceptInvitation(unit, inviteToken, user, by);
-        return { user, started: sessions.start(unit, user.id, by) };
+        const { user, isNew } = findOrRegister(unit, name, identity, inviteToken, request);
+        if (inviteToken !== undefined && !isNew) accounts.acceptInvitation(unit, inviteToken, user, request);
+        return { user, started: sessions.start(unit, user.id, request) };
       });
-      return sessions.open(user, started);
+      return sessions.signIn(user, started);
     },
   };
 }

@@ -1,31 +1,49 @@
-import { and, eq, lte, sql } from "drizzle-orm";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, run } from "../../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, rowsOf } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { type OAuthStateRow, oauthIdentities, oauthStates } from "./oauth.table.ts";
+import { users } from "../user.store.ts";
 
-export function oauthStore(db: Db) {
+/** A user's account at a provider. Its `subject` stays the same when the address there changes. */
+export const oauthIdentities = sqliteTable(
+  "oauth_identities",
+  {
+    provider: text("provider").notNull(),
+    subject: text("subject").notNull(),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id),
+    linkedAt: integer("linked_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.provider, table.subject] })],
+);
+
+/** A sign-in that waits for the provider's callback. */
+export const oauthStates = sqliteTable("oauth_states", {
+  digest: text("digest").primaryKey(),
+  provider: text("provider").notNull(),
+  codeVerifier: text("code_verifier").notNull(),
+  nonce: text("nonce").notNull(),
+  redirectUri: text("redirect_uri").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});
+
+type OAuthStateRow = typeof oauthStates.$inferSelect;
+
+export function oauthStore({ $client: client }: Db) {
   const take = changing(() =>
-    db
-      .delete(oauthStates)
-      .where(eq(oauthStates.digest, sql.placeholder("digest")))
-      .returning()
-      .prepare(),
+    client.prepare<OAuthStateRow, [string]>(
+      `DELETE FROM oauth_states WHERE digest = ? RETURNING ${columnsOf(oauthStates)}`,
+    ),
   );
+  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM oauth_states WHERE expires_at <= ?"));
+  const identity = rowsOf(client, oauthIdentities)<[string, string]>("WHERE provider = ? AND subject = ?");
   return {
-    insertState: (unit: Unit, row: OAuthStateRow) => void run(unit, db.insert(oauthStates).values(row)),
-    /** Reads and deletes in one: a state is good for one exchange, whether that succeeds or not. */
-    takeState: (unit: Unit, digest: string): OAuthStateRow | undefined => take.get(unit, { digest }),
-    deleteExpiredStates: (unit: Unit, at: number) =>
-      void run(unit, db.delete(oauthStates).where(lte(oauthStates.expiresAt, at))),
-
-    findUserId: (provider: string, subject: string): string | undefined =>
-      db
-        .select({ userId: oauthIdentities.userId })
-        .from(oauthIdentities)
-        .where(and(eq(oauthIdentities.provider, provider), eq(oauthIdentities.subject, subject)))
-        .get()?.userId,
-    link: (unit: Unit, provider: string, subject: string, userId: string, linkedAt: number) =>
-      void run(unit, db.insert(oauthIdentities).values({ provider, subject, userId, linkedAt })),
+    insertState: inserter<OAuthStateRow>(client, oauthStates),
+    /** Reads and deletes the state: it is valid for one exchange, even if that fails. */
+    takeState: (unit: Unit, digest: string) => take.get(unit, digest),
+    deleteExpiredStates: (unit: Unit, at: number) => void expire.run(unit, at),
+    findUserId: (provider: string, subject: string) => identity.get(provider, subject)?.userId,
+    insertIdentity: inserter<typeof oauthIdentities.$inferSelect>(client, oauthIdentities),
   };
 }

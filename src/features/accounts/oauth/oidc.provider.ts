@@ -1,31 +1,30 @@
 import * as oauth from "oauth4webapi";
-import type { Now } from "../../../kernel/clock.ts";
 import type { OAuthProvider } from "../../../kernel/config/index.ts";
-import { createAuthorization } from "./authorization.ts";
-import type { Provider, ProviderIdentity } from "./provider.ts";
+import type { Now } from "../../../kernel/time/clock.ts";
+import { createAuthorization, type Provider, type ProviderIdentity } from "./authorization.ts";
 
-const DISCOVERED_FOR_MS = 3_600_000;
+const DISCOVERY_TTL_MS = 3_600_000;
 
-/** Google, and any other OpenID Connect issuer: everything else is found by discovery. */
+/** Google or any other OpenID Connect issuer, whose endpoints are found by discovery. */
 export function oidcProvider(
   config: OAuthProvider & { issuer: string },
   { fetch, now }: { fetch: typeof globalThis.fetch; now: Now },
 ): Provider {
   const { client, options, authorizationUrl, redeem } = createAuthorization(config, fetch);
   const issuer = new URL(config.issuer);
-  let known: { server: Promise<oauth.AuthorizationServer>; until: number } | null = null;
+  let cached: { server: Promise<oauth.AuthorizationServer>; until: number } | null = null;
 
-  async function read(): Promise<oauth.AuthorizationServer> {
+  async function fetchMetadata(): Promise<oauth.AuthorizationServer> {
     const response = await oauth.discoveryRequest(issuer, options(config.issuer));
     return oauth.processDiscoveryResponse(issuer, response);
   }
 
   function discover(): Promise<oauth.AuthorizationServer> {
-    if (known && known.until > now()) return known.server;
-    const server = read();
-    known = { server, until: now() + DISCOVERED_FOR_MS };
+    if (cached && cached.until > now()) return cached.server;
+    const server = fetchMetadata();
+    cached = { server, until: now() + DISCOVERY_TTL_MS };
     server.catch(() => {
-      known = null;
+      cached = null;
     });
     return server;
   }
@@ -42,7 +41,7 @@ export function oidcProvider(
       const claims = oauth.getValidatedIdTokenClaims(tokens);
       if (!claims) throw new Error("the issuer sent no ID token");
       if (claims.email !== undefined || server.userinfo_endpoint === undefined) return identityOf(claims.sub, claims);
-      // Issuers may keep what the scopes ask for out of the ID token.
+      // Issuers may leave claims that the scopes ask for out of the ID token.
       const response = await oauth.userInfoRequest(
         server,
         client,

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { Attachment } from "../../../protocol/chat-records.ts";
-import type { ChatCaller } from "../caller.ts";
+import type { ChatCaller } from "../access.ts";
 import type { ChatService } from "../chat.ts";
 import * as schema from "./attachment.schema.ts";
 import type { AttachmentAccess, RequestedUpload } from "./attachment.service.ts";
@@ -20,7 +20,7 @@ export const attachmentRoutes = (
   const entered = (caller: ChatCaller, attachmentId: string): AttachmentAccess => {
     const attachment = attachments.find(attachmentId);
     const { conversationId } = attachment;
-    return { attachment, access: chat.access.within(caller, conversationId, "chat:read", "SVC_ATTACHMENT_NOT_FOUND") };
+    return { attachment, access: chat.access.byId(caller, conversationId, "chat:read", "SVC_ATTACHMENT_NOT_FOUND") };
   };
 
   return new Elysia({ tags: ["chat"] })
@@ -47,7 +47,7 @@ export const attachmentRoutes = (
             }),
             follow: (kept) => {
               const { id, upload } = kept as Kept;
-              return { ...attachments.show(entered(caller, id).attachment), ...upload };
+              return { ...attachments.present(entered(caller, id).attachment), ...upload };
             },
           },
         );
@@ -69,7 +69,7 @@ export const attachmentRoutes = (
     )
     .get(
       "/v1/chat/attachments/:attachmentId",
-      ({ caller, params }) => attachments.show(entered(caller, params.attachmentId).attachment),
+      ({ caller, params }) => attachments.present(entered(caller, params.attachmentId).attachment),
       { ...documented("One attachment", ["SVC_ATTACHMENT_NOT_FOUND"]), response: { 200: Attachment } },
     )
     .post(

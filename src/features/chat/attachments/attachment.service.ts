@@ -1,4 +1,4 @@
-import { iso } from "../../../kernel/clock.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Attachment, Metadata } from "../../../protocol/chat-records.ts";
@@ -7,7 +7,7 @@ import type { StorageQuota } from "../../storage/quota.ts";
 import type { Location, Storage } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import { fits, given, storedMetadata } from "../input.ts";
+import { fits, emptyAsNull, storedMetadata } from "../input.ts";
 import type { ClaimAttachment } from "../messages/message.service.ts";
 import type { AttachmentRemovals } from "./attachment.removals.ts";
 import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
@@ -107,7 +107,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     }
     if (found.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
     store.countMessages(unit, found.id, found.messageCount + 1);
-    return show(found);
+    return present(found);
   };
 
   return {
@@ -123,7 +123,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       removals.queue(unit, attachment);
     },
     find,
-    show,
+    present,
 
     /** Issues the address that the bytes are sent to; nothing larger than allowed gets one. */
     requestUpload(unit: Unit, access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
@@ -141,7 +141,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
           `An attachment has at most ${STORAGE_MAX_ATTACHMENT_BYTES} bytes.`,
         );
       }
-      const uploaderId = access.kind === "server" ? given(input.uploaderId) : access.userId;
+      const uploaderId = access.kind === "server" ? emptyAsNull(input.uploaderId) : access.userId;
       quota.require({ projectId: access.conversation.projectId, userId: uploaderId, bytes: input.size });
       if (storages.current === "disk" && config.COMMIT_LOG_URL !== undefined) {
         throw new ApiError(
@@ -170,7 +170,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       store.insert(unit, row);
       const upload = storage.signUpload({ ...row, id: row.publicId }, publicUrl, STORAGE_UPLOAD_URL_TTL_SECONDS);
       return {
-        ...show({ ...row, conversationPublicId: access.conversation.publicId }),
+        ...present({ ...row, conversationPublicId: access.conversation.publicId }),
         uploadUrl: upload.url,
         uploadMethod: "PUT",
         uploadHeaders: upload.headers,
@@ -183,12 +183,12 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       const { publicId, objectKey, status } = attachment;
       const theirs = access.kind === "server" || attachment.uploaderId === access.userId;
       if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
-      if (status === "UPLOADED") return show(attachment);
+      if (status === "UPLOADED") return present(attachment);
       requireActive(access);
       const found = await sealed(attachment);
       return write((unit) => {
         const current = find(publicId);
-        if (current.status === "UPLOADED") return show(current);
+        if (current.status === "UPLOADED") return present(current);
         // Another upload may have taken the place of the one that was judged, or its day be over.
         if (!found || current.objectKey !== objectKey || now() >= found.before) {
           throw new ApiError("SVC_ATTACHMENT_NOT_READY");
@@ -199,7 +199,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
           removals.spare(unit, found.objectKey);
           removals.queueUpload(unit, current, objectKey);
         }
-        return show({ ...current, status: "UPLOADED", sha256 });
+        return present({ ...current, status: "UPLOADED", sha256 });
       });
     },
 
@@ -215,7 +215,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   };
 }
 
-function show(row: AttachmentRow & { conversationPublicId: string }): Attachment {
+function present(row: AttachmentRow & { conversationPublicId: string }): Attachment {
   return {
     id: row.publicId,
     conversationId: row.conversationPublicId,

@@ -1,7 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { AttachmentStatus } from "../../../protocol/chat-records.ts";
 import type { Location } from "../../storage/storage.ts";
-import { conversations } from "../store/conversation.table.ts";
+import { conversations } from "../conversations/conversation.table.ts";
 
 export const attachments = sqliteTable("attachments", {
   id: text("id").primaryKey(),

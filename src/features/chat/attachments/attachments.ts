@@ -7,10 +7,10 @@ import { attachmentService } from "./attachment.service.ts";
 import { attachmentStore } from "./attachment.store.ts";
 import { attachmentTransfers } from "./attachment.transfers.ts";
 
-export type Attachments = ReturnType<typeof attachmentParts>;
+export type Attachments = ReturnType<typeof createAttachments>;
 
 /** The parts of attachments, wired together: the records, the bytes on their way, and how they go. */
-export function attachmentParts(runtime: Runtime, originPolicy: (projectId: string) => OriginPolicy) {
+export function createAttachments(runtime: Runtime, originPolicy: (projectId: string) => OriginPolicy) {
   const store = attachmentStore(runtime.db);
   const storages = createStorages(runtime);
   const quota = storageQuota(runtime);

@@ -1,4 +1,4 @@
-import { iso } from "../../../kernel/clock.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { WebhookEvent } from "../../webhooks/events.ts";
@@ -8,10 +8,10 @@ import type { MemberStore } from "../conversations/member.store.ts";
 import type { MessageStore } from "../messages/message.store.ts";
 import type { MessageRow } from "../messages/message.table.ts";
 import type { Posting } from "../messages/posting.ts";
-import { type CallNote, callText, metadataOf, NAMES_KEPT, noteOf } from "./call-message.ts";
+import { type CallNote, callText, callNoteMetadata, MAX_NAMES, parseCallNote } from "./call-note.ts";
 import type { RingService } from "./ring.service.ts";
 
-type CallFact = Extract<WebhookEvent, { type: "call.started" | "call.participant_joined" | "call.ended" }>;
+type CallEvent = Extract<WebhookEvent, { type: "call.started" | "call.participant_joined" | "call.ended" }>;
 
 type CallMessagesDeps = {
   conversations: ConversationStore;
@@ -19,97 +19,118 @@ type CallMessagesDeps = {
   messages: MessageStore;
   posting: Posting;
   rings: RingService;
-  /** The room of a live stream, where an audience of thousands comes and goes: nobody misses a call there. */
-  isStage: (roomId: string) => boolean;
+  /** Live streams get no call messages: their viewers come and go in thousands. */
+  isLiveStreamRoom: (roomId: string) => boolean;
 };
 
 /**
- * A conversation that is attached to a room tells of its calls: one message for each, changed as people join and when it
- * ends. It is written in the transaction of the call's own record, so that neither is ever there without the other.
+ * Keeps one message for each call in the conversation of its room, updated as participants join and when the call ends.
+ * It is written in the transaction of the call's own record, so that neither exists without the other.
  */
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
-  const { conversations, members, messages, posting, rings, isStage } = deps;
+  const { conversations, members, messages, posting, rings, isLiveStreamRoom } = deps;
 
-  bus.inTransaction("webhook", ["call.started", "call.participant_joined", "call.ended"], heard);
+  bus.inTransaction("webhook", ["call.started", "call.participant_joined", "call.ended"], onCallEvent);
 
-  function heard(unit: Unit, fact: CallFact): void {
-    const { roomId, callId } = fact.data;
-    const conversation = conversations.resolve(fact, roomId);
-    // Rings are of a conversation that is attached to the room: without one there is nothing to tell, and none to end.
+  function onCallEvent(unit: Unit, event: CallEvent): void {
+    const { roomId, callId } = event.data;
+    const conversation = conversations.resolve(event, roomId);
     if (!conversation) return;
-    if (fact.type === "call.participant_joined") rings.joined(unit, roomId, fact.data.identity);
-    // Archived: nothing is written to it any more, the end of a call included.
-    if (conversation.status === "ACTIVE" && !isStage(roomId)) note(unit, conversation, callId, fact);
-    if (fact.type === "call.ended") rings.callEnded(unit, roomId);
+    if (event.type === "call.participant_joined") rings.joined(unit, roomId, event.data.identity);
+    if (conversation.status === "ACTIVE" && !isLiveStreamRoom(roomId)) updateMessage(unit, conversation, callId, event);
+    if (event.type === "call.ended") rings.callEnded(unit, roomId);
   }
 
-  function note(unit: Unit, conversation: ConversationRow, callId: string, fact: CallFact): void {
+  function updateMessage(unit: Unit, conversation: ConversationRow, callId: string, event: CallEvent): void {
     const known = messages.findByClientId(conversation.id, null, callId);
-    // Deleted by a moderator, or aged away: it does not come back.
+    // A message that a moderator deleted does not come back.
     if (known && known.deletedAt !== null) return;
-    const before = (known && noteOf(known.metadata)) ?? begun(callId, fact);
-    const after = next(before, conversation, fact);
-    if (!known && fact.type !== "call.ended") post(unit, conversation, fact.at, callId, after);
-    else if (known) change(unit, conversation, known, fact.at, after);
+    const before = (known && parseCallNote(known.metadata)) ?? newNote(callId, event);
+    const after = nextNote(before, conversation, event);
+    if (!known && event.type !== "call.ended") post(unit, conversation, event.at, callId, after);
+    else if (known) change(unit, conversation, known, event.at, after);
   }
 
-  function next(before: CallNote, conversation: ConversationRow, fact: CallFact): CallNote {
-    switch (fact.type) {
+  function nextNote(before: CallNote, conversation: ConversationRow, event: CallEvent): CallNote {
+    switch (event.type) {
       case "call.started":
-        return { ...before, callerId: rings.callerIn(fact.data.roomId) };
+        return { ...before, callerId: rings.callerIn(event.data.roomId) };
       case "call.participant_joined": {
-        const { identity } = fact.data;
+        const { identity } = event.data;
         if (before.participants.includes(identity)) return before;
-        const participants = [...before.participants, identity].slice(0, NAMES_KEPT);
+        const participants = [...before.participants, identity].slice(0, MAX_NAMES);
         return { ...before, participants, participantCount: before.participantCount + 1 };
       }
       case "call.ended": {
-        const { endedAt, durationMs, participantCount } = fact.data;
+        const { endedAt, durationMs, participantCount } = event.data;
         const missed = missedBy(conversation, before.participants, participantCount);
         return { ...before, status: "ENDED", endedAt, durationMs, participantCount, missed };
       }
     }
   }
 
-  /** Null where there are more than a message can name. */
+  /** Null when there are too many to list. */
   function missedBy({ id, memberCount }: ConversationRow, participants: string[], count: number): string[] | null {
-    if (memberCount > NAMES_KEPT || count > NAMES_KEPT) return null;
+    if (memberCount > MAX_NAMES || count > MAX_NAMES) return null;
     const present = new Set(participants);
     return members
-      .list(id, "ACTIVE", null, NAMES_KEPT)
+      .list(id, "ACTIVE", null, MAX_NAMES)
       .map(({ userId }) => userId)
       .filter((userId) => !present.has(userId));
   }
 
   function post(unit: Unit, conversation: ConversationRow, at: number, key: string, call: CallNote): void {
     posting.post(unit, conversation, at, {
-      ...{ publicId: ids.publicId("message"), senderId: null, type: "event", text: callText(call) },
-      ...{ replyTo: null, threadRootId: null, clientMessageId: key, attachment: null },
-      ...{ metadata: metadataOf(call), mentions: null },
+      publicId: ids.publicId("message"),
+      senderId: null,
+      type: "event",
+      text: callText(call),
+      replyTo: null,
+      threadRootId: null,
+      clientMessageId: key,
+      attachment: null,
+      metadata: callNoteMetadata(call),
+      mentions: null,
     });
   }
 
   function change(unit: Unit, conversation: ConversationRow, row: MessageRow, at: number, call: CallNote): void {
-    const changed = { ...row, text: callText(call), metadata: metadataOf(call), updatedAt: at };
+    const changed = { ...row, text: callText(call), metadata: callNoteMetadata(call), updatedAt: at };
     if (changed.metadata !== row.metadata) posting.change(unit, conversation, changed, at);
   }
 
-  function begun(callId: string, fact: CallFact): CallNote {
-    const startedAt = "startedAt" in fact.data ? fact.data.startedAt : iso(fact.at);
+  function newNote(callId: string, event: CallEvent): CallNote {
+    const startedAt = "startedAt" in event.data ? event.data.startedAt : iso(event.at);
     return {
-      ...{ callId, ringId: null, roomId: fact.data.roomId, status: "LIVE", callerId: null, startedAt, endedAt: null },
-      ...{ durationMs: null, participants: [], participantCount: 0, missed: [] },
+      callId,
+      ringId: null,
+      roomId: event.data.roomId,
+      status: "LIVE",
+      callerId: null,
+      startedAt,
+      endedAt: null,
+      durationMs: null,
+      participants: [],
+      participantCount: 0,
+      missed: [],
     };
   }
 
-  // Nobody came, and there was no call that could tell of it.
   rings.onMissed((unit, ring) => {
     const conversation = conversations.find(ring.conversationId);
     if (conversation?.status !== "ACTIVE") return;
     const at = ring.endedAt ?? ring.startedAt;
     post(unit, conversation, at, ring.publicId, {
-      ...{ callId: null, ringId: ring.publicId, roomId: ring.roomId, status: "MISSED", callerId: ring.callerUserId },
-      ...{ startedAt: iso(ring.startedAt), endedAt: iso(at), durationMs: null, participants: [], participantCount: 0 },
+      callId: null,
+      ringId: ring.publicId,
+      roomId: ring.roomId,
+      status: "MISSED",
+      callerId: ring.callerUserId,
+      startedAt: iso(ring.startedAt),
+      endedAt: iso(at),
+      durationMs: null,
+      participants: [],
+      participantCount: 0,
       missed: ring.missed,
     });
   });

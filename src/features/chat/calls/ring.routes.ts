@@ -4,24 +4,23 @@ import { documented } from "../../../kernel/http/reference/docs.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { Ring } from "../../../protocol/chat-records.ts";
 import { ApiError } from "../../../protocol/errors.ts";
-import { actingUser } from "../access.ts";
-import type { ChatCaller } from "../caller.ts";
+import { actingUser, type ChatCaller } from "../access.ts";
 import type { ChatService } from "../chat.ts";
-import { given } from "../limits.ts";
-import { NamedUser } from "../rest/chat.schema.ts";
+import { emptyAsNull } from "../input.ts";
+import { NamedUser } from "../chat.schema.ts";
 import { RingMembers } from "./ring.schema.ts";
 
-/** Ringing, by REST: what the chat socket does with `call.ring`, `call.answer`, `call.decline` and `call.cancel`. */
+/** Rings by REST; the chat socket has `call.ring`, `call.answer`, `call.decline` and `call.cancel`. */
 export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {
   const { access, budgets, rings } = chat;
 
   function find(caller: ChatCaller, ringId: string) {
     const row = rings.find(ringId);
     if (!row) throw new ApiError("SVC_RING_NOT_FOUND");
-    return { row, access: access.within(caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND") };
+    return { row, access: access.byId(caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND") };
   }
 
-  const answered = (status: "ANSWERED" | "DECLINED") => (context: AnswerContext) => {
+  const answer = (status: "ANSWERED" | "DECLINED") => (context: AnswerContext) => {
     budgets.ring(context.caller);
     return write((unit) => {
       const found = find(context.caller, context.params.ringId);
@@ -36,11 +35,11 @@ export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatServi
       "/conversations/:room/rings",
       async ({ caller, params, body, set }) => {
         budgets.ring(caller);
-        const { ring, begun } = await write((unit) => {
+        const { ring, isNew } = await write((unit) => {
           const found = access.conversation(caller, params.room, "chat:send");
-          return rings.ring(unit, found, found.userId ?? given(body.userId), body);
+          return rings.ring(unit, found, found.userId ?? emptyAsNull(body.userId), body);
         });
-        set.status = begun ? 201 : 200;
+        set.status = isNew ? 201 : 200;
         return ring;
       },
       {
@@ -55,17 +54,17 @@ export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatServi
             "SVC_MUTED",
             "SVC_RATE_LIMITED",
           ],
-          "Whoever rings again while their ring goes on gets that one, with 200.",
+          "A caller whose ring is still open gets that ring again, with 200.",
         ),
         body: RingMembers,
         response: { 200: Ring, 201: Ring },
       },
     )
-    .get("/rings/:ringId", ({ caller, params }) => rings.show(find(caller, params.ringId).row), {
+    .get("/rings/:ringId", ({ caller, params }) => rings.present(find(caller, params.ringId).row), {
       ...documented("One ring", ["SVC_RING_NOT_FOUND"]),
       response: { 200: Ring },
     })
-    .post("/rings/:ringId/answer", answered("ANSWERED"), {
+    .post("/rings/:ringId/answer", answer("ANSWERED"), {
       ...documented("Answer a ring; joining the room does the same", [
         "SVC_RING_NOT_FOUND",
         "SVC_RING_OVER",
@@ -74,7 +73,7 @@ export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatServi
       body: NamedUser,
       response: { 200: Ring },
     })
-    .post("/rings/:ringId/decline", answered("DECLINED"), {
+    .post("/rings/:ringId/decline", answer("DECLINED"), {
       ...documented("Decline a ring", ["SVC_RING_NOT_FOUND", "SVC_RING_OVER", "SVC_RATE_LIMITED"]),
       body: NamedUser,
       response: { 200: Ring },
@@ -90,7 +89,7 @@ export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatServi
         });
       },
       {
-        ...documented("Take a ring back; for whoever rang", [
+        ...documented("Cancel a ring; for its caller", [
           "SVC_RING_NOT_FOUND",
           "SVC_PERMISSION_DENIED",
           "SVC_RATE_LIMITED",

@@ -7,16 +7,16 @@ export const RingMembers = t.Object({
     t.Array(Identity, {
       minItems: 1,
       maxItems: MAX_RUNG_MEMBERS,
-      description: "Members to ring; everybody else of the conversation when left out",
+      description: "Members to ring; all others of the conversation when left out",
     }),
   ),
   timeoutSeconds: t.Optional(wholeNumber(RING_SECONDS)),
   metadata: t.Optional(
-    t.Record(t.String(), t.Unknown(), { description: "Any JSON object, shown to those who are rung" }),
+    t.Record(t.String(), t.Unknown(), { description: "Any JSON object, shown to the members who are rung" }),
   ),
   userId: t.Optional(
     t.Union([Identity, t.Literal("")], {
-      description: "With an API key: who rings; the server itself when left out. Ignored from a chat token.",
+      description: "With an API key: the user who rings; the server itself when left out. Ignored from a chat token.",
     }),
   ),
 });

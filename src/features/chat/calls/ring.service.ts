@@ -1,4 +1,4 @@
-import { iso } from "../../../kernel/clock.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
@@ -9,41 +9,41 @@ import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { MemberStore } from "../conversations/member.store.ts";
 import { storedMetadata } from "../input.ts";
-import type { RingStore } from "./ring.store.ts";
+import { ringStore } from "./ring.store.ts";
 import type { RingMemberRow, RingRow } from "./ring.table.ts";
 
-export type RingInput = { userIds?: readonly string[]; timeoutSeconds?: number; metadata?: Metadata };
+type RingInput = { userIds?: readonly string[]; timeoutSeconds?: number; metadata?: Metadata };
 type EndedRing = RingRow & { missed: string[] };
 
 type RingDeps = {
-  store: RingStore;
   conversations: ConversationStore;
   members: MemberStore;
-  /** Whether there is a call in the room now, whose own message will tell who missed it. */
-  isCallOn: (roomId: string) => boolean;
-  /** Whoever blocked the caller hears nothing, and the caller cannot tell. */
+  /** During a call, the message about the call lists who missed it. */
+  hasCall: (roomId: string) => boolean;
+  /** A member who blocked the caller is not notified, and the caller cannot see that. */
   hasBlocked: (tenant: Tenant, userId: string, blockedUserId: string) => boolean;
 };
 
-const KEPT_MS = 7 * 86_400_000;
-const PRUNED_AT_ONCE = 200;
+const KEEP_MS = 7 * 86_400_000;
+const PRUNE_BATCH = 200;
 
 export type RingService = ReturnType<typeof ringService>;
 
-/** Asking members of a conversation into the call of its room. Each ring is on disk: a restart goes on with it. */
-export function ringService({ bus, config, ids, log, now, timers, write }: Runtime, deps: RingDeps) {
-  const { store, conversations, members, isCallOn, hasBlocked } = deps;
+/** Rings members of a conversation into the call of its room. Rings are on disk, and a restart continues them. */
+export function ringService({ bus, config, db, ids, log, now, timers, write }: Runtime, deps: RingDeps) {
+  const { conversations, members, hasCall, hasBlocked } = deps;
+  const store = ringStore(db);
   const timeouts = new Map<string, () => void>();
   let onMissed: (unit: Unit, ring: EndedRing) => void = () => {};
 
-  function show(row: RingRow, rung = store.members(row.id)): Ring {
+  function present(row: RingRow): Ring {
     return {
       id: row.publicId,
       conversationId: conversations.find(row.conversationId)?.publicId ?? row.conversationId,
       roomId: row.roomId,
       callerId: row.callerUserId,
       status: row.status,
-      members: rung.map(({ userId, status }) => ({ userId, status })),
+      members: store.members(row.id).map(({ userId, status }) => ({ userId, status })),
       metadata: row.metadata === null ? null : (JSON.parse(row.metadata) as Metadata),
       startedAt: iso(row.startedAt),
       expiresAt: iso(row.expiresAt),
@@ -51,62 +51,61 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
     };
   }
 
-  /** To whoever takes part in it; those who blocked the caller never hear of it. */
-  function tell(unit: Unit, type: "call.ringing" | "call.ring_updated", row: RingRow, userIds: string[]): void {
+  /** Notifies the caller and the members, except those who blocked the caller. */
+  function notify(unit: Unit, type: "call.ringing" | "call.ring_updated", row: RingRow): void {
     const { projectId, environment, callerUserId } = row;
-    const listening = userIds.filter((userId) => callerUserId === null || !hasBlocked(row, userId, callerUserId));
-    const ring = show(row);
-    const frame = { type, conversationId: ring.conversationId, ring };
-    bus.publish(unit, "chatPersonal", { projectId, environment, userIds: listening, frame });
-  }
-
-  function everybody(row: RingRow): string[] {
     const rung = store.members(row.id).map(({ userId }) => userId);
-    return row.callerUserId === null ? rung : [...rung, row.callerUserId];
+    const userIds =
+      callerUserId === null
+        ? rung
+        : [...rung, callerUserId].filter((userId) => !hasBlocked(row, userId, callerUserId));
+    const ring = present(row);
+    const frame = { type, conversationId: ring.conversationId, ring };
+    bus.publish(unit, "chatPersonal", { projectId, environment, userIds, frame });
   }
 
-  function arm({ id, expiresAt }: RingRow): void {
+  function scheduleExpiry({ id, expiresAt }: RingRow): void {
     const expire = () => {
       timeouts.delete(id);
       write((unit) => {
         const row = store.get(id);
         if (row && row.endedAt === null) end(unit, row, "MISSED");
-      }).catch((err) => log.error({ err }, "a ring was not ended"));
+      }).catch((err) => log.error({ err }, "chat: ring not ended"));
     };
     timeouts.get(id)?.();
     timeouts.set(id, timers.after(Math.max(0, expiresAt - now()), expire));
   }
 
-  /** `how` is what it comes to when nobody answered. */
-  function end(unit: Unit, row: RingRow, how: "MISSED" | "CANCELLED", tellMissed = true): RingRow {
+  /** `unanswered` is the status of the ring when no member answered. */
+  function end(unit: Unit, row: RingRow, unanswered: "MISSED" | "CANCELLED", reportMissed = true): RingRow {
     const at = now();
     for (const { userId, status } of store.members(row.id)) {
       if (status === "RINGING") store.settle(unit, row.id, userId, "MISSED", at);
     }
     const rung = store.members(row.id);
     const has = (status: RingMemberStatus) => rung.some((member) => member.status === status);
-    const status = has("ANSWERED") ? "ANSWERED" : has("MISSED") ? how : "DECLINED";
+    const status = has("ANSWERED") ? "ANSWERED" : has("MISSED") ? unanswered : "DECLINED";
     store.end(unit, row.id, status, at);
     const ended: RingRow = { ...row, status, endedAt: at };
     unit.afterCommit(() => {
       timeouts.get(row.id)?.();
       timeouts.delete(row.id);
     });
-    tell(unit, "call.ring_updated", ended, everybody(ended));
+    notify(unit, "call.ring_updated", ended);
     const { projectId, environment } = row;
-    bus.publish(unit, "webhook", { type: "call.ring_ended", projectId, environment, at, data: { ring: show(ended) } });
+    bus.publish(unit, "webhook", { type: "call.ring_ended", projectId, environment, at, data: { ring: present(ended) } });
     const missed = rung.filter((member) => member.status === "MISSED").map(({ userId }) => userId);
-    if (tellMissed && status !== "ANSWERED" && missed.length > 0 && !isCallOn(row.roomId)) {
+    if (reportMissed && status !== "ANSWERED" && missed.length > 0 && !hasCall(row.roomId)) {
       onMissed(unit, { ...ended, missed });
     }
     return ended;
   }
 
-  /** A member's answer; the ring ends with the last of them. */
-  function settle(unit: Unit, row: RingRow, userId: string, status: "ANSWERED" | "DECLINED"): RingRow {
+  /** Records the response of a member; the last one ends the ring. */
+  function respond(unit: Unit, row: RingRow, userId: string, status: "ANSWERED" | "DECLINED"): RingRow {
     if (!store.settle(unit, row.id, userId, status, now())) return row;
     if (store.members(row.id).every((member) => member.status !== "RINGING")) return end(unit, row, "MISSED");
-    tell(unit, "call.ring_updated", row, everybody(row));
+    notify(unit, "call.ring_updated", row);
     return row;
   }
 
@@ -120,7 +119,7 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
     for (const userId of rung) {
       if (members.find(id, userId)?.status !== "ACTIVE") throw new ApiError("SVC_MEMBER_NOT_FOUND");
     }
-    if (rung.length === 0) throw invalid("userIds", "names nobody else");
+    if (rung.length === 0) throw invalid("userIds", "must name a member other than the caller");
     if (rung.length > MAX_RUNG_MEMBERS) throw invalid("userIds", `must name at most ${MAX_RUNG_MEMBERS} members`);
     return rung;
   }
@@ -131,19 +130,19 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
       const member: RingMemberRow = { ringId: row.id, userId, status: "RINGING", at: null };
       store.insertMember(unit, member);
     }
-    tell(unit, "call.ringing", row, everybody(row));
+    notify(unit, "call.ringing", row);
     const { projectId, environment } = conversation;
-    const data = { ring: show(row) };
+    const data = { ring: present(row) };
     bus.publish(unit, "webhook", { type: "call.ringing", projectId, environment, at: row.startedAt, data });
-    unit.afterCommit(() => arm(row));
+    unit.afterCommit(() => scheduleExpiry(row));
   }
 
   return {
-    show,
+    present,
     find: store.find,
 
-    /** Once at a time: a caller who rings again in the same conversation gets the ring that goes on. */
-    ring(unit: Unit, access: Access, callerId: string | null, input: RingInput): { ring: Ring; begun: boolean } {
+    /** A caller who rings again in the same conversation gets the ring that is still open. */
+    ring(unit: Unit, access: Access, callerId: string | null, input: RingInput): { ring: Ring; isNew: boolean } {
       const { conversation } = access;
       const at = now();
       requireActive(access);
@@ -152,68 +151,74 @@ export function ringService({ bus, config, ids, log, now, timers, write }: Runti
       if (roomId === null) {
         throw new ApiError("SVC_CONFLICT", "The conversation is attached to no room. Create it with roomId.");
       }
-      const going = store.openIn(roomId).find(({ callerUserId }) => callerUserId === callerId);
-      if (going) return { ring: show(going), begun: false };
+      const open = store.openIn(roomId).find(({ callerUserId }) => callerUserId === callerId);
+      if (open) return { ring: present(open), isNew: false };
       const rung = targets(access, callerId, input.userIds);
       const { projectId, environment } = conversation;
       const seconds = input.timeoutSeconds ?? config.CHAT_RING_TIMEOUT_SECONDS;
       const row: RingRow = {
-        ...{ id: ids.uuid(), publicId: ids.publicId("ring"), projectId, environment },
-        ...{ conversationId: conversation.id, roomId, callerUserId: callerId, status: "RINGING" },
+        id: ids.uuid(),
+        publicId: ids.publicId("ring"),
+        projectId,
+        environment,
+        conversationId: conversation.id,
+        roomId,
+        callerUserId: callerId,
+        status: "RINGING",
         metadata: storedMetadata(input.metadata, config.CHAT_MAX_METADATA_BYTES),
-        ...{ startedAt: at, expiresAt: at + seconds * 1000, endedAt: null },
+        startedAt: at,
+        expiresAt: at + seconds * 1000,
+        endedAt: null,
       };
       insert(unit, conversation, row, rung);
-      return { ring: show(row), begun: true };
+      return { ring: present(row), isNew: true };
     },
 
-    /** Answered once on one device, every other stops; again: the same answer. */
+    /** An answer on one device stops the ring on the others. Repeating it changes nothing. */
     answer(unit: Unit, row: RingRow, userId: string, status: "ANSWERED" | "DECLINED"): Ring {
       const mine = store.members(row.id).find((member) => member.userId === userId);
       if (!mine) throw new ApiError("SVC_RING_NOT_FOUND");
-      if (mine.status === status) return show(row);
+      if (mine.status === status) return present(row);
       if (row.endedAt !== null || mine.status !== "RINGING") throw new ApiError("SVC_RING_OVER");
-      return show(settle(unit, row, userId, status));
+      return present(respond(unit, row, userId, status));
     },
 
-    /** By whoever rang. */
     cancel(unit: Unit, row: RingRow): Ring {
-      return show(row.endedAt === null ? end(unit, row, "CANCELLED") : row);
+      return present(row.endedAt === null ? end(unit, row, "CANCELLED") : row);
     },
 
-    /** Who is in the call has answered, and whoever rang has come. */
+    /** Joining the call answers the ring. */
     joined(unit: Unit, roomId: string, identity: string): void {
-      for (const row of store.openIn(roomId)) settle(unit, row, identity, "ANSWERED");
+      for (const row of store.openIn(roomId)) respond(unit, row, identity, "ANSWERED");
     },
-    /** Nobody is there any more to be joined. */
     callEnded(unit: Unit, roomId: string): void {
       for (const row of store.openIn(roomId)) end(unit, row, "MISSED", false);
     },
     callerIn: (roomId: string): string | null => store.openIn(roomId)[0]?.callerUserId ?? null,
-    /** Told of rings that nobody answered while there was no call. */
+    /** The listener gets rings that no member answered while there was no call. */
     onMissed(listener: (unit: Unit, ring: EndedRing) => void): void {
       onMissed = listener;
     },
 
-    /** Those that ring for a user now, for a socket that has just opened. */
+    /** The open rings of a user, for a socket that was just opened. */
     ringingFor: (tenant: Tenant, userId: string): Ring[] =>
       store
         .openOf(tenant, userId)
         .filter((row) => row.callerUserId === null || !hasBlocked(row, userId, row.callerUserId))
-        .map((row) => show(row)),
+        .map((row) => present(row)),
 
-    /** Goes on with what the last run left; what ran out meanwhile ends now. */
+    /** Continues the rings of the last run; those that expired meanwhile end now. */
     start(): () => void {
-      for (const row of store.open()) arm(row);
+      for (const row of store.open()) scheduleExpiry(row);
       return () => {
         for (const cancel of timeouts.values()) cancel();
         timeouts.clear();
       };
     },
 
-    /** Forgets rings of long ago, a few at a time; called by a job. */
+    /** A job's task: removes old rings. */
     async prune(): Promise<void> {
-      while (await write((unit) => store.prune(unit, now() - KEPT_MS, PRUNED_AT_ONCE)));
+      while (await write((unit) => store.prune(unit, now() - KEEP_MS, PRUNE_BATCH)));
     },
   };
 }

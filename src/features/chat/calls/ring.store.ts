@@ -5,8 +5,6 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import type { RingMemberStatus, RingStatus } from "../../../protocol/chat-records.ts";
 import { type RingMemberRow, type RingRow, ringMembers, rings } from "./ring.table.ts";
 
-export type RingStore = ReturnType<typeof ringStore>;
-
 export function ringStore({ $client: client }: Db) {
   const select = (where: string) =>
     reading(() => client.prepare<RingRow, (string | null)[]>(`SELECT ${columnsOf(rings)} FROM rings WHERE ${where}`));
@@ -46,10 +44,10 @@ export function ringStore({ $client: client }: Db) {
     members: (ringId: string): RingMemberRow[] => members.all(ringId),
     openIn: (roomId: string): RingRow[] => openIn.all(roomId),
     open: (): RingRow[] => open.all(),
-    /** Those that a user has yet to answer. */
+    /** Open rings that the user has not answered. */
     openOf: ({ projectId, environment }: Tenant, userId: string): RingRow[] =>
       openOf.all(userId, projectId, environment),
-    /** False when the member is no longer being rung. */
+    /** False when the member has responded before. */
     settle: (unit: Unit, ringId: string, userId: string, status: RingMemberStatus, at: number): boolean =>
       settle.run(unit, ringId, userId, status, at).changes > 0,
     end: (unit: Unit, id: string, status: RingStatus, at: number) => void end.run(unit, id, status, at),

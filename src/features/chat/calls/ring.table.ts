@@ -1,10 +1,9 @@
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { RingMemberStatus, RingStatus } from "../../../protocol/chat-records.ts";
 import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/store/project.table.ts";
-import { conversations } from "../store/conversation.table.ts";
+import { projects } from "../../projects/project.table.ts";
+import { conversations } from "../conversations/conversation.table.ts";
 
-/** Somebody asks others into the call of a room. */
 export const rings = sqliteTable(
   "rings",
   {
@@ -18,7 +17,7 @@ export const rings = sqliteTable(
       .notNull()
       .references(() => conversations.id),
     roomId: text("room_id").notNull(),
-    /** Null: the server itself. */
+    /** Null when the server rings. */
     callerUserId: text("caller_user_id"),
     status: text("status").$type<RingStatus>().notNull(),
     metadata: text("metadata"),
@@ -41,7 +40,6 @@ export const ringMembers = sqliteTable(
       .references(() => rings.id, { onDelete: "cascade" }),
     userId: text("user_id").notNull(),
     status: text("status").$type<RingMemberStatus>().notNull(),
-    /** When they answered, declined or missed it. */
     at: integer("at"),
   },
   (table) => [

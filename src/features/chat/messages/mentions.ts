@@ -1,16 +1,19 @@
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
 import { MAX_MENTIONS } from "../../../protocol/chat-records.ts";
 
-const NAMED = /(?<![A-Za-z0-9._@:+=|-])@([A-Za-z0-9._@:+=|-]{1,128})/g;
-/** What may end a user id and more often ends a sentence. */
+const MENTION = /(?<![A-Za-z0-9._@:+=|-])@([A-Za-z0-9._@:+=|-]{1,128})/g;
+/** Characters that are allowed at the end of a user id, but more often end a sentence. */
 const TRAILING = /[._@:+=|-]+$/;
 
-/** The members that a text names as `@user`, each once. */
+/** The members that a text mentions as `@user`, each once. */
 export function mentionsIn(text: string, isMember: (userId: string) => boolean): string[] {
   const found = new Set<string>();
-  let looked = 0;
-  for (const [, name = ""] of text.matchAll(NAMED)) {
-    // Names of nobody are bounded too: a text may have a thousand of them.
-    if (found.size === MAX_MENTIONS || ++looked > 2 * MAX_MENTIONS) break;
+  let lookups = 0;
+  for (const [, name = ""] of text.matchAll(MENTION)) {
+    // Unknown names are bounded too, because a text can hold a thousand of them.
+    if (found.size === MAX_MENTIONS || ++lookups > 2 * MAX_MENTIONS) break;
     if (found.has(name)) continue;
     const bare = name.replace(TRAILING, "");
     if (isMember(name)) found.add(name);
@@ -19,9 +22,24 @@ export function mentionsIn(text: string, isMember: (userId: string) => boolean):
   return [...found];
 }
 
-/** The text without one of its mentions, for somebody who is erased. */
+/** The text with a placeholder in each mention of a user who is erased. */
 export function withoutMention(text: string, userId: string, placeholder: string): string {
-  return text.replaceAll(NAMED, (whole: string, name: string) =>
+  return text.replaceAll(MENTION, (whole: string, name: string) =>
     name === userId || name.replace(TRAILING, "") === userId ? `@${placeholder}${name.slice(userId.length)}` : whole,
   );
+}
+
+export type MentionStore = ReturnType<typeof mentionStore>;
+
+/** The index from users to messages that mention them, for counting unread mentions. */
+export function mentionStore({ $client: client }: Db) {
+  const insert = changing(() => client.prepare("INSERT INTO message_mentions VALUES (?, ?, ?)"));
+  const remove = changing(() =>
+    client.prepare("DELETE FROM message_mentions WHERE conversation_id = ? AND ordinal = ?"),
+  );
+  return {
+    insert: (unit: Unit, conversationId: string, userId: string, ordinal: number) =>
+      void insert.run(unit, conversationId, userId, ordinal),
+    remove: (unit: Unit, conversationId: string, ordinal: number) => void remove.run(unit, conversationId, ordinal),
+  };
 }

@@ -4,8 +4,8 @@ import type { Message } from "../../../protocol/chat-records.ts";
 import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
-import { showMessage } from "../present.ts";
-import type { MentionStore } from "../store/mention.store.ts";
+import { presentMessage } from "../present.ts";
+import type { MentionStore } from "./mentions.ts";
 import type { MessageStore } from "./message.store.ts";
 import type { MessageRow } from "./message.table.ts";
 import type { ReactionStore } from "./reaction.store.ts";
@@ -18,7 +18,6 @@ type PostingDeps = {
   log: EventLog;
 };
 
-/** What a new message says; everything else of its row follows from the moment. */
 export type NewMessage = Pick<
   MessageRow,
   | "publicId"
@@ -35,27 +34,27 @@ export type NewMessage = Pick<
 
 export type Posting = ReturnType<typeof createPosting>;
 
-/** How a message gets into its conversation, and how a change of it is told. It asks nobody for leave. */
+/** Stores new and changed messages and publishes them. It checks no permission: that is up to its callers. */
 export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
   const { store, conversations, reactions, mentions, log } = deps;
   const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
 
-  function mention(unit: Unit, row: Pick<MessageRow, "conversationId" | "ordinal" | "mentions">): void {
+  function indexMentions(unit: Unit, row: Pick<MessageRow, "conversationId" | "ordinal" | "mentions">): void {
     if (row.mentions === null) return;
     for (const userId of JSON.parse(row.mentions) as string[])
       mentions.insert(unit, row.conversationId, userId, row.ordinal);
   }
 
   return {
-    /** The thread's new count; nothing for a message outside of threads, or whose root retention has removed. */
+    /** Returns the new count of the thread; nothing outside of threads, or when retention has removed the root. */
     countReply(unit: Unit, rootId: string | null, difference: number) {
       const replyCount = rootId === null ? null : store.countReplies(unit, rootId, difference);
       return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
     },
 
-    post(unit: Unit, conversation: ConversationRow, at: number, said: NewMessage): Message {
+    post(unit: Unit, conversation: ConversationRow, at: number, input: NewMessage): Message {
       const row: Omit<MessageRow, "id"> = {
-        ...said,
+        ...input,
         conversationId: conversation.id,
         ...conversations.nextMessage(unit, conversation, at),
         replyCount: 0,
@@ -68,8 +67,8 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
         deletedBy: null,
       };
       const id = store.insert(unit, row);
-      mention(unit, row);
-      const message = showMessage(conversation, { ...row, id }, reactions);
+      indexMentions(unit, row);
+      const message = presentMessage(conversation, { ...row, id }, reactions);
       const thread = this.countReply(unit, row.threadRootId, 1);
       const content = { message, ...thread };
       log.recordAs(unit, conversation, {
@@ -87,12 +86,12 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
       return message;
     },
 
-    /** The row as it is to be from now on. */
+    /** `row` is the message in its new state. */
     change(unit: Unit, conversation: ConversationRow, row: MessageRow, at: number): Message {
       store.edit(unit, row);
       mentions.remove(unit, row.conversationId, row.ordinal);
-      mention(unit, row);
-      const message = showMessage(conversation, row, reactions);
+      indexMentions(unit, row);
+      const message = presentMessage(conversation, row, reactions);
       const { seq } = log.record(unit, conversation, "message.updated", at, row.publicId, { message });
       const { projectId, environment } = conversation;
       const data = { message, seq };

@@ -1,25 +1,28 @@
-import { iso } from "../../../kernel/clock.ts";
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { type Tenant, tenantsWith } from "../../../kernel/tenant.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { Access } from "../access.ts";
-import type { MemberStore } from "../store/member.store.ts";
-import type { BlockStore } from "./block.store.ts";
-import type { BlockRow } from "./moderation.table.ts";
+import type { MemberStore } from "../conversations/member.store.ts";
+import { type BlockRow, chatBlocks } from "./moderation.table.ts";
 
 const MAX_BLOCKS = 1_000;
 
 export type BlockService = ReturnType<typeof blockService>;
 
-/** Whom users do not want to hear from: no direct messages, mentions, rings or pushes of theirs. */
-export function blockService({ bus, now }: Runtime, { store, members }: { store: BlockStore; members: MemberStore }) {
-  /** In which somebody has blocked somebody. */
+/** Users whom a user has blocked: their direct messages, mentions, rings and pushes do not reach the user. */
+export function blockService({ bus, db, now }: Runtime, members: MemberStore) {
+  const store = blockStore(db);
+  /** Most projects have no blocks, and their messages need no query. */
   const tenants = tenantsWith(bus, store.tenants);
 
   return {
     list: store.list,
-    show: ({ blockedUserId, createdAt }: BlockRow) => ({ userId: blockedUserId, createdAt: iso(createdAt) }),
+    unblock: store.remove,
+    present: ({ blockedUserId, createdAt }: BlockRow) => ({ userId: blockedUserId, createdAt: iso(createdAt) }),
     hasBlocked: (tenant: Tenant, userId: string, blockedUserId: string): boolean =>
       tenants.has(tenant) && store.find(tenant, userId, blockedUserId) !== null,
 
@@ -31,14 +34,13 @@ export function blockService({ bus, now }: Runtime, { store, members }: { store:
       if (store.count(tenant, userId) >= MAX_BLOCKS) throw new ApiError("SVC_LIMIT_REACHED");
       const row: BlockRow = { ...tenant, userId, blockedUserId, createdAt: now() };
       store.insert(unit, row);
-      // At once: what is sent within the same transaction meets it too.
+      // Not after the commit: a message in the same transaction must be refused already.
       tenants.add(tenant);
       return { row, isNew: true };
     },
-    unblock: store.remove,
 
-    /** Of a conversation of two: whoever is blocked by the other one says nothing. */
-    requireWelcome({ kind, conversation, userId }: Access): void {
+    /** For a direct conversation: a user whom the other member has blocked cannot send. */
+    requireNotBlocked({ kind, conversation, userId }: Access): void {
       if (kind !== "user" || !tenants.has(conversation)) return;
       for (const other of members.list(conversation.id, "ACTIVE", null, 2)) {
         if (other.userId !== userId && store.find(conversation, other.userId, userId)) {
@@ -46,5 +48,37 @@ export function blockService({ bus, now }: Runtime, { store, members }: { store:
         }
       }
     },
+  };
+}
+
+function blockStore({ $client: client }: Db) {
+  const columns = columnsOf(chatBlocks);
+  const ofUser = "project_id = ? AND environment = ? AND user_id = ?";
+  const find = reading(() =>
+    client.prepare<BlockRow, string[]>(`SELECT ${columns} FROM chat_blocks WHERE ${ofUser} AND blocked_user_id = ?`),
+  );
+  const list = reading(() =>
+    client.prepare<BlockRow, (string | number)[]>(
+      `SELECT ${columns} FROM chat_blocks WHERE ${ofUser} AND blocked_user_id > ? ORDER BY blocked_user_id LIMIT ?`,
+    ),
+  );
+  const count = reading(() =>
+    client.prepare<{ count: number }, string[]>(`SELECT count(*) AS count FROM chat_blocks WHERE ${ofUser}`),
+  );
+  const tenants = reading(() =>
+    client.prepare<Tenant, []>("SELECT DISTINCT project_id AS projectId, environment FROM chat_blocks"),
+  );
+  const remove = changing(() => client.prepare(`DELETE FROM chat_blocks WHERE ${ofUser} AND blocked_user_id = ?`));
+  return {
+    insert: inserter<BlockRow>(client, chatBlocks),
+    find: ({ projectId, environment }: Tenant, userId: string, blockedUserId: string): BlockRow | null =>
+      find.get(projectId, environment, userId, blockedUserId),
+    list: ({ projectId, environment }: Tenant, userId: string, after: string, limit: number): BlockRow[] =>
+      list.all(projectId, environment, userId, after, limit),
+    count: ({ projectId, environment }: Tenant, userId: string): number =>
+      count.get(projectId, environment, userId)?.count ?? 0,
+    tenants: (): Tenant[] => tenants.all(),
+    remove: (unit: Unit, { projectId, environment }: Tenant, userId: string, blockedUserId: string) =>
+      void remove.run(unit, projectId, environment, userId, blockedUserId),
   };
 }

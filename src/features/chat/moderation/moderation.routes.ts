@@ -1,28 +1,34 @@
 import { Elysia, t } from "elysia";
-import { authorOfKey } from "../../../kernel/http/callers.ts";
+import { authorOf, authorOfKey } from "../../../kernel/http/callers.ts";
+import type { Position } from "../../../kernel/http/cursor.ts";
+import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
-import { Identity } from "../../../kernel/http/schema.ts";
+import { EnvironmentQuery, Identity } from "../../../kernel/http/schema.ts";
 import { NEWEST, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { Report } from "../../../protocol/chat-records.ts";
-import { invalid } from "../../../protocol/errors.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
+import { Report, type ReportStatus as Status } from "../../../protocol/chat-records.ts";
 import { actingUser } from "../access.ts";
-import type { ChatCaller } from "../caller.ts";
 import type { ChatService } from "../chat.ts";
-import { given } from "../limits.ts";
-import { NamedUser } from "../rest/chat.schema.ts";
+import { NamedUser } from "../chat.schema.ts";
 import { Block, ReportMessage, ReportStatus, ResolveReport, WordList } from "./moderation.schema.ts";
+import type { ReportRow } from "./moderation.table.ts";
+import type { ReportService } from "./report.service.ts";
 
-/** Whose list it is: a user's own, or that of the user whom a server names. */
-function ownerOf(caller: ChatCaller, named: string | undefined): string {
-  if (caller.kind === "chatToken") return caller.userId;
-  const userId = given(named);
-  if (userId === null) throw invalid("userId", "is required with an API key");
-  return userId;
+const BLOCKED_USER = t.Object({ blockedUserId: Identity });
+
+function reportPages(reports: ReportService, tenant: Tenant, status: Status | undefined) {
+  return {
+    name: "reports",
+    shape: ["string" as const],
+    read: (after: Position | null, limit: number) => reports.list(tenant, status, String(after?.[0] ?? NEWEST), limit),
+    position: ({ id }: ReportRow) => [id],
+    show: reports.present,
+  };
 }
 
-/** What users do themselves: report a message, block somebody. */
+/** Users report messages and block other users. */
 const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budgets, reports }: ChatService) =>
   new Elysia({ prefix: "/v1/chat", tags: ["chat: moderation"] })
     .use(guards.chat)
@@ -52,17 +58,17 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       "/blocks",
       (context) => {
         const { caller, query } = context;
-        const userId = ownerOf(caller, query.userId);
+        const userId = actingUser(caller, query.userId);
         return page(context, query, {
           name: "blocks",
           shape: ["string"],
           read: (after, limit) => blocks.list(caller, userId, String(after?.[0] ?? ""), limit),
           position: (row) => [row.blockedUserId],
-          show: blocks.show,
+          show: blocks.present,
         });
       },
       {
-        ...documented("Whom a user has blocked, by name", ["SVC_INVALID_CURSOR"]),
+        ...documented("Users whom a user has blocked, by user id", ["SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...NamedUser.properties }),
         response: { 200: t.Array(Block) },
       },
@@ -71,18 +77,18 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       "/blocks/:blockedUserId",
       async ({ caller, params, query, set }) => {
         budgets.report(caller);
-        const userId = ownerOf(caller, query.userId);
+        const userId = actingUser(caller, query.userId);
         const { row, isNew } = await write((unit) => blocks.block(unit, caller, userId, params.blockedUserId));
         set.status = isNew ? 201 : 200;
-        return blocks.show(row);
+        return blocks.present(row);
       },
       {
         ...documented(
-          "Block somebody",
+          "Block a user",
           ["SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"],
-          "Their direct messages are refused, and their mentions, rings and pushes do not reach the user. They are not told.",
+          "Their direct messages are refused, and their mentions, rings and pushes do not reach the user. They are not notified.",
         ),
-        params: t.Object({ blockedUserId: Identity }),
+        params: BLOCKED_USER,
         query: NamedUser,
         response: { 200: Block, 201: Block },
       },
@@ -91,33 +97,22 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       "/blocks/:blockedUserId",
       async ({ caller, params, query, set }) => {
         budgets.report(caller);
-        const userId = ownerOf(caller, query.userId);
+        const userId = actingUser(caller, query.userId);
         await write((unit) => blocks.unblock(unit, caller, userId, params.blockedUserId));
         set.status = 204;
       },
-      {
-        ...documented("Take a block back", ["SVC_RATE_LIMITED"]),
-        params: t.Object({ blockedUserId: Identity }),
-        query: NamedUser,
-      },
+      { ...documented("Unblock a user", ["SVC_RATE_LIMITED"]), params: BLOCKED_USER, query: NamedUser },
     );
 
-/** What a backend does for its project: work through the reports, keep the word list. */
+/** Reports and the word list for backends. */
 const serverRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists }: ChatService) =>
   new Elysia({ prefix: "/v1/chat", tags: ["chat: moderation"] })
     .use(guards.apiKey)
     .get(
       "/reports",
       (context) => {
-        const { caller, query } = context;
-        const { status, ...asked } = query;
-        return page(context, asked, {
-          name: "reports",
-          shape: ["string"],
-          read: (after, limit) => reports.list(caller, status, String(after?.[0] ?? NEWEST), limit),
-          position: (row) => [row.id],
-          show: reports.show,
-        });
+        const { status, ...pageRequest } = context.query;
+        return page(context, pageRequest, reportPages(reports, context.caller, status));
       },
       {
         ...documented("Reported messages, newest report first", ["SVC_INVALID_CURSOR"]),
@@ -125,8 +120,8 @@ const serverRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists
         response: { 200: t.Array(Report) },
       },
     )
-    .get("/reports/:reportId", ({ caller, params }) => reports.show(reports.find(caller, params.reportId)), {
-      ...documented("One report, with the message as it is now", ["SVC_REPORT_NOT_FOUND"]),
+    .get("/reports/:reportId", ({ caller, params }) => reports.present(reports.find(caller, params.reportId)), {
+      ...documented("One report, with the message in its current state", ["SVC_REPORT_NOT_FOUND"]),
       response: { 200: Report },
     })
     .post(
@@ -165,3 +160,54 @@ const serverRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists
 
 export const moderationRoutes = (http: Http, runtime: Runtime, chat: ChatService) =>
   new Elysia().use(userRoutes(http, runtime, chat)).use(serverRoutes(http, runtime, chat));
+
+/** Reports and the word list for the dashboard. Only here does the dashboard show the text of messages. */
+export const moderationDashboardRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists }: ChatService) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/chat", tags: ["chat: dashboard"] })
+    .use(guards.member)
+    .get(
+      "/reports",
+      (context) => {
+        const { status, environment: _, ...pageRequest } = context.query;
+        return page(context, pageRequest, reportPages(reports, context, status));
+      },
+      {
+        ...documented("Reported messages, newest report first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        transform: permit("chat:moderate"),
+        query: t.Object({ ...pageQuery, ...EnvironmentQuery, status: t.Optional(ReportStatus) }),
+        response: { 200: t.Array(Report) },
+      },
+    )
+    .post(
+      "/reports/:reportId/resolve",
+      (context) => {
+        const { params, body } = context;
+        return write((unit) => reports.resolve(unit, context, params.reportId, body, authorOf(context)));
+      },
+      {
+        ...documented("Resolve a report, and all others of the same message", [
+          "SVC_PROJECT_NOT_FOUND",
+          "SVC_REPORT_NOT_FOUND",
+          "SVC_MEMBER_NOT_FOUND",
+          "SVC_CONFLICT",
+          "SVC_CONVERSATION_ARCHIVED",
+        ]),
+        transform: permit("chat:moderate"),
+        query: t.Object(EnvironmentQuery),
+        body: ResolveReport,
+        response: { 200: Report },
+      },
+    )
+    .get("/word-list", (context) => wordLists.get(context), {
+      ...documented("Words that are refused, masked or reported", ["SVC_PROJECT_NOT_FOUND"]),
+      transform: permit("chat:moderate"),
+      query: t.Object(EnvironmentQuery),
+      response: { 200: WordList },
+    })
+    .put("/word-list", (context) => write((unit) => wordLists.put(unit, context, context.body, authorOf(context))), {
+      ...documented("Replace the word list", ["SVC_PROJECT_NOT_FOUND", "SVC_CONFLICT"]),
+      transform: permit("chat:moderate"),
+      query: t.Object(EnvironmentQuery),
+      body: WordList,
+      response: { 200: WordList },
+    });

@@ -9,7 +9,7 @@ export const WordList = t.Object({ refuse: Words, mask: Words, report: Words });
 export const ReportMessage = t.Object({
   reason: oneOf(REPORT_REASONS),
   note: t.Optional(textOf(0, 1000)),
-  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: who reports" })),
+  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: the user who reports" })),
 });
 
 export const ReportStatus = oneOf(REPORT_STATUSES);
@@ -21,4 +21,4 @@ export const ResolveReport = t.Object({
   ),
 });
 
-export const Block = t.Object({ userId: t.String({ description: "Who is blocked" }), createdAt: Timestamp });
+export const Block = t.Object({ userId: t.String({ description: "The blocked user" }), createdAt: Timestamp });

@@ -1,8 +1,8 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { ReportAction, ReportReason, ReportStatus } from "../../../protocol/chat-records.ts";
 import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/store/project.table.ts";
-import { conversations } from "../store/conversation.table.ts";
+import { projects } from "../../projects/project.table.ts";
+import { conversations } from "../conversations/conversation.table.ts";
 
 const ofProject = {
   projectId: text("project_id")
@@ -11,7 +11,6 @@ const ofProject = {
   environment: text("environment").$type<Environment>().notNull(),
 };
 
-/** Whom a user does not want to hear from. */
 export const chatBlocks = sqliteTable(
   "chat_blocks",
   {
@@ -26,7 +25,7 @@ export const chatBlocks = sqliteTable(
   ],
 );
 
-/** What users reported. Holds no text: a moderator reads the message as it is now. */
+/** Reports hold no text: a moderator reads the current state of the message. */
 export const messageReports = sqliteTable(
   "message_reports",
   {
@@ -43,7 +42,6 @@ export const messageReports = sqliteTable(
     reason: text("reason").$type<ReportReason>().notNull(),
     noteText: text("note_text"),
     status: text("status").$type<ReportStatus>().notNull(),
-    /** What was done about it. */
     action: text("action").$type<ReportAction>(),
     createdAt: integer("created_at").notNull(),
     resolvedAt: integer("resolved_at"),
@@ -56,7 +54,6 @@ export const messageReports = sqliteTable(
   ],
 );
 
-/** Words that a project does not want: one row per project and environment. */
 export const chatWordLists = sqliteTable(
   "chat_word_lists",
   { ...ofProject, words: text("words").notNull(), updatedAt: integer("updated_at").notNull() },

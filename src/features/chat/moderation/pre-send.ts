@@ -1,4 +1,4 @@
-import { iso } from "../../../kernel/clock.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { VERSION } from "../../../kernel/version.ts";
 import type { Metadata } from "../../../protocol/chat-records.ts";
@@ -7,33 +7,30 @@ import { signatureHeaders } from "../../webhooks/signature.ts";
 import { loopbackAllowed, refusalOf } from "../../webhooks/url-check.ts";
 import type { Access } from "../access.ts";
 
-/** What is asked about; whatever the backend leaves out stays as it was. */
 type Content = { text?: string; metadata?: Metadata | null };
-type Question = { type: "message.sending" | "message.editing"; access: Access; message: Record<string, unknown> };
+type FilterRequest = { type: "message.sending" | "message.editing"; access: Access; message: Record<string, unknown> };
 type Verdict = { action: "allow" } | { action: "refuse"; reason?: string } | ({ action: "rewrite" } & Content);
 
-const MAX_ANSWER_BYTES = 256 * 1024;
+const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_REASON_LENGTH = 200;
-/** More at once than that, and the backend is not the one that decides any more. */
-const MAX_UNDER_WAY = 256;
-
-export type PreSend = NonNullable<ReturnType<typeof createPreSend>>;
+/** Beyond this many open requests the filter counts as unavailable. */
+const MAX_OPEN_REQUESTS = 256;
 
 /**
- * Asks the developer's backend before a user's message is stored. Questions go out side by side, and what was sent to a
- * conversation is stored in the order in which it came; nobody waits for another conversation.
+ * Asks the developer's backend before a user's message is stored. Requests run in parallel, and the messages of one
+ * conversation are stored in the order in which they arrived.
  */
 export function createPreSend({ config, fetch, ids, log, metrics, now, timers }: Runtime) {
   const { CHAT_FILTER_URL: url, CHAT_FILTER_SECRET: secret, CHAT_FILTER_TIMEOUT_MS: timeoutMs } = config;
   if (url === undefined || secret === undefined) return null;
   const refusal = refusalOf(url, "DEVELOPMENT", config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
   if (refusal !== null) throw new Error(`CHAT_FILTER_URL ${refusal}.`);
-  const verdicts = metrics.counter("stoa_chat_filter_total", "Answers of the pre-send hook", ["outcome"]);
-  /** By conversation: resolves when what was sent before is on its way to the disk. */
+  const verdicts = metrics.counter("stoa_chat_filter_total", "Responses of the pre-send filter by outcome", ["outcome"]);
+  /** By conversation: resolves when all earlier messages were passed to the writer. */
   const tails = new Map<string, Promise<void>>();
-  let underWay = 0;
+  let openRequests = 0;
 
-  async function ask({ type, access, message }: Question): Promise<Verdict> {
+  async function request({ type, access, message }: FilterRequest): Promise<Verdict> {
     const { conversation, userId } = access;
     const { projectId, environment, publicId: conversationId, name: conversationName } = conversation;
     const id = ids.publicId("event");
@@ -55,35 +52,35 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
       });
       if (response.status === 204) return { action: "allow" };
       if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
-      return verdictOf(await bounded(response));
+      return parseVerdict(await readBounded(response));
     } finally {
       cancel();
     }
   }
 
-  async function judge(question: Question): Promise<Verdict> {
-    if (underWay >= MAX_UNDER_WAY) return unanswered("busy");
-    underWay += 1;
+  async function judge(message: FilterRequest): Promise<Verdict> {
+    if (openRequests >= MAX_OPEN_REQUESTS) return withoutVerdict("busy");
+    openRequests += 1;
     try {
-      const verdict = await ask(question);
+      const verdict = await request(message);
       verdicts.inc({ outcome: verdict.action });
       return verdict;
     } catch (error) {
-      log.warn({ reason: (error as Error).name }, "the chat filter did not answer");
-      return unanswered("unreachable");
+      log.warn({ reason: (error as Error).name }, "chat: pre-send filter failed");
+      return withoutVerdict("unreachable");
     } finally {
-      underWay -= 1;
+      openRequests -= 1;
     }
   }
 
-  function unanswered(outcome: string): Verdict {
+  function withoutVerdict(outcome: string): Verdict {
     verdicts.inc({ outcome });
     if (config.CHAT_FILTER_FAILURE === "open") return { action: "allow" };
     throw new ApiError("SVC_FILTER_UNAVAILABLE");
   }
 
-  /** The content as the backend wants it; throws where it refuses. */
-  function applied<Input extends Content>(verdict: Verdict, input: Input): Input {
+  /** Applies a rewrite, and throws for a refusal. */
+  function apply<Input extends Content>(verdict: Verdict, input: Input): Input {
     switch (verdict.action) {
       case "allow":
         return input;
@@ -97,33 +94,33 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
   }
 
   return {
-    /** `store` gets what may be said, in the order of the sends to this conversation. */
-    async through<Input extends Content, Result>(
-      question: Question,
+    /** Calls `store` with the checked message, in the order of the sends to this conversation. */
+    async run<Input extends Content, Result>(
+      message: FilterRequest,
       input: Input,
       store: (checked: Input) => Promise<Result>,
     ): Promise<Result> {
-      const { id } = question.access.conversation;
+      const { id } = message.access.conversation;
       const before = tails.get(id);
-      const { promise: mine, resolve: release } = Promise.withResolvers<void>();
-      tails.set(id, mine);
+      const { promise: tail, resolve: release } = Promise.withResolvers<void>();
+      tails.set(id, tail);
       try {
-        const verdict = judge(question);
-        // Whoever waits for the one before must not leave this one's refusal without anybody to hear it.
+        const verdict = judge(message);
+        // The verdict may be rejected while this still waits for the earlier message.
         verdict.catch(() => {});
         await before;
-        const stored = store(applied(await verdict, input));
+        const stored = store(apply(await verdict, input));
         release();
         return await stored;
       } finally {
         release();
-        if (tails.get(id) === mine) tails.delete(id);
+        if (tails.get(id) === tail) tails.delete(id);
       }
     },
   };
 }
 
-async function bounded(response: Response): Promise<string> {
+async function readBounded(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -131,16 +128,16 @@ async function bounded(response: Response): Promise<string> {
     const { done, value } = await reader.read();
     if (done) break;
     bytes += value.byteLength;
-    if (bytes > MAX_ANSWER_BYTES) {
+    if (bytes > MAX_RESPONSE_BYTES) {
       await reader.cancel();
-      throw new Error("the answer is too large");
+      throw new Error("the response is too large");
     }
     chunks.push(value);
   }
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function verdictOf(text: string): Verdict {
+function parseVerdict(text: string): Verdict {
   const { action, reason, text: rewritten, metadata } = JSON.parse(text) as Record<string, unknown>;
   switch (action) {
     case "allow":

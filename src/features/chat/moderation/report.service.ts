@@ -1,5 +1,5 @@
 import type { Author } from "../../../kernel/author.ts";
-import { iso } from "../../../kernel/clock.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
@@ -9,48 +9,66 @@ import type { Access, MessageAccess } from "../access.ts";
 import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { MemberService } from "../conversations/member.service.ts";
-import { given } from "../input.ts";
+import { emptyAsNull } from "../input.ts";
 import type { MessageService } from "../messages/message.service.ts";
 import type { ReportRow } from "./moderation.table.ts";
-import type { ReportStore } from "./report.store.ts";
+import { reportStore } from "./report.store.ts";
 
 export type NewReport = { reason: ReportReason; note?: string };
 export type Resolution = { action: ReportAction; muteSeconds?: number };
 
 type ReportDeps = {
-  store: ReportStore;
   conversations: ConversationStore;
   messages: MessageService;
   members: MemberService;
   asServer: (conversationId: string) => Access;
 };
 
-/** Stands where a reporter would: no identity can be spelled like that. */
+/** The reporter of messages that match the word list; no user id can be spelled like that. */
 const WORD_LIST = "(word list)";
 const DEFAULT_MUTE_SECONDS = 24 * 3600;
-const KEPT_MS = 90 * 86_400_000;
-const PRUNED_AT_ONCE = 200;
+const KEEP_MS = 90 * 86_400_000;
+const PRUNE_BATCH = 200;
 
 export type ReportService = ReturnType<typeof reportService>;
 
-/** What users and word lists bring before the moderators, and what is done about it. */
-export function reportService({ bus, ids, now, write }: Runtime, deps: ReportDeps) {
-  const { store, conversations, messages, members, asServer } = deps;
+/** The moderation queue: reports by users and by the word list, and their resolution. */
+export function reportService({ bus, db, ids, now, write }: Runtime, deps: ReportDeps) {
+  const { conversations, messages, members, asServer } = deps;
+  const store = reportStore(db);
 
   function insert(unit: Unit, conversation: ConversationRow, message: ReportedMessage, by: string, input: NewReport) {
     const { projectId, environment } = conversation;
     const row: ReportRow = {
-      ...{ id: ids.uuid(), publicId: ids.publicId("report"), projectId, environment },
-      ...{ conversationId: conversation.id, messageId: message.id, senderId: message.senderId, reporterUserId: by },
-      ...{ reason: input.reason, noteText: given(input.note), status: "OPEN", action: null },
-      ...{ createdAt: now(), resolvedAt: null },
+      id: ids.uuid(),
+      publicId: ids.publicId("report"),
+      projectId,
+      environment,
+      conversationId: conversation.id,
+      messageId: message.id,
+      senderId: message.senderId,
+      reporterUserId: by,
+      reason: input.reason,
+      noteText: emptyAsNull(input.note),
+      status: "OPEN",
+      action: null,
+      createdAt: now(),
+      resolvedAt: null,
     };
     store.insert(unit, row);
     bus.publish(unit, "webhook", {
-      ...{ type: "message.reported", projectId, environment, at: row.createdAt },
+      type: "message.reported",
+      projectId,
+      environment,
+      at: row.createdAt,
       data: {
-        ...{ reportId: row.publicId, messageId: row.messageId, conversationId: conversation.publicId },
-        ...{ senderId: row.senderId, reporterId: reporterOf(row), reason: row.reason, at: iso(row.createdAt) },
+        reportId: row.publicId,
+        messageId: row.messageId,
+        conversationId: conversation.publicId,
+        senderId: row.senderId,
+        reporterId: reporterOf(row),
+        reason: row.reason,
+        at: iso(row.createdAt),
       },
     });
     return row;
@@ -81,8 +99,8 @@ export function reportService({ bus, ids, now, write }: Runtime, deps: ReportDep
     }
   }
 
-  /** With the message as it is now: what was deleted is gone from here as well. */
-  function show(row: ReportRow): Report {
+  /** Shows the current state of the message, so that deleted content is not visible here either. */
+  function present(row: ReportRow): Report {
     const conversation = conversations.find(row.conversationId);
     const message = messages.store.find(row.messageId);
     return {
@@ -95,35 +113,34 @@ export function reportService({ bus, ids, now, write }: Runtime, deps: ReportDep
       note: row.noteText,
       status: row.status,
       action: row.action,
-      message: conversation && message ? messages.show(conversation, message) : null,
+      message: conversation && message ? messages.present(conversation, message) : null,
       createdAt: iso(row.createdAt),
       resolvedAt: iso(row.resolvedAt),
     };
   }
 
   return {
-    show,
+    present,
     find,
     list: store.list,
-    countOpen: store.countOpen,
 
-    /** Once per message and user; again gives the first. */
+    /** One report per message and user; a second call returns the first report. */
     report(unit: Unit, { access, message }: MessageAccess, by: string, input: NewReport) {
-      const known = store.by(message.publicId, by);
-      if (known) return { report: show(known), isNew: false };
+      const known = store.findByReporter(message.publicId, by);
+      if (known) return { report: present(known), isNew: false };
       if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
       if (message.senderId === by) throw invalid("messageId", "is the user's own message");
       const subject = { id: message.publicId, senderId: message.senderId };
-      return { report: show(insert(unit, access.conversation, subject, by, input)), isNew: true };
+      return { report: present(insert(unit, access.conversation, subject, by, input)), isNew: true };
     },
 
-    /** A message with a word that is to be looked at. */
+    /** Reports a message that matches the word list. */
     flag(unit: Unit, conversation: ConversationRow, message: Message): void {
-      if (store.by(message.id, WORD_LIST)) return;
+      if (store.findByReporter(message.id, WORD_LIST)) return;
       insert(unit, conversation, message, WORD_LIST, { reason: "other", note: "Matches the word list." });
     },
 
-    /** Every open report of the same message is resolved with it. */
+    /** Resolves all open reports of the same message. */
     resolve(unit: Unit, tenant: Tenant, reportId: string, input: Resolution, author: Author): Report {
       const row = find(tenant, reportId);
       if (row.status === "RESOLVED") throw new ApiError("SVC_CONFLICT", "The report is resolved already.");
@@ -132,15 +149,20 @@ export function reportService({ bus, ids, now, write }: Runtime, deps: ReportDep
       store.resolve(unit, row.messageId, input.action, at);
       const { projectId, environment } = row;
       bus.publish(unit, "audit", {
-        ...{ ...author, environment, action: "report.resolved", projectId, resourceId: row.publicId, at },
+        ...author,
+        environment,
+        action: "report.resolved",
+        projectId,
+        resourceId: row.publicId,
+        at,
         metadata: { action: input.action },
       });
-      return show(find(tenant, reportId));
+      return present(find(tenant, reportId));
     },
 
-    /** Forgets what was resolved long ago; called by a job. */
+    /** A job's task: removes reports that were resolved long ago. */
     async prune(): Promise<void> {
-      while (await write((unit) => store.prune(unit, now() - KEPT_MS, PRUNED_AT_ONCE)));
+      while (await write((unit) => store.prune(unit, now() - KEEP_MS, PRUNE_BATCH)));
     },
   };
 }

@@ -5,8 +5,6 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import type { ReportAction, ReportStatus } from "../../../protocol/chat-records.ts";
 import { messageReports, type ReportRow } from "./moderation.table.ts";
 
-export type ReportStore = ReturnType<typeof reportStore>;
-
 export function reportStore({ $client: client }: Db) {
   const select = (rest: string) =>
     reading(() =>
@@ -26,11 +24,6 @@ export function reportStore({ $client: client }: Db) {
        WHERE message_id = ?1 AND status = 'OPEN'`,
     ),
   );
-  const open = reading(() =>
-    client.prepare<{ count: number }, [string, string]>(
-      "SELECT count(*) AS count FROM message_reports WHERE project_id = ? AND environment = ? AND status = 'OPEN'",
-    ),
-  );
   const prune = changing(() =>
     client.prepare(
       `DELETE FROM message_reports WHERE id IN
@@ -40,15 +33,14 @@ export function reportStore({ $client: client }: Db) {
   return {
     find: ({ projectId, environment }: Tenant, publicId: string): ReportRow | null =>
       byPublicId.get(publicId, projectId, environment),
-    by: (messageId: string, reporterUserId: string): ReportRow | null => byReporter.get(messageId, reporterUserId),
+    findByReporter: (messageId: string, reporterUserId: string): ReportRow | null => byReporter.get(messageId, reporterUserId),
     insert: inserter<ReportRow>(client, messageReports),
     /** Newest first. */
     list: ({ projectId, environment }: Tenant, status: ReportStatus | undefined, before: string, limit: number) =>
       status === undefined
         ? all.all(projectId, environment, before, limit)
         : ofStatus.all(projectId, environment, status, before, limit),
-    countOpen: ({ projectId, environment }: Tenant): number => open.get(projectId, environment)?.count ?? 0,
-    /** Every open one of the message. */
+    /** Resolves all open reports of the message. */
     resolve: (unit: Unit, messageId: string, action: ReportAction, at: number) =>
       void resolve.run(unit, messageId, action, at),
     /** True when there may be more. */

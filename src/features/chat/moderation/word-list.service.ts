@@ -1,16 +1,17 @@
 import type { Author } from "../../../kernel/author.ts";
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { type Tenant, tenantKey, tenantsWith } from "../../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
-import { wordListStore } from "./word-list.store.ts";
 import { type CompiledList, compileList, EMPTY_LIST, screen, type WordList } from "./word-list.ts";
 
-export const MAX_LISTED_WORDS = 1_000;
+const MAX_LISTED_WORDS = 1_000;
 
 export type WordListService = ReturnType<typeof wordListService>;
 
-/** The word lists of projects. Asked for every message where there is one, so each stays in memory until it changes. */
+/** The word lists of projects. Every message is screened, so the compiled lists stay in memory until they change. */
 export function wordListService({ bus, db, now }: Runtime) {
   const store = wordListStore(db);
   const tenants = tenantsWith(bus, store.tenants);
@@ -26,18 +27,17 @@ export function wordListService({ bus, db, now }: Runtime) {
     const known = compiled.get(key);
     if (known !== undefined) return known;
     const stored = store.get(tenant);
-    const made = stored === null ? null : compileList(stored);
-    compiled.set(key, made);
-    return made;
+    const list = stored === null ? null : compileList(stored);
+    compiled.set(key, list);
+    return list;
   }
 
   return {
     get: (tenant: Tenant): WordList => store.get(tenant) ?? EMPTY_LIST,
 
-    /** The whole list anew. */
     put(unit: Unit, { projectId, environment }: Tenant, input: WordList, author: Author): WordList {
-      const once = (words: string[]) => [...new Set(words.map((word) => word.trim()))].filter((word) => word !== "");
-      const list = { refuse: once(input.refuse), mask: once(input.mask), report: once(input.report) };
+      const normalized = (words: string[]) => [...new Set(words.map((word) => word.trim()))].filter((word) => word !== "");
+      const list = { refuse: normalized(input.refuse), mask: normalized(input.mask), report: normalized(input.report) };
       if (list.refuse.length + list.mask.length + list.report.length > MAX_LISTED_WORDS) {
         throw invalid("refuse", `and mask and report together must have at most ${MAX_LISTED_WORDS} entries`);
       }
@@ -45,7 +45,12 @@ export function wordListService({ bus, db, now }: Runtime) {
       store.put(unit, { projectId, environment }, list, at);
       bus.publish(unit, "wordListChanged", { projectId, environment });
       bus.publish(unit, "audit", {
-        ...{ ...author, environment, action: "word_list.updated", projectId, resourceId: environment, at },
+        ...author,
+        environment,
+        action: "word_list.updated",
+        projectId,
+        resourceId: environment,
+        at,
         metadata: { refuse: list.refuse.length, mask: list.mask.length, report: list.report.length },
       });
       return list;
@@ -53,13 +58,39 @@ export function wordListService({ bus, db, now }: Runtime) {
 
     isUsed: tenants.has,
 
-    /** What may be said of a text; throws when it may not be said at all. */
+    /** The text with masked words; throws when the text holds a refused word. */
     screened(tenant: Tenant, text: string | null): { text: string | null; isReported: boolean } {
       const list = listOf(tenant);
       if (list === null || text === null) return { text, isReported: false };
-      const { refused, ...left } = screen(list, text);
+      const { refused, ...screened } = screen(list, text);
       if (refused) throw new ApiError("SVC_MESSAGE_REFUSED", "The message holds words that are not wanted here.");
-      return left;
+      return screened;
     },
+  };
+}
+
+function wordListStore({ $client: client }: Db) {
+  const get = reading(() =>
+    client.prepare<{ words: string }, [string, string]>(
+      "SELECT words FROM chat_word_lists WHERE project_id = ? AND environment = ?",
+    ),
+  );
+  const tenants = reading(() =>
+    client.prepare<Tenant, []>("SELECT project_id AS projectId, environment FROM chat_word_lists"),
+  );
+  const put = changing(() =>
+    client.prepare(
+      `INSERT INTO chat_word_lists VALUES (?, ?, ?, ?)
+       ON CONFLICT (project_id, environment) DO UPDATE SET words = excluded.words, updated_at = excluded.updated_at`,
+    ),
+  );
+  return {
+    get({ projectId, environment }: Tenant): WordList | null {
+      const row = get.get(projectId, environment);
+      return row === null ? null : (JSON.parse(row.words) as WordList);
+    },
+    tenants: (): Tenant[] => tenants.all(),
+    put: (unit: Unit, { projectId, environment }: Tenant, list: WordList, at: number) =>
+      void put.run(unit, projectId, environment, JSON.stringify(list), at),
   };
 }

@@ -1,31 +1,32 @@
-import { iso, type Now } from "../../../kernel/clock.ts";
+import { iso, type Now } from "../../../kernel/time/clock.ts";
 import type { ChatTokenCaller } from "../../../kernel/http/callers.ts";
 import { errorFrame, type FrameError, frameError, frameErrorOf } from "../../../kernel/socket/frame-error.ts";
 import type { FrameAbuse, FrameReading } from "../../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
 import { type ChatClientFrame, type ChatServerFrame, TOKEN_EXPIRING_SECONDS } from "../../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
-import type { ConversationRef } from "./conversation-ref.ts";
 
-/** What a chat socket leaves to those who made it. */
+/** A conversation as sockets know it: its uuid inside the server, its conv_ id on the wire. */
+export type ConversationRef = { id: string; publicId: string };
+
 export type ChatSocketDeps = {
   now: Now;
   heartbeatMs: number;
   framesPerWindow: number;
-  /** Does what a frame asks for; what it answers becomes the `ack`. */
+  /** Executes a command; its result becomes the `ack`. */
   run: (socket: ChatSocket, frame: ChatClientFrame) => object | Promise<object>;
-  /** It lives, and so does its user in every conversation it has joined. */
-  onSignOfLife: (socket: ChatSocket) => void;
-  /** `clean`: its user meant to go, or may not come back. */
+  /** The client sent something, which renews its user's presence. */
+  onActivity: (socket: ChatSocket) => void;
+  /** `clean`: the user left on purpose, or may not come back. */
   onClosed: (socket: ChatSocket, code: number, clean: boolean) => void;
-  /** A fault of ours, which its client is told nothing of. */
+  /** For internal errors, of which the client learns nothing but the code. */
   onError: (error: unknown) => void;
 };
 
 type State = { kind: "open"; warned: boolean } | { kind: "closed" };
 
-/** Presence needs no more signs of life than this. */
-const TOUCH_EVERY_MS = 1000;
+/** Presence needs no more frequent updates. */
+const ACTIVITY_EVERY_MS = 1000;
 
 const ABUSE_CODES: Record<FrameAbuse, number> = {
   tooLarge: CHAT_CLOSE_CODES.frameTooLarge,
@@ -33,17 +34,17 @@ const ABUSE_CODES: Record<FrameAbuse, number> = {
   malformed: CHAT_CLOSE_CODES.malformed,
 };
 
-/** One chat socket: reads frames, answers each, and holds what it has joined. */
+/** One chat socket: reads frames and answers each. */
 export class ChatSocket implements SocketEvents {
   #state: State = { kind: "open", warned: false };
   #caller: ChatTokenCaller;
   #seenAt: number;
   #pingedAt: number;
-  #touchedAt: number;
-  /** Kept by the hub. */
+  #activityAt: number;
+  /** The joined conversations by uuid; the hub changes them. */
   readonly joined = new Map<string, ConversationRef>();
   messagesSent = 0;
-  /** Of what one commit has brought to disk: they leave together. */
+  /** The acks of one commit, which are sent together. */
   #acks: string[] = [];
 
   constructor(
@@ -54,7 +55,7 @@ export class ChatSocket implements SocketEvents {
     private readonly deps: ChatSocketDeps,
   ) {
     this.#caller = caller;
-    this.#seenAt = this.#pingedAt = this.#touchedAt = deps.now();
+    this.#seenAt = this.#pingedAt = this.#activityAt = deps.now();
   }
 
   get framesPerWindow(): number {
@@ -72,7 +73,7 @@ export class ChatSocket implements SocketEvents {
 
   received(text: string | null, bytes: number): void {
     if (this.#state.kind === "closed") return;
-    this.#signOfLife();
+    this.#recordActivity();
     const reading = this.read(text, bytes);
     switch (reading.kind) {
       case "frame":
@@ -88,18 +89,18 @@ export class ChatSocket implements SocketEvents {
     }
   }
 
-  answered(): void {
-    if (this.#state.kind === "open") this.#signOfLife();
+  pong(): void {
+    if (this.#state.kind === "open") this.#recordActivity();
   }
 
-  /** By the other side, or by the network. */
+  /** Closed by the client or by the network. */
   closed(code: number): void {
     if (this.#state.kind === "closed") return;
-    // 1000 and 1001 are said by a client that goes; everything else may be back in a moment.
+    // A client that leaves sends 1000 or 1001; with any other code it may come back in a moment.
     this.#close(code, code === 1000 || code === 1001);
   }
 
-  /** By us. */
+  /** Closes the socket from this side. */
   end(code: number, reason: string): void {
     if (this.#state.kind === "closed") return;
     this.#sendAcks();
@@ -142,24 +143,23 @@ export class ChatSocket implements SocketEvents {
 
   #run(frame: ChatClientFrame): void {
     const { id } = frame;
-    const named = id === undefined ? {} : { id };
-    const answered = (body: object) =>
-      JSON.stringify(frame.type === "ping" ? { type: "pong", ...named } : { type: "ack", ...named, ...body });
+    const type = frame.type === "ping" ? "pong" : "ack";
+    const ack = (body: object) => JSON.stringify({ type, ...(id === undefined ? {} : { id }), ...body });
     const fail = (error: unknown) => {
       const known = frameErrorOf(error);
       if (!known) this.deps.onError(error);
       this.#refuse(known ?? frameError("SVC_INTERNAL_ERROR"), id);
     };
     try {
-      const answer = this.deps.run(this, frame);
-      if (answer instanceof Promise) answer.then((body) => this.#sendSoon(answered(body)), fail);
-      else this.send(answered(answer));
+      const result = this.deps.run(this, frame);
+      if (result instanceof Promise) result.then((body) => this.#sendSoon(ack(body)), fail);
+      else this.send(ack(result));
     } catch (error) {
       fail(error);
     }
   }
 
-  /** After all other answers that the same commit has made possible. */
+  /** Waits for the other acks of the same commit. */
   #sendSoon(ack: string): void {
     if (this.#acks.push(ack) === 1) queueMicrotask(() => this.#sendAcks());
   }
@@ -175,12 +175,12 @@ export class ChatSocket implements SocketEvents {
     this.push(errorFrame(error, id));
   }
 
-  #signOfLife(): void {
+  #recordActivity(): void {
     const at = this.deps.now();
     this.#seenAt = at;
-    if (at - this.#touchedAt < TOUCH_EVERY_MS) return;
-    this.#touchedAt = at;
-    this.deps.onSignOfLife(this);
+    if (at - this.#activityAt < ACTIVITY_EVERY_MS) return;
+    this.#activityAt = at;
+    this.deps.onActivity(this);
   }
 
   #close(code: number, clean: boolean): void {

@@ -3,25 +3,23 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import { type ChatSignal, MAX_BUFFERED_BYTES } from "../../../protocol/chat.ts";
 import type { ChatEvent } from "../../../protocol/chat-events.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
-import type { ChatSocket } from "./chat-socket.ts";
-import type { ConversationRef } from "./conversation-ref.ts";
-import { createPresences } from "./presence.ts";
-import { createTypists } from "./typing.ts";
+import type { ChatSocket, ConversationRef } from "./chat-socket.ts";
+import { createPresenceTracker } from "./presence.ts";
+import { createTypingTracker } from "./typing.ts";
 
 type OpenConversation = { ref: ConversationRef; sockets: Set<ChatSocket>; bytesUnchecked: number };
 
-/** Slow readers are looked for each time this much was published to a conversation, and by the sweep. */
+/** Slow readers are closed each time this much was published to a conversation, and by the sweep. */
 const CHECK_EVERY_BYTES = 128 * 1024;
-/** In a larger crowd, who came, went or read is not announced one by one: it would cost its square in frames. */
+/** In a larger conversation, presence and read signals would cost the square of its size in frames. */
 const MAX_SIGNALLED_SOCKETS = 200;
 
 export type Hub = ReturnType<typeof createHub>;
 
-/** Which sockets have which conversation open, and how what happens reaches them. */
+/** Knows which sockets have joined which conversation, and fans events out to them. */
 export function createHub({ bus, config, now, sockets: network }: Runtime) {
   const sockets = new Set<ChatSocket>();
   const conversations = new Map<string, OpenConversation>();
-  /** The same sockets, by whose they are. */
   const byUser = new Map<string, Set<ChatSocket>>();
 
   function publish(conversation: OpenConversation, frame: string): void {
@@ -45,10 +43,10 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
     else for (const socket of conversation.sockets) if (socket.userId === content.userId) socket.send(frame);
   }
 
-  const presences = createPresences(now, config.CHAT_PRESENCE_TTL_SECONDS * 1000, (ref, change) =>
+  const presence = createPresenceTracker(now, config.CHAT_PRESENCE_TTL_SECONDS * 1000, (ref, change) =>
     signal(ref.id, { type: "presence", conversationId: ref.publicId, ...change }),
   );
-  const typists = createTypists(now, config.CHAT_TYPING_TTL_SECONDS * 1000, (ref, change) => {
+  const typing = createTypingTracker(now, config.CHAT_TYPING_TTL_SECONDS * 1000, (ref, change) => {
     const { publicId: conversationId } = ref;
     if (change.type === "typing.stopped") signal(ref.id, { ...change, conversationId });
     else signal(ref.id, { type: change.type, conversationId, ...change.typing });
@@ -58,8 +56,8 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
     const conversation = conversations.get(ref.id);
     if (!conversation?.sockets.delete(socket)) return;
     if (conversation.sockets.size === 0) conversations.delete(ref.id);
-    typists.stop(ref, socket.userId);
-    presences.leave(ref, socket.userId, clean);
+    typing.stop(ref, socket.userId);
+    presence.leave(ref, socket.userId, clean);
   }
 
   function leave(socket: ChatSocket, ref: ConversationRef): void {
@@ -73,9 +71,9 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
     if (!conversation) return;
     const frame = JSON.stringify(event);
     if (event.type === "message" && event.message.senderId !== null)
-      typists.stop(conversation.ref, event.message.senderId);
+      typing.stop(conversation.ref, event.message.senderId);
     if (event.type === "member.left") {
-      // It is the last they hear. Sent to them alone: a topic forgets what is pending for whoever leaves it.
+      // The member gets it directly, because a topic drops pending frames of a socket that unsubscribes.
       for (const socket of conversation.sockets) {
         if (socket.userId !== event.userId) continue;
         socket.send(frame);
@@ -99,21 +97,19 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
 
   return {
     sockets,
-    presences,
-    typists,
+    presence,
+    typing,
     leave,
 
-    /** It belongs to the same user for as long as it is open. */
     opened(socket: ChatSocket): void {
       sockets.add(socket);
       const key = userKey(socket.caller, socket.userId);
       byUser.set(key, (byUser.get(key) ?? new Set()).add(socket));
     },
 
-    /** Whether the user has a socket, whatever it has joined. */
+    /** Whether the user has any open socket. */
     isOpen: (tenant: Tenant, userId: string): boolean => byUser.has(userKey(tenant, userId)),
 
-    /** From now on the socket gets what is published; what happened before, its join has told it. */
     join(socket: ChatSocket, ref: ConversationRef): void {
       const conversation = conversations.get(ref.id) ?? { ref, sockets: new Set<ChatSocket>(), bytesUnchecked: 0 };
       conversations.set(ref.id, conversation);
@@ -121,14 +117,14 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
       if (conversation.sockets.has(socket)) return;
       conversation.sockets.add(socket);
       socket.network.subscribe(topicOf(ref.id));
-      presences.join(ref, socket.userId);
+      presence.join(ref, socket.userId);
     },
 
-    signOfLife(socket: ChatSocket): void {
-      for (const ref of socket.joined.values()) presences.touch(ref, socket.userId);
+    touch(socket: ChatSocket): void {
+      for (const ref of socket.joined.values()) presence.touch(ref, socket.userId);
     },
 
-    /** The socket is gone. `clean`: its user meant to go. */
+    /** `clean`: the user left on purpose. */
     closed(socket: ChatSocket, clean: boolean): void {
       sockets.delete(socket);
       const key = userKey(socket.caller, socket.userId);
@@ -143,8 +139,8 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
         endIfSlow(socket);
         socket.sweep(at);
       }
-      presences.sweep();
-      typists.sweep();
+      presence.sweep();
+      typing.sweep();
     },
   };
 }

@@ -1,18 +1,16 @@
-import { iso, type Now } from "../../../kernel/clock.ts";
+import { iso, type Now } from "../../../kernel/time/clock.ts";
 import type { Presence, PresenceStatus } from "../../../protocol/chat-records.ts";
-import type { ConversationRef } from "./conversation-ref.ts";
+import type { ConversationRef } from "./chat-socket.ts";
 
 type Entry = {
   userId: string;
   status: PresenceStatus;
-  /** Of the last change, as it is shown. */
+  /** The ISO time of the last change. */
   at: string;
-  /** Sockets of this user that have the conversation open. */
+  /** The number of the user's sockets that have joined the conversation. */
   joins: number;
-  /** When it ends without a sign of life. */
-  until: number;
-  /** What others were told last. */
-  told: PresenceStatus;
+  expiresAt: number;
+  lastNotified: PresenceStatus;
 };
 
 type Conversation = { ref: ConversationRef; entries: Map<string, Entry>; present: number; changed: Set<Entry> };
@@ -20,11 +18,15 @@ type Conversation = { ref: ConversationRef; entries: Map<string, Entry>; present
 type PresenceChange = { userId: string; status: PresenceStatus; at: string };
 
 /**
- * Who is in which conversation now. A user whose connection broke stays until the TTL, so that a reconnect is no event;
- * changes are told in batches, and one that was undone meanwhile is not told at all: a thousand sockets that come back
- * at once cause no storm.
+ * Tracks which users are present in which conversation. A user whose connection broke stays until the TTL, so that a
+ * reconnect is no event. Changes are notified in batches and left out when they were undone meanwhile, so that a thousand
+ * sockets which reconnect at once cause no storm.
  */
-export function createPresences(now: Now, ttlMs: number, tell: (ref: ConversationRef, change: PresenceChange) => void) {
+export function createPresenceTracker(
+  now: Now,
+  ttlMs: number,
+  notify: (ref: ConversationRef, change: PresenceChange) => void,
+) {
   const conversations = new Map<string, Conversation>();
 
   function change(conversation: Conversation, entry: Entry, status: PresenceStatus): void {
@@ -35,35 +37,26 @@ export function createPresences(now: Now, ttlMs: number, tell: (ref: Conversatio
     conversation.changed.add(entry);
   }
 
-  /** Who expired is kept while a socket has the conversation open: a sign of life may come from it yet. */
-  function forgetIfGone({ entries, changed }: Conversation, entry: Entry): void {
+  /** An expired entry stays while a socket has the conversation open, because the socket can renew it. */
+  function removeIfGone({ entries, changed }: Conversation, entry: Entry): void {
     if (entry.joins === 0 && entry.status === "offline" && !changed.has(entry)) entries.delete(entry.userId);
   }
 
-  function opened(ref: ConversationRef): Conversation {
-    const known = conversations.get(ref.id);
-    if (known) return known;
-    const made: Conversation = { ref, entries: new Map(), present: 0, changed: new Set() };
-    conversations.set(ref.id, made);
-    return made;
-  }
-
   return {
-    /** A socket of the user opened the conversation. */
     join(ref: ConversationRef, userId: string): void {
-      const conversation = opened(ref);
-      const at = now();
+      const conversation = conversations.get(ref.id) ?? { ref, entries: new Map(), present: 0, changed: new Set() };
+      conversations.set(ref.id, conversation);
       let entry = conversation.entries.get(userId);
       if (!entry) {
-        entry = { userId, status: "offline", at: "", joins: 0, until: 0, told: "offline" };
+        entry = { userId, status: "offline", at: "", joins: 0, expiresAt: 0, lastNotified: "offline" };
         conversation.entries.set(userId, entry);
       }
       entry.joins += 1;
-      entry.until = at + ttlMs;
+      entry.expiresAt = now() + ttlMs;
       if (entry.status === "offline") change(conversation, entry, "online");
     },
 
-    /** `clean`: they meant to go. Otherwise they may be back before anyone needs to know. */
+    /** Without `clean` the user may be back before others need to know. */
     leave({ id }: ConversationRef, userId: string, clean: boolean): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
@@ -71,15 +64,15 @@ export function createPresences(now: Now, ttlMs: number, tell: (ref: Conversatio
       entry.joins = Math.max(0, entry.joins - 1);
       if (entry.joins > 0) return;
       if (clean) change(conversation, entry, "offline");
-      forgetIfGone(conversation, entry);
+      removeIfGone(conversation, entry);
     },
 
-    /** A sign of life of a socket that has the conversation open; brings back who had expired. */
+    /** Renews the presence of a user, also after it expired. */
     touch({ id }: ConversationRef, userId: string): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
       if (!conversation || !entry) return;
-      entry.until = now() + ttlMs;
+      entry.expiresAt = now() + ttlMs;
       if (entry.status === "offline") change(conversation, entry, "online");
     },
 
@@ -89,35 +82,33 @@ export function createPresences(now: Now, ttlMs: number, tell: (ref: Conversatio
       if (conversation && entry && entry.status !== "offline") change(conversation, entry, status);
     },
 
-    /** At most `limit` of them; `count` is all. */
     list(conversationId: string, limit = Number.POSITIVE_INFINITY): Presence[] {
-      const shown: Presence[] = [];
+      const list: Presence[] = [];
       for (const { userId, status, at } of conversations.get(conversationId)?.entries.values() ?? []) {
-        if (shown.length >= limit) break;
-        if (status !== "offline") shown.push({ userId, status, at });
+        if (list.length >= limit) break;
+        if (status !== "offline") list.push({ userId, status, at });
       }
-      return shown;
+      return list;
     },
-    /** Conversations that are kept in mind. */
     get size() {
       return conversations.size;
     },
     count: (conversationId: string): number => conversations.get(conversationId)?.present ?? 0,
 
-    /** Ends what expired and tells what changed since the last time. */
+    /** Expires entries and notifies the changes since the last sweep. */
     sweep(): void {
       const at = now();
       for (const [id, conversation] of conversations) {
         const { ref, entries, changed } = conversation;
         for (const entry of entries.values()) {
-          if (entry.until <= at) change(conversation, entry, "offline");
+          if (entry.expiresAt <= at) change(conversation, entry, "offline");
         }
         for (const entry of changed) {
           const { userId, status } = entry;
           changed.delete(entry);
-          if (status !== entry.told) tell(ref, { userId, status, at: entry.at });
-          entry.told = status;
-          forgetIfGone(conversation, entry);
+          if (status !== entry.lastNotified) notify(ref, { userId, status, at: entry.at });
+          entry.lastNotified = status;
+          removeIfGone(conversation, entry);
         }
         if (entries.size === 0) conversations.delete(id);
       }

@@ -8,7 +8,7 @@ import { socketCredential } from "../../../kernel/socket/sockets.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { ChatService } from "../chat.ts";
-import type { Admission } from "./live.ts";
+import type { Admission } from "./chat-sockets.ts";
 
 type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };
 
@@ -17,7 +17,7 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
     try {
       chat.budgets.connect(info.ip);
     } catch (failure) {
-      // With the time to come again: without it all who were refused come back when they think best.
+      // The frame says when to retry; without it all refused clients would come back at will.
       const error = frameErrorOf(failure) ?? undefined;
       return { refused: CHAT_CLOSE_CODES.tooManyConnections, reason: "too many connections", error };
     }
@@ -40,7 +40,7 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw notASocket();
       const { token, headers } = socketCredential(request);
       const admission = await admit(token, info);
-      const accepted = sockets.accept(server, request, headers, (socket) => chat.live.opened(socket, admission, info));
+      const accepted = sockets.accept(server, request, headers, (socket) => chat.sockets.opened(socket, admission, info));
       if (!accepted) throw notASocket();
     },
     documented(

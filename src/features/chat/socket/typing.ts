@@ -1,19 +1,23 @@
-import { iso, type Now } from "../../../kernel/clock.ts";
+import { iso, type Now } from "../../../kernel/time/clock.ts";
 import type { Typing } from "../../../protocol/chat-records.ts";
-import type { ConversationRef } from "./conversation-ref.ts";
+import type { ConversationRef } from "./chat-socket.ts";
 
-type Entry = { startedAt: number; expiresAt: number; toldUntil: number };
+type Entry = { startedAt: number; expiresAt: number; notifiedUntil: number };
 type Conversation = { ref: ConversationRef; entries: Map<string, Entry> };
 
-/** Nobody reads "43 people are typing": past this many, further ones are kept but not announced. */
-const ANNOUNCED_TYPISTS = 20;
+/** Further users who type in the same conversation are listed, but not notified: no client shows so many. */
+const MAX_NOTIFIED_USERS = 20;
 
 type TypingChange = { type: "typing.started"; typing: Typing } | { type: "typing.stopped"; userId: string };
 
-/** Who is typing where; each ends by itself. */
-export function createTypists(now: Now, ttlMs: number, tell: (ref: ConversationRef, change: TypingChange) => void) {
+/** Tracks which users are typing in which conversation; each entry expires by itself. */
+export function createTypingTracker(
+  now: Now,
+  ttlMs: number,
+  notify: (ref: ConversationRef, change: TypingChange) => void,
+) {
   const conversations = new Map<string, Conversation>();
-  const show = (userId: string, { startedAt, expiresAt }: Entry): Typing => ({
+  const present = (userId: string, { startedAt, expiresAt }: Entry): Typing => ({
     userId,
     startedAt: iso(startedAt),
     expiresAt: iso(expiresAt),
@@ -25,30 +29,30 @@ export function createTypists(now: Now, ttlMs: number, tell: (ref: ConversationR
     if (!conversation || !entry) return;
     conversation.entries.delete(userId);
     if (conversation.entries.size === 0) conversations.delete(id);
-    if (entry.toldUntil > 0) tell(conversation.ref, { type: "typing.stopped", userId });
+    if (entry.notifiedUntil > 0) notify(conversation.ref, { type: "typing.stopped", userId });
   }
 
   return {
     stop,
 
-    /** Goes on for another TTL. Others are told at the start, and again when what they were told is half over. */
+    /** Renews the TTL. Others are notified at the start, and again when half of the notified time is over. */
     start(ref: ConversationRef, userId: string): void {
       const at = now();
       const conversation = conversations.get(ref.id) ?? { ref, entries: new Map<string, Entry>() };
       conversations.set(ref.id, conversation);
-      const entry = conversation.entries.get(userId) ?? { startedAt: at, expiresAt: 0, toldUntil: 0 };
+      const entry = conversation.entries.get(userId) ?? { startedAt: at, expiresAt: 0, notifiedUntil: 0 };
       conversation.entries.set(userId, entry);
       entry.expiresAt = at + ttlMs;
-      if (entry.toldUntil - at > ttlMs / 2 || conversation.entries.size > ANNOUNCED_TYPISTS) return;
-      entry.toldUntil = entry.expiresAt;
-      tell(ref, { type: "typing.started", typing: show(userId, entry) });
+      if (entry.notifiedUntil - at > ttlMs / 2 || conversation.entries.size > MAX_NOTIFIED_USERS) return;
+      entry.notifiedUntil = entry.expiresAt;
+      notify(ref, { type: "typing.started", typing: present(userId, entry) });
     },
 
     list(conversationId: string): Typing[] {
       const at = now();
       return [...(conversations.get(conversationId)?.entries ?? [])]
         .filter(([, { expiresAt }]) => expiresAt > at)
-        .map(([userId, entry]) => show(userId, entry));
+        .map(([userId, entry]) => present(userId, entry));
     },
 
     sweep(): void {

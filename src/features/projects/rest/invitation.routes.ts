@@ -8,7 +8,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import type { InvitationService } from "../invitation.service.ts";
 import type { ProjectService } from "../project.service.ts";
 import { Invitation, InvitationPreview } from "./invitation.schema.ts";
-import { Project } from "./project.schema.ts";
+import { Project } from "../project.schema.ts";
 
 export type InvitationRouteDeps = { invitations: InvitationService; projects: ProjectService };
 

@@ -6,7 +6,7 @@ import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { ProjectService } from "../project.service.ts";
-import { Description, Project, ProjectName } from "./project.schema.ts";
+import { Description, Project, ProjectName } from "../project.schema.ts";
 
 const MAX_ORIGINS = 100;
 

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import type { ProjectService } from "../project.service.ts";
-import { Project } from "./project.schema.ts";
+import { Project } from "../project.schema.ts";
 
 /** The project as its own API key reads it. */
 export const projectKeyRoutes = ({ guards }: Http, projects: ProjectService) =>

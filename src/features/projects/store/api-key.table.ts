@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "./project.table.ts";
+import { projects } from "../project.table.ts";
 
 export const apiKeys = sqliteTable("api_keys", {
   id: text("id").primaryKey(),

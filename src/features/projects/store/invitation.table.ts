@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import type { ProjectRole } from "../../../protocol/enums.ts";
-import { projects } from "./project.table.ts";
+import { projects } from "../project.table.ts";
 
 /** Open ones only: accepting or withdrawing deletes the row. */
 export const invitations = sqliteTable(

@@ -1,7 +1,7 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { ProjectRole } from "../../../protocol/enums.ts";
 import { users } from "../../accounts/user.table.ts";
-import { projects } from "./project.table.ts";
+import { projects } from "../project.table.ts";
 
 export const projectMembers = sqliteTable(
   "project_members",

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/store/project.table.ts";
+import { projects } from "../../projects/project.table.ts";
 
 export const rooms = sqliteTable(
   "rooms",

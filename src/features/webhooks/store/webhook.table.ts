@@ -1,7 +1,7 @@
 import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import type { DeliveryStatus, Environment, WebhookDisabledReason, WebhookStatus } from "../../../protocol/enums.ts";
 import type { WebhookEventType } from "../../../protocol/webhook-events.ts";
-import { projects } from "../../projects/store/project.table.ts";
+import { projects } from "../../projects/project.table.ts";
 
 export const webhookEndpoints = sqliteTable(
   "webhook_endpoints",

@@ -9,7 +9,7 @@ import {
   type Room,
   RoomAgentDispatch,
 } from "@livekit/protocol";
-import { randomBase62 } from "../../../kernel/ids.ts";
+import { randomBase62 } from "../../../kernel/crypto/ids.ts";
 import type { RtcSession } from "../../signaling/session/rtc-session.ts";
 import type { Worker } from "./worker.ts";
 

@@ -13,7 +13,7 @@ import {
 } from "@livekit/protocol";
 import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
 import type { TopicSocket } from "../../../kernel/socket/sockets.ts";
-import type { Timers } from "../../../kernel/timers.ts";
+import type { Timers } from "../../../kernel/time/timers.ts";
 
 /** How long a worker thinks about a job before another is asked. */
 const ANSWER_WITHIN_MS = 10_000;

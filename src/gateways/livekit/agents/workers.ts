@@ -9,7 +9,7 @@ import {
   WorkerMessage,
 } from "@livekit/protocol";
 import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
-import { randomBase62 } from "../../../kernel/ids.ts";
+import { randomBase62 } from "../../../kernel/crypto/ids.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { createFrameBudget } from "../../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";

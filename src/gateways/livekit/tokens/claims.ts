@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { decodeJwt, errors, jwtVerify } from "jose";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../../features/rooms/participant.ts";
-import type { Now } from "../../../kernel/clock.ts";
+import type { Now } from "../../../kernel/time/clock.ts";
 import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
 import { IDENTITY_PATTERN, NAME_PATTERN } from "../../../protocol/ids.ts";
 import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../../protocol/room-records.ts";

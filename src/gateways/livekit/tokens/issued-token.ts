@@ -1,5 +1,5 @@
 import { SignJWT } from "jose";
-import type { Now } from "../../../kernel/clock.ts";
+import type { Now } from "../../../kernel/time/clock.ts";
 import type { Signers } from "./claims.ts";
 
 /** Signs tokens of LiveKit's kind in a key's name, as the backend that holds its secret would. */

@@ -1,6 +1,6 @@
 import type { RtcTokenService } from "../../../features/rooms/rtc-token.service.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { every } from "../../../kernel/timers.ts";
+import { every } from "../../../kernel/time/timers.ts";
 import type { Visitor } from "../visitor/visitor.ts";
 import { type LivekitToken, type Signers, TOKEN_ID_CLAIM } from "./claims.ts";
 import type { WriteToken } from "./issued-token.ts";

@@ -4,7 +4,7 @@ import type { RoomService } from "../../../features/rooms/room.service.ts";
 import type { RtcTokenService } from "../../../features/rooms/rtc-token.service.ts";
 import type { RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { sameSecret } from "../../../kernel/secrets.ts";
+import { sameSecret } from "../../../kernel/crypto/secrets.ts";
 import type { Placements } from "../../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import { ApiError, frameCode } from "../../../protocol/errors.ts";

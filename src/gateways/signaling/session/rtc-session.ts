@@ -1,16 +1,11 @@
-import { iso } from "../../../kernel/clock.ts";
-import { createReplayRing, type ReplayRing } from "../../../kernel/replay-ring.ts";
+import { iso } from "../../../kernel/time/clock.ts";
+import { createReplayRing, type ReplayRing } from "../../../kernel/socket/replay-ring.ts";
 import type { Socket } from "../../../kernel/socket/sockets.ts";
 import type { Placed } from "../../../nodes/placement.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import type { MediaState, TransportStats } from "../../../protocol/media-node.ts";
-import type {
-  ConnectionState,
-  Participant,
-  ParticipantKind,
-  Permissions,
-  Track,
-} from "../../../protocol/room-records.ts";
+import type { ConnectionState } from "../../../protocol/observability.ts";
+import type { Participant, ParticipantKind, Permissions, Track } from "../../../protocol/room-records.ts";
 import { type LeaveReason, RESUME_RING_FRAMES } from "../../../protocol/signaling.ts";
 
 /** How a session reaches its client. Only `attached` can be spoken to; `left` is the end. */

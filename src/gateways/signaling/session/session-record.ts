@@ -3,7 +3,7 @@
  * node keeps it and can neither read it nor change it, nor pass it off as that of another room, participant or node.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import type { Keyring } from "../../../kernel/secrets.ts";
+import type { Keyring } from "../../../kernel/crypto/secrets.ts";
 import type { Placed } from "../../../nodes/placement.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import type { ParticipantSnapshot } from "../../../protocol/media-node.ts";

@@ -1,6 +1,6 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Socket, SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
-import { every } from "../../../kernel/timers.ts";
+import { every } from "../../../kernel/time/timers.ts";
 
 const ASK_EVERY_MS = 8_000;
 /** Two questions without an answer. */
@@ -37,7 +37,7 @@ export function watchHalfOpen(runtime: Runtime) {
         heard();
         events.received(text, bytes, binary);
       },
-      answered: heard,
+      pong: heard,
       closed(code) {
         if (watched.delete(socket)) events.closed(code);
       },

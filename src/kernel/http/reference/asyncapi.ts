@@ -5,7 +5,7 @@ import { ChatEvents } from "../../../protocol/chat-events.ts";
 import * as chat from "../../../protocol/chat-server-frames.ts";
 import { CHAT_CLOSE_CODES, CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import { ClientFrames, ErrorFrame, JoinAck, OfferAck, Pushes } from "../../../protocol/signaling.ts";
-import type { Pieces } from "../../pieces.ts";
+import type { CooperativeTask } from "../../scheduling/cooperative-task.ts";
 import { createComponents, type SchemaNames } from "./components.ts";
 import { exampleOf } from "./examples.ts";
 import { publicSchema } from "./public-schema.ts";
@@ -54,7 +54,7 @@ const SOCKETS: Socket[] = [
 ];
 
 /** The two sockets as AsyncAPI, from the schemas that read and type their frames. */
-export function* describeSockets(version: string, names: SchemaNames): Pieces<Json> {
+export function* describeSockets(version: string, names: SchemaNames): CooperativeTask<Json> {
   const { refer, components } = yield* createComponents(names);
   const shown = (schema: TSchema) => publicSchema(unwrapSchema(schema as never));
   const messages: Record<string, Json> = {};

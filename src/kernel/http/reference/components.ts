@@ -1,6 +1,6 @@
 import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import type { TSchema } from "@sinclair/typebox";
-import type { Pieces } from "../../pieces.ts";
+import type { CooperativeTask } from "../../scheduling/cooperative-task.ts";
 import { publicSchema } from "./public-schema.ts";
 
 type Json = Record<string, unknown>;
@@ -15,7 +15,7 @@ type Components = { refer(value: unknown): unknown; components(): Record<string,
  * told by what they say, since the framework hands out copies; two names for one shape would be a coin toss, so the
  * shorter wins, and `components` holds only what something refers to.
  */
-export function* createComponents(names: SchemaNames, at = "#/components/schemas/"): Pieces<Components> {
+export function* createComponents(names: SchemaNames, at = "#/components/schemas/"): CooperativeTask<Components> {
   const nameOf = new Map<string, string>();
   const shapes = new Map<string, unknown>();
   const used = new Map<string, unknown>();

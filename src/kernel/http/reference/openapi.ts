@@ -1,6 +1,6 @@
 import { toOpenAPISchema } from "@elysiajs/openapi/openapi";
 import type { AnyElysia } from "elysia";
-import type { Pieces } from "../../pieces.ts";
+import type { CooperativeTask } from "../../scheduling/cooperative-task.ts";
 import type { CredentialKind } from "../guards.ts";
 import { createComponents, type SchemaNames } from "./components.ts";
 import { ERROR_SCHEMA } from "./docs.ts";
@@ -32,7 +32,7 @@ Lists are arrays, newest first; \`link\` with \`rel="next"\` leads to the next p
 \`GET /v1/chat/ws\`.`;
 
 /** The reference of the API, from the routes as they are: schemas, errors, and the credential that each guard takes. */
-export function* describeApi(app: AnyElysia, version: string, names: SchemaNames): Pieces<Json> {
+export function* describeApi(app: AnyElysia, version: string, names: SchemaNames): CooperativeTask<Json> {
   const { refer, components } = yield* createComponents(names);
   const paths = yield* mapInPieces(yield* pathsOf(app), (verbs) => refer(publicSchema(verbs, true)) as Verbs);
   const webhooks = yield* mapInPieces(yield* describeWebhooks(), (verbs) => refer(verbs) as Verbs);
@@ -54,7 +54,7 @@ export function* describeApi(app: AnyElysia, version: string, names: SchemaNames
   };
 }
 
-function* pathsOf(app: AnyElysia): Pieces<Paths> {
+function* pathsOf(app: AnyElysia): CooperativeTask<Paths> {
   const described: Paths = {};
   for (const route of app.routes) {
     const { method, path, hooks } = route;
@@ -108,7 +108,7 @@ function mapValues<T, R>(object: Record<string, T>, map: (value: T, key: string)
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }
 
-function* mapInPieces<T, R>(object: Record<string, T>, map: (value: T) => R): Pieces<Record<string, R>> {
+function* mapInPieces<T, R>(object: Record<string, T>, map: (value: T) => R): CooperativeTask<Record<string, R>> {
   const mapped: Record<string, R> = {};
   for (const [key, value] of Object.entries(object)) {
     mapped[key] = map(value);

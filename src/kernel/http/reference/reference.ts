@@ -3,8 +3,8 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { type AnyElysia, Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
-import { inPieces, type Pieces, writeJson } from "../../pieces.ts";
-import { createLargeAnswers, type LargeAnswers } from "../serving/large-answers.ts";
+import { type CooperativeTask, runCooperatively, stringifyCooperatively } from "../../scheduling/cooperative-task.ts";
+import { createLargeResponses, type LargeResponses } from "../serving/large-responses.ts";
 import type { SchemaNames } from "./components.ts";
 
 type ReferenceOptions = {
@@ -66,7 +66,7 @@ export function referenceRoutes({ folder, version, app, schemas }: ReferenceOpti
     return document(describeSockets(version, schemas));
   });
   const start = once(() => packed(SCRIPT, START));
-  const begins = createLargeAnswers();
+  const begins = createLargeResponses();
   const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
 
   return new Elysia({ detail: { hide: true } })
@@ -104,16 +104,16 @@ async function packed(type: string, text: string): Promise<Packed> {
 const gzipped = promisify<Uint8Array, Uint8Array<ArrayBuffer>>(gzip);
 
 /** A quarter of a second of work: whoever asks for it first waits, and nobody else. */
-async function document(describing: Pieces<object>): Promise<Packed> {
-  return packed("application/json", await inPieces(writeDocument(describing)));
+async function document(describing: CooperativeTask<object>): Promise<Packed> {
+  return packed("application/json", await runCooperatively(writeDocument(describing)));
 }
 
-function* writeDocument(describing: Pieces<object>): Pieces<string> {
-  return yield* writeJson(yield* describing, LEVELS_IN_PIECES);
+function* writeDocument(describing: CooperativeTask<object>): CooperativeTask<string> {
+  return yield* stringifyCooperatively(yield* describing, COOPERATIVE_LEVELS);
 }
 
 /** Down to a single schema, and to what one path does. */
-const LEVELS_IN_PIECES = 3;
+const COOPERATIVE_LEVELS = 3;
 
 /** Kept as the build packed it: 4 MB of script are unpacked once, for the first reader who cannot. */
 async function readPacked(type: string, path: string): Promise<Packed> {
@@ -136,7 +136,7 @@ const etagOf = (bytes: Uint8Array) => `"${Bun.hash(bytes).toString(36)}"`;
 
 async function answer(
   request: Request,
-  begins: LargeAnswers,
+  begins: LargeResponses,
   { type, etag, gzipped, plain }: Packed,
   more: Record<string, string> = {},
 ): Promise<Response> {

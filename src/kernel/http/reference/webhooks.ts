@@ -1,7 +1,7 @@
 import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import { ENVIRONMENTS } from "../../../protocol/enums.ts";
 import { WEBHOOK_MEANINGS, WebhookPayloads } from "../../../protocol/webhook-payloads.ts";
-import type { Pieces } from "../../pieces.ts";
+import type { CooperativeTask } from "../../scheduling/cooperative-task.ts";
 import { publicSchema } from "./public-schema.ts";
 
 const HEADERS: Record<string, string> = {
@@ -13,7 +13,7 @@ const HEADERS: Record<string, string> = {
 };
 
 /** What endpoints are sent, by event: the section `webhooks` of the reference. */
-export function* describeWebhooks(): Pieces<Record<string, { post: Record<string, unknown> }>> {
+export function* describeWebhooks(): CooperativeTask<Record<string, { post: Record<string, unknown> }>> {
   const described: Record<string, { post: Record<string, unknown> }> = {};
   for (const [type, payload] of Object.entries(WebhookPayloads)) {
     const summary = WEBHOOK_MEANINGS[type as keyof typeof WebhookPayloads];

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { Config } from "../../config/index.ts";
 import type { Log } from "../../log.ts";
-import { every, type Timers } from "../../timers.ts";
+import { every, type Timers } from "../../time/timers.ts";
 
 /** A certificate chain and its private key, both as PEM text. */
 export type Certificate = { cert: string; key: string };

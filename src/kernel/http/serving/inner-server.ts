@@ -1,18 +1,18 @@
 import type { Server } from "bun";
 import type { AnyElysia } from "elysia";
 import { websocket } from "elysia/ws";
-import { createCarriedClient, type InnerWay } from "../../net/inner-way.ts";
+import { createForwardedClient, type LoopbackTransport } from "../../net/loopback-transport.ts";
 import type { SocketServer } from "../../socket/sockets.ts";
 
-export type InnerOptions = {
-  way: InnerWay;
+export type LoopbackOptions = {
+  way: LoopbackTransport;
   /** Tells where the socket of a request is, should it become one. */
   carry(request: Request, server: SocketServer): void;
 };
 
 /** The same server where only the edge speaks to it. Anybody of this machine may connect, and is told nothing. */
-export function serveInner(app: AnyElysia, { way, carry }: InnerOptions): Server<unknown> {
-  const clientOf = createCarriedClient(way);
+export function serveLoopback(app: AnyElysia, { way, carry }: LoopbackOptions): Server<unknown> {
+  const clientOf = createForwardedClient(way);
   const { serve, websocket: options } = app.config;
   return Bun.serve({
     ...serve,

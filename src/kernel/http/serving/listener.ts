@@ -1,12 +1,12 @@
 import type { Server } from "bun";
 import type { AnyElysia } from "elysia";
-import type { Now } from "../../clock.ts";
-import { type InnerOptions, serveInner } from "./inner-server.ts";
+import type { Now } from "../../time/clock.ts";
+import { type LoopbackOptions, serveLoopback } from "./inner-server.ts";
 
 export type Listener = {
   readonly server: Server<unknown>;
   /** The same for the edge alone; null when there is none. */
-  readonly inner: Server<unknown> | null;
+  readonly loopback: Server<unknown> | null;
   /** Lets requests under way end until the deadline, then closes everything. */
   stop(deadline: number): Promise<void>;
 };
@@ -16,19 +16,19 @@ type ListenOptions = {
   port: number;
   now: Now;
   /** Where it also listens for the edge. */
-  inner?: InnerOptions | null;
+  loopback?: LoopbackOptions | null;
 };
 
 /** The HTTP server. TLS, where there is any, ends before it. */
-export function listen(app: AnyElysia, { hostname, port, now, inner = null }: ListenOptions): Listener {
+export function listen(app: AnyElysia, { hostname, port, now, loopback = null }: ListenOptions): Listener {
   layOutOnce(app);
   // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
   app.listen({ hostname, port, reusePort: false });
   if (!app.server) throw new Error("the HTTP server did not start");
-  const within = inner && serveInner(app, inner);
+  const within = loopback && serveLoopback(app, loopback);
   return {
     server: app.server,
-    inner: within,
+    loopback: within,
     async stop(deadline) {
       await Promise.all([stopGently(app.server, deadline, now), stopGently(within, deadline, now)]);
     },

@@ -1,6 +1,6 @@
 import { t } from "elysia";
-import { decodeCursor, encodeCursor, type Position } from "../../cursor.ts";
-import { inPieces, type Pieces } from "../../pieces.ts";
+import { type CooperativeTask, runCooperatively } from "../../scheduling/cooperative-task.ts";
+import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
 import { queryInteger } from "../schema.ts";
 
 export const DEFAULT_LIMIT = 100;
@@ -17,7 +17,7 @@ export const pageQueryUpTo = (max: number) => ({
 /** Query of every list route; spread it into a route's own query schema. */
 export const pageQuery = pageQueryUpTo(MAX_LIMIT);
 
-export type PageAsked = { limit?: number; cursor?: string };
+export type PageRequest = { limit?: number; cursor?: string };
 
 type PageContext = {
   request: Request;
@@ -37,7 +37,7 @@ type List<Row, Shown> = {
  * One page of a list. `read` is asked for one row more than shown, which tells whether a next page exists; its
  * address is then given by `link` (RFC 8288).
  */
-export function page<Row, Shown>(context: PageContext, asked: PageAsked, list: List<Row, Shown>): Shown[] {
+export function page<Row, Shown>(context: PageContext, asked: PageRequest, list: List<Row, Shown>): Shown[] {
   const { after, limit } = begin(asked, list);
   const rows = list.read(after, limit + 1);
   const shown = rows.slice(0, limit);
@@ -51,11 +51,11 @@ export function page<Row, Shown>(context: PageContext, asked: PageAsked, list: L
  */
 export async function longPage<Row, Shown>(
   context: PageContext,
-  asked: PageAsked,
+  asked: PageRequest,
   list: LongList<Row, Shown>,
 ): Promise<Shown[]> {
   const { after, limit } = begin(asked, list);
-  const { shown, last, isMore } = await inPieces(readLong(list, after, limit, bytesOf));
+  const { shown, last, isMore } = await runCooperatively(readLong(list, after, limit, bytesOf));
   if (isMore) linkToNext(context, list, last);
   return shown;
 }
@@ -66,12 +66,12 @@ export async function longPage<Row, Shown>(
  */
 export async function longPageAsJson<Row, Shown extends object>(
   context: PageContext,
-  asked: PageAsked,
+  asked: PageRequest,
   list: LongList<Row, Shown>,
 ): Promise<Shown[]> {
   const { after, limit } = begin(asked, list);
   const texts = { ...list, show: (row: Row) => JSON.stringify(list.show(row)) };
-  const { shown, last, isMore, bytes } = await inPieces(
+  const { shown, last, isMore, bytes } = await runCooperatively(
     readLong(texts, after, limit, (text) => Buffer.byteLength(text) + 1),
   );
   if (isMore) linkToNext(context, list, last);
@@ -83,7 +83,7 @@ export async function longPageAsJson<Row, Shown extends object>(
 /** `onBytes` is told how long it came to be. */
 type LongList<Row, Shown> = List<Row, Shown> & { maxBytes: number; onBytes?: (bytes: number) => void };
 
-function begin<Row, Shown>(asked: PageAsked, list: List<Row, Shown>) {
+function begin<Row, Shown>(asked: PageRequest, list: List<Row, Shown>) {
   const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
   const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
   return { after, limit };
@@ -104,7 +104,7 @@ function* readLong<Row, Shown>(
   after: Position | null,
   limit: number,
   sizeOf: (one: Shown) => number,
-): Pieces<Read<Row, Shown>> {
+): CooperativeTask<Read<Row, Shown>> {
   const shown: Shown[] = [];
   let last: Row | undefined;
   let bytes = 0;

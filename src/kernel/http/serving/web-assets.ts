@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
-import { createLargeAnswers } from "./large-answers.ts";
+import { createLargeResponses } from "./large-responses.ts";
 
 /** As blobs, which all answers share: of an array each would hold a copy until its reader has taken it. */
 type Asset = { type: string; plain: Blob; gzipped: Blob; etag: string };
@@ -37,7 +37,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     return known;
   };
   const policy = contentPolicy(bucketOrigins);
-  const begins = createLargeAnswers();
+  const begins = createLargeResponses();
 
   async function serve(
     request: Request,

@@ -120,7 +120,7 @@ export type OfferedCodec = {
 };
 
 /** The direction is the client's: what it marks `sendonly` it does not read. */
-export type OfferedExtension = { id: number; direction: Direction };
+type OfferedExtension = { id: number; direction: Direction };
 
 export type OfferedSection = {
   kind: "audio" | "video" | "application";
@@ -159,7 +159,7 @@ export function refuse(message: string): MediaError {
 }
 
 type Attribute = { name: string; rest: string };
-export type SectionLines = { mLine: string; attributes: Attribute[] };
+type SectionLines = { mLine: string; attributes: Attribute[] };
 
 /** Refuses the offer when a list of that many entries may not have another. */
 export function room(size: number, list: keyof typeof MAX): void {
@@ -195,7 +195,7 @@ function newSection(mLine: string): OfferedSection {
 /** Parameters and feedback belong to a codec that Firefox names only after them; the order of attributes means nothing. */
 const READ_LATER: ReadonlySet<string> = new Set(["fmtp", "rtcp-fb", "ssrc"]);
 
-export function readSection({ mLine, attributes }: SectionLines): OfferedSection {
+function readSection({ mLine, attributes }: SectionLines): OfferedSection {
   const section = newSection(mLine);
   const codecs = new Map<number, OfferedCodec>();
   const later: Attribute[] = [];

@@ -1,8 +1,8 @@
 import type { DataChannelDelivery } from "../../../../src/protocol/signaling.ts";
 import { pause } from "../../backoff.ts";
-import type { RtcRequest } from "../../dialect.ts";
+import type { RtcRequest } from "../../protocol.ts";
 import { StoaError } from "../../errors.ts";
-import type { DataCarrier, DataFrame, KeptData } from "./kept-data.ts";
+import type { DataSender, DataFrame, ReliableDataBuffer } from "./reliable-data-buffer.ts";
 import type { Transport } from "./transport.ts";
 
 /** How `room.sendData` sends. */
@@ -19,7 +19,7 @@ export type DataOptions = {
 export type DataMessage = { from: string | null; topic?: string; payload: string };
 
 /** The last of what we have sent that the server has had. */
-type Heard = { heard: number };
+type Acknowledgement = { heard: number };
 
 const REOPEN_MS = 500;
 const MAX_FRAME_BYTES = 65_536;
@@ -27,36 +27,36 @@ const MAX_SOCKET_BYTES = 8_192;
 /** What may be lost with an earlier channel goes first; no longer, as there may be no channel any more. */
 const CATCH_UP_MS = 15_000;
 /** What had to wait leaves no faster than the server takes messages of one sender. */
-const CATCH_UP_PACE_MS = 4;
+const CATCH_UP_INTERVAL_MS = 4;
 /** So seldom the server is told what has come; it keeps that until then. */
-const TELL_MS = 250;
+const ACK_DELAY_MS = 250;
 /** Unless it is a lot: timers of a tab that nobody looks at are late. */
-const TELL_CHARACTERS = 256 * 1024;
+const ACK_AFTER_CHARACTERS = 256 * 1024;
 
 /**
  * Two data channels, opened by us; while one is not open the socket carries what is small enough. What is to arrive for
  * certain never takes the channel that loses things, and leaves in the order in which it was sent, whichever way it takes.
  */
-export class DataChannels implements DataCarrier {
+export class DataChannels implements DataSender {
   #reliable: RTCDataChannel;
   #lossy: RTCDataChannel;
   /** What an earlier connection may have lost has left on this one. */
   readonly #caughtUp: Promise<void>;
-  #telling: ReturnType<typeof setTimeout> | undefined;
-  #untold = 0;
+  #ackTimer: ReturnType<typeof setTimeout> | undefined;
+  #unacknowledgedCharacters = 0;
 
   constructor(
     readonly transport: Transport,
     readonly request: RtcRequest,
     /** Of this session, on whichever connections. */
-    readonly kept: KeptData,
+    readonly buffer: ReliableDataBuffer,
     readonly onMessage: (message: DataMessage) => void,
   ) {
-    kept.carrier = this;
+    buffer.sender = this;
     this.#reliable = this.#open("reliable");
     this.#lossy = this.#open("lossy");
-    this.#caughtUp = kept.unheard().length > 0 ? this.#opened(this.#reliable) : Promise.resolve();
-    transport.ended.addEventListener("abort", () => clearTimeout(this.#telling), { once: true });
+    this.#caughtUp = buffer.unacknowledged().length > 0 ? this.#opened(this.#reliable) : Promise.resolve();
+    transport.ended.addEventListener("abort", () => clearTimeout(this.#ackTimer), { once: true });
   }
 
   /** Resolves when the channel is open, or will not be in time. */
@@ -70,29 +70,29 @@ export class DataChannels implements DataCarrier {
 
   async send(payload: string, { reliable = true, topic, to }: DataOptions): Promise<void> {
     const frame = { ...(topic === undefined ? {} : { topic }), ...(to === undefined ? {} : { to }), payload };
-    if (!reliable) return this.#leave(this.#lossy, frame, null);
-    const { kept } = this;
-    kept.queued += 1;
-    const left = kept.last.then(() => kept.carrier?.carry(frame));
-    kept.last = left
+    if (!reliable) return this.#transmit(this.#lossy, frame, null);
+    const { buffer } = this;
+    buffer.queued += 1;
+    const left = buffer.lastSend.then(() => buffer.sender?.sendReliable(frame));
+    buffer.lastSend = left
       .catch(() => {})
       .then(() => {
-        kept.queued -= 1;
+        buffer.queued -= 1;
       });
     return left;
   }
 
-  async carry(frame: DataFrame): Promise<void> {
-    const { kept, transport } = this;
+  async sendReliable(frame: DataFrame): Promise<void> {
+    const { buffer, transport } = this;
     await this.#caughtUp;
-    await kept.room(transport.ended);
-    if (kept.isLate) await pause(CATCH_UP_PACE_MS, transport.ended);
+    await buffer.waitForSpace(transport.ended);
+    if (buffer.hasBacklog) await pause(CATCH_UP_INTERVAL_MS, transport.ended);
     // Meanwhile the connection may have been replaced.
-    if (kept.carrier && kept.carrier !== this) return kept.carrier.carry(frame);
-    return this.#leave(this.#reliable, frame, kept);
+    if (buffer.sender && buffer.sender !== this) return buffer.sender.sendReliable(frame);
+    return this.#transmit(this.#reliable, frame, buffer);
   }
 
-  async #leave(channel: RTCDataChannel, frame: DataFrame, kept: KeptData | null): Promise<void> {
+  async #transmit(channel: RTCDataChannel, frame: DataFrame, kept: ReliableDataBuffer | null): Promise<void> {
     if (channel.readyState === "open") {
       const numbered = kept?.number(frame);
       const text = JSON.stringify(numbered ?? frame);
@@ -106,14 +106,14 @@ export class DataChannels implements DataCarrier {
   }
 
   #open(label: "reliable" | "lossy"): RTCDataChannel {
-    const { transport, kept } = this;
+    const { transport, buffer } = this;
     const options =
-      label === "lossy" ? { ordered: false, maxRetransmits: 0 } : { protocol: `numbered.${kept.lastSeq}` };
+      label === "lossy" ? { ordered: false, maxRetransmits: 0 } : { protocol: `numbered.${buffer.lastReceivedSeq}` };
     const channel = transport.addChannel(label, options);
     channel.addEventListener("message", ({ data }) => this.#receive(channel, JSON.parse(String(data))));
     if (label === "reliable")
       channel.addEventListener("open", () => {
-        for (const text of kept.unheard()) channel.send(text);
+        for (const text of buffer.unacknowledged()) channel.send(text);
       });
     // The server closes a channel whose reader is too far behind; another one may be opened.
     channel.addEventListener("close", async () => {
@@ -125,27 +125,27 @@ export class DataChannels implements DataCarrier {
     return channel;
   }
 
-  #receive(channel: RTCDataChannel, frame: DataChannelDelivery | Heard): void {
+  #receive(channel: RTCDataChannel, frame: DataChannelDelivery | Acknowledgement): void {
     if ("heard" in frame) {
-      this.kept.heard(frame.heard);
+      this.buffer.acknowledge(frame.heard);
       return;
     }
     const { seq, ...message } = frame;
     if (seq !== undefined) {
-      if (seq <= this.kept.lastSeq) return;
-      this.kept.lastSeq = seq;
-      this.#untold += frame.payload.length;
-      this.#telling ??= setTimeout(() => this.#tell(channel), TELL_MS);
-      if (this.#untold > TELL_CHARACTERS) this.#tell(channel);
+      if (seq <= this.buffer.lastReceivedSeq) return;
+      this.buffer.lastReceivedSeq = seq;
+      this.#unacknowledgedCharacters += frame.payload.length;
+      this.#ackTimer ??= setTimeout(() => this.#acknowledge(channel), ACK_DELAY_MS);
+      if (this.#unacknowledgedCharacters > ACK_AFTER_CHARACTERS) this.#acknowledge(channel);
     }
     this.onMessage(message);
   }
 
-  #tell(channel: RTCDataChannel): void {
-    clearTimeout(this.#telling);
-    this.#telling = undefined;
-    this.#untold = 0;
-    if (channel.readyState === "open") channel.send(JSON.stringify({ heard: this.kept.lastSeq }));
+  #acknowledge(channel: RTCDataChannel): void {
+    clearTimeout(this.#ackTimer);
+    this.#ackTimer = undefined;
+    this.#unacknowledgedCharacters = 0;
+    if (channel.readyState === "open") channel.send(JSON.stringify({ heard: this.buffer.lastReceivedSeq }));
   }
 }
 

@@ -3,17 +3,17 @@ import type { JoinAck } from "../../../../src/protocol/signaling.ts";
 import { isLost, StoaError } from "../../errors.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
-import { watchEncoders } from "./encoder-watch.ts";
-import { KeptData } from "./kept-data.ts";
-import type { RoomLink } from "./link.ts";
-import { MediaGuard } from "./media-guard.ts";
-import { MuteTeller } from "./mute-teller.ts";
+import { watchQualityLimitation } from "./quality-limitation.ts";
+import { ReliableDataBuffer } from "./reliable-data-buffer.ts";
+import type { RoomConnection } from "./room-connection.ts";
+import { MediaRecovery } from "./media-recovery.ts";
+import { MuteSync } from "./mute-sync.ts";
 import { type RoomStats, StatsReader } from "./stats.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import { Transport } from "./transport.ts";
 
 export type MediaDeps = {
-  link: Pick<RoomLink, "request" | "open" | "reach" | "startOver">;
+  connection: Pick<RoomConnection, "request" | "open" | "reach" | "startOver">;
   subscriptions: Subscriptions;
   localTracks: ReadonlySet<LocalTrack>;
   onData: (message: DataMessage) => void;
@@ -27,50 +27,50 @@ export type MediaDeps = {
 /** Everything that hangs on the peer connection: what is sent, what is received, and that it keeps flowing. */
 export class Media {
   readonly #deps: MediaDeps;
-  readonly #guard: MediaGuard;
-  readonly #muteTeller: MuteTeller;
+  readonly #recovery: MediaRecovery;
+  readonly #muteSync: MuteSync;
   #stats = new StatsReader();
   #transport: Transport | null = null;
   #data: DataChannels | null = null;
-  #keptData = new KeptData();
+  #dataBuffer = new ReliableDataBuffer();
   #joined: JoinAck | null = null;
   #stopWatching: () => void = () => {};
 
   constructor(deps: MediaDeps) {
     this.#deps = deps;
-    this.#muteTeller = new MuteTeller((trackId, muted) => deps.link.request("track.mute", { trackId, muted }));
-    this.#guard = new MediaGuard({
-      signalingOpen: () => deps.link.open,
-      reach: (withinMs) => deps.link.reach(withinMs),
+    this.#muteSync = new MuteSync((trackId, muted) => deps.connection.request("track.mute", { trackId, muted }));
+    this.#recovery = new MediaRecovery({
+      signalingOpen: () => deps.connection.open,
+      probe: (withinMs) => deps.connection.probe(withinMs),
       onFlow: deps.onFlow,
       onRemedy: (how, ever) => {
         if (!ever && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
         deps.record("reconnecting", { how });
       },
       rebuild: async () => {
-        if (this.#joined) await this.#open(this.#joined, (transport) => this.#guard.replace(transport));
+        if (this.#joined) await this.#open(this.#joined, (transport) => this.#recovery.replace(transport));
       },
       giveUp: (ever) => {
         if (!ever) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
-        deps.link.startOver();
+        deps.connection.startOver();
       },
     });
   }
 
   /** A peer connection of its own for each join; what was published is published again. */
   connect(joined: JoinAck): void {
-    this.#muteTeller.forget();
-    this.#keptData = new KeptData();
-    this.#open(joined, (transport) => this.#guard.watch(transport)).catch(this.#deps.onError);
+    this.#muteSync.reset();
+    this.#dataBuffer = new ReliableDataBuffer();
+    this.#open(joined, (transport) => this.#recovery.watch(transport)).catch(this.#deps.onError);
   }
 
   /** The server notices that nothing comes of what is due, and that it comes again. */
   stalled(): void {
-    this.#guard.stalled();
+    this.#recovery.stalled();
   }
 
   flows(): void {
-    this.#guard.flows();
+    this.#recovery.flows();
   }
 
   async #open(joined: JoinAck, watch: (transport: Transport) => void): Promise<void> {
@@ -79,11 +79,11 @@ export class Media {
     const transport = new Transport({
       iceServers,
       relayOnly: this.#deps.relayOnly,
-      request: this.#deps.link.request,
+      request: this.#deps.connection.request,
       subscribed: () => this.#deps.subscriptions.mapping(),
       onState: (state) => {
         void this.#recordState(transport, state);
-        this.#guard.stateChanged(state);
+        this.#recovery.stateChanged(state);
       },
     });
     this.#transport = transport;
@@ -91,7 +91,7 @@ export class Media {
     this.#stats = new StatsReader();
     this.#data = null;
     this.#stopWatching();
-    this.#stopWatching = watchEncoders(transport.pc, (limitation, seconds) =>
+    this.#stopWatching = watchQualityLimitation(transport.pc, (limitation, seconds) =>
       this.#deps.record("participant_connection_quality_changed", { limitation, seconds }),
     );
     watch(transport);
@@ -106,8 +106,8 @@ export class Media {
     if (!transport) return;
     this.#deps.subscriptions.update();
     // Only then: a connection whose first offer was lost needs nothing but that.
-    this.#catchUp(transport).then(this.#guard.check, (error) => {
-      this.#guard.check();
+    this.#catchUp(transport).then(this.#recovery.check, (error) => {
+      this.#recovery.check();
       this.#deps.onError(error);
     });
   }
@@ -139,17 +139,17 @@ export class Media {
     const { kind, source, id } = track;
     await this.#transport?.stopSending(track);
     // Should it get lost, the offer that follows a resume no longer names the track.
-    if (id !== null) await this.#deps.link.request("track.unpublish", { trackId: id }).catch(() => {});
+    if (id !== null) await this.#deps.connection.request("track.unpublish", { trackId: id }).catch(() => {});
     this.#deps.record("track_unpublished", { kind, source });
   }
 
-  async tellMuted(track: LocalTrack): Promise<void> {
-    await this.#muteTeller.tell(track);
+  async syncMute(track: LocalTrack): Promise<void> {
+    await this.#muteSync.sync(track);
   }
 
   /** The server has muted it by itself. */
   mutedByServer(track: LocalTrack): void {
-    this.#muteTeller.knows(track);
+    this.#muteSync.mutedByServer(track);
   }
 
   async sendData(payload: string, options: DataOptions): Promise<void> {
@@ -163,7 +163,7 @@ export class Media {
 
   close(): void {
     this.#deps.subscriptions.close();
-    this.#guard.close();
+    this.#recovery.close();
     this.#stopWatching();
     this.#transport?.close();
     this.#transport = null;
@@ -179,7 +179,7 @@ export class Media {
   /** What the permissions allow, and only that: data channels, and sections to receive on. */
   #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
     if (!publishData) this.#data = null;
-    else this.#data ??= new DataChannels(transport, this.#deps.link.request, this.#keptData, this.#deps.onData);
+    else this.#data ??= new DataChannels(transport, this.#deps.connection.request, this.#dataBuffer, this.#deps.onData);
     if (subscribe && transport.sections.length === 0) {
       transport.addSections("audio", FIRST_SECTIONS);
       transport.addSections("video", FIRST_SECTIONS);
@@ -188,9 +188,9 @@ export class Media {
   }
 
   async #catchUp(transport: Transport): Promise<void> {
-    if (transport.stale) await transport.negotiate();
+    if (transport.negotiationNeeded) await transport.negotiate();
     if (this.#transport !== transport) return;
-    for (const track of this.#deps.localTracks) await this.tellMuted(track);
+    for (const track of this.#deps.localTracks) await this.syncMute(track);
   }
 }
 

@@ -6,7 +6,7 @@ const GATHER_MS = 40;
  * How long to wait before telling the server of a change. At first hardly at all; but scrolling and resizing make
  * changes without end, and the server takes only so many frames in a window.
  */
-export class Pace {
+export class UpdateThrottle {
   #windowMs = 60_000;
   #frames = 100;
   #spentAt: number[] = [];

@@ -1,8 +1,8 @@
 import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../../src/protocol/signaling.ts";
-import type { RtcRequest } from "../../dialect.ts";
+import type { RtcRequest } from "../../protocol.ts";
 import { StoaError } from "../../errors.ts";
 import type { RemoteTrack } from "../remote-participant.ts";
-import { Pace } from "./pace.ts";
+import { UpdateThrottle } from "./pace.ts";
 import { assignSections } from "./section-plan.ts";
 import type { Section, Transport } from "./transport.ts";
 
@@ -17,13 +17,13 @@ export type SubscriptionDeps = {
 /** Decides which remote track arrives on which section, and tells the server what the page really shows. */
 export class Subscriptions {
   readonly #deps: SubscriptionDeps;
-  readonly #pace = new Pace();
+  readonly #throttle = new UpdateThrottle();
   /** What the server was last told of each track, as text. */
-  readonly #told = new Map<string, string>();
+  readonly #lastSent = new Map<string, string>();
   #transport: Transport | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
-  #again = false;
+  #isRepeatDue = false;
 
   constructor(deps: SubscriptionDeps) {
     this.#deps = deps;
@@ -32,8 +32,8 @@ export class Subscriptions {
   /** A new peer connection: everything is mapped anew, while elements keep what they show. Null: nothing may be received. */
   use(transport: Transport | null, limits: JoinAck["limits"]): void {
     this.#transport = transport;
-    this.#pace.setLimits(limits);
-    this.#told.clear();
+    this.#throttle.setLimits(limits);
+    this.#lastSent.clear();
     if (transport) {
       // What is there already goes with the first offer: its picture comes a round trip earlier.
       assignSections(transport, this.#wanted());
@@ -44,7 +44,7 @@ export class Subscriptions {
   /** Demands or tracks have changed. Calls in quick succession make one exchange. */
   update = (): void => {
     if (!this.#transport) return;
-    this.#later(this.#pace.delayMs(Date.now()));
+    this.#schedule(this.#throttle.delayMs(Date.now()));
   };
 
   /** For an offer: all sections in use. */
@@ -54,7 +54,7 @@ export class Subscriptions {
     for (const { trackId, transceiver } of this.#transport?.sections ?? []) {
       const track = trackId === null ? undefined : byId.get(trackId);
       if (!track || transceiver.mid === null) continue;
-      const { wanted: _, paused: __, ...viewing } = track.demand;
+      const { subscribed: _, paused: __, ...viewing } = track.settings;
       sections.push({ mid: transceiver.mid, trackId: track.id, ...viewing });
     }
     return sections;
@@ -66,7 +66,7 @@ export class Subscriptions {
     this.#transport = null;
   }
 
-  #later(ms: number): void {
+  #schedule(ms: number): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       void this.#reconcile();
@@ -75,21 +75,21 @@ export class Subscriptions {
 
   async #reconcile(): Promise<void> {
     if (this.#running) {
-      this.#again = true;
+      this.#isRepeatDue = true;
       return;
     }
     this.#running = true;
-    this.#again = false;
+    this.#isRepeatDue = false;
     try {
       await this.#exchange();
     } catch (error) {
       const { reason, retryAfterSeconds = 1 } = error as Partial<StoaError>;
-      if (error instanceof StoaError && reason === "rate-limited") this.#later(retryAfterSeconds * 1000);
+      if (error instanceof StoaError && reason === "rate-limited") this.#schedule(retryAfterSeconds * 1000);
       // Lost with the connection: after the next join, or the resume, all is stated again.
       else this.#deps.onError(error);
     }
     this.#running = false;
-    if (this.#again) this.update();
+    if (this.#isRepeatDue) this.update();
   }
 
   async #exchange(): Promise<void> {
@@ -98,25 +98,25 @@ export class Subscriptions {
     const wanted = this.#wanted();
     const changes = this.#release(transport, wanted);
     assignSections(transport, wanted);
-    if (transport.stale) this.#pace.spent(Date.now());
+    if (transport.negotiationNeeded) this.#throttle.spent(Date.now());
     // A section has its name only once an offer is out, and that may be somebody else's offer, still under way.
-    await transport.upToDate();
+    await transport.negotiated();
     if (this.#transport !== transport) return;
     // Time has passed: who has ended a track meanwhile has taken it back from the page already.
     const still = new Set(this.#deps.tracks());
     for (const track of wanted) if (still.has(track)) this.#deliver(transport, track, changes);
     if (changes.length === 0) return;
-    this.#pace.spent(Date.now());
+    this.#throttle.spent(Date.now());
     try {
       await this.#deps.request("subscription.update", { tracks: changes });
     } catch (error) {
-      for (const { trackId } of changes) this.#told.delete(trackId);
+      for (const { trackId } of changes) this.#lastSent.delete(trackId);
       throw error;
     }
   }
 
   #wanted(): RemoteTrack[] {
-    return this.#deps.tracks().filter(({ demand }) => demand.wanted);
+    return this.#deps.tracks().filter(({ settings }) => settings.subscribed);
   }
 
   /** Frees the sections of tracks that are gone or no longer wanted. */
@@ -128,7 +128,7 @@ export class Subscriptions {
       const { trackId } = section;
       if (trackId === null || keep.has(trackId)) continue;
       section.trackId = null;
-      this.#told.delete(trackId);
+      this.#lastSent.delete(trackId);
       const track = known.get(trackId);
       if (!track) continue;
       changes.push({ trackId, mid: null });
@@ -151,11 +151,11 @@ export class Subscriptions {
     const fresh = track.mediaStreamTrack === null;
     track.setMedia(section.transceiver.receiver.track);
     if (fresh) this.#deps.onSubscribed(track);
-    const { wanted: _, ...viewing } = track.demand;
+    const { subscribed: _, ...viewing } = track.settings;
     const change = { trackId: track.id, mid, ...viewing };
     const text = JSON.stringify(change);
-    if (this.#told.get(track.id) === text) return;
-    this.#told.set(track.id, text);
+    if (this.#lastSent.get(track.id) === text) return;
+    this.#lastSent.set(track.id, text);
     changes.push(change);
   }
 }

@@ -1,9 +1,9 @@
 import type { IceServer, TrackKind } from "../../../../src/protocol/room-records.ts";
 import type { PublishedSection, SubscribedSection } from "../../../../src/protocol/signaling.ts";
-import type { RtcRequest } from "../../dialect.ts";
+import type { RtcRequest } from "../../protocol.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { preferCodecs } from "./codecs.ts";
-import { answerSound, offerSound, type SoundUse } from "./opus.ts";
+import { tuneOpusAnswer, tuneOpusOffer, type AudioContent } from "./opus.ts";
 import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
 
 /** A section that receives: it stays for the life of the connection and shows one remote track after another. */
@@ -33,7 +33,7 @@ export class Transport {
   #queue: Promise<void> = Promise.resolve();
   #waiting: Promise<void> | null = null;
   #restart = false;
-  #stale = false;
+  #negotiationNeeded = false;
   readonly #closed = new AbortController();
   /** What a connection was asked before it was closed it never answers; nobody is to wait for it. */
   readonly #end: Promise<void>;
@@ -60,12 +60,12 @@ export class Transport {
   }
 
   /** The server has not heard of everything that this side sends and receives: an offer is due. */
-  get stale(): boolean {
-    return this.#stale;
+  get negotiationNeeded(): boolean {
+    return this.#negotiationNeeded;
   }
 
   addSections(kind: TrackKind, count: number): void {
-    this.#stale = true;
+    this.#negotiationNeeded = true;
     for (let n = 0; n < count; n++) {
       const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
       preferCodecs(transceiver, kind);
@@ -75,13 +75,13 @@ export class Transport {
 
   addChannel(label: string, options?: RTCDataChannelInit): RTCDataChannel {
     // Only the first needs a section of its own.
-    this.#stale ||= this.pc.sctp === null;
+    this.#negotiationNeeded ||= this.pc.sctp === null;
     return this.pc.createDataChannel(label, options);
   }
 
   /** Puts the track on a sending section of the same shape, an idle one if there is one. */
   async send(track: LocalTrack): Promise<void> {
-    this.#stale = true;
+    this.#negotiationNeeded = true;
     const shape = `${track.kind} ${track.source} ${track.encodings.length} ${track.codec ?? ""}`;
     for (const [transceiver, user] of this.#sending) {
       if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
@@ -104,7 +104,7 @@ export class Transport {
     track.sender = null;
     for (const [transceiver, user] of this.#sending) {
       if (user !== track) continue;
-      this.#stale = true;
+      this.#negotiationNeeded = true;
       this.#sending.set(transceiver, null);
       await Promise.race([transceiver.sender.replaceTrack(null), this.#end]);
     }
@@ -124,8 +124,8 @@ export class Transport {
   }
 
   /** Resolves when the server has heard of everything, through an offer that is under way or one of its own. */
-  upToDate(): Promise<void> {
-    return this.#stale ? this.negotiate() : (this.#waiting ?? this.#queue);
+  negotiated(): Promise<void> {
+    return this.#negotiationNeeded ? this.negotiate() : (this.#waiting ?? this.#queue);
   }
 
   /** Aborted when it is closed. */
@@ -146,7 +146,7 @@ export class Transport {
     if (this.#closed.signal.aborted) return;
     const { pc } = this;
     const iceRestart = this.#restart;
-    this.#restart = this.#stale = false;
+    this.#restart = this.#negotiationNeeded = false;
     try {
       await this.#describe(await pc.createOffer({ iceRestart }));
       const ack = await this.#deps.request("media.offer", {
@@ -158,7 +158,7 @@ export class Transport {
       if (this.#closed.signal.aborted) return;
       await pc.setRemoteDescription({
         type: "answer",
-        sdp: answerSound(await unpackSdp(ack), (mid) => this.#soundUse(mid)),
+        sdp: tuneOpusAnswer(await unpackSdp(ack), (mid) => this.#audioContent(mid)),
       });
       for (const { clientTrackId, trackId } of ack.tracks) {
         for (const track of this.#sending.values()) if (track?.clientTrackId === clientTrackId) track.id = trackId;
@@ -166,23 +166,23 @@ export class Transport {
     } catch (error) {
       if (this.#closed.signal.aborted) return;
       // Not the restart: by the next offer the connection may have come back by itself.
-      this.#stale = true;
+      this.#negotiationNeeded = true;
       if (pc.signalingState === "have-local-offer") await pc.setLocalDescription({ type: "rollback" });
       throw error;
     }
-    await this.#settled();
+    await this.#connectionSettled();
   }
 
   async #describe({ sdp = "" }: RTCSessionDescriptionInit): Promise<void> {
     try {
-      await this.pc.setLocalDescription({ type: "offer", sdp: offerSound(sdp) });
+      await this.pc.setLocalDescription({ type: "offer", sdp: tuneOpusOffer(sdp) });
     } catch {
       // Not every browser lets a page change its offer.
       await this.pc.setLocalDescription({ type: "offer", sdp });
     }
   }
 
-  #soundUse(mid: string): SoundUse | undefined {
+  #audioContent(mid: string): AudioContent | undefined {
     for (const [transceiver, track] of this.#sending) {
       if (transceiver.mid === mid) return track?.source === "screenShareAudio" ? "music" : "voice";
     }
@@ -200,7 +200,7 @@ export class Transport {
   }
 
   /** A second offer before the first connection stands makes some peers fail; wait, but not for ever. */
-  #settled(): Promise<void> {
+  #connectionSettled(): Promise<void> {
     const { pc } = this;
     return new Promise((resolve) => {
       const check = () => {

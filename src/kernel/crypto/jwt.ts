@@ -1,0 +1,47 @@
+import { errors, jwtVerify, SignJWT } from "jose";
+import { ApiError } from "../../protocol/errors.ts";
+import type { Now } from "../time/clock.ts";
+import type { Keyring } from "./secrets.ts";
+
+export type TokenKind = "session" | "chat-token" | "rtc-token";
+
+export type Claims = { jti: string; iat: number; exp: number } & Record<string, unknown>;
+
+export type Jwt = {
+  /** `expiresAt` in milliseconds; the token carries whole seconds. */
+  sign(kind: TokenKind, tokenId: string, claims: Record<string, unknown>, expiresAt: number): Promise<string>;
+  verify(kind: TokenKind, token: string): Promise<Claims>;
+  /** Signature, audience and form as in `verify`; whether it is over is for the caller to judge. */
+  read(kind: TokenKind, token: string): Promise<Claims>;
+};
+
+/** HS256 with a key and an audience per kind: a chat token is no session, whatever it claims. */
+export function createJwt(keyring: Keyring, now: Now): Jwt {
+  async function check(kind: TokenKind, token: string, currentDate: Date): Promise<Claims> {
+    try {
+      const { payload } = await jwtVerify(token, keyring.key(kind), {
+        algorithms: ["HS256"],
+        audience: `stoa:${kind}`,
+        currentDate,
+        requiredClaims: ["jti", "exp", "iat"],
+      });
+      return payload as Claims;
+    } catch (error) {
+      throw new ApiError(error instanceof errors.JWTExpired ? "SVC_TOKEN_EXPIRED" : "SVC_AUTH_ERROR");
+    }
+  }
+
+  return {
+    sign: (kind, tokenId, claims, expiresAt) =>
+      new SignJWT(claims)
+        .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+        .setAudience(`stoa:${kind}`)
+        .setJti(tokenId)
+        .setIssuedAt(Math.floor(now() / 1000))
+        .setExpirationTime(Math.floor(expiresAt / 1000))
+        .sign(keyring.key(kind)),
+    verify: (kind, token) => check(kind, token, new Date(now())),
+    // At the dawn of time nothing has expired yet.
+    read: (kind, token) => check(kind, token, new Date(0)),
+  };
+}

@@ -1,0 +1,84 @@
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeDurably } from "../data-directory/durable-file.ts";
+
+/** Each purpose has a key of its own, so that no credential passes for another. */
+type KeyPurpose =
+  | "session"
+  | "chat-token"
+  | "rtc-token"
+  | "api-key"
+  | "storage-url"
+  | "recording-url"
+  | "recording-view"
+  | "live-stream-hls"
+  | "one-time"
+  | "refresh-token"
+  | "webhook-secret"
+  | "turn"
+  | "node-key"
+  | "session-record"
+  | "livekit-secret"
+  | "vapid"
+  | "erasure"
+  | "cluster"
+  | "media-nodes";
+
+export type Keyring = {
+  key(purpose: KeyPurpose): Uint8Array;
+  /** HMAC-SHA-256 in hex; what the database keeps in place of a secret. */
+  digest(purpose: KeyPurpose, text: string): string;
+  /** Tells two master secrets apart without revealing either. */
+  readonly fingerprint: string;
+};
+
+export function createKeyring(masterSecret: string): Keyring {
+  const keys = new Map<KeyPurpose, Uint8Array>();
+  const key = (purpose: KeyPurpose) => {
+    const known = keys.get(purpose);
+    if (known) return known;
+    const made = new Uint8Array(hkdfSync("sha256", masterSecret, "", `stoa ${purpose}`, 32));
+    keys.set(purpose, made);
+    return made;
+  };
+  return {
+    key,
+    digest: (purpose, text) => new Bun.CryptoHasher("sha256", key(purpose)).update(text).digest("hex"),
+    fingerprint: createHmac("sha256", masterSecret).update("stoa fingerprint").digest("hex").slice(0, 32),
+  };
+}
+
+/** As the configuration demands of a secret that is given. */
+const LEAST_CHARACTERS = 16;
+
+/** A file that should hold a secret does not: going on without would sign with what anybody can guess. */
+export class SecretRefused extends Error {
+  override readonly name = "SecretRefused";
+  constructor(path: string) {
+    super(
+      `${path} holds no secret. Put the file of a backup in its place; with none, remove it to get another secret.`,
+    );
+  }
+}
+
+/** A secret of the installation, made once and kept beside the database. */
+export function secretFromFile(dataDir: string, name: string): string {
+  const path = join(dataDir, name);
+  if (existsSync(path)) {
+    chmodSync(path, 0o600);
+    const kept = readFileSync(path, "utf8").trim();
+    if (kept.length < LEAST_CHARACTERS) throw new SecretRefused(path);
+    return kept;
+  }
+  const secret = randomBytes(32).toString("base64url");
+  writeDurably(path, `${secret}\n`);
+  return secret;
+}
+
+/** Constant time for equal lengths; the length of our own secrets is no secret. */
+export function sameSecret(given: string, expected: string): boolean {
+  const a = Buffer.from(given);
+  const b = Buffer.from(expected);
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,101 @@
+/** Something with jobs to run: a socket with frames, an address with requests, a task with steps. */
+export type JobSource = {
+  /** Runs the source's next job; false when none is left. */
+  runNext(): boolean;
+};
+
+export type FairQueueOptions = {
+  /** How much of an event-loop tick all jobs of the queue get together. */
+  sliceMs: number;
+  /** How many jobs of one source run before those of the next. */
+  burst?: number;
+  /**
+   * Jobs that begin asynchronous work run in a callback each: their promises then continue before the next one begins,
+   * and count towards the time slice.
+   */
+  startsAsyncWork?: boolean;
+} & EventLoop;
+
+/** The parts of the event loop that a test replaces. */
+export type EventLoop = {
+  clock?: () => number;
+  nextTick?: (run: () => void) => unknown;
+};
+
+/** How many asynchronous jobs begin in a tick; the time slice ends most ticks earlier. */
+const MAX_ASYNC_JOBS_PER_TICK = 64;
+
+/**
+ * Shares the main thread between sources of jobs: they take turns, and in each tick of the event loop they get one time
+ * slice together. A source with thousands of jobs thus delays neither the other sources nor the rest of the server.
+ */
+export class FairQueue {
+  readonly #sources = new Set<JobSource>();
+  readonly #sliceMs: number;
+  readonly #burst: number;
+  readonly #startsAsyncWork: boolean;
+  readonly #clock: () => number;
+  readonly #nextTick: (run: () => void) => unknown;
+  #tick = 0;
+  #isScheduled = false;
+  #sliceEndsAt: number | null = null;
+
+  constructor(options: FairQueueOptions) {
+    this.#sliceMs = options.sliceMs;
+    this.#burst = options.burst ?? 1;
+    this.#startsAsyncWork = options.startsAsyncWork ?? false;
+    this.#clock = options.clock ?? (() => performance.now());
+    this.#nextTick = options.nextTick ?? setImmediate;
+  }
+
+  get isEmpty(): boolean {
+    return this.#sources.size === 0;
+  }
+
+  /** A number that is the same for all calls within one tick of the event loop. */
+  currentTick(): number {
+    this.#schedule();
+    return this.#tick;
+  }
+
+  add(source: JobSource): void {
+    this.#sources.add(source);
+    this.#schedule();
+  }
+
+  remove(source: JobSource): void {
+    this.#sources.delete(source);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    this.#nextTick(this.#startTick);
+  }
+
+  readonly #startTick = (): void => {
+    this.#isScheduled = false;
+    this.#tick += 1;
+    if (this.isEmpty) return;
+    this.#sliceEndsAt = null;
+    if (this.#startsAsyncWork) {
+      for (let n = 0; n < MAX_ASYNC_JOBS_PER_TICK; n++) this.#nextTick(this.#runWithinSlice);
+    } else {
+      while (this.#runWithinSlice());
+    }
+    if (!this.isEmpty) this.#schedule();
+  };
+
+  /** Every slice runs at least one source, however long that takes. */
+  readonly #runWithinSlice = (): boolean => {
+    const [source] = this.#sources;
+    if (!source) return false;
+    if (this.#sliceEndsAt === null) this.#sliceEndsAt = this.#clock() + this.#sliceMs;
+    else if (this.#clock() >= this.#sliceEndsAt) return false;
+    let hasMore = true;
+    for (let n = 0; n < this.#burst && hasMore; n++) hasMore = source.runNext();
+    // A source that was removed by its own job stays removed.
+    if (this.#sources.delete(source) && hasMore) this.#sources.add(source);
+    return true;
+  };
+}

@@ -1,0 +1,107 @@
+/** Work that waits until a burst of activity is over, and the garbage that bursts leave in the heap. */
+import { edenGC, fullGC, heapSize } from "bun:jsc";
+import type { Log } from "../log.ts";
+import type { Timers } from "../time/timers.ts";
+
+export type IdleThresholds = {
+  /** The task does not pay off after fewer events. */
+  minEvents: number;
+  checkEveryMs: number;
+  /** The most events between two checks that count as idle. */
+  maxEvents: number;
+  /** This part of the burst's peak counts as idle too: a busy server has more background activity than a small one. */
+  shareOfPeak?: number;
+};
+
+export type IdleWatch = {
+  /** Counts one event. */
+  activity(): void;
+  stop(): void;
+};
+
+/** Runs the task once `minEvents` have happened and few happen any more. After an error it runs again after the next burst. */
+export function onIdle(
+  { minEvents, checkEveryMs, maxEvents, shareOfPeak = 0 }: IdleThresholds,
+  timers: Timers,
+  task: () => void,
+  onError: (error: unknown) => void,
+): IdleWatch {
+  let count = 0;
+  let cancel: (() => void) | null = null;
+
+  function wait(peak = 0): void {
+    const before = count;
+    cancel = timers.after(checkEveryMs, () => {
+      cancel = null;
+      const events = count - before;
+      if (events > Math.max(maxEvents, peak * shareOfPeak)) return wait(Math.max(peak, events));
+      count = 0;
+      try {
+        task();
+      } catch (error) {
+        onError(error);
+      }
+    });
+  }
+
+  return {
+    activity() {
+      count++;
+      if (count >= minEvents && cancel === null) wait();
+    },
+    stop() {
+      cancel?.();
+      cancel = null;
+    },
+  };
+}
+
+/** A full collection blocks the thread for some fifty milliseconds, which smaller gains do not justify. */
+const MIN_GAIN = { factor: 1.1, bytes: 1_048_576 };
+/**
+ * Memory that survives a collection may be in use for good, or until a burst ends that paused for a moment. The expected
+ * size therefore grows by this factor at most with each collection.
+ */
+const MAX_GROWTH = 1.03;
+
+/** The heap of one thread. */
+export type Heap = { bytes(): number; collectYoung(): void; collect(): void };
+const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC };
+
+/**
+ * Returns a function that collects the heap of the calling thread if that may free much. The engine treats objects that
+ * survive a collection or two as long-lived and looks at them again only after much further growth, which can take minutes
+ * once a burst is over. Young objects are collected first, at little cost: they would hide how large the old part is.
+ */
+export function createIdleCollector(heap: Heap = OWN_HEAP): () => void {
+  let expected = 0;
+  return () => {
+    heap.collectYoung();
+    if (heap.bytes() < expected * MIN_GAIN.factor + MIN_GAIN.bytes) return;
+    heap.collect();
+    expected = Math.min(heap.bytes(), expected === 0 ? Number.POSITIVE_INFINITY : expected * MAX_GROWTH);
+  };
+}
+
+/** Fifty calls that no participant joins or leaves commit about ten times a second. */
+const AFTER_BURST: IdleThresholds = { minEvents: 500, checkEveryMs: 15_000, maxEvents: 250, shareOfPeak: 1 / 10 };
+
+export type IdleTasks = IdleWatch & {
+  /** Adds a task that drops caches; the heap is collected after all of them. */
+  add(task: () => void): void;
+};
+
+/** Frees memory once a burst of commits is over. */
+export function createIdleTasks({ timers, log }: { timers: Timers; log: Log }): IdleTasks {
+  const tasks: (() => void)[] = [];
+  const collect = createIdleCollector();
+  const run = (task: () => void) => {
+    try {
+      task();
+    } catch (err) {
+      log.warn({ err }, "idle: task failed");
+    }
+  };
+  const runAll = () => [...tasks, collect].forEach(run);
+  return { ...onIdle(AFTER_BURST, timers, runAll, () => {}), add: (task) => void tasks.push(task) };
+}

@@ -1,0 +1,55 @@
+import { afterAll, expect, test } from "bun:test";
+import { every } from "../../../src/kernel/time/timers.ts";
+import { createJobs } from "../../../src/ops/jobs/jobs.ts";
+import { settled } from "../../harness/rtc.ts";
+import { testServer } from "../../harness/server.ts";
+
+/** A promise that is rejected and that nobody waits for ends the process; the test runner fails the test for it. */
+const server = testServer();
+afterAll(server.close);
+const { clock, logLines, runtime } = server;
+
+function writable(is: boolean): void {
+  runtime.db.$client.run(`PRAGMA query_only = ${is ? "OFF" : "ON"}`);
+}
+
+test("[11] while nothing can be written, an API key still reads, and the use of it is told to the log alone", async () => {
+  const { key } = await server.project();
+  expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
+  await runtime.writer.drain();
+  writable(false);
+  clock.advance(10_000);
+  expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
+  expect((await server.call("POST", "/v1/rooms", { key, body: { name: "refused" } })).status).toBe(500);
+  await settled();
+  expect(logLines.join("")).toContain("the use of a key is not on record");
+
+  writable(true);
+  expect((await server.call("POST", "/v1/rooms", { key, body: { name: "accepted" } })).status).toBe(201);
+});
+
+test("[11] a job that cannot write says so to whoever runs it, and its next turn succeeds", async () => {
+  const job = createJobs(server.runtime, server.services).find(({ name }) => name === "sweep-credentials");
+  writable(false);
+  await expect(job?.runDue(clock.now())).rejects.toThrow(/readonly/);
+  await settled();
+  writable(true);
+  await job?.runDue(clock.now());
+});
+
+test("what is done again and again survives a failure, of either kind", async () => {
+  let turns = 0;
+  const stop = every(runtime, 1_000, () => {
+    turns += 1;
+    if (turns === 1) throw new Error("first turn");
+    return turns === 2 ? Promise.reject(new Error("second turn")) : undefined;
+  });
+  for (let turn = 0; turn < 3; turn++) {
+    clock.advance(1_000);
+    await settled();
+  }
+  stop();
+  clock.advance(10_000);
+  expect(turns).toBe(3);
+  expect(logLines.filter((line) => line.includes("recurring task failed"))).toHaveLength(2);
+});

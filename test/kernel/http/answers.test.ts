@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test";
+import { Elysia, type Static, t } from "elysia";
+import { shapeAnswers, shapeOf } from "../../../src/kernel/http/reference/answers.ts";
+
+const Person = t.Object({ name: t.String(), email: t.Optional(t.String()) });
+const leaky = { name: "Ada", passwordHash: "secret" };
+
+test("an answer has the fields of its schema, at every depth, and no others", () => {
+  const Team = t.Object({ lead: Person, deputy: t.Union([Person, t.Null()]), members: t.Array(Person) });
+  const shaped = shapeOf(Team)?.({ lead: leaky, deputy: leaky, members: [leaky, leaky], passwordHash: "secret" });
+  expect(shaped).toEqual({
+    lead: { name: "Ada" },
+    deputy: { name: "Ada" },
+    members: [{ name: "Ada" }, { name: "Ada" }],
+  });
+});
+
+test("null stays null, what is left out stays out, zero and the empty string stay", () => {
+  const Row = t.Object({
+    deputy: t.Union([Person, t.Null()]),
+    count: t.Integer(),
+    note: t.String(),
+    more: t.Optional(Person),
+  });
+  const row = { deputy: null, count: 0, note: "" };
+  expect(shapeOf(Row)?.(row)).toEqual(row);
+  expect(JSON.stringify(shapeOf(Row)?.(row))).toBe(JSON.stringify(row));
+});
+
+test("objects of any fields, and scalars, are left alone", () => {
+  expect(shapeOf(t.Record(t.String(), t.Unknown()))).toBeUndefined();
+  expect(shapeOf(t.Array(t.String()))).toBeUndefined();
+  const Holder = t.Object({ metadata: t.Record(t.String(), t.Unknown()) });
+  expect(shapeOf(Holder)?.({ metadata: { a: { b: 1 } } })).toEqual({ metadata: { a: { b: 1 } } });
+});
+
+test("variants are told apart by their type; others are refused when the server is built", () => {
+  const Events = t.Union([
+    t.Object({ type: t.Literal("came"), who: t.String() }),
+    t.Object({ type: t.Literal("said"), text: t.String() }),
+  ]);
+  expect(shapeOf(Events)?.({ type: "said", text: "hi", who: "hidden" })).toEqual({ type: "said", text: "hi" });
+  expect(() => shapeOf(t.Union([Person, t.Object({ id: t.String() })]))).toThrow("told apart");
+});
+
+test("a route answers by the shape of the status it sets, and a response made by hand goes out as it is", async () => {
+  const app = new Elysia({ normalize: "typebox" })
+    .get("/ok", () => leaky, { response: { 200: Person } })
+    .post("/made", ({ status }) => status(201, leaky as Static<typeof Person>), {
+      response: { 200: t.Object({}), 201: Person },
+    })
+    .get("/raw", () => new Response("as it is"), { response: { 200: t.Any() } });
+  shapeAnswers(app);
+  const ask = async (path: string, method = "GET") => app.handle(new Request(`http://localhost${path}`, { method }));
+  expect(await (await ask("/ok")).json()).toEqual({ name: "Ada" });
+  expect(await (await ask("/made", "POST")).json()).toEqual({ name: "Ada" });
+  expect(await (await ask("/raw")).text()).toBe("as it is");
+});
+
+test("a route that lists its answer without a status does not start", () => {
+  const app = new Elysia().get("/", () => leaky, { response: Person });
+  expect(() => shapeAnswers(app)).toThrow("by their status");
+});

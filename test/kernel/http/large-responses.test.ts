@@ -1,0 +1,72 @@
+import { expect, test } from "bun:test";
+import { createLargeResponses } from "../../../src/kernel/http/serving/large-responses.ts";
+
+const MEBIBYTE = 1024 * 1024;
+/** Stays until it is answered. */
+const READER = { signal: new AbortController().signal };
+
+test("[8] of many who ask for a megabyte at once, two begin in a turn of the loop, in the order in which they came", async () => {
+  const turns: (() => void)[] = [];
+  const begins = createLargeResponses((run) => turns.push(run));
+  const begun: number[] = [];
+  for (let n = 0; n < 9; n++) {
+    const turn = begins(MEBIBYTE, READER);
+    if (turn) void turn.then(() => begun.push(n));
+    else begun.push(n);
+  }
+  expect(begun).toEqual([0, 1]);
+  // What is small waits for nobody.
+  expect(begins(1_000, READER)).toBeNull();
+  for (let so = 4; so <= 9; so += 2) {
+    expect(turns).toHaveLength(1);
+    turns.shift()?.();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(begun.length).toBe(Math.min(so, 9));
+  }
+  turns.shift()?.();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  // Nobody has asked since: nothing is left to do.
+  turns.shift()?.();
+  expect(turns).toHaveLength(0);
+  expect(begins(MEBIBYTE, READER)).toBeNull();
+});
+
+test("[8] one that is larger than a turn begins all the same, and the next after it", async () => {
+  const turns: (() => void)[] = [];
+  const begins = createLargeResponses((run) => turns.push(run));
+  expect(begins(50 * MEBIBYTE, READER)).toBeNull();
+  let begun = false;
+  void begins(50 * MEBIBYTE, READER)?.then(() => {
+    begun = true;
+  });
+  turns.shift()?.();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(begun).toBe(true);
+});
+
+test("[17] who hangs up while they wait leaves the line, and those behind them come up", async () => {
+  const turns: (() => void)[] = [];
+  const begins = createLargeResponses((run) => turns.push(run));
+  expect([begins(MEBIBYTE, READER), begins(MEBIBYTE, READER)]).toEqual([null, null]);
+  const hasty = new AbortController();
+  let released = 0;
+  for (let n = 0; n < 1_000; n++) void begins(MEBIBYTE, hasty)?.then(() => released++);
+  let isServed = false;
+  void begins(MEBIBYTE, READER)?.then(() => {
+    isServed = true;
+  });
+  hasty.abort();
+  await Promise.resolve();
+  expect(released).toBe(1_000);
+  turns.shift()?.();
+  await Promise.resolve();
+  expect(isServed).toBe(true);
+  // Who has gone before their turn to wait does not begin to.
+  expect(begins(MEBIBYTE, READER)).toBeNull();
+  expect(begins(MEBIBYTE, READER)).toBeInstanceOf(Promise);
+  expect(begins(MEBIBYTE, hasty)).toBeNull();
+});
