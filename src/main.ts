@@ -12,10 +12,7 @@ if (process.env.BUN_GC_TIMER_INTERVAL === undefined && process.execve) {
   }
 }
 
-// In any other mode the framework renders each invalid value, and a sample of the expected one, into the error. That is slow
-// for a large body and throws for a value without a string form (`{ "toString": 1 }`). It reads the mode when it is loaded.
-Bun.env.NODE_ENV = "production";
-
+await import("./kernel/production.ts");
 const { run } = await import("./cli/run.ts");
 await run(process.argv.slice(2));
 
