@@ -17,11 +17,8 @@ import { liveStreamsRoutes } from "./features/live-streams/routes.ts";
 import { playgroundRoutes } from "./features/playground/routes.ts";
 import * as person from "./features/privacy/privacy.schema.ts";
 import { privacyRoutes } from "./features/privacy/routes.ts";
+import { projectsRoutes } from "./features/projects/project.routes.ts";
 import * as project from "./features/projects/project.schema.ts";
-import * as apiKey from "./features/projects/rest/api-key.schema.ts";
-import * as invitation from "./features/projects/rest/invitation.schema.ts";
-import * as member from "./features/projects/rest/member.schema.ts";
-import { projectsRoutes } from "./features/projects/routes.ts";
 import * as push from "./features/push/push.schema.ts";
 import { pushRoutes } from "./features/push/routes.ts";
 import * as recording from "./features/recordings/recording.schema.ts";
@@ -41,8 +38,7 @@ import { livekitRoutes } from "./gateways/livekit/routes.ts";
 import { signalingRoutes } from "./gateways/signaling/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { sameSecret } from "./kernel/crypto/secrets.ts";
-import { deferBodyParsing, UNREAD_BODIES } from "./kernel/http/admission.ts";
-import { createBodyReader } from "./kernel/http/body.ts";
+import { createBodyReader, deferBodyParsing, UNREAD_BODIES } from "./kernel/http/body.ts";
 import { createEnvelope } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import * as health from "./kernel/http/health.schema.ts";
@@ -86,9 +82,6 @@ const API_SCHEMAS: Record<string, unknown> = {
   ...observability,
   ...flight,
   ...person,
-  ...apiKey,
-  ...invitation,
-  ...member,
   ...project,
   ...chatEvents,
   ...chatRecords,

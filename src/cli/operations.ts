@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { presentUser } from "../features/accounts/user.service.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { Environment } from "../protocol/enums.ts";
 import type { Services } from "../services.ts";
@@ -24,8 +25,8 @@ type Inputs = {
 };
 
 const OPERATIONS = {
-  "admin create": async ({ accounts, users }: Services, _runtime: Runtime, input: Inputs["admin create"]) =>
-    users.show(await accounts.createOperator(input)),
+  "admin create": async ({ accounts }: Services, _runtime: Runtime, input: Inputs["admin create"]) =>
+    presentUser(await accounts.createOperator(input)),
   "admin reset-password": async ({ recovery }: Services, _: Runtime, input: Inputs["admin reset-password"]) => {
     await recovery.setPassword(input.email, input.password);
     return null;
@@ -43,7 +44,7 @@ const OPERATIONS = {
   },
   "keys secret": async (services: Services, { write }: Runtime, { key }: Inputs["keys secret"]) => {
     const { id, projectId } = findKey(services, key);
-    return write((unit) => services.apiKeys.showSigningSecret(unit, projectId, id));
+    return write((unit) => services.apiKeys.revealSigningSecret(unit, projectId, id));
   },
   "node-keys create": ({ nodeKeys }: Services, { write }: Runtime, { name }: Inputs["node-keys create"]) =>
     write((unit) => nodeKeys.create(unit, name)),

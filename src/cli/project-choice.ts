@@ -40,7 +40,7 @@ export function keysOf(services: Services, wanted?: string) {
     .filter(({ id, name }) => wanted === undefined || id === wanted || name === wanted);
   if (wanted !== undefined && chosen.length === 0) throw new CommandFailure(`there is no project ${wanted}.`);
   return chosen.flatMap(({ id, name }) =>
-    apiKeys.list(id, undefined, NEWEST, ALL).map((row) => ({ ...apiKeys.show(row), projectName: name })),
+    apiKeys.list(id, undefined, NEWEST, ALL).map((row) => ({ ...apiKeys.present(row), projectName: name })),
   );
 }
 

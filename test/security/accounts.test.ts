@@ -65,7 +65,7 @@ test("[5] a password that changes voids every link to another one, whichever way
 test("[5] whoever verifies an address chooses its password, and whoever registered it before is out", async () => {
   const email = "victim@example.com";
   const token = await linkOf(() => auth("register", { email, password: OLD }));
-  expect(post.mails.at(-1)?.text).toContain("the password of whoever created it");
+  expect(post.mails.at(-1)?.text).toContain("the password of the person who created it");
   const { status, body } = await auth("verify-email", { token, password: NEW });
   expect([status, body.passwordKept]).toEqual([200, false]);
   expect([await login(email, OLD), await login(email, NEW)]).toEqual([401, 200]);

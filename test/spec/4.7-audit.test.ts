@@ -193,7 +193,7 @@ test("[7] an entry that cannot be written does not fail the request, and is logg
   expect([status, body.name]).toEqual([200, "still done"]);
   expect((await act("GET", "")).body.name).toBe("still done");
   expect((await logs()).map(({ action }) => action)).toEqual(["project.created"]);
-  const line = server.logLines.find((text) => text.includes("audit entry not written")) ?? "{}";
+  const line = server.logLines.find((text) => text.includes("audit: entry not saved")) ?? "{}";
   expect(JSON.parse(line)).toMatchObject({ action: "project.updated", requestId: headers.get("x-request-id") });
 });
 

@@ -1,44 +1,44 @@
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { reading, run } from "../../kernel/db/statements.ts";
-import type { Unit } from "../../kernel/db/writer.ts";
-import type { AuditActionName } from "../../protocol/enums.ts";
-import { type AuditRow, auditEntries } from "./audit.table.ts";
+import { inserter, rowsOf } from "../../kernel/db/statements.ts";
+import type { AuditActionName, AuditResourceType, Environment } from "../../protocol/enums.ts";
+import { projects } from "../projects/project.table.ts";
 
+/** Triggers of the database refuse to change or delete a row. */
+export const auditEntries = sqliteTable("audit_entries", {
+  id: text("id").primaryKey(),
+  publicId: text("public_id").notNull().unique(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  actorId: text("actor_id"),
+  actorEmail: text("actor_email"),
+  action: text("action").$type<AuditActionName>().notNull(),
+  resourceType: text("resource_type").$type<AuditResourceType>().notNull(),
+  resourceId: text("resource_id").notNull(),
+  metadata: text("metadata", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  requestId: text("request_id"),
+  ipAddress: text("ip_address"),
+  userAgent: text("user_agent"),
+  createdAt: integer("created_at").notNull(),
+});
+
+export type AuditRow = typeof auditEntries.$inferSelect;
 type AuditFilter = { action?: AuditActionName; actorId?: string; resourceId?: string };
 
-export function auditStore(db: Db) {
-  const given = (name: string, column: typeof auditEntries.action | typeof auditEntries.actorId) =>
-    sql`(${sql.placeholder(name)} IS NULL OR ${column} = ${sql.placeholder(name)})`;
-  const newest = reading(() =>
-    db
-      .select()
-      .from(auditEntries)
-      .where(
-        and(
-          eq(auditEntries.projectId, sql.placeholder("projectId")),
-          lt(auditEntries.id, sql.placeholder("before")),
-          given("action", auditEntries.action),
-          given("actorId", auditEntries.actorId),
-          sql`(${sql.placeholder("resourceId")} IS NULL OR ${auditEntries.resourceId} = ${sql.placeholder("resourceId")})`,
-        ),
-      )
-      .orderBy(desc(auditEntries.id))
-      .limit(sql.placeholder("limit"))
-      .prepare(),
+export function auditStore({ $client: client }: Db) {
+  const newest = rowsOf(
+    client,
+    auditEntries,
+  )<[string, string, string | null, string | null, string | null, number]>(
+    `WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR actor_id = ?4)
+     AND (?5 IS NULL OR resource_id = ?5) ORDER BY id DESC LIMIT ?6`,
   );
-
   return {
-    insert: (unit: Unit, row: AuditRow) => void run(unit, db.insert(auditEntries).values(row)),
-    /** Newest first; `before` is the last id of the page before (ids sort by time). */
-    list: (projectId: string, filter: AuditFilter, before: string, limit: number): AuditRow[] =>
-      newest.all({
-        projectId,
-        before,
-        limit,
-        action: filter.action ?? null,
-        actorId: filter.actorId ?? null,
-        resourceId: filter.resourceId ?? null,
-      }),
+    insert: inserter<AuditRow>(client, auditEntries),
+    /** Newest first. `before` is the last id of the previous page; ids sort by time. */
+    list: (projectId: string, { action, actorId, resourceId }: AuditFilter, before: string, limit: number) =>
+      newest.all(projectId, before, action ?? null, actorId ?? null, resourceId ?? null, limit),
   };
 }

@@ -1,46 +1,45 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { AuditResourceType } from "../../protocol/enums.ts";
-import { auditStore } from "./audit.store.ts";
-import type { AuditRow } from "./audit.table.ts";
+import { type AuditRow, auditStore } from "./audit.store.ts";
 import type { AuditEvent } from "./events.ts";
 
 export type AuditService = ReturnType<typeof createAudit>;
 
-/** The permanent record of administrative actions: features announce them, this feature writes them down. */
+/** The permanent log of administrative actions. Other features publish them; this one stores them. */
 export function createAudit({ db, bus, ids, log }: Runtime) {
   const store = auditStore(db);
 
-  const rowOf = (fact: AuditEvent): AuditRow => ({
+  const rowOf = ({ actor, request, ...event }: AuditEvent): AuditRow => ({
     id: ids.uuid(),
     publicId: ids.publicId("audit"),
-    projectId: fact.projectId,
-    environment: fact.environment,
-    actorId: fact.actor?.id ?? null,
-    actorEmail: fact.actor?.email ?? null,
-    action: fact.action,
-    resourceType: fact.action.split(".")[0] as AuditResourceType,
-    resourceId: fact.resourceId,
-    metadata: fact.metadata,
-    requestId: fact.request?.id ?? null,
-    ipAddress: fact.request?.ip ?? null,
-    userAgent: fact.request?.userAgent ?? null,
-    createdAt: fact.at,
+    projectId: event.projectId,
+    environment: event.environment,
+    actorId: actor?.id ?? null,
+    actorEmail: actor?.email ?? null,
+    action: event.action,
+    resourceType: event.action.split(".")[0] as AuditResourceType,
+    resourceId: event.resourceId,
+    metadata: event.metadata,
+    requestId: request?.id ?? null,
+    ipAddress: request?.ip ?? null,
+    userAgent: request?.userAgent ?? null,
+    createdAt: event.at,
   });
 
-  // In the transaction of the action itself; but an entry that cannot be written must not undo it.
-  bus.inTransaction("audit", (unit, fact) => {
+  // The entry joins the transaction of its action, but a failure to write it must not undo the action.
+  bus.inTransaction("audit", (unit, event) => {
     try {
-      store.insert(unit, rowOf(fact));
+      store.insert(unit, rowOf(event));
     } catch (err) {
-      const { action, projectId, resourceId, request } = fact;
-      log.error({ err, action, projectId, resourceId, requestId: request?.id }, "audit entry not written");
+      const { action, projectId, resourceId, request } = event;
+      log.error({ err, action, projectId, resourceId, requestId: request?.id }, "audit: entry not saved");
     }
   });
 
-  return { list: store.list, show };
+  return { list: store.list, present };
 }
 
-function show({ id: _, createdAt, ...row }: AuditRow) {
+function present({ id: _, createdAt, ...row }: AuditRow) {
   return { ...row, createdAt: iso(createdAt) };
 }

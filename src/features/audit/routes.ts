@@ -18,7 +18,7 @@ export const auditRoutes = ({ guards }: Http, audit: AuditService) =>
         defaultLimit: DEFAULT_LIMIT,
         read: (after, limit) => audit.list(context.projectId, context.query, String(after?.[0] ?? NEWEST), limit),
         position: (row) => [row.id],
-        show: audit.show,
+        show: audit.present,
       }),
     {
       ...documented("Administrative actions on the project, newest first", [

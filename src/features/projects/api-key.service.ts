@@ -44,7 +44,7 @@ export function apiKeyService(runtime: Runtime) {
     signingSecret,
 
     /** The caller that tokens signed with this key's signing secret stand for; null when the key is not usable. */
-    callerOf(publicId: string): ApiKeyCaller | null {
+    signer(publicId: string): ApiKeyCaller | null {
       const row = store.findUsable(publicId);
       if (!row) return null;
       return { kind: "apiKey", keyId: row.id, publicId, projectId: row.projectId, environment: row.environment };

@@ -71,8 +71,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     memberships: store.memberships,
     /** The active projects of all users, for the command line. */
     listActive: store.listActive,
-    present: (projectId: string, role: ProjectRole) => ({ ...present(find(projectId)), role }),
-    presentRow: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
+    present: (row: ProjectRow, role: ProjectRole) => ({ ...present(row), role }),
     /** The project as its API key reads it. */
     presentToKey: (projectId: string) => presentCached(find(projectId)),
 

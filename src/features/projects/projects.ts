@@ -5,7 +5,7 @@ import { invitationService } from "./invitation.service.ts";
 import { memberService } from "./member.service.ts";
 import { projectService } from "./project.service.ts";
 
-/** The feature as a whole: projects, who belongs to them, who is invited, and their keys. */
+/** Projects, their members, invitations and API keys. */
 export function createProjects(runtime: Runtime, users: Users) {
   const members = memberService(runtime);
   const projects = projectService(runtime, members);

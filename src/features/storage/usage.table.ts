@@ -1,5 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { projects } from "../projects/store/project.table.ts";
+import { projects } from "../projects/project.table.ts";
 
 /** Written by triggers of the database alone. */
 export const storageUsage = sqliteTable(

@@ -1,18 +1,18 @@
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** `2026-03-01` of a moment, UTC. */
+/** The UTC date of a time, as `2026-03-01`. */
 export function dateOf(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-/** First moment of the calendar month, UTC. */
+/** Start of the calendar month, UTC. */
 export function monthStart(at: number): number {
   const date = new Date(at);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
 }
 
-/** Started minutes: a session of one second counts one. */
+/** Every started minute counts: a session of one second has one. */
 export function startedMinutes(startedAt: number, endedAt: number): number {
   return Math.max(1, Math.ceil((endedAt - startedAt) / MINUTE_MS));
 }
@@ -25,15 +25,15 @@ export function minutesByDay(startedAt: number, endedAt: number): Map<string, nu
   for (let at = startedAt; counted < total; ) {
     const midnight = (Math.floor(at / DAY_MS) + 1) * DAY_MS;
     const untilMidnight = Math.ceil((midnight - at) / MINUTE_MS);
-    const here = Math.min(total - counted, untilMidnight);
-    days.set(dateOf(at), here);
-    counted += here;
-    at += here * MINUTE_MS;
+    const today = Math.min(total - counted, untilMidnight);
+    days.set(dateOf(at), today);
+    counted += today;
+    at += today * MINUTE_MS;
   }
   return days;
 }
 
-/** Every day of the last `days`, today included, oldest first. */
+/** The last `days` dates up to today, oldest first. */
 export function lastDates(now: number, days: number): string[] {
   return Array.from({ length: days }, (_, index) => dateOf(now - (days - 1 - index) * DAY_MS));
 }

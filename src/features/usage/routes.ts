@@ -9,7 +9,7 @@ const accountUsageRoutes = ({ guards }: Http, usage: UsageService) =>
   new Elysia({ prefix: "/v1/usage", tags: ["usage"] })
     .use(guards.session)
     .get("", ({ caller }) => usage.account(caller.userId), {
-      ...documented("The caller's minute allowance and what is spent of it"),
+      ...documented("The caller's minute allowance and how much of it is used"),
       response: { 200: Usage },
     })
     .get("/detail", ({ caller, query }) => usage.detail(caller.userId, query), {

@@ -4,54 +4,52 @@ import type { RtcConnectionEvent } from "../sessions/events.ts";
 import { minutesByDay } from "./minutes.ts";
 import type { UsageStore } from "./usage.store.ts";
 
-/** A sign of life is written at most this often; it bounds what a crash can cost in accuracy. */
-const TOUCH_EVERY_MS = 15_000;
+/** `last_seen_at` is written at most this often, so a crash loses at most this much of a running session. */
+const TOUCH_INTERVAL_MS = 15_000;
 
-/** Counts media sessions as they happen: from the first packet to the end, reconnects included. */
+/** Meters media sessions from the first connected media to their end, with reconnects. */
 export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: UsageStore) {
-  const open = new Map<string, { row: string; touchedAt: number }>();
+  const open = new Map<string, { rowId: string; touchedAt: number }>();
 
-  function close(unit: Unit, sessionId: string, endedAt: number): void {
-    const row = store.find(sessionId);
+  function close(unit: Unit, rowId: string, endedAt: number): void {
+    const row = store.find(rowId);
     if (!row || row.endedAt !== null) return;
     store.end(unit, row.id, endedAt);
-    let first = true;
+    let sessions = 1;
     for (const [date, minutes] of minutesByDay(row.startedAt, endedAt)) {
-      store.addDay(unit, row.projectId, date, minutes, first ? 1 : 0);
-      first = false;
+      store.addDay(unit, row.projectId, date, minutes, sessions);
+      sessions = 0;
     }
   }
 
-  function heard(fact: RtcConnectionEvent): void {
-    const { sessionId, at } = fact;
+  function save(change: (unit: Unit) => void): void {
+    write(change).catch((err) => log.error({ err }, "usage: session not saved"));
+  }
+
+  bus.on("rtcConnection", ["connected", "left", "stats"], (event: RtcConnectionEvent) => {
+    const { sessionId, at } = event;
     const session = open.get(sessionId);
-    if (fact.type === "connected" && !session) {
-      // One that outlived a restart was closed by it, and is counted from here on by another row.
+    if (event.type === "connected" && !session) {
+      // A session that outlives a restart was closed by it, so the rest of it gets another row.
       const id = store.find(sessionId) ? ids.uuid() : sessionId;
-      open.set(sessionId, { row: id, touchedAt: at });
-      const { projectId, environment, roomId, roomName, participantIdentity } = fact;
+      open.set(sessionId, { rowId: id, touchedAt: at });
+      const { projectId, environment, roomId, roomName, participantIdentity } = event;
       const row = { id, projectId, environment, roomId, roomName, participantIdentity };
-      keep(write((unit) => store.insert(unit, { ...row, startedAt: at, lastSeenAt: at, endedAt: null })));
-    } else if (fact.type === "left" && session) {
+      save((unit) => void store.insert(unit, { ...row, startedAt: at, lastSeenAt: at, endedAt: null }));
+    } else if (event.type === "left" && session) {
       open.delete(sessionId);
-      keep(write((unit) => close(unit, session.row, at)));
-    } else if (fact.type === "stats" && session && at - session.touchedAt >= TOUCH_EVERY_MS) {
+      save((unit) => close(unit, session.rowId, at));
+    } else if (event.type === "stats" && session && at - session.touchedAt >= TOUCH_INTERVAL_MS) {
       session.touchedAt = at;
-      keep(write((unit) => store.touch(unit, session.row, at)));
+      save((unit) => store.touch(unit, session.rowId, at));
     }
-  }
-
-  function keep(written: Promise<void>): void {
-    written.catch((err) => log.error({ err }, "usage was not recorded"));
-  }
-
-  bus.on("rtcConnection", ["connected", "left", "stats"], heard);
+  });
   bus.inTransaction("recordingEnded", (unit, { projectId, startedAt, endedAt }) => {
     for (const [date, minutes] of minutesByDay(startedAt, endedAt)) store.addRecorded(unit, projectId, date, minutes);
   });
 
   return {
-    /** After a crash: what was open ended at its last sign of life. */
+    /** Closes sessions that a crash left open, at the time they were last seen. */
     recover: () =>
       write((unit) => {
         for (const { id, lastSeenAt } of store.allOpen()) close(unit, id, Math.min(lastSeenAt, now()));

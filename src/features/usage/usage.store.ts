@@ -1,59 +1,82 @@
-import { and, between, eq, inArray, isNull, sql } from "drizzle-orm";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, reading, run } from "../../kernel/db/statements.ts";
+import { changing, inserter, reading, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { type UsageDayRow, type UsageSessionRow, usageDays, usageSessions } from "./usage.table.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import { projects } from "../projects/project.table.ts";
 
+export const usageSessions = sqliteTable("usage_sessions", {
+  id: text("id").primaryKey(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  roomId: text("room_id").notNull(),
+  roomName: text("room_name").notNull(),
+  participantIdentity: text("participant_identity").notNull(),
+  /** When media was first connected. */
+  startedAt: integer("started_at").notNull(),
+  lastSeenAt: integer("last_seen_at").notNull(),
+  endedAt: integer("ended_at"),
+});
+
+export const usageDays = sqliteTable(
+  "usage_days",
+  {
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    date: text("date").notNull(),
+    minutes: integer("minutes").notNull(),
+    sessions: integer("sessions").notNull(),
+    recordedMinutes: integer("recorded_minutes").notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.projectId, table.date] })],
+);
+
+export type UsageSessionRow = typeof usageSessions.$inferSelect;
 export type UsageStore = ReturnType<typeof usageStore>;
 
-/** The account of a project is its first owner. */
+/** The usage of a project is accounted to its first owner. */
 const FIRST_OWNER = `SELECT user_id FROM project_members
   WHERE project_id = p.id AND role = 'OWNER' ORDER BY added_at, user_id LIMIT 1`;
 
-export function usageStore(db: Db) {
-  const { placeholder } = sql;
-  const { $client: client } = db;
+const IN_PROJECTS = "project_id IN (SELECT value FROM json_each(?))";
+
+export function usageStore({ $client: client }: Db) {
   const accountOf = reading(() =>
-    client.query<{ user_id: string }, [string]>(`SELECT (${FIRST_OWNER}) AS user_id FROM projects p WHERE p.id = ?`),
+    client.prepare<{ userId: string | null }, [string]>(
+      `SELECT (${FIRST_OWNER}) AS userId FROM projects p WHERE p.id = ?`,
+    ),
   );
   const projectsOf = reading(() =>
-    client.query<{ id: string; name: string }, [string]>(
+    client.prepare<{ id: string; name: string }, [string]>(
       `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
-     WHERE m.user_id = ?1 AND (${FIRST_OWNER}) = ?1 ORDER BY p.id`,
+       WHERE m.user_id = ?1 AND (${FIRST_OWNER}) = ?1 ORDER BY p.id`,
     ),
   );
   const addDay = changing(() =>
-    client.query<null, [string, string, number, number]>(
-      `INSERT INTO usage_days (project_id, date, minutes, sessions) VALUES (?, ?, ?, ?) ON CONFLICT (project_id, date)
-     DO UPDATE SET minutes = minutes + excluded.minutes, sessions = sessions + excluded.sessions`,
+    client.prepare<unknown, [string, string, number, number, number]>(
+      `INSERT INTO usage_days (project_id, date, minutes, sessions, recorded_minutes) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (project_id, date) DO UPDATE SET minutes = minutes + excluded.minutes,
+         sessions = sessions + excluded.sessions, recorded_minutes = recorded_minutes + excluded.recorded_minutes`,
     ),
   );
-  const addRecorded = changing(() =>
-    client.query<null, [string, string, number]>(
-      `INSERT INTO usage_days (project_id, date, minutes, sessions, recorded_minutes) VALUES (?, ?, 0, 0, ?)
-     ON CONFLICT (project_id, date) DO UPDATE SET recorded_minutes = recorded_minutes + excluded.recorded_minutes`,
-    ),
-  );
-  const byId = reading(() =>
-    db
-      .select()
-      .from(usageSessions)
-      .where(eq(usageSessions.id, placeholder("id")))
-      .prepare(),
-  );
+  const select = rowsOf(client, usageSessions);
+  const byId = select<[string]>("WHERE id = ?");
+  const allOpen = select<[]>("WHERE ended_at IS NULL");
+  const open = select<[string]>(`WHERE ${IN_PROJECTS} AND ended_at IS NULL`);
+  const history = select<[string, number]>(`WHERE ${IN_PROJECTS} ORDER BY started_at DESC, id DESC LIMIT ?`);
+  const days = rowsOf(client, usageDays)<[string, string, string]>(`WHERE ${IN_PROJECTS} AND date BETWEEN ? AND ?`);
   const touch = changing(() =>
-    db
-      .update(usageSessions)
-      .set({ lastSeenAt: sql`${placeholder("at")}` })
-      .where(and(eq(usageSessions.id, placeholder("id")), isNull(usageSessions.endedAt)))
-      .prepare(),
+    client.prepare<unknown, [number, string]>(
+      "UPDATE usage_sessions SET last_seen_at = ? WHERE id = ? AND ended_at IS NULL",
+    ),
   );
   const end = changing(() =>
-    db
-      .update(usageSessions)
-      .set({ endedAt: sql`${placeholder("at")}`, lastSeenAt: sql`${placeholder("at")}` })
-      .where(eq(usageSessions.id, placeholder("id")))
-      .prepare(),
+    client.prepare<unknown, [number, string]>(
+      "UPDATE usage_sessions SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2",
+    ),
   );
   const minutesIn = reading(() =>
     client.prepare<{ minutes: number }, [number, string, number, number]>(
@@ -63,46 +86,25 @@ export function usageStore(db: Db) {
   );
 
   return {
-    accountOf: (projectId: string): string | null => accountOf.get(projectId)?.user_id ?? null,
+    accountOf: (projectId: string) => accountOf.get(projectId)?.userId ?? null,
     projectsOf: (userId: string) => projectsOf.all(userId),
 
-    insert: (unit: Unit, row: UsageSessionRow) =>
-      void run(unit, db.insert(usageSessions).values(row).onConflictDoNothing()),
-    find: (id: string): UsageSessionRow | undefined => byId.get({ id }),
-    touch: (unit: Unit, id: string, at: number) => void touch.run(unit, { id, at }),
-    end: (unit: Unit, id: string, at: number) => void end.run(unit, { id, at }),
+    insert: inserter<UsageSessionRow>(client, usageSessions, "ON CONFLICT DO NOTHING"),
+    find: (id: string) => byId.get(id),
+    touch: (unit: Unit, id: string, at: number) => void touch.run(unit, at, id),
+    end: (unit: Unit, id: string, at: number) => void end.run(unit, at, id),
     addDay: (unit: Unit, projectId: string, date: string, minutes: number, sessions: number) =>
-      void addDay.run(unit, projectId, date, minutes, sessions),
+      void addDay.run(unit, projectId, date, minutes, sessions, 0),
     addRecorded: (unit: Unit, projectId: string, date: string, minutes: number) =>
-      void addRecorded.run(unit, projectId, date, minutes),
+      void addDay.run(unit, projectId, date, 0, 0, minutes),
 
-    open: (projectIds: string[]): UsageSessionRow[] =>
-      db
-        .select()
-        .from(usageSessions)
-        .where(and(inArray(usageSessions.projectId, projectIds), isNull(usageSessions.endedAt)))
-        .all(),
-    allOpen: (): UsageSessionRow[] => db.select().from(usageSessions).where(isNull(usageSessions.endedAt)).all(),
-
-    days: (projectIds: string[], first: string, last: string): UsageDayRow[] =>
-      db
-        .select()
-        .from(usageDays)
-        .where(and(inArray(usageDays.projectId, projectIds), between(usageDays.date, first, last)))
-        .all(),
-
-    /** Started minutes of the sessions of a room that began in a span of time, running ones as of `now`. */
+    open: (projectIds: string[]) => open.all(JSON.stringify(projectIds)),
+    allOpen: () => allOpen.all(),
+    days: (projectIds: string[], first: string, last: string) => days.all(JSON.stringify(projectIds), first, last),
+    /** Started minutes of a room's sessions that began in a span of time; running sessions count until `now`. */
     minutesIn: (roomId: string, from: number, until: number, now: number): number =>
       minutesIn.get(now, roomId, from, until)?.minutes ?? 0,
-
     /** Newest first. */
-    history: (projectIds: string[], limit: number): UsageSessionRow[] =>
-      db
-        .select()
-        .from(usageSessions)
-        .where(inArray(usageSessions.projectId, projectIds))
-        .orderBy(sql`${usageSessions.startedAt} DESC, ${usageSessions.id} DESC`)
-        .limit(limit)
-        .all(),
+    history: (projectIds: string[], limit: number) => history.all(JSON.stringify(projectIds), limit),
   };
 }

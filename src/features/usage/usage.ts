@@ -1,39 +1,37 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { dateOf, lastDates, minutesByDay, monthStart, startedMinutes } from "./minutes.ts";
 import { createUsageMeter } from "./usage.meter.ts";
-import { usageStore } from "./usage.store.ts";
-import type { UsageSessionRow } from "./usage.table.ts";
+import { type UsageSessionRow, usageStore } from "./usage.store.ts";
 
-type UsageAsked = { limit?: number; days?: number };
+type UsageQuery = { limit?: number; days?: number };
 
 const DEFAULT_HISTORY = 50;
 const DEFAULT_DAYS = 30;
-const NOTHING = { minutes: 0, sessions: 0, recordedMinutes: 0 };
+const NO_USAGE = { minutes: 0, sessions: 0, recordedMinutes: 0 };
 
 export type UsageService = ReturnType<typeof createUsage>;
+
+type Day = typeof NO_USAGE;
 
 /** Started participant-minutes of connected media, per account and calendar month, UTC. */
 export function createUsage(runtime: Runtime) {
   const { config, db, now } = runtime;
   const store = usageStore(db);
 
-  type Day = { minutes: number; sessions: number; recordedMinutes: number };
-
-  /** Minutes by project and day, running sessions as of now. */
+  /** Minutes by project and day; running sessions count until now. */
   function dailyOf(projectIds: string[], first: string, last: string): Map<string, Map<string, Day>> {
     const byProject = new Map(projectIds.map((id) => [id, new Map<string, Day>()]));
     const add = (projectId: string, date: string, more: Partial<Day>) => {
       const days = byProject.get(projectId);
       if (!days || date < first || date > last) return;
-      const day = days.get(date) ?? NOTHING;
+      const day = days.get(date) ?? NO_USAGE;
       days.set(date, {
         minutes: day.minutes + (more.minutes ?? 0),
         sessions: day.sessions + (more.sessions ?? 0),
         recordedMinutes: day.recordedMinutes + (more.recordedMinutes ?? 0),
       });
     };
-    if (projectIds.length === 0) return byProject;
     for (const { projectId, date, ...day } of store.days(projectIds, first, last)) add(projectId, date, day);
     const at = now();
     for (const { projectId, startedAt } of store.open(projectIds)) {
@@ -50,9 +48,9 @@ export function createUsage(runtime: Runtime) {
     const dates = lastDates(now(), days);
     const byProject = dailyOf(projectIds, dates[0] ?? "", dates.at(-1) ?? "");
     return dates.map((date) => {
-      const total = { date, ...NOTHING };
+      const total = { date, ...NO_USAGE };
       for (const perDay of byProject.values()) {
-        const day = perDay.get(date) ?? NOTHING;
+        const day = perDay.get(date) ?? NO_USAGE;
         total.minutes += day.minutes;
         total.sessions += day.sessions;
         total.recordedMinutes += day.recordedMinutes;
@@ -62,16 +60,14 @@ export function createUsage(runtime: Runtime) {
   }
 
   /** Minutes of this month, by project. */
-  function monthOf(projectIds: string[], of: "minutes" | "recordedMinutes" = "minutes"): Map<string, number> {
+  function monthOf(projectIds: string[], field: "minutes" | "recordedMinutes" = "minutes"): Map<string, number> {
     const byProject = dailyOf(projectIds, dateOf(monthStart(now())), dateOf(now()));
-    return new Map([...byProject].map(([id, days]) => [id, sum([...days.values()].map((day) => day[of]))]));
+    return new Map([...byProject].map(([id, days]) => [id, sum([...days.values()].map((day) => day[field]))]));
   }
 
-  const history = (projectIds: string[], limit: number) =>
-    projectIds.length === 0 ? [] : store.history(projectIds, limit).map(showSession);
+  const history = (projectIds: string[], limit: number) => store.history(projectIds, limit).map(presentSession);
 
-  function showSession(row: UsageSessionRow) {
-    const end = row.endedAt ?? now();
+  function presentSession(row: UsageSessionRow) {
     return {
       id: row.id,
       projectId: row.projectId,
@@ -81,7 +77,7 @@ export function createUsage(runtime: Runtime) {
       participantIdentity: row.participantIdentity,
       startedAt: iso(row.startedAt),
       endedAt: iso(row.endedAt),
-      minutes: startedMinutes(row.startedAt, end),
+      minutes: startedMinutes(row.startedAt, row.endedAt ?? now()),
     };
   }
 
@@ -95,7 +91,7 @@ export function createUsage(runtime: Runtime) {
       projects,
       ids,
       month,
-      shown: {
+      totals: {
         includedMinutes,
         usedMinutes,
         remainingMinutes: Math.max(0, includedMinutes - usedMinutes),
@@ -103,33 +99,33 @@ export function createUsage(runtime: Runtime) {
         exceeded: usedMinutes >= includedMinutes,
         enforced: config.USAGE_ENFORCE_LIMIT,
         periodStart: iso(monthStart(now())),
-        liveSessions: ids.length === 0 ? 0 : store.open(ids).length,
+        liveSessions: store.open(ids).length,
       },
     };
   }
 
   function hasMinutesLeft(projectId: string): boolean {
     const account = store.accountOf(projectId);
-    return account === null || !accountUsage(account).shown.exceeded;
+    return account === null || !accountUsage(account).totals.exceeded;
   }
 
   return {
     meter: createUsageMeter(runtime, store),
 
-    /** The caller's allowance and what is spent of it. */
-    account: (userId: string) => accountUsage(userId).shown,
+    /** The user's allowance and how much of it is used. */
+    account: (userId: string) => accountUsage(userId).totals,
 
-    detail(userId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageAsked) {
-      const { projects, ids, month, shown } = accountUsage(userId);
+    detail(userId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageQuery) {
+      const { projects, ids, month, totals } = accountUsage(userId);
       return {
-        ...shown,
+        ...totals,
         history: history(ids, limit),
         daily: daily(ids, days),
         projects: projects.map(({ id, name }) => ({ projectId: id, name, minutes: month.get(id) ?? 0 })),
       };
     },
 
-    project: (projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageAsked) => ({
+    project: (projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageQuery) => ({
       projectId,
       usedMinutes: monthOf([projectId]).get(projectId) ?? 0,
       recordedMinutes: monthOf([projectId], "recordedMinutes").get(projectId) ?? 0,
@@ -139,7 +135,7 @@ export function createUsage(runtime: Runtime) {
 
     minutesIn: (roomId: string, from: number, until: number): number => store.minutesIn(roomId, from, until, now()),
 
-    /** Whether the project's account has minutes left; null where nothing is refused for it. */
+    /** Whether the project's account has minutes left; null when the limit is not enforced. */
     mayMint: config.USAGE_ENFORCE_LIMIT ? hasMinutesLeft : null,
   };
 }

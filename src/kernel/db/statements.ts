@@ -79,7 +79,9 @@ export function rowsOf<Table extends SQLiteTable>(client: Database, table: Table
   };
   return <Values extends SQLQueryBindings[]>(rest: string) => {
     const statement = reading(() =>
-      client.prepare<Record<string, unknown>, Values>(`SELECT ${columnsOf(table)} FROM ${getTableName(table)} ${rest}`),
+      client.prepare<Record<string, unknown>, SQLQueryBindings[]>(
+        `SELECT ${columnsOf(table)} FROM ${getTableName(table)} ${rest}`,
+      ),
     );
     return {
       get(...values: Values): RowOf<Table> | undefined {

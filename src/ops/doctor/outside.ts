@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { createMailer } from "../../features/accounts/mail/mailer.ts";
+import { createMailer } from "../../features/accounts/mailer.ts";
 import { createLog } from "../../kernel/log.ts";
 import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
 

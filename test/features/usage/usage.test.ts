@@ -63,11 +63,12 @@ async function day(overrides = {}) {
   const get = async (path: string) => {
     await settle();
     // A session lives an hour; these days are longer.
-    const { sessions } = server.services;
-    const { session } = await server.runtime.write((unit) =>
+    const { sessions, users } = server.services;
+    const started = await server.runtime.write((unit) =>
       sessions.start(unit, owner.userId, { ip: "127.0.0.1", userAgent: null }),
     );
-    return server.call("GET", path, { key: await sessions.accessToken(session) });
+    const { accessToken: key } = await sessions.signIn(users.get(owner.userId), started);
+    return server.call("GET", path, { key });
   };
   return { server, first, second, settle, until, join, leave, alive, get };
 }

@@ -1,13 +1,13 @@
 import { Elysia, t } from "elysia";
-import { authorOf } from "../../../kernel/http/callers.ts";
-import { permit } from "../../../kernel/http/guards.ts";
-import type { Http } from "../../../kernel/http/http.ts";
-import { documented } from "../../../kernel/http/reference/docs.ts";
-import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
-import type { Runtime } from "../../../kernel/runtime.ts";
-import type { ApiKeyService } from "../api-key.service.ts";
-import { ApiKey, CreateApiKey, CreatedApiKey, SigningSecret } from "./api-key.schema.ts";
+import { authorOf } from "../../kernel/http/callers.ts";
+import { permit } from "../../kernel/http/guards.ts";
+import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import { EnvironmentQuery } from "../../kernel/http/schema.ts";
+import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { ApiKeyService } from "./api-key.service.ts";
+import { ApiKey, CreateApiKey, CreatedApiKey, SigningSecret } from "./project.schema.ts";
 
 export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Runtime, apiKeys: ApiKeyService) =>
   new Elysia({ prefix: "/v1/projects/:projectId/api-keys", tags: ["API keys"] })
@@ -21,7 +21,7 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
           read: (after, limit) =>
             apiKeys.list(context.projectId, context.query.environment, String(after?.[0] ?? NEWEST), limit),
           position: (row) => [row.id],
-          show: apiKeys.show,
+          show: apiKeys.present,
         }),
       {
         ...documented("API keys, of both environments unless one is asked for", [
@@ -53,7 +53,7 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
             "SVC_IDEMPOTENCY_IN_PROGRESS",
             "SVC_IDEMPOTENCY_KEY_REUSED",
           ],
-          "The answer holds the whole key; it cannot be shown again.",
+          "The response alone contains the whole key; it cannot be shown again.",
         ),
         transform: [permit("api-keys:manage"), rateLimit("API_KEYS")],
         query: t.Object(EnvironmentQuery),
@@ -64,7 +64,7 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
     .get(
       "/:keyId/signing-secret",
       (context) =>
-        write((unit) => apiKeys.showSigningSecret(unit, context.projectId, context.params.keyId, authorOf(context))),
+        write((unit) => apiKeys.revealSigningSecret(unit, context.projectId, context.params.keyId, authorOf(context))),
       {
         ...documented(
           "Show the secret with which a backend signs tokens for LiveKit's SDKs",

@@ -1,0 +1,86 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Db } from "../../kernel/db/open.ts";
+import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import { users } from "./user.store.ts";
+
+/** A signed-in browser. Deleting the row ends the session and invalidates all of its tokens. */
+export const sessions = sqliteTable("sessions", {
+  id: text("id").primaryKey(),
+  userId: text("user_id")
+    .notNull()
+    .references(() => users.id),
+  ipAddress: text("ip_address").notNull(),
+  userAgent: text("user_agent"),
+  createdAt: integer("created_at").notNull(),
+  refreshedAt: integer("refreshed_at").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});
+
+export const refreshTokens = sqliteTable("refresh_tokens", {
+  digest: text("digest").primaryKey(),
+  sessionId: text("session_id")
+    .notNull()
+    .references(() => sessions.id, { onDelete: "cascade" }),
+  rotatedAt: integer("rotated_at"),
+  /** Digest of the token that replaced it. */
+  successor: text("successor"),
+  /** When a client sent it. It stays null when an older token was sent in its place and rotated both. */
+  usedAt: integer("used_at"),
+});
+
+export type SessionRow = typeof sessions.$inferSelect;
+export type RefreshTokenRow = typeof refreshTokens.$inferSelect;
+
+export function sessionStore({ $client: client }: Db) {
+  const select = rowsOf(client, sessions);
+  const unexpired = select<[string, number]>("WHERE id = ? AND expires_at > ?");
+  const newest = select<[string, number, string, number]>(
+    "WHERE user_id = ? AND expires_at > ? AND id < ? ORDER BY id DESC LIMIT ?",
+  );
+  const refreshToken = rowsOf(client, refreshTokens)<[string]>("WHERE digest = ?");
+  const extend = changing(() =>
+    client.prepare<unknown, [number, number, string]>(
+      "UPDATE sessions SET refreshed_at = ?, expires_at = ? WHERE id = ?",
+    ),
+  );
+  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM sessions WHERE id = ?"));
+  const removeAll = changing(() =>
+    client.prepare<unknown, [string, string]>("DELETE FROM sessions WHERE user_id = ? AND id <> ?"),
+  );
+  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM sessions WHERE expires_at <= ?"));
+  const markRotated = changing(() =>
+    client.prepare<unknown, [number, string, string]>(
+      "UPDATE refresh_tokens SET rotated_at = ?, successor = ? WHERE digest = ?",
+    ),
+  );
+  const markUsed = changing(() =>
+    client.prepare<unknown, [number, string]>("UPDATE refresh_tokens SET used_at = ? WHERE digest = ?"),
+  );
+  const prune = changing(() =>
+    client.prepare<unknown, [string, number]>(
+      `DELETE FROM refresh_tokens WHERE digest IN (SELECT digest FROM refresh_tokens
+       WHERE session_id = ? AND rotated_at IS NOT NULL ORDER BY rotated_at DESC LIMIT -1 OFFSET ?)`,
+    ),
+  );
+
+  return {
+    findUnexpired: (id: string, at: number) => unexpired.get(id, at),
+    /** Newest first. `before` is the last id of the previous page; ids sort by time. */
+    list: (userId: string, at: number, before: string, limit: number) => newest.all(userId, at, before, limit),
+    insert: inserter<SessionRow>(client, sessions),
+    extend: (unit: Unit, id: string, refreshedAt: number, expiresAt: number) =>
+      void extend.run(unit, refreshedAt, expiresAt, id),
+    delete: (unit: Unit, id: string) => void remove.run(unit, id),
+    deleteOfUser: (unit: Unit, userId: string, exceptId = "") => void removeAll.run(unit, userId, exceptId),
+    deleteExpired: (unit: Unit, at: number) => void expire.run(unit, at),
+
+    findRefreshToken: (digest: string) => refreshToken.get(digest),
+    insertRefreshToken: inserter<RefreshTokenRow>(client, refreshTokens),
+    markRotated: (unit: Unit, digest: string, rotatedAt: number, successor: string) =>
+      void markRotated.run(unit, rotatedAt, successor, digest),
+    markUsed: (unit: Unit, digest: string, usedAt: number) => void markUsed.run(unit, usedAt, digest),
+    /** Keeps the newest rotated tokens; the theft of a token is noticed for as long as it is kept. */
+    pruneRotated: (unit: Unit, sessionId: string, keep: number) => void prune.run(unit, sessionId, keep),
+  };
+}

@@ -1,0 +1,56 @@
+import { integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import type { Db } from "../../kernel/db/open.ts";
+import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { ProjectRole } from "../../protocol/enums.ts";
+import { projects } from "./project.table.ts";
+
+/** Pending invitations only: accepting or withdrawing one deletes its row. */
+export const invitations = sqliteTable(
+  "invitations",
+  {
+    id: text("id").primaryKey(),
+    digest: text("digest").notNull().unique(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    email: text("email").notNull(),
+    role: text("role").$type<ProjectRole>().notNull(),
+    /** Address of the inviter; null for the command line. */
+    invitedBy: text("invited_by"),
+    createdAt: integer("created_at").notNull(),
+    expiresAt: integer("expires_at").notNull(),
+  },
+  (table) => [unique().on(table.projectId, table.email)],
+);
+
+export type InvitationRow = typeof invitations.$inferSelect;
+
+export function invitationStore({ $client: client }: Db) {
+  const select = rowsOf(client, invitations);
+  const byDigest = select<[string, number]>("WHERE digest = ? AND expires_at > ?");
+  const newest = select<[string, number, string, number]>(
+    "WHERE project_id = ? AND expires_at > ? AND id < ? ORDER BY id DESC LIMIT ?",
+  );
+  const insert = inserter<InvitationRow>(client, invitations);
+  const removeByEmail = changing(() =>
+    client.prepare<unknown, [string, string]>("DELETE FROM invitations WHERE project_id = ? AND email = ?"),
+  );
+  const remove = changing(() =>
+    client.prepare<unknown, [string, string]>("DELETE FROM invitations WHERE project_id = ? AND id = ?"),
+  );
+  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM invitations WHERE expires_at <= ?"));
+
+  return {
+    findByDigest: (digest: string, at: number) => byDigest.get(digest, at),
+    /** Newest first. `before` is the last id of the previous page; ids sort by time. */
+    list: (projectId: string, at: number, before: string, limit: number) => newest.all(projectId, at, before, limit),
+    /** A second invitation to an address replaces the first, whose link becomes invalid. */
+    replace(unit: Unit, row: InvitationRow): void {
+      removeByEmail.run(unit, row.projectId, row.email);
+      insert(unit, row);
+    },
+    delete: (unit: Unit, projectId: string, id: string): boolean => remove.run(unit, projectId, id).changes > 0,
+    deleteExpired: (unit: Unit, at: number) => void expire.run(unit, at),
+  };
+}
