@@ -26,29 +26,27 @@ import { recordingsRoutes } from "./features/recordings/routes.ts";
 import * as room from "./features/rooms/room.schema.ts";
 import { roomsRoutes } from "./features/rooms/routes.ts";
 import * as rtcToken from "./features/rooms/rtc-token.schema.ts";
-import { callsRoutes } from "./features/sessions/calls/call.routes.ts";
 import * as call from "./features/sessions/calls/call.schema.ts";
-import { observabilityRoutes } from "./features/sessions/routes.ts";
-import * as observability from "./features/sessions/session.schema.ts";
+import { callRoutes, connectionRoutes } from "./features/sessions/routes.ts";
+import * as session from "./features/sessions/session.schema.ts";
 import { usageRoutes } from "./features/usage/routes.ts";
 import * as usage from "./features/usage/usage.schema.ts";
-import * as webhook from "./features/webhooks/rest/webhook.schema.ts";
-import { webhooksRoutes } from "./features/webhooks/routes.ts";
+import { webhooksRoutes } from "./features/webhooks/webhook.routes.ts";
+import * as webhook from "./features/webhooks/webhook.schema.ts";
 import { livekitRoutes } from "./gateways/livekit/routes.ts";
 import { signalingRoutes } from "./gateways/signaling/routes.ts";
 import { assetFolder } from "./kernel/assets.ts";
 import { sameSecret } from "./kernel/crypto/secrets.ts";
 import { createBodyReader, deferBodyParsing, UNREAD_BODIES } from "./kernel/http/body.ts";
-import { createEnvelope } from "./kernel/http/envelope.ts";
+import { createEnvelope, createMethodsOf } from "./kernel/http/envelope.ts";
 import { createGuards } from "./kernel/http/guards.ts";
 import * as health from "./kernel/http/health.schema.ts";
 import { healthRoutes, type Readiness } from "./kernel/http/health.ts";
 import type { Http } from "./kernel/http/http.ts";
 import { isOwnHost, sameOrigin } from "./kernel/http/origins.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
-import { shapeAnswers } from "./kernel/http/reference/answers.ts";
+import { shapeResponses } from "./kernel/http/reference/answers.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
-import { createMethodsOf } from "./kernel/http/reference/route-table.ts";
 import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
 import { arrivalRoutes } from "./kernel/http/serving/arrival.ts";
 import { admitRequests, createRequestAdmission, requestsInProgress } from "./kernel/http/serving/request-admission.ts";
@@ -79,7 +77,7 @@ const API_SCHEMAS: Record<string, unknown> = {
   ...server,
   ...health,
   ...liveStream,
-  ...observability,
+  ...session,
   ...flight,
   ...person,
   ...project,
@@ -131,8 +129,8 @@ export function createApp(deps: AppDeps) {
     websocket: SOCKET_OPTIONS,
   });
 
-  const throughEdge = cluster && ((request: Request) => forwardedClientAddress(request, cluster.credential));
-  const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, throughEdge);
+  const forwardedClient = cluster && ((request: Request) => forwardedClientAddress(request, cluster.credential));
+  const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, forwardedClient);
   const envelope = createEnvelope({
     now,
     log,
@@ -141,7 +139,7 @@ export function createApp(deps: AppDeps) {
     ids,
     listening,
     clientIp,
-    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients, throughEdge),
+    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients, forwardedClient),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
     isOwnHost: (request) => isOwnHost(request, config.PUBLIC_URL),
     methodsOf: createMethodsOf(() => app.routes),
@@ -195,10 +193,10 @@ export function createApp(deps: AppDeps) {
     .use(chatRoutes(http, runtime, services))
     .use(pushRoutes(http, runtime, services))
     .use(liveStreamsRoutes(http, runtime, services))
-    .use(callsRoutes(http, services.calls))
+    .use(callRoutes(http, services.rtcSessions.calls))
     .use(recordingsRoutes(http, runtime, services))
     .use(privacyRoutes(http, runtime, services.privacy))
-    .use(observabilityRoutes(http, runtime, services))
+    .use(connectionRoutes(http, runtime, services.rtcSessions))
     .use(usageRoutes(http, services.usage))
     .use(webhooksRoutes(http, runtime, services))
     .use(playgroundRoutes(http, runtime, services))
@@ -223,7 +221,7 @@ export function createApp(deps: AppDeps) {
     addressOf: (request) => clientIp(request, listening.server),
   });
   admitRequests(app, admission);
-  shapeAnswers(app);
+  shapeResponses(app);
   return app;
 }
 

@@ -19,8 +19,7 @@ import { createLoopbackTransport } from "./kernel/net/loopback-transport.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
 import { VERSION } from "./kernel/version.ts";
-import { certificateProblem, measureTls } from "./network/tls/edge-metrics.ts";
-import { planTls, type RunningTls, startTls } from "./network/tls/tls.ts";
+import { certificateProblem, measureTls, planTls, type RunningTls, startTls } from "./network/tls/tls.ts";
 import { ownControlPlane } from "./nodes/control-plane.ts";
 import type { EmbeddedMedia } from "./nodes/embedded.ts";
 import { startLocalMedia } from "./nodes/local.ts";
@@ -86,13 +85,13 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("attachment files", () => services.attachments.removals.stop());
   await services.accounts.createConfiguredOperator();
   await services.attachments.transfers.recover();
-  await services.observability.recorder.recover();
+  await services.rtcSessions.recorder.recover();
   await services.usage.meter.recover();
-  services.calls.log.recover();
+  services.rtcSessions.calls.log.recover();
   await services.recordings.recover();
   services.livekitClients.agents.restore();
-  lifecycle.started("connection records", () => services.observability.recorder.flush());
-  lifecycle.started("activity", () => services.observability.activity.flush());
+  lifecycle.started("connection records", () => services.rtcSessions.recorder.flush());
+  lifecycle.started("activity", () => services.rtcSessions.activity.flush());
   services.privacy.start();
   lifecycle.started("privacy", () => services.privacy.stop());
   services.webhookDispatcher.start();
@@ -129,8 +128,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("remote media nodes", remoteNodes.stop);
   // Whoever resumes a call from before this start must find it.
   await remoteNodes.settled;
-  await services.calls.log.settle();
-  lifecycle.started("calls", services.calls.log.start());
+  await services.rtcSessions.calls.log.settle();
+  lifecycle.started("calls", services.rtcSessions.calls.log.start());
 
   let front: RunningTls | null = null;
   // Stopped after the server behind it: what is under way is carried to its end.
@@ -138,7 +137,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await options.beforeListening?.();
   const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   const { carry } = runtime.sockets;
-  const listener = listen(app, { hostname, port, now, loopback: inner && { way: inner, carry } });
+  const listener = listen(app, { hostname, port, now, loopback: inner && { transport: inner, carry } });
   http = listener;
   lifecycle.started("http", (_reason, deadline) => listener.stop(deadline));
   const upstreamPort = listener.server.port ?? port;
@@ -153,7 +152,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   }
 
   // With a domain the plain server stays where it was; otherwise the edge stands in its place.
-  const isBehind = front !== null && plan?.plain.hostname === hostname && plan.edge.hostname === config.HOST;
+  const isBehind = front !== null && plan?.plain.hostname === hostname && plan.tls.hostname === config.HOST;
   const url = isBehind
     ? addressOf("https", config.HOST, front?.multiplexer.port)
     : addressOf("http", hostname, upstreamPort);

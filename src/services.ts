@@ -14,9 +14,8 @@ import { recordingPersonalColumns, recordingPersonalData } from "./features/reco
 import { createRecordings } from "./features/recordings/recordings.ts";
 import { roomPersonalColumns, roomPersonalData } from "./features/rooms/personal-data.ts";
 import { createModeration, createRooms } from "./features/rooms/rooms.ts";
-import { type Calls, createCalls } from "./features/sessions/calls/calls.ts";
 import { sessionPersonalColumns, sessionPersonalData } from "./features/sessions/personal-data.ts";
-import { createObservability } from "./features/sessions/sessions.ts";
+import { createSessions, type Sessions } from "./features/sessions/sessions.ts";
 import { usagePersonalColumns, usagePersonalData } from "./features/usage/personal-data.ts";
 import { createUsage } from "./features/usage/usage.ts";
 import { webhookPersonalColumns, webhookPersonalData } from "./features/webhooks/personal-data.ts";
@@ -68,25 +67,35 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     originPolicy,
   });
   const requireOpenRoom = (tenant: Tenant, roomId: string) => void rooms.rooms.findActive({ ...tenant, roomId });
-  const hasCall = (roomId: string): boolean => calls.log.liveIn(roomId) !== undefined;
+  const hasCall = (roomId: string): boolean => rtcSessions.calls.log.liveIn(roomId) !== undefined;
   const isLiveStreamRoom = liveStreamRooms(runtime);
   const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom, hasCall, isLiveStreamRoom });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const push = createPush(runtime, chat);
   const webhooks = createWebhooks(runtime);
-  const observability = createObservability(runtime, { ...webhooks, mailer: users.mailer, findNode: nodes.find });
-  const { recorder } = observability;
-  const { happened } = observability.connections;
-  const { minutesIn } = usage;
-  const calls: Calls = createCalls(runtime, { cpuOf: fleet.cpuOf, minutesIn, happened, said: chat.chat.roomMessages });
-  const recordings = createRecordings(runtime, { ...rooms, ...chat, liveStreams, nodes, liveRooms, calls });
+  const rtcSessions: Sessions = createSessions(runtime, {
+    ...webhooks,
+    mailer: users.mailer,
+    findNode: nodes.find,
+    cpuOf: fleet.cpuOf,
+    minutesIn: usage.minutesIn,
+    roomMessages: chat.chat.roomMessages,
+  });
+  const recordings = createRecordings(runtime, {
+    ...rooms,
+    ...chat,
+    liveStreams,
+    nodes,
+    liveRooms,
+    calls: rtcSessions.calls,
+  });
   const privacy = createPrivacy(runtime, {
     features: [
       roomPersonalData(runtime, liveRooms),
       chatPersonalData(runtime, chat.chat, chat.attachments),
       pushPersonalData(runtime),
       liveStreamPersonalData(runtime),
-      sessionPersonalData(runtime, recorder),
+      sessionPersonalData(runtime, rtcSessions.recorder),
       recordingPersonalData(runtime, recordings),
       usagePersonalData(runtime),
       // Last, because the others publish events while they erase.
@@ -114,9 +123,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     liveStreams,
     push,
     ...webhooks,
-    calls,
     recordings,
-    observability,
+    rtcSessions,
     privacy,
     playground,
     idempotency,

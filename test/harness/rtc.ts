@@ -100,7 +100,7 @@ export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcSer
       // As the server does it: everyone leaves, what that causes is written, and only then the database goes.
       signaling.drain();
       await settled();
-      await server.services.observability.recorder.flush();
+      await server.services.rtcSessions.recorder.flush();
       await server.close();
     },
   };

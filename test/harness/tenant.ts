@@ -100,7 +100,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     { connectionId: `${marker}-connection`, type: "error", data: { message: marker } },
     rtc.token,
   );
-  await server.services.observability.recorder.flush();
+  await server.services.rtcSessions.recorder.flush();
   const errors = await server.call("GET", "/v1/errors", { key });
   const [error] = JSON.parse(errors.text) as { id: string }[];
 

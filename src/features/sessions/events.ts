@@ -88,7 +88,7 @@ declare module "../../kernel/bus.ts" {
     rtcConnection: RtcConnectionEvent;
     rtcRefused: RtcRefusedEvent;
     /** An error was classified for a connection that has a session. */
-    rtcBlamed: {
+    connectionError: {
       connection: string;
       roomId: string | null;
       sessionId: string;
@@ -103,7 +103,7 @@ declare module "../../kernel/bus.ts" {
       deviceError?: string;
       limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
     };
-    /** The explanation of a participant's call quality in the last half minute changed. */
-    callExplained: { sessionId: string; verdict: CallVerdict };
+    /** The verdict on a participant's last half minute changed. */
+    liveVerdictChanged: { sessionId: string; verdict: CallVerdict };
   }
 }

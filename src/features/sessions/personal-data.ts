@@ -2,9 +2,9 @@ import { changeEach, pages, ROWS_PER_PAGE, rowPages } from "../../kernel/db/page
 import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import { type PersonalColumns, type PersonalData, presentRow, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { type CallParticipantRow, callParticipants } from "./calls/call.table.ts";
-import type { Recorder } from "./connections/connection-recorder.ts";
-import { type ConnectionRow, connections } from "./connections/connection.table.ts";
+import { type CallParticipantRow, callParticipants } from "./calls/call.store.ts";
+import { type ConnectionRow, connections } from "./connections/connection.store.ts";
+import type { ConnectionRecorder } from "./connections/connection-recorder.ts";
 
 export const sessionPersonalColumns: PersonalColumns = {
   userIds: {
@@ -24,7 +24,7 @@ type CallPosition = { startedAt: number; id: string };
 type Participation = CallParticipantRow & { callPublicId: string; roomId: string; roomName: string };
 
 /** The connections of a user, with their events, errors and flight records, and its participations in calls. */
-export function sessionPersonalData({ db, write, writer }: Runtime, recorder: Recorder): PersonalData {
+export function sessionPersonalData({ db, write, writer }: Runtime, recorder: ConnectionRecorder): PersonalData {
   const { $client: client } = db;
   const OF_TENANT = "project_id = ?1 AND environment = ?2";
   const connectionRows = reading(() =>

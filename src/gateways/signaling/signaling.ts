@@ -66,7 +66,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     room.recording = active;
     membership.broadcast(room, { type: "recording.changed", active });
   });
-  bus.on("callExplained", ({ sessionId, verdict }) => {
+  bus.on("liveVerdictChanged", ({ sessionId, verdict }) => {
     const session = registry.session(sessionId);
     if (session) membership.push(session, { type: "quality.explained", ...verdict });
   });

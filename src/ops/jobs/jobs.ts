@@ -10,7 +10,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** Every recurring job of the server. */
 export function createJobs(runtime: Runtime, services: Services): Job[] {
   const backups = backupSchedule(runtime);
-  const { attachments, chat, deliveries, idempotency, observability, retention, rtcTokens, calls, recordings, privacy } =
+  const { attachments, chat, deliveries, idempotency, retention, rtcTokens, rtcSessions, recordings, privacy } =
     services;
   return [
     {
@@ -26,13 +26,13 @@ export function createJobs(runtime: Runtime, services: Services): Job[] {
     { name: "expire-messages", everyMs: MINUTE_MS, runDue: async () => void (await retention.removeDue()) },
     { name: "prune-chat", everyMs: TEN_MINUTES_MS, runDue: () => chat.prune() },
     { name: "prune-webhooks", everyMs: HOUR_MS, runDue: (now) => deliveries.prune(now) },
-    { name: "prune-connections", everyMs: HOUR_MS, runDue: () => observability.prune() },
-    { name: "prune-calls", everyMs: HOUR_MS, runDue: () => calls.prune() },
+    { name: "prune-connections", everyMs: HOUR_MS, runDue: () => rtcSessions.connections.prune() },
+    { name: "prune-calls", everyMs: HOUR_MS, runDue: () => rtcSessions.calls.prune() },
     { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.tidy() },
     { name: "move-recordings", everyMs: MINUTE_MS, runDue: () => recordings.places.run() },
     { name: "prune-exports", everyMs: HOUR_MS, runDue: () => privacy.exports.prune() },
     { name: "forget-addresses", everyMs: HOUR_MS, runDue: () => privacy.removeOldAddresses() },
-    { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => observability.activity.flush() },
+    { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => rtcSessions.activity.flush() },
     {
       name: "sweep-credentials",
       everyMs: TEN_MINUTES_MS,

@@ -130,7 +130,7 @@ export async function participant(
 
 async function connectionOf({ server }: Stage): Promise<{ id: string }> {
   for (;;) {
-    await server.services.observability.recorder.flush();
+    await server.services.rtcSessions.recorder.flush();
     const { text } = await server.call("GET", "/v1/connections?state=CONNECTED");
     const [first] = JSON.parse(text) as { id: string }[];
     if (first) return first;

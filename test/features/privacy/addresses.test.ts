@@ -28,7 +28,7 @@ async function visit(identity: string, address: string): Promise<void> {
     ),
   );
   await runtime.write((unit) => chat.run(unit, `chat-${identity}`, server.projectId, identity, address, clock.now()));
-  await services.observability.recorder.flush();
+  await services.rtcSessions.recorder.flush();
 }
 
 /** Of every text of every table, those that hold the address. */

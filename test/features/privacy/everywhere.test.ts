@@ -160,7 +160,7 @@ async function inRoom(roomId: string): Promise<void> {
   });
   await until(() => tracksOf(recording.id).length > 0);
   await post(`/v1/recordings/${recording.id}/stop`);
-  await server.services.observability.recorder.flush();
+  await server.services.rtcSessions.recorder.flush();
   await server.services.search.catchUp();
 }
 

@@ -137,10 +137,10 @@ describe("[17] calls", () => {
       () => void db.$client.run("UPDATE calls SET last_seen_at = ? WHERE public_id = ?", [seenAt, call?.id ?? ""]),
     );
     clock.advance(60_000);
-    const { createCalls } = await import("../../../src/features/sessions/calls.ts");
+    const { createCalls } = await import("../../../src/features/sessions/calls/calls.ts");
     const after = createCalls(server.runtime, {
-      ...{ cpuOf: () => null, minutesIn: () => 0, said: () => [] },
-      happened: () => ({ events: [], errors: [] }),
+      ...{ cpuOf: () => null, minutesIn: () => 0, roomMessages: () => [] },
+      connectionHistory: () => ({ events: [], errors: [] }),
     });
     after.log.recover();
     await after.log.settle();

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterAll(() => server.close());
 
-const flush = () => server.services.observability.recorder.flush();
+const flush = () => server.services.rtcSessions.recorder.flush();
 const get = async (path: string) => {
   await flush();
   return server.call("GET", path, { key });
@@ -129,7 +129,7 @@ describe("[4.6] the story of a connection", () => {
     tell(server, { projectId }, { type: "stats", rttMs: 1, jitterMs: 1, packetLossPercent: 0 });
     await flush();
     server.clock.advance(600_000);
-    await server.services.observability.recorder.recover();
+    await server.services.rtcSessions.recorder.recover();
     const row = server.runtime.db.$client
       .query("SELECT state, disconnected_at - connected_at AS ms FROM rtc_connections")
       .get();
@@ -248,7 +248,7 @@ describe("[4.6] lists", () => {
     server.clock.advance(31 * 86_400_000);
     tell(server, { projectId, connectionId: "young" }, { type: "started", mode: "new" });
     await flush();
-    await server.services.observability.prune();
+    await server.services.rtcSessions.connections.prune();
     expect((await get("/v1/connections")).body).toMatchObject([{ connectionId: "young" }]);
     const left = server.runtime.db.$client
       .query<{ n: number }, []>("SELECT count(*) AS n FROM rtc_connection_events")
@@ -261,9 +261,9 @@ test("[4.6] a retention of 0 days keeps everything", async () => {
   const keeping = testServer({ CONNECTION_RETENTION_DAYS: 0 });
   const { projectId, key } = await keeping.project();
   tell(keeping, { projectId }, { type: "started", mode: "new" });
-  await keeping.services.observability.recorder.flush();
+  await keeping.services.rtcSessions.recorder.flush();
   keeping.clock.advance(1000 * 86_400_000);
-  await keeping.services.observability.prune();
+  await keeping.services.rtcSessions.connections.prune();
   expect((await keeping.call("GET", "/v1/connections", { key })).body).toHaveLength(1);
   await keeping.close();
 });

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { createDiagnostics, type Probe } from "../../../src/features/sessions/diagnostics.ts";
+import { createDiagnostics, type Probe } from "../../../src/features/sessions/metrics/diagnostics.ts";
 import { testServer } from "../../harness/server.ts";
 
 const server = testServer({ SMTP_URL: "smtp://127.0.0.1:9" });

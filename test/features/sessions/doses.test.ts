@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { judgeCall } from "../../../src/features/sessions/calls/verdict.ts";
+import { verdictOf } from "../../../src/features/sessions/calls/verdict.ts";
 import { VERDICT_CAUSES } from "../../../src/protocol/room-records.ts";
 import { DOSED, dosedEvidence } from "./doses.ts";
 
@@ -16,7 +16,7 @@ test.each(DOSED)(`[17] every dose is named, ${ROUNDS} of ${ROUNDS}: %s`, (cause)
   for (let round = 0; round < ROUNDS; round++) {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const evidence = dosedEvidence(cause, round / (ROUNDS - 1), round * SEEDS + seed);
-      const verdict = judgeCall(evidence);
+      const verdict = verdictOf(evidence);
       if (verdict.cause !== cause) wrong.push({ round, seed, verdict, evidence });
     }
   }

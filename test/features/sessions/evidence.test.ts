@@ -1,35 +1,35 @@
 import { expect, test } from "bun:test";
-import { EvidenceGatherer } from "../../../src/features/sessions/evidence.ts";
+import { EvidenceCollector } from "../../../src/features/sessions/calls/evidence.ts";
 
 const FIGURES = { rttMs: 30, jitterMs: 3, packetLossPercent: 0 };
 
 test("[17] an outage that the socket and the packets notice is one; the same path twice is two", () => {
-  const gathered = new EvidenceGatherer();
-  gathered.hear({ type: "reconnected", path: "signaling" }, 10_000);
-  gathered.hear({ type: "reconnected", path: "media" }, 14_000);
+  const gathered = new EvidenceCollector();
+  gathered.record({ type: "reconnected", path: "signaling" }, 10_000);
+  gathered.record({ type: "reconnected", path: "media" }, 14_000);
   expect(gathered.at(15_000).reconnects).toBe(1);
-  gathered.hear({ type: "reconnected", path: "media" }, 16_000);
-  gathered.hear({ type: "reconnected", path: "signaling" }, 60_000);
+  gathered.record({ type: "reconnected", path: "media" }, 16_000);
+  gathered.record({ type: "reconnected", path: "signaling" }, 60_000);
   expect(gathered.at(60_000).reconnects).toBe(3);
 });
 
 test("[17] pictures count as held back from one measurement to the next, also across two windows", () => {
-  const whole = new EvidenceGatherer();
+  const whole = new EvidenceCollector();
   for (const [at, heldBack] of [
     [5_000, true],
     [10_000, true],
     [15_000, false],
     [20_000, true],
   ] as const)
-    whole.hear({ type: "stats", ...FIGURES, heldBack }, at);
+    whole.record({ type: "stats", ...FIGURES, heldBack }, at);
   expect(whole.at(21_000).heldBackSeconds).toBe(10);
-  const next = whole.goingOn(21_000);
-  next.hear({ type: "stats", ...FIGURES, heldBack: true }, 25_000);
+  const next = whole.continuedFrom(21_000);
+  next.record({ type: "stats", ...FIGURES, heldBack: true }, 25_000);
   expect(next.at(25_000).heldBackSeconds).toBe(5);
 });
 
 test("[17] a server counts as busy from one measurement to the next, and at its most", () => {
-  const gathered = new EvidenceGatherer();
+  const gathered = new EvidenceCollector();
   const stats = { type: "stats", ...FIGURES } as const;
   for (const [at, busy] of [
     [5_000, 99],
@@ -37,16 +37,16 @@ test("[17] a server counts as busy from one measurement to the next, and at its 
     [15_000, 40],
     [20_000, null],
   ] as const)
-    gathered.hear(stats, at, busy);
+    gathered.record(stats, at, busy);
   expect(gathered.at(21_000)).toMatchObject({ serverCpuPercent: 99, serverBusySeconds: 5 });
 });
 
 test("[17] the round trip is the usual one: a moment in which everything stood still does not make a line slow", () => {
-  const gathered = new EvidenceGatherer();
+  const gathered = new EvidenceCollector();
   let at = 0;
   const measure = (rttMs: number) => {
     at += 5_000;
-    gathered.hear({ type: "stats", ...FIGURES, rttMs }, at);
+    gathered.record({ type: "stats", ...FIGURES, rttMs }, at);
   };
   for (const rttMs of [12, 2_300]) measure(rttMs);
   expect(gathered.at(at).rttMs).toBe(12);

@@ -116,7 +116,7 @@ test("[17] a classified error keeps the dump by itself, once; who has left has n
       const { text } = await faked.call("GET", "/v1/connections/ada-1/dumps", { key });
       return JSON.parse(text) as { id: string; reason: string }[];
     };
-    await faked.services.observability.recorder.flush();
+    await faked.services.rtcSessions.recorder.flush();
     while ((await dumps()).length === 0) await Bun.sleep(10);
     expect((await dumps()).map(({ reason }) => reason)).toEqual(["media_stalled"]);
     expect(asked).toEqual([participantId]);

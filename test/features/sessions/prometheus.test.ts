@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { metricsShown } from "../../../src/features/sessions/grafana.ts";
+import { metricsShown } from "../../../src/features/sessions/metrics/grafana.ts";
 import { testServer } from "../../harness/server.ts";
 import { CONNECTED, tell } from "./facts.ts";
 

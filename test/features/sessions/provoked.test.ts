@@ -13,7 +13,7 @@ afterEach(() => server.close());
 
 /** Every error that the project is told of, and the state of the connection it belongs to. */
 async function told() {
-  await server.services.observability.recorder.flush();
+  await server.services.rtcSessions.recorder.flush();
   const read = async (path: string) => (await server.call("GET", path, { key: server.key })).body as unknown;
   const errors = (await read("/v1/errors")) as { category: string; code: string; connectionId: string | null }[];
   const connections = (await read("/v1/connections")) as { state: string; disconnectReason: string | null }[];

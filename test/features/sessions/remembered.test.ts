@@ -15,7 +15,7 @@ const STAYING = 50;
 const LEAVING = 1_500;
 
 test("[4.6] whoever came and went is kept in memory only so far, those present all", async () => {
-  const { recorder } = server.services.observability;
+  const { recorder } = server.services.rtcSessions;
   const scene = (connectionId: string) => ({ projectId, connectionId, identity: connectionId });
   for (let n = 0; n < STAYING; n++) tell(server, scene(`stays-${n}`), { type: "started", mode: "new" });
   for (let n = 0; n < LEAVING; n++) {
@@ -23,7 +23,7 @@ test("[4.6] whoever came and went is kept in memory only so far, those present a
     tell(server, scene(`goes-${n}`), { type: "left", reason: "left" });
   }
   await recorder.flush();
-  expect(recorder.remembered()).toBe(1_000 + STAYING);
+  expect(recorder.inMemory()).toBe(1_000 + STAYING);
 
   // Both are written, and what is told of them later goes on in the same records.
   tell(server, scene("stays-0"), CONNECTED);

@@ -25,7 +25,7 @@ type Point = Record<
 type Series = { rangeSeconds: number; stepSeconds: number; points: Point[] };
 
 async function series(range = "1h", environment = "DEVELOPMENT"): Promise<Series> {
-  await server.services.observability.recorder.flush();
+  await server.services.rtcSessions.recorder.flush();
   const path = `/v1/projects/${projectId}/metrics/series?range=${range}&environment=${environment}`;
   return (await server.call("GET", path, { key: token })).body as unknown as Series;
 }
@@ -82,10 +82,10 @@ describe("[4.6] figures over time", () => {
     await say("one");
     await say("two");
     server.clock.advance(MINUTE);
-    await server.services.observability.activity.flush();
+    await server.services.rtcSessions.activity.flush();
     await say("three");
     expect(values((await series("15m")).points, "messages").slice(-3)).toEqual([0, 2, 1]);
-    await server.services.observability.activity.flush();
+    await server.services.rtcSessions.activity.flush();
     await say("four");
     expect(values((await series("15m")).points, "messages").slice(-3)).toEqual([0, 2, 2]);
     expect(new Set(values((await series("15m", "PRODUCTION")).points, "messages"))).toEqual(new Set([0]));
@@ -103,10 +103,10 @@ describe("[4.6] figures over time", () => {
     await attempted(false);
     const last = (await series()).points.at(-1);
     expect([last?.deliveries, last?.failedDeliveries]).toEqual([1, 2]);
-    await server.services.observability.activity.flush();
+    await server.services.rtcSessions.activity.flush();
     server.clock.advance(9 * 24 * 60 * MINUTE);
     await attempted(true);
-    await server.services.observability.activity.flush();
+    await server.services.rtcSessions.activity.flush();
     const kept = server.runtime.db.$client.query("SELECT count(*) AS count FROM activity_minutes").get();
     expect(kept).toEqual({ count: 1 });
   });

@@ -22,7 +22,7 @@ async function mint(participantIdentity: string): Promise<string> {
 }
 const report = (body: object, key = token) => server.call("POST", "/v1/telemetry/events", { key, body });
 const timeline = async (id: string) => {
-  await server.services.observability.recorder.flush();
+  await server.services.rtcSessions.recorder.flush();
   return (await server.call("GET", `/v1/connections/${id}`, { key: project.key })).body as {
     state: string;
     events: { type: string; source: string; timestamp: string }[];
@@ -112,7 +112,7 @@ test("[4.6] an API key is no RTC token", async () => {
 
 test("[4.6] a record that only its client knows of is nobody who is there", async () => {
   const active = async () => {
-    await server.services.observability.recorder.flush();
+    await server.services.rtcSessions.recorder.flush();
     const { activeRooms, activeParticipants } = (await server.call("GET", "/v1/metrics", { key: project.key })).body;
     return { activeRooms, activeParticipants };
   };
@@ -127,7 +127,7 @@ test("[4.6] what cannot be written once is written the next time, and spoils nob
   const scene = (connectionId: string) => ({ projectId: project.projectId, connectionId, roomId });
   tell(server, scene("unlucky"), { type: "started", mode: "new" });
   db.$client.run("PRAGMA query_only = ON");
-  await expect(server.services.observability.recorder.flush()).rejects.toThrow(/readonly/);
+  await expect(server.services.rtcSessions.recorder.flush()).rejects.toThrow(/readonly/);
   db.$client.run("PRAGMA query_only = OFF");
 
   await report({ connectionId: "unlucky", type: "signaling_state_changed" });
@@ -138,7 +138,7 @@ test("[4.6] what cannot be written once is written the next time, and spoils nob
 
 test("[4.6] a token opens few records by telling alone, and one that cannot join none", async () => {
   const records = async () => {
-    await server.services.observability.recorder.flush();
+    await server.services.rtcSessions.recorder.flush();
     return server.runtime.db.$client.query("SELECT count(*) AS n FROM rtc_connections").get() as { n: number };
   };
   const { n: before } = await records();

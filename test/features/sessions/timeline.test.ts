@@ -40,7 +40,7 @@ test("[17] the timeline of a call tells who came, what they sent, how it was, wh
   clock.advance(1_000);
   await ada.ask("room.leave");
   await settled();
-  await server.services.observability.recorder.flush();
+  await server.services.rtcSessions.recorder.flush();
 
   const [call] = await read<{ id: string; minutes: number }[]>("/v1/calls?connectionId=ada-1");
   expect(call?.minutes).toBe(1);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Evidence, judgeCall } from "../../../src/features/sessions/calls/verdict.ts";
+import { type Evidence, verdictOf } from "../../../src/features/sessions/calls/verdict.ts";
 import { VERDICT_CAUSES, type VerdictCause } from "../../../src/protocol/room-records.ts";
 
 const HEALTHY: Evidence = {
@@ -39,19 +39,19 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
 };
 
 test("[17] a server that is busy and loses nothing is no cause, and neither is an encoder held back for moments", () => {
-  expect(judgeCall({ ...HEALTHY, serverCpuPercent: 99, serverBusySeconds: 600 }).cause).toBe("none");
+  expect(verdictOf({ ...HEALTHY, serverCpuPercent: 99, serverBusySeconds: 600 }).cause).toBe("none");
   const hour = { excellent: 3_600_000, good: 0, poor: 0, lost: 0 };
-  expect(judgeCall({ ...HEALTHY, qualityMs: hour, limitedByCpuSeconds: 20 }).cause).toBe("none");
+  expect(verdictOf({ ...HEALTHY, qualityMs: hour, limitedByCpuSeconds: 20 }).cause).toBe("none");
 });
 
 test("[17] a line that is bad all along is not the server's fault because it was busy for a moment", () => {
   const bad = { ...HEALTHY, uplinkLossPercent: 9, serverCpuPercent: 97 };
-  expect(judgeCall({ ...bad, serverBusySeconds: 20 }).cause).toBe("uplink_loss");
-  expect(judgeCall({ ...bad, serverBusySeconds: 300 }).cause).toBe("server_overload");
+  expect(verdictOf({ ...bad, serverBusySeconds: 20 }).cause).toBe("uplink_loss");
+  expect(verdictOf({ ...bad, serverBusySeconds: 300 }).cause).toBe("server_overload");
 });
 
 test("[17] a healthy call has no cause, and neither has one of which nothing is known", () => {
-  expect(judgeCall(HEALTHY)).toMatchObject({ quality: "excellent", cause: "none", evidence: {} });
+  expect(verdictOf(HEALTHY)).toMatchObject({ quality: "excellent", cause: "none", evidence: {} });
   const unknown: Evidence = {
     ...HEALTHY,
     ...{ qualityMs: { excellent: 0, good: 0, poor: 0, lost: 0 }, uplinkLossPercent: null, downlinkLossPercent: null },
@@ -65,7 +65,7 @@ test("[17] a healthy call has no cause, and neither has one of which nothing is 
       serverCpuPercent: null,
     },
   };
-  expect(judgeCall(unknown)).toMatchObject({ quality: "excellent", cause: "none" });
+  expect(verdictOf(unknown)).toMatchObject({ quality: "excellent", cause: "none" });
 });
 
 test("[17] every cause can be found", () => {
@@ -74,7 +74,7 @@ test("[17] every cause can be found", () => {
 
 for (const [cause, fault] of Object.entries(FAULTS)) {
   test(`[17] ${cause} is named by its evidence, in one sentence`, () => {
-    const verdict = judgeCall({ ...HEALTHY, ...fault });
+    const verdict = verdictOf({ ...HEALTHY, ...fault });
     expect(verdict.cause).toBe(cause as VerdictCause);
     expect(verdict.sentence).toMatch(/^[A-Z].*\.$/);
     expect(Object.keys(verdict.evidence).length).toBeGreaterThan(0);
@@ -85,47 +85,47 @@ for (const [cause, fault] of Object.entries(FAULTS)) {
 }
 
 test("[17] the worse direction is named, and what explains the rest comes first", () => {
-  expect(judgeCall({ ...HEALTHY, uplinkLossPercent: 5, downlinkLossPercent: 20 }).cause).toBe("downlink_loss");
-  expect(judgeCall({ ...HEALTHY, uplinkLossPercent: 20, downlinkLossPercent: 5 }).cause).toBe("uplink_loss");
+  expect(verdictOf({ ...HEALTHY, uplinkLossPercent: 5, downlinkLossPercent: 20 }).cause).toBe("downlink_loss");
+  expect(verdictOf({ ...HEALTHY, uplinkLossPercent: 20, downlinkLossPercent: 5 }).cause).toBe("uplink_loss");
   // The same loss and the same encoder: only a full line lets packets wait.
   const held = { uplinkLossPercent: 12, limitedByBandwidthSeconds: 30 };
-  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 40 }).cause).toBe("uplink_loss");
-  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 520, uplinkWaitMs: 470 }).cause).toBe("uplink_narrow");
+  expect(verdictOf({ ...HEALTHY, ...held, rttMs: 40 }).cause).toBe("uplink_loss");
+  expect(verdictOf({ ...HEALTHY, ...held, rttMs: 520, uplinkWaitMs: 470 }).cause).toBe("uplink_narrow");
   // A media node of an older version does not tell how long packets wait.
-  expect(judgeCall({ ...HEALTHY, ...held, rttMs: 520, uplinkWaitMs: null }).cause).toBe("uplink_narrow");
+  expect(verdictOf({ ...HEALTHY, ...held, rttMs: 520, uplinkWaitMs: null }).cause).toBe("uplink_narrow");
   const stalledByLoss = { uplinkLossPercent: 40, stalls: 3, stalledMs: 20_000 };
-  expect(judgeCall({ ...HEALTHY, ...stalledByLoss }).cause).toBe("uplink_loss");
+  expect(verdictOf({ ...HEALTHY, ...stalledByLoss }).cause).toBe("uplink_loss");
 });
 
 test("[17] what waits before it leaves is a full line, also where the encoder feels nothing; a long way is none", () => {
-  expect(judgeCall({ ...HEALTHY, rttMs: 600, uplinkWaitMs: 560 }).cause).toBe("uplink_narrow");
-  expect(judgeCall({ ...HEALTHY, rttMs: 760, uplinkWaitMs: 720, uplinkLossPercent: 4 }).cause).toBe("uplink_narrow");
-  expect(judgeCall({ ...HEALTHY, rttMs: 900, uplinkWaitMs: 210 }).cause).toBe("high_rtt");
+  expect(verdictOf({ ...HEALTHY, rttMs: 600, uplinkWaitMs: 560 }).cause).toBe("uplink_narrow");
+  expect(verdictOf({ ...HEALTHY, rttMs: 760, uplinkWaitMs: 720, uplinkLossPercent: 4 }).cause).toBe("uplink_narrow");
+  expect(verdictOf({ ...HEALTHY, rttMs: 900, uplinkWaitMs: 210 }).cause).toBe("high_rtt");
   // It was well for most of the time: what counts is how it was while packets were lost.
   const losing = { ...HEALTHY, uplinkLossPercent: 5, uplinkWaitMs: 20 };
-  expect(judgeCall({ ...losing, waitWhileLosingMs: 700 })).toMatchObject({
+  expect(verdictOf({ ...losing, waitWhileLosingMs: 700 })).toMatchObject({
     cause: "uplink_narrow",
     sentence: expect.stringContaining("5 % of the packets were lost, and the others waited for 700 ms"),
   });
-  expect(judgeCall({ ...losing, waitWhileLosingMs: 30 }).cause).toBe("uplink_loss");
+  expect(verdictOf({ ...losing, waitWhileLosingMs: 30 }).cause).toBe("uplink_loss");
   const narrow = { leastDownlinkBps: 120_000, heldBackSeconds: 40, rttMs: 500, uplinkWaitMs: 460 };
-  expect(judgeCall({ ...HEALTHY, ...narrow }).cause).toBe("downlink_narrow");
+  expect(verdictOf({ ...HEALTHY, ...narrow }).cause).toBe("downlink_narrow");
 });
 
 test("[17] a call of sound alone needs little room, and has no fault for it", () => {
-  expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 64_000 }).cause).toBe("none");
+  expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 64_000 }).cause).toBe("none");
   // A server that keeps its queue short keeps the line excellent, and the picture small.
-  expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 64_000, heldBackSeconds: 60 }).cause).toBe("downlink_narrow");
+  expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 64_000, heldBackSeconds: 60 }).cause).toBe("downlink_narrow");
   // A machine that stood still for a moment makes the round trip long, and the estimate small.
   const shaken = { leastDownlinkBps: 64_000, qualityMs: { excellent: 20_000, good: 10_000, poor: 10_000, lost: 0 } };
-  expect(judgeCall({ ...HEALTHY, ...shaken, heldBackSeconds: 5 }).cause).toBe("none");
-  expect(judgeCall({ ...HEALTHY, leastDownlinkBps: 900_000, heldBackSeconds: 60 }).cause).toBe("none");
+  expect(verdictOf({ ...HEALTHY, ...shaken, heldBackSeconds: 5 }).cause).toBe("none");
+  expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 900_000, heldBackSeconds: 60 }).cause).toBe("none");
 });
 
 test("[17] a relay alone is no fault, and a short bad moment is not the call's quality", () => {
-  expect(judgeCall({ ...HEALTHY, transport: "relay" }).cause).toBe("none");
+  expect(verdictOf({ ...HEALTHY, transport: "relay" }).cause).toBe("none");
   const moment = { excellent: 95_000, good: 0, poor: 0, lost: 5_000 };
-  expect(judgeCall({ ...HEALTHY, qualityMs: moment }).quality).toBe("excellent");
+  expect(verdictOf({ ...HEALTHY, qualityMs: moment }).quality).toBe("excellent");
   const tenth = { excellent: 85_000, good: 0, poor: 15_000, lost: 0 };
-  expect(judgeCall({ ...HEALTHY, qualityMs: tenth }).quality).toBe("poor");
+  expect(verdictOf({ ...HEALTHY, qualityMs: tenth }).quality).toBe("poor");
 });

@@ -17,7 +17,7 @@ async function burst(): Promise<void> {
 
 test("records of past connections leave the memory after a burst, and telemetry still finds them", async () => {
   const { server, projectId, key } = chat;
-  const { recorder } = server.services.observability;
+  const { recorder } = server.services.rtcSessions;
   const scene = (connectionId: string) => ({ projectId, connectionId, identity: connectionId });
   tell(server, scene("stays"), { type: "started", mode: "new" });
   for (let n = 0; n < 200; n++) {
@@ -25,9 +25,9 @@ test("records of past connections leave the memory after a burst, and telemetry 
     tell(server, scene(`goes-${n}`), { type: "left", reason: "left" });
   }
   await recorder.flush();
-  expect(recorder.remembered()).toBe(201);
+  expect(recorder.inMemory()).toBe(201);
   await burst();
-  expect(recorder.remembered()).toBe(1);
+  expect(recorder.inMemory()).toBe(1);
   tell(server, scene("goes-7"), { type: "started", mode: "new" });
   await recorder.flush();
   const { body } = await server.call("GET", "/v1/connections?limit=200", { key });

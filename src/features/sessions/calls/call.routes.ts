@@ -1,0 +1,79 @@
+import { Elysia, t } from "elysia";
+import { permit } from "../../../kernel/http/guards.ts";
+import type { Http } from "../../../kernel/http/http.ts";
+import { documented } from "../../../kernel/http/reference/docs.ts";
+import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
+import { type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
+import type { CallStatus as Status } from "../../../protocol/enums.ts";
+import { Call, CallDetail, CallStatus, CallTimelineEntry } from "./call.schema.ts";
+import type { CallRow } from "./call.store.ts";
+import type { Calls } from "./calls.ts";
+
+const callQuery = {
+  ...pageQuery,
+  roomId: t.Optional(t.String({ maxLength: 128 })),
+  status: t.Optional(CallStatus),
+  connectionId: t.Optional(t.String({ maxLength: 128, description: "Only calls that this connection was part of" })),
+};
+
+type CallQuery = PageRequest & { roomId?: string; status?: Status; connectionId?: string };
+
+const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant, query: CallQuery) =>
+  page<CallRow, ReturnType<Calls["present"]>>(context, query, {
+    name: "calls",
+    shape: ["number", "string"],
+    read: (after, limit) => {
+      const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
+      const { projectId, environment } = tenant;
+      const { roomId, status, connectionId } = query;
+      return calls.list({ projectId, environment, roomId, status, connectionId }, { startedAt, id }, limit);
+    },
+    position: (row) => [row.startedAt, row.id],
+    show: calls.present,
+  });
+
+const keyRoutes = ({ guards }: Http, calls: Calls) =>
+  new Elysia({ prefix: "/v1/calls", tags: ["calls"] })
+    .use(guards.apiKey)
+    .get("", (context) => list(calls, context, context.caller, context.query), {
+      ...documented("Calls, newest first", ["SVC_INVALID_CURSOR"]),
+      query: t.Object(callQuery),
+      response: { 200: t.Array(Call) },
+    })
+    .get("/:callId", ({ caller, params }) => calls.detail(caller, params.callId), {
+      ...documented("A call with its participants", ["SVC_CALL_NOT_FOUND"]),
+      response: { 200: CallDetail },
+    })
+    .get("/:callId/timeline", ({ caller, params }) => calls.timeline(caller, params.callId, { texts: true }), {
+      ...documented("What happened in a call, in order", ["SVC_CALL_NOT_FOUND"]),
+      response: { 200: t.Array(CallTimelineEntry) },
+    });
+
+const dashboardRoutes = ({ guards }: Http, calls: Calls) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/calls", tags: ["calls: dashboard"] })
+    .use(guards.member)
+    .get("", (context) => list(calls, context, context, context.query), {
+      ...documented("Calls, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+      transform: permit("observability:read"),
+      query: t.Object({ ...callQuery, ...EnvironmentQuery }),
+      response: { 200: t.Array(Call) },
+    })
+    .get("/:callId", (context) => calls.detail(context, context.params.callId), {
+      ...documented("A call with its participants", ["SVC_PROJECT_NOT_FOUND", "SVC_CALL_NOT_FOUND"]),
+      transform: permit("observability:read"),
+      query: t.Object(EnvironmentQuery),
+      response: { 200: CallDetail },
+    })
+    .get("/:callId/timeline", (context) => calls.timeline(context, context.params.callId, { texts: false }), {
+      ...documented("What happened in a call, in order, without the words of messages", [
+        "SVC_PROJECT_NOT_FOUND",
+        "SVC_CALL_NOT_FOUND",
+      ]),
+      transform: permit("observability:read"),
+      query: t.Object(EnvironmentQuery),
+      response: { 200: t.Array(CallTimelineEntry) },
+    });
+
+export const callRoutes = (http: Http, calls: Calls) =>
+  new Elysia().use(keyRoutes(http, calls)).use(dashboardRoutes(http, calls));

@@ -1,0 +1,173 @@
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
+import type { CallStatus, Environment } from "../../../protocol/enums.ts";
+import type { Quality } from "../../../protocol/room-records.ts";
+import { projects } from "../../projects/project.table.ts";
+
+export const calls = sqliteTable(
+  "calls",
+  {
+    id: text("id").primaryKey(),
+    publicId: text("public_id").notNull().unique(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    environment: text("environment").$type<Environment>().notNull(),
+    roomId: text("room_id").notNull(),
+    roomName: text("room_name").notNull(),
+    startedAt: integer("started_at").notNull(),
+    lastSeenAt: integer("last_seen_at").notNull(),
+    endedAt: integer("ended_at"),
+    participantCount: integer("participant_count").notNull(),
+    peakParticipants: integer("peak_participants").notNull(),
+  },
+  (table) => [index("calls_newest").on(table.projectId, table.environment, table.startedAt, table.id)],
+);
+
+export const callParticipants = sqliteTable(
+  "call_participants",
+  {
+    callId: text("call_id")
+      .notNull()
+      .references(() => calls.id, { onDelete: "cascade" }),
+    sessionId: text("session_id").notNull(),
+    identity: text("identity").notNull(),
+    connectionId: text("connection_id").notNull(),
+    joinedAt: integer("joined_at").notNull(),
+    leftAt: integer("left_at"),
+    leaveReason: text("leave_reason"),
+    quality: text("quality").$type<Quality>(),
+    /** JSON, once the participant has left. */
+    verdict: text("verdict"),
+  },
+  (table) => [primaryKey({ columns: [table.callId, table.sessionId] })],
+);
+
+export type CallRow = typeof calls.$inferSelect;
+export type CallParticipantRow = typeof callParticipants.$inferSelect;
+
+export type CallFilter = Tenant & { roomId?: string; status?: CallStatus; connectionId?: string };
+/** Where a page ended: newest first, by start and then by id. */
+export type CallPosition = { startedAt: number; id: string };
+
+export type CallStore = ReturnType<typeof callStore>;
+
+const CALL = columnsOf(calls);
+const PARTICIPANT = columnsOf(callParticipants);
+const STATUS_CONDITIONS = { LIVE: "AND ended_at IS NULL", ENDED: "AND ended_at IS NOT NULL" } as const;
+
+export function callStore({ $client: client }: Db) {
+  const insertCall = inserter<CallRow>(client, calls);
+  const insertParticipant = inserter<CallParticipantRow>(client, callParticipants);
+  const known = reading(() =>
+    client.prepare<{ one: number }, [string, string]>(
+      "SELECT 1 AS one FROM call_participants WHERE call_id = ? AND identity = ? LIMIT 1",
+    ),
+  );
+  const count = changing(() =>
+    client.prepare(
+      `UPDATE calls SET participant_count = participant_count + ?, peak_participants = max(peak_participants, ?),
+       last_seen_at = max(last_seen_at, ?) WHERE id = ?`,
+    ),
+  );
+  const present = reading(() =>
+    client.prepare<CallParticipantRow, [string, string]>(
+      `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? AND session_id = ? AND left_at IS NULL`,
+    ),
+  );
+  const allPresent = reading(() =>
+    client.prepare<CallParticipantRow, [string]>(
+      `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? AND left_at IS NULL ORDER BY joined_at, session_id`,
+    ),
+  );
+  const leave = changing(() =>
+    client.prepare(
+      "UPDATE call_participants SET left_at = ?, leave_reason = ?, verdict = ? WHERE call_id = ? AND session_id = ?",
+    ),
+  );
+  const setQuality = changing(() =>
+    client.prepare("UPDATE call_participants SET quality = ? WHERE call_id = ? AND session_id = ?"),
+  );
+  const end = changing(() => client.prepare("UPDATE calls SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2"));
+  const touch = changing(() => client.prepare("UPDATE calls SET last_seen_at = max(last_seen_at, ?) WHERE id = ?"));
+  const byId = reading(() => client.prepare<CallRow, [string]>(`SELECT ${CALL} FROM calls WHERE id = ?`));
+  const byPublicId = reading(() =>
+    client.prepare<CallRow, [string, string, string]>(
+      `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? AND public_id = ?`,
+    ),
+  );
+  const live = reading(() =>
+    client.prepare<CallRow, []>(`SELECT ${CALL} FROM calls WHERE ended_at IS NULL ORDER BY started_at`),
+  );
+  const participants = reading(() =>
+    client.prepare<CallParticipantRow, [string, number]>(
+      `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? ORDER BY joined_at, session_id LIMIT ?`,
+    ),
+  );
+  const prune = changing(() =>
+    client.prepare(
+      "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
+    ),
+  );
+
+  // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
+  const listed = (ofRoom: boolean, ofConnection: boolean, status: CallStatus | undefined) =>
+    reading(() =>
+      client.prepare<CallRow, (string | number)[]>(
+        `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? ${ofRoom ? "AND room_id = ?" : ""}
+         ${ofConnection ? "AND id IN (SELECT call_id FROM call_participants WHERE connection_id = ?)" : ""}
+         ${status ? STATUS_CONDITIONS[status] : ""} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
+      ),
+    );
+  const lists = new Map<string, ReturnType<typeof listed>>();
+
+  return {
+    insert: (unit: Unit, row: CallRow) => void insertCall(unit, row),
+
+    /** Counts the identity if it is new to the call. */
+    addParticipant(unit: Unit, row: CallParticipantRow, peak: number): void {
+      const added = known.get(row.callId, row.identity) ? 0 : 1;
+      insertParticipant(unit, row);
+      count.run(unit, added, peak, row.joinedAt, row.callId);
+    },
+
+    /** Undefined when the participant has left, or never joined. */
+    presentParticipant: (callId: string, sessionId: string): CallParticipantRow | undefined =>
+      present.get(callId, sessionId) ?? undefined,
+    presentParticipants: (callId: string): CallParticipantRow[] => allPresent.all(callId),
+
+    leave: (
+      unit: Unit,
+      callId: string,
+      sessionId: string,
+      { at, reason, verdict }: { at: number; reason: string; verdict: string | null },
+    ) => void leave.run(unit, at, reason, verdict, callId, sessionId),
+
+    setQuality: (unit: Unit, callId: string, sessionId: string, quality: Quality) =>
+      void setQuality.run(unit, quality, callId, sessionId),
+
+    end: (unit: Unit, id: string, at: number) => void end.run(unit, at, id),
+    touch: (unit: Unit, id: string, at: number) => void touch.run(unit, at, id),
+
+    get: (id: string): CallRow | undefined => byId.get(id) ?? undefined,
+    find: ({ projectId, environment }: Tenant, publicId: string): CallRow | undefined =>
+      byPublicId.get(projectId, environment, publicId) ?? undefined,
+    live: (): CallRow[] => live.all(),
+
+    list({ projectId, environment, roomId, status, connectionId }: CallFilter, after: CallPosition, limit: number) {
+      const filters = [roomId, connectionId].filter((value) => value !== undefined);
+      const key = `${roomId !== undefined} ${connectionId !== undefined} ${status}`;
+      const statement = lists.get(key) ?? listed(roomId !== undefined, connectionId !== undefined, status);
+      lists.set(key, statement);
+      return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
+    },
+
+    participants: (callId: string, limit: number): CallParticipantRow[] => participants.all(callId, limit),
+
+    /** Removes at most `limit` that ended and began before; true when there may be more. */
+    prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes === limit,
+  };
+}

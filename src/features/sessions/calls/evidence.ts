@@ -1,0 +1,192 @@
+import type { Quality } from "../../../protocol/room-records.ts";
+import type { RtcConnectionChange } from "../events.ts";
+import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
+
+/** What a client reports: a device that failed, or what limits its encoder. */
+export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
+
+const MAX_DEVICE_ERRORS = 5;
+const MAX_SAMPLES = 64;
+/** The socket and the packets notice one outage at different times: two returns within this time are one. */
+const SAME_OUTAGE_MS = 20_000;
+
+class Mean {
+  #sum = 0;
+  #count = 0;
+
+  add(value: number | null | undefined): void {
+    if (value === null || value === undefined) return;
+    this.#sum += value;
+    this.#count += 1;
+  }
+
+  get value(): number | null {
+    return this.#count === 0 ? null : Math.round((this.#sum / this.#count) * 10) / 10;
+  }
+}
+
+/** A median over a bounded number of samples. Unlike a mean, it does not show a single outlier. */
+class Median {
+  #values: number[] = [];
+  #seen = 0;
+  #interval = 1;
+
+  add(value: number | null | undefined): void {
+    if (value === null || value === undefined) return;
+    if (this.#seen % this.#interval === 0) this.#values.push(value);
+    this.#seen += 1;
+    if (this.#values.length < MAX_SAMPLES) return;
+    // Long calls keep every second sample, and take new ones as seldom.
+    this.#values = this.#values.filter((_, at) => at % 2 === 0);
+    this.#interval *= 2;
+  }
+
+  get value(): number | null {
+    return this.#at(Math.floor((this.#values.length - 1) / 2));
+  }
+
+  /** The upper one of two medians, for effects that take a sample or two to show. */
+  get upper(): number | null {
+    return this.#at(Math.floor(this.#values.length / 2));
+  }
+
+  #at(rank: number): number | null {
+    const value = this.#values.toSorted((a, b) => a - b)[rank];
+    return value === undefined ? null : Math.round(value * 10) / 10;
+  }
+}
+
+/** Collects the evidence of one participation: a few numbers, however long it lasts. */
+export class EvidenceCollector {
+  readonly #uplinkLoss = new Mean();
+  readonly #downlinkLoss = new Mean();
+  readonly #rtt = new Median();
+  readonly #uplinkWait = new Median();
+  readonly #waitDuringLoss = new Median();
+  readonly #jitter = new Mean();
+  readonly #qualityMs: Record<Quality, number> = { excellent: 0, good: 0, poor: 0, lost: 0 };
+  readonly #deviceErrors: string[] = [];
+  readonly #limitedSeconds = { cpu: 0, bandwidth: 0 };
+  #quality: { is: Quality; since: number } | null = null;
+  #stalledSince: number | null = null;
+  #stalls = 0;
+  #stalledMs = 0;
+  #reconnects = 0;
+  #lastReturn: { path: "signaling" | "media"; at: number } | null = null;
+  #minDownlinkBps: number | null = null;
+  #measuredAt: number | null = null;
+  #heldBackMs = 0;
+  #transport: Evidence["transport"] = null;
+  #serverCpuPercent: number | null = null;
+  #serverBusyMs = 0;
+
+  /** `serverCpuPercent` is null when the load of the server is unknown. */
+  record(event: RtcConnectionChange, at: number, serverCpuPercent: number | null = null): void {
+    switch (event.type) {
+      case "connected":
+        this.#transport = event.transport;
+        break;
+      case "reconnected":
+        if (
+          this.#lastReturn === null ||
+          this.#lastReturn.path === event.path ||
+          at - this.#lastReturn.at >= SAME_OUTAGE_MS
+        )
+          this.#reconnects += 1;
+        this.#lastReturn = { path: event.path, at };
+        break;
+      case "qualityChanged":
+        this.#closeQuality(at);
+        this.#quality = { is: event.quality, since: at };
+        break;
+      case "mediaStalled":
+        this.#stalls += 1;
+        this.#stalledSince ??= at;
+        break;
+      case "mediaFlows":
+        this.#closeStall(at);
+        break;
+      case "stats":
+        this.#uplinkLoss.add(event.uplinkLossPercent);
+        this.#downlinkLoss.add(event.downlinkLossPercent);
+        this.#rtt.add(event.rttMs);
+        this.#uplinkWait.add(event.uplinkWaitMs);
+        if ((event.uplinkLossPercent ?? 0) >= LOSS_PERCENT) this.#waitDuringLoss.add(event.uplinkWaitMs);
+        this.#jitter.add(event.jitterMs);
+        this.#addBandwidth(event.availableOutBps ?? null);
+        this.#addDuration(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
+        this.#measuredAt = at;
+        break;
+    }
+  }
+
+  report({ deviceError, limitation }: ClientReport): void {
+    if (deviceError !== undefined && this.#deviceErrors.length < MAX_DEVICE_ERRORS)
+      this.#deviceErrors.push(deviceError);
+    if (limitation) this.#limitedSeconds[limitation.reason] += limitation.seconds;
+  }
+
+  /** A new collector that begins now, in the state of this one. */
+  continuedFrom(at: number): EvidenceCollector {
+    const next = new EvidenceCollector();
+    next.#transport = this.#transport;
+    next.#measuredAt = this.#measuredAt;
+    next.#lastReturn = this.#lastReturn;
+    if (this.#quality) next.#quality = { is: this.#quality.is, since: at };
+    if (this.#stalledSince !== null) {
+      next.#stalledSince = at;
+      next.#stalls = 1;
+    }
+    return next;
+  }
+
+  /** The evidence up to a moment. */
+  at(now: number): Evidence {
+    this.#closeQuality(now);
+    this.#closeStall(now, this.#stalledSince !== null);
+    return {
+      qualityMs: { ...this.#qualityMs },
+      uplinkLossPercent: this.#uplinkLoss.value,
+      downlinkLossPercent: this.#downlinkLoss.value,
+      rttMs: this.#rtt.value,
+      uplinkWaitMs: this.#uplinkWait.value,
+      waitWhileLosingMs: this.#waitDuringLoss.upper,
+      jitterMs: this.#jitter.value,
+      leastDownlinkBps: this.#minDownlinkBps,
+      heldBackSeconds: Math.round(this.#heldBackMs / 100) / 10,
+      transport: this.#transport,
+      reconnects: this.#reconnects,
+      stalls: this.#stalls,
+      stalledMs: this.#stalledMs,
+      limitedByCpuSeconds: this.#limitedSeconds.cpu,
+      limitedByBandwidthSeconds: this.#limitedSeconds.bandwidth,
+      deviceErrors: [...this.#deviceErrors],
+      serverCpuPercent: this.#serverCpuPercent,
+      serverBusySeconds: Math.round(this.#serverBusyMs / 100) / 10,
+    };
+  }
+
+  /** A measurement counts for the time since the last one. */
+  #addDuration(ms: number, heldBack: boolean, serverCpuPercent: number | null): void {
+    if (heldBack) this.#heldBackMs += ms;
+    if (serverCpuPercent === null) return;
+    this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, serverCpuPercent);
+    if (serverCpuPercent >= BUSY_CPU_PERCENT) this.#serverBusyMs += ms;
+  }
+
+  #addBandwidth(bps: number | null): void {
+    if (bps !== null) this.#minDownlinkBps = Math.min(this.#minDownlinkBps ?? bps, bps);
+  }
+
+  #closeQuality(at: number): void {
+    if (!this.#quality) return;
+    this.#qualityMs[this.#quality.is] += Math.max(0, at - this.#quality.since);
+    this.#quality.since = at;
+  }
+
+  #closeStall(at: number, stillStalled = false): void {
+    if (this.#stalledSince === null) return;
+    this.#stalledMs += Math.max(0, at - this.#stalledSince);
+    this.#stalledSince = stillStalled ? at : null;
+  }
+}

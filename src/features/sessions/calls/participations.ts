@@ -1,0 +1,102 @@
+import type { CallVerdict, VerdictCause } from "../../../protocol/room-records.ts";
+import type { RtcConnectionEvent } from "../events.ts";
+import { type ClientReport, EvidenceCollector } from "./evidence.ts";
+import { verdictOf } from "./verdict.ts";
+
+/** The live verdict rests on the last one to two windows. */
+const WINDOW_MS = 15_000;
+/** A single sample of the first seconds is not enough for a verdict. */
+const FIRST_VERDICT_AFTER_MS = 10_000;
+
+type Participation = {
+  connectionId: string;
+  identity: string;
+  joinedAt: number;
+  /** Evidence of the whole participation, for its final verdict. */
+  whole: EvidenceCollector;
+  /** Evidence of the last half minute, in two windows. The older one decides the live verdict. */
+  older: EvidenceCollector;
+  newer: EvidenceCollector;
+  windowStartedAt: number;
+  liveCause: VerdictCause;
+  /** The last live verdict that had a cause. */
+  lastExplained: CallVerdict | null;
+};
+
+type ParticipationDeps = {
+  cpuOf: (serverName: string) => number | null;
+  onVerdictChanged: (sessionId: string, verdict: CallVerdict) => void;
+};
+
+/** Collects evidence of everyone who is in a call, by session: for the final verdict and for the live one. */
+export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationDeps) {
+  const participations = new Map<string, Participation>();
+
+  function collect(participation: Participation, at: number, add: (evidence: EvidenceCollector) => void): void {
+    if (at - participation.windowStartedAt >= WINDOW_MS) {
+      participation.older = participation.newer;
+      participation.newer = participation.older.continuedFrom(at);
+      participation.windowStartedAt = at;
+    }
+    for (const evidence of new Set([participation.whole, participation.older, participation.newer])) add(evidence);
+  }
+
+  function updateLiveVerdict(sessionId: string, participation: Participation, at: number): void {
+    if (at - participation.joinedAt < FIRST_VERDICT_AFTER_MS) return;
+    const verdict = verdictOf(participation.older.at(at));
+    if (verdict.cause === participation.liveCause) return;
+    participation.liveCause = verdict.cause;
+    if (verdict.cause !== "none") participation.lastExplained = verdict;
+    onVerdictChanged(sessionId, verdict);
+  }
+
+  /** The load during the measurement; the heartbeat of a busy node may be late. */
+  function serverCpuOf(event: RtcConnectionEvent): number | null {
+    if (event.type !== "stats") return null;
+    return event.serverBusyPercent ?? (event.serverName === null ? null : cpuOf(event.serverName));
+  }
+
+  return {
+    join(sessionId: string, { connectionId, identity, at }: { connectionId: string; identity: string; at: number }) {
+      const newer = new EvidenceCollector();
+      participations.set(sessionId, {
+        ...{ connectionId, identity, joinedAt: at, windowStartedAt: at },
+        ...{ whole: new EvidenceCollector(), older: newer, newer, liveCause: "none", lastExplained: null },
+      });
+    },
+
+    record(event: RtcConnectionEvent): void {
+      const participation = participations.get(event.sessionId);
+      if (!participation) return;
+      const { at } = event;
+      collect(participation, at, (evidence) => evidence.record(event, at, serverCpuOf(event)));
+      if (event.type !== "left") updateLiveVerdict(event.sessionId, participation, at);
+    },
+
+    /** A client's report counts only for its own sessions. */
+    report(
+      sessionId: string,
+      { connectionId, identity }: Pick<Participation, "connectionId" | "identity">,
+      report: ClientReport,
+      at: number,
+    ): void {
+      const participation = participations.get(sessionId);
+      if (participation?.connectionId !== connectionId || participation.identity !== identity) return;
+      collect(participation, at, (evidence) => evidence.report(report));
+      updateLiveVerdict(sessionId, participation, at);
+    },
+
+    /** Null for a session that is in no call. */
+    verdict(sessionId: string, at: number): CallVerdict | null {
+      const participation = participations.get(sessionId);
+      if (!participation) return null;
+      const { lastExplained } = participation;
+      const verdict = verdictOf(participation.whole.at(at));
+      // A cause that lasted for a part of the call may not show in the whole, but explains why the whole was bad.
+      const isUnexplained = verdict.cause === "none" && (verdict.quality === "poor" || verdict.quality === "lost");
+      return isUnexplained && lastExplained ? { ...lastExplained, quality: verdict.quality } : verdict;
+    },
+
+    leave: (sessionId: string): void => void participations.delete(sessionId),
+  };
+}

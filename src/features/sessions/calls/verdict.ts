@@ -1,0 +1,209 @@
+import type { MediaTransport } from "../../../protocol/media-node.ts";
+import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
+
+/** What was measured of one participant in a call. Null is unknown, and no evidence. */
+export type Evidence = {
+  qualityMs: Record<Quality, number>;
+  /** Means over the call, in percent. */
+  uplinkLossPercent: number | null;
+  downlinkLossPercent: number | null;
+  /** The median. */
+  rttMs: number | null;
+  /** How long packets from the participant usually waited in its upload queue. */
+  uplinkWaitMs: number | null;
+  /** The same, while some of them were lost. */
+  waitWhileLosingMs: number | null;
+  jitterMs: number | null;
+  /** The lowest bandwidth towards the participant. */
+  leastDownlinkBps: number | null;
+  /** How long the participant got smaller video than it subscribed to, or none, for lack of bandwidth. */
+  heldBackSeconds: number;
+  transport: MediaTransport | null;
+  reconnects: number;
+  /** How often ICE checks were answered although no media arrived. */
+  stalls: number;
+  stalledMs: number;
+  /** What limited the participant's encoder, as the client reported it. */
+  limitedByCpuSeconds: number;
+  limitedByBandwidthSeconds: number;
+  /** Error codes of cameras and microphones. */
+  deviceErrors: string[];
+  /** The highest CPU load of the media server. */
+  serverCpuPercent: number | null;
+  /** How long that load was too high. */
+  serverBusySeconds: number;
+};
+
+export const LOSS_PERCENT = 3;
+const NARROW_BPS = 300_000;
+const HIGH_RTT_MS = 350;
+/** A lossy link answers as fast as ever; a link that is full delays everything and drops the rest. */
+const FULL_LINK_WAIT_MS = 200;
+export const BUSY_CPU_PERCENT = 90;
+/** Share of the call: a server that was busy for a minute does not explain a bad hour. */
+const BUSY_SHARE = 0.1;
+const LIMITED_SECONDS = 5;
+/** Share of the call: an encoder that was limited for moments does not explain a bad hour. */
+const LIMITED_SHARE = 0.02;
+/** A bandwidth estimate takes seconds to recover from a short dip. */
+const HELD_BACK_SECONDS = 10;
+const STALLED_MS = 3_000;
+const MANY_RECONNECTS = 2;
+/** The worst quality that lasted for this share of the call is the quality of the call. */
+const QUALITY_SHARE = 0.1;
+
+type Finding = { cause: VerdictCause; sentence: string; evidence: Record<string, unknown> };
+
+/**
+ * Finds why a participation was bad. A cause that explains others is tried before them: an overloaded server loses
+ * packets, and lost packets stall media.
+ */
+export function verdictOf(evidence: Evidence): CallVerdict {
+  const quality = qualityOf(evidence.qualityMs);
+  const finding = CAUSES.map((find) => find(evidence)).find((found) => found !== null);
+  if (finding) return { quality, ...finding };
+  return { quality, cause: "none", sentence: "Nothing was measured that would have made the call bad.", evidence: {} };
+}
+
+function qualityOf(qualityMs: Evidence["qualityMs"]): Quality {
+  const total = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0);
+  const order: Quality[] = ["lost", "poor", "good"];
+  return order.find((quality) => total > 0 && qualityMs[quality] / total >= QUALITY_SHARE) ?? "excellent";
+}
+
+const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
+  // A busy server is a cause only if the participant was affected.
+  ({ serverCpuPercent, serverBusySeconds, ...effects }) =>
+    serverCpuPercent === null ||
+    serverCpuPercent < BUSY_CPU_PERCENT ||
+    !isShareOf(serverBusySeconds, effects.qualityMs, BUSY_SHARE) ||
+    !wasAffected(effects)
+      ? null
+      : {
+          cause: "server_overload",
+          sentence: `The media server was overloaded: its processors were ${round(serverCpuPercent)} % busy.`,
+          evidence: { serverCpuPercent, serverBusySeconds },
+        },
+  ({ deviceErrors }) =>
+    deviceErrors.length === 0
+      ? null
+      : {
+          cause: "device",
+          sentence: "The participant's camera or microphone failed, or the browser was not allowed to use it.",
+          evidence: { deviceErrors },
+        },
+  ({ limitedByCpuSeconds, qualityMs }) =>
+    !lastedLongEnough(limitedByCpuSeconds, qualityMs)
+      ? null
+      : {
+          cause: "publisher_cpu",
+          sentence: `The participant's computer was too slow to encode its video for ${round(limitedByCpuSeconds)} seconds.`,
+          evidence: { limitedByCpuSeconds },
+        },
+  ({ reconnects }) =>
+    reconnects < MANY_RECONNECTS
+      ? null
+      : {
+          cause: "reconnects",
+          sentence: `The participant's connection broke ${reconnects} times and came back.`,
+          evidence: { reconnects },
+        },
+  (evidence) =>
+    evidence.uplinkWaitMs === null && (evidence.rttMs ?? 0) >= FULL_LINK_WAIT_MS ? encoderLimited(evidence) : null,
+  uplinkFull,
+  uplinkLossy,
+  ({ downlinkLossPercent }) =>
+    downlinkLossPercent === null || downlinkLossPercent < LOSS_PERCENT
+      ? null
+      : {
+          cause: "downlink_loss",
+          sentence: `On the way to the participant ${round(downlinkLossPercent)} % of the packets were lost.`,
+          evidence: { downlinkLossPercent },
+        },
+  encoderLimited,
+  downlinkNarrow,
+  ({ rttMs, transport }) =>
+    rttMs === null || rttMs < HIGH_RTT_MS
+      ? null
+      : transport === "relay"
+        ? {
+            cause: "relayed",
+            sentence: `Media had to go through a relay, and took ${round(rttMs)} ms there and back.`,
+            evidence: { rttMs, transport },
+          }
+        : {
+            cause: "high_rtt",
+            sentence: `The participant is far away, or on a slow line: ${round(rttMs)} ms there and back.`,
+            evidence: { rttMs },
+          },
+  ({ stalls, stalledMs }) =>
+    stalls === 0 || stalledMs < STALLED_MS
+      ? null
+      : {
+          cause: "media_stalled",
+          sentence: `The participant was connected, but no media arrived for ${round(stalledMs / 1000)} seconds.`,
+          evidence: { stalls, stalledMs },
+        },
+];
+
+/** Some encoders send more than the link takes without noticing it, and their packets queue up. */
+function uplinkFull(evidence: Evidence): Finding | null {
+  const { uplinkWaitMs, rttMs, limitedByBandwidthSeconds } = evidence;
+  // The queue must be most of the round trip. If the downlink is full as well, only that is certain.
+  if (!isMostlyWaiting(uplinkWaitMs, rttMs) || downlinkNarrow(evidence)) return null;
+  const sentence = `The participant's upload was too narrow for what it sent: packets waited for ${round(uplinkWaitMs)} ms before they left.`;
+  return { cause: "uplink_narrow", sentence, evidence: { uplinkWaitMs, limitedByBandwidthSeconds } };
+}
+
+/** Tells a lossy link from one that is full, which also delays the packets that it does not drop. */
+function uplinkLossy(evidence: Evidence): Finding | null {
+  const { uplinkLossPercent, downlinkLossPercent, waitWhileLosingMs } = evidence;
+  if (uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT) return null;
+  if (uplinkLossPercent < (downlinkLossPercent ?? 0)) return null;
+  const lost = `${round(uplinkLossPercent)} % of the packets`;
+  if (isMostlyWaiting(waitWhileLosingMs, evidence.rttMs) && !downlinkNarrow(evidence)) {
+    const sentence = `The participant's upload was too narrow for what it sent: ${lost} were lost, and the others waited for ${round(waitWhileLosingMs)} ms before they left.`;
+    return { cause: "uplink_narrow", sentence, evidence: { uplinkLossPercent, waitWhileLosingMs } };
+  }
+  const sentence = `On the way from the participant ${lost} were lost.`;
+  return { cause: "uplink_loss", sentence, evidence: { uplinkLossPercent } };
+}
+
+function isMostlyWaiting(waitMs: number | null, rttMs: number | null): waitMs is number {
+  return waitMs !== null && waitMs >= FULL_LINK_WAIT_MS && waitMs * 2 >= (rttMs ?? 0);
+}
+
+function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
+  if (!lastedLongEnough(limitedByBandwidthSeconds, qualityMs)) return null;
+  const sentence = `The participant's upload was too narrow for its video for ${round(limitedByBandwidthSeconds)} seconds.`;
+  return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
+}
+
+/** A low estimate alone proves little: where little is sent, no more is known to fit. */
+function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
+  const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
+  if (!isNarrow || heldBackSeconds < HELD_BACK_SECONDS || !lastedLongEnough(heldBackSeconds, qualityMs)) return null;
+  const sentence = `The participant's download was too narrow for what it wanted to see for ${round(heldBackSeconds)} seconds: it went down to ${round(leastDownlinkBps / 1000)} kbit/s.`;
+  return { cause: "downlink_narrow", sentence, evidence: { leastDownlinkBps, heldBackSeconds } };
+}
+
+function wasAffected(
+  effects: Pick<Evidence, "qualityMs" | "uplinkLossPercent" | "downlinkLossPercent" | "stalledMs">,
+): boolean {
+  const { qualityMs, uplinkLossPercent, downlinkLossPercent, stalledMs } = effects;
+  const lossPercent = Math.max(uplinkLossPercent ?? 0, downlinkLossPercent ?? 0);
+  return qualityOf(qualityMs) !== "excellent" || lossPercent >= LOSS_PERCENT || stalledMs >= STALLED_MS;
+}
+
+function lastedLongEnough(limitedSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
+  return limitedSeconds >= LIMITED_SECONDS && isShareOf(limitedSeconds, qualityMs, LIMITED_SHARE);
+}
+
+function isShareOf(seconds: number, qualityMs: Evidence["qualityMs"], share: number): boolean {
+  const totalSeconds = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0) / 1_000;
+  return seconds > 0 && seconds >= totalSeconds * share;
+}
+
+function round(value: number): number {
+  return Math.round(value);
+}

@@ -1,0 +1,125 @@
+import { getTableColumns } from "drizzle-orm";
+import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, inserter, reading, rowsOf } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
+import type { Environment } from "../../../protocol/enums.ts";
+import type { ConnectionEventType, ConnectionState } from "../../../protocol/observability.ts";
+import { projects } from "../../projects/project.table.ts";
+
+export const connections = sqliteTable("rtc_connections", {
+  id: text("id").primaryKey(),
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+  /** The client's own name for it. */
+  connectionId: text("connection_id").notNull(),
+  roomId: text("room_id"),
+  roomName: text("room_name"),
+  participantIdentity: text("participant_identity").notNull(),
+  state: text("state").$type<ConnectionState>().notNull(),
+  serverName: text("server_name"),
+  sdk: text("sdk"),
+  userAgent: text("user_agent"),
+  ipAddress: text("ip_address"),
+  reconnectCount: integer("reconnect_count").notNull().default(0),
+  rttMs: real("rtt_ms"),
+  jitterMs: real("jitter_ms"),
+  packetLossPercent: real("packet_loss_percent"),
+  joinTimeMs: integer("join_time_ms"),
+  startedAt: integer("started_at").notNull(),
+  connectedAt: integer("connected_at"),
+  reconnectedAt: integer("reconnected_at"),
+  /** The last sign of life; a connection that a crash cut off ends here. */
+  lastSeenAt: integer("last_seen_at").notNull(),
+  disconnectedAt: integer("disconnected_at"),
+  disconnectReason: text("disconnect_reason"),
+});
+
+export const connectionEvents = sqliteTable("rtc_connection_events", {
+  id: integer("id").primaryKey(),
+  connection: text("connection")
+    .notNull()
+    .references(() => connections.id, { onDelete: "cascade" }),
+  type: text("type").$type<ConnectionEventType>().notNull(),
+  source: text("source").$type<"server" | "client">().notNull(),
+  at: integer("at").notNull(),
+  data: text("data", { mode: "json" }).$type<Record<string, unknown>>(),
+});
+
+export type ConnectionRow = typeof connections.$inferSelect;
+export type ConnectionEventRow = typeof connectionEvents.$inferSelect;
+
+type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
+/** Where a page ended: newest first, by start and then by id. */
+export type ConnectionPosition = { startedAt: number; id: string };
+
+export type ConnectionStore = ReturnType<typeof connectionStore>;
+
+export function connectionStore({ $client: client }: Db) {
+  const rows = rowsOf(client, connections);
+  const OF_TENANT = "WHERE project_id = ? AND environment = ?";
+  const list = (filter: string) =>
+    rows<(string | number)[]>(
+      `${OF_TENANT} ${filter} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
+    );
+  // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
+  const lists = {
+    all: list(""),
+    byState: list("AND state = ?"),
+    byRoom: list("AND room_id = ?"),
+    byBoth: list("AND state = ? AND room_id = ?"),
+  };
+  const byId = rows<[string, string, string]>(`${OF_TENANT} AND id = ?`);
+  const byClient = rows<[string, string, string]>(`${OF_TENANT} AND connection_id = ? ORDER BY started_at DESC`);
+  const events = rowsOf(client, connectionEvents)<[string]>("WHERE connection = ? ORDER BY at, id");
+  const save = inserter<ConnectionRow>(
+    client,
+    connections,
+    `ON CONFLICT (id) DO UPDATE SET ${Object.values(getTableColumns(connections))
+      .map(({ name }) => `${name} = excluded.${name}`)
+      .join(", ")}`,
+  );
+  const addEvent = inserter<Omit<ConnectionEventRow, "id">>(client, connectionEvents);
+  const closeAbandoned = changing(() =>
+    client.prepare<unknown, []>(
+      `UPDATE rtc_connections SET state = 'FAILED', disconnected_at = last_seen_at, disconnect_reason = 'restart'
+       WHERE disconnected_at IS NULL`,
+    ),
+  );
+  const old = reading(() =>
+    client.prepare<{ id: string }, [number, number]>("SELECT id FROM rtc_connections WHERE started_at < ? LIMIT ?"),
+  );
+  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM rtc_connections WHERE id = ?"));
+
+  return {
+    list({ projectId, environment, state, roomId }: ConnectionFilter, after: ConnectionPosition, limit: number) {
+      const statement = lists[state ? (roomId ? "byBoth" : "byState") : roomId ? "byRoom" : "all"];
+      const filters = [state, roomId].filter((value) => value !== undefined);
+      return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
+    },
+    find: ({ projectId, environment }: Tenant, id: string): ConnectionRow | undefined =>
+      byId.get(projectId, environment, id),
+    /** Newest first: a client may have used the same name in several rooms. */
+    findByClient: ({ projectId, environment }: Tenant, connectionId: string): ConnectionRow[] =>
+      byClient.all(projectId, environment, connectionId),
+    events: (connection: string): ConnectionEventRow[] => events.all(connection),
+
+    save: (unit: Unit, row: ConnectionRow) => void save(unit, row),
+    addEvents(unit: Unit, added: Omit<ConnectionEventRow, "id">[]): void {
+      for (const row of added) addEvent(unit, row);
+    },
+
+    /** Ends what a crash left open, at its last sign of life. */
+    closeAbandoned: (unit: Unit) => void closeAbandoned.run(unit),
+
+    /** Removes at most `limit` that started before; true when there may be more. */
+    prune(unit: Unit, before: number, limit: number): boolean {
+      const found = old.all(before, limit);
+      for (const { id } of found) remove.run(unit, id);
+      return found.length === limit;
+    },
+  };
+}

@@ -1,0 +1,207 @@
+import type { ErrorCategory } from "../../../protocol/observability.ts";
+
+/** A failure as it was noticed, before it is classified. */
+export type Failure = {
+  /** `refused`: the server refused the join; `transport`: media failed; `client`: the SDK reported it. */
+  source: "refused" | "transport" | "client";
+  code: string;
+};
+
+export type Classified = { category: ErrorCategory; code: string; likelyCause: string; suggestedAction: string };
+
+type Rule = { source: Failure["source"]; codes: readonly string[] } & Omit<Classified, "code">;
+
+/** The names of errors that browsers throw when a camera, microphone or screen is unavailable. */
+const DEVICE_ERRORS: readonly string[] = [
+  "NotAllowedError",
+  "NotFoundError",
+  "NotReadableError",
+  "OverconstrainedError",
+  "SecurityError",
+  "AbortError",
+];
+
+/** First match wins. Causes and advice are written for the developer who reads the record. */
+export const RULES: readonly Rule[] = [
+  {
+    source: "refused",
+    codes: ["TOKEN_EXPIRED"],
+    category: "TOKEN_ERROR",
+    likelyCause: "The RTC token had expired when the client joined.",
+    suggestedAction: "Mint the token right before joining, or pass the SDK a tokenProvider that fetches a fresh one.",
+  },
+  {
+    source: "refused",
+    codes: ["TOKEN_REVOKED"],
+    category: "TOKEN_ERROR",
+    likelyCause: "The token was revoked, or its participant was removed from the room.",
+    suggestedAction: "Mint another token if this participant may come back.",
+  },
+  {
+    source: "refused",
+    codes: ["AUTH_ERROR", "INVALID_CREDENTIALS"],
+    category: "AUTHENTICATION_ERROR",
+    likelyCause: "The token is not one of this server: mangled, from another installation, or of another kind.",
+    suggestedAction: "Pass the token exactly as it was minted, to the endpoint that came with it.",
+  },
+  {
+    source: "refused",
+    codes: ["PERMISSION_DENIED"],
+    category: "AUTHORIZATION_ERROR",
+    likelyCause: "The token does not permit to join.",
+    suggestedAction: "Mint it with permissions.join set to true.",
+  },
+  {
+    source: "refused",
+    codes: ["ORIGIN_NOT_ALLOWED"],
+    category: "AUTHORIZATION_ERROR",
+    likelyCause: "The page's origin is not in the project's list of allowed origins.",
+    suggestedAction: "Add the origin in the project's settings, with scheme and port.",
+  },
+  {
+    source: "refused",
+    codes: ["ROOM_NOT_FOUND", "ROOM_CLOSED"],
+    category: "SIGNALING_ERROR",
+    likelyCause: "The room was closed before the client arrived.",
+    suggestedAction: "Create a room again, or stop handing out tokens of rooms that are over.",
+  },
+  {
+    source: "refused",
+    codes: ["ROOM_FULL"],
+    category: "SIGNALING_ERROR",
+    likelyCause: "The room holds as many participants as it may.",
+    suggestedAction: "Raise SIGNALING_MAX_PARTICIPANTS_PER_ROOM if the server can carry more.",
+  },
+  {
+    source: "refused",
+    codes: ["RATE_LIMITED"],
+    category: "SIGNALING_ERROR",
+    likelyCause: "One address opened too many connections, or one connection sent too many frames.",
+    suggestedAction:
+      "Look for a loop of reconnects; behind a proxy set TRUSTED_PROXIES, or all users share one address.",
+  },
+  {
+    source: "refused",
+    codes: ["JOIN_TIMEOUT", "INVALID_MESSAGE", "UNKNOWN_TYPE", "NEGOTIATION_FAILED", "PAYLOAD_TOO_LARGE"],
+    category: "SIGNALING_ERROR",
+    likelyCause: "The client did not speak the protocol as expected.",
+    suggestedAction: "Use the SDK that this server serves at /sdk.js, or compare your client with the protocol.",
+  },
+  {
+    source: "refused",
+    codes: ["NO_RTC_CAPACITY"],
+    category: "SFU_ERROR",
+    likelyCause: "No media server was healthy and had room.",
+    suggestedAction: "Look at the servers page: undrain one, raise its capacity, or add a node.",
+  },
+  {
+    source: "refused",
+    codes: ["RTC_SERVER_UNREACHABLE", "SHUTTING_DOWN", "INTERNAL_ERROR"],
+    category: "SFU_ERROR",
+    likelyCause: "The media server of the room did not answer.",
+    suggestedAction: "Look at its log around this time; clients come back by themselves once it does.",
+  },
+  {
+    source: "transport",
+    codes: ["ice_timeout"],
+    category: "ICE_ERROR",
+    likelyCause:
+      "No packet of the client ever reached the media port: a firewall blocks UDP and TCP to it, or the advertised address is wrong.",
+    suggestedAction: "Open MEDIA_UDP_PORT for UDP and TCP, check PUBLIC_IP with `stoa doctor`, or configure TURN_URLS.",
+  },
+  {
+    source: "transport",
+    codes: ["dtls_failed"],
+    category: "ICE_ERROR",
+    likelyCause:
+      "Packets arrived, but the encryption handshake failed: altered on the way, or another certificate than the offer named.",
+    suggestedAction: "Check for middleboxes that rewrite UDP, and that no proxy changes the SDP.",
+  },
+  {
+    source: "transport",
+    codes: ["consent_timeout", "timeout", "dtls_closed", "failed"],
+    category: "NETWORK_ERROR",
+    likelyCause: "The client's network went away and did not return in time, or the page was closed without leaving.",
+    suggestedAction: "Nothing to do on the server. If it happens to many at once, look at the server's own network.",
+  },
+  {
+    source: "transport",
+    codes: ["media_stalled"],
+    category: "NETWORK_ERROR",
+    likelyCause:
+      "The client was connected but sent no media for seconds: its browser did not come back from a change of network, or something on the way lets checks through and drops media.",
+    suggestedAction:
+      "The SDK mends this by itself. A client of your own should restart ICE on media.stalled, then open a new connection.",
+  },
+  {
+    source: "transport",
+    codes: ["worker_crashed", "node_lost"],
+    category: "SFU_ERROR",
+    likelyCause: "The media worker or node that carried the room stopped.",
+    suggestedAction: "Look at its log around this time. Clients rejoin by themselves.",
+  },
+  {
+    source: "client",
+    codes: DEVICE_ERRORS,
+    category: "CLIENT_ERROR",
+    likelyCause: "The browser could not give the page a camera, microphone or screen.",
+    suggestedAction: "Show the user why: the SDK's error has a reason and a sentence for it.",
+  },
+  {
+    source: "client",
+    codes: ["TURN_UNREACHABLE", "TURN_ERROR"],
+    category: "TURN_ERROR",
+    likelyCause: "The TURN server did not answer, or refused the credentials.",
+    suggestedAction: "Check TURN_URLS and TURN_SECRET with `stoa doctor`.",
+  },
+  {
+    source: "client",
+    codes: ["MEDIA_UNREACHABLE", "UDP_BLOCKED", "ICE_FAILED"],
+    category: "ICE_ERROR",
+    likelyCause: "The client found no path to the media server.",
+    suggestedAction: "Open MEDIA_UDP_PORT for UDP and TCP, or configure TURN_URLS.",
+  },
+  {
+    source: "client",
+    codes: ["UNREACHABLE", "OPEN_TIMEOUT", "NO_ANSWER"],
+    category: "NETWORK_ERROR",
+    likelyCause: "The client could not reach the server for a while.",
+    suggestedAction: "Nothing to do if it came back. Otherwise check that the proxy passes WebSockets.",
+  },
+];
+
+const DEFAULTS: Record<Failure["source"], Omit<Classified, "code">> = {
+  refused: {
+    category: "UNKNOWN_ERROR",
+    likelyCause: "The join was refused for a reason that has no explanation yet.",
+    suggestedAction: "Find the request in the server's log by its time.",
+  },
+  transport: {
+    category: "UNKNOWN_ERROR",
+    likelyCause: "Media ended for a reason that has no explanation yet.",
+    suggestedAction: "Find the connection in the server's log by its time.",
+  },
+  client: {
+    category: "CLIENT_ERROR",
+    likelyCause: "The client reported an error of its own.",
+    suggestedAction: "Look at the data of the event in the connection's timeline.",
+  },
+};
+
+export function isDeviceError(code: string): boolean {
+  return DEVICE_ERRORS.includes(code);
+}
+
+/** Every failure has exactly one category. */
+export function classify({ source, code }: Failure): Classified {
+  const rule = RULES.find((candidate) => candidate.source === source && candidate.codes.includes(code));
+  const { category, likelyCause, suggestedAction } = rule ?? DEFAULTS[source];
+  return { category, code, likelyCause, suggestedAction };
+}
+
+/** Explains a stored error: several sources can use its code, but only one of them its category. */
+export function explain(category: ErrorCategory, code: string): { likelyCause: string; suggestedAction: string } {
+  const rule = RULES.find((candidate) => candidate.category === category && candidate.codes.includes(code));
+  const { likelyCause, suggestedAction } = rule ?? DEFAULTS[category === "CLIENT_ERROR" ? "client" : "transport"];
+  return { likelyCause, suggestedAction };
+}

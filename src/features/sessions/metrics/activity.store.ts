@@ -1,0 +1,49 @@
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, inserter, reading } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
+import type { Environment } from "../../../protocol/enums.ts";
+import { projects } from "../../projects/project.table.ts";
+
+export const activityMinutes = sqliteTable(
+  "activity_minutes",
+  {
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    environment: text("environment").$type<Environment>().notNull(),
+    at: integer("at").notNull(),
+    messages: integer("messages").notNull(),
+    deliveries: integer("deliveries").notNull(),
+    failedDeliveries: integer("failed_deliveries").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.projectId, table.environment, table.at] })],
+);
+
+export type ActivityRow = typeof activityMinutes.$inferSelect;
+export type ActivityCounts = Omit<ActivityRow, keyof Tenant>;
+
+export function activityStore({ $client: client }: Db) {
+  const add = inserter<ActivityRow>(
+    client,
+    activityMinutes,
+    `ON CONFLICT (project_id, environment, at) DO UPDATE SET messages = messages + excluded.messages,
+     deliveries = deliveries + excluded.deliveries, failed_deliveries = failed_deliveries + excluded.failed_deliveries`,
+  );
+  const since = reading(() =>
+    client.prepare<ActivityCounts, [string, string, number]>(
+      `SELECT at, messages, deliveries, failed_deliveries AS failedDeliveries FROM activity_minutes
+       WHERE project_id = ? AND environment = ? AND at >= ?`,
+    ),
+  );
+  const prune = changing(() => client.prepare<null, [number]>("DELETE FROM activity_minutes WHERE at < ?"));
+
+  return {
+    /** Adds to the counts of that minute. */
+    add: (unit: Unit, row: ActivityRow) => void add(unit, row),
+    since: ({ projectId, environment }: Tenant, from: number): ActivityCounts[] =>
+      since.all(projectId, environment, from),
+    prune: (unit: Unit, before: number) => void prune.run(unit, before),
+  };
+}

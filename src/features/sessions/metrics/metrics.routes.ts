@@ -1,0 +1,61 @@
+import { Elysia, t } from "elysia";
+import { permit } from "../../../kernel/http/guards.ts";
+import type { Http } from "../../../kernel/http/http.ts";
+import { documented } from "../../../kernel/http/reference/docs.ts";
+import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
+import {
+  Diagnostics as DiagnosticsSchema,
+  MetricRange,
+  MetricSeries,
+  Metrics as MetricsSchema,
+} from "../session.schema.ts";
+import type { Diagnostics } from "./diagnostics.ts";
+import { grafanaDashboard } from "./grafana.ts";
+import type { Metrics } from "./metrics.ts";
+
+const DEFAULT_RANGE = "24h";
+const metricsQuery = { range: t.Optional(MetricRange) };
+
+type Services = { metrics: Metrics; diagnostics: Diagnostics };
+
+export const metricsKeyRoutes = ({ guards }: Http, { metrics, diagnostics }: Services) =>
+  new Elysia({ prefix: "/v1", tags: ["observability"] })
+    .use(guards.apiKey)
+    .get("/metrics", ({ caller, query }) => metrics.totals(caller, query.range ?? DEFAULT_RANGE), {
+      ...documented("Connection and error figures over a range"),
+      query: t.Object(metricsQuery),
+      response: { 200: MetricsSchema },
+    })
+    .get("/diagnostics", ({ caller }) => diagnostics(caller), {
+      ...documented("Whether each dependency answers"),
+      response: { 200: DiagnosticsSchema },
+    });
+
+export const metricsDashboardRoutes = ({ guards }: Http, { metrics, diagnostics }: Services) => {
+  const transform = permit("observability:read");
+  return new Elysia({ prefix: "/v1/projects/:projectId", tags: ["observability: dashboard"] })
+    .use(guards.member)
+    .get("/metrics", (context) => metrics.totals(context, context.query.range ?? DEFAULT_RANGE), {
+      ...documented("Connection and error figures over a range", ["SVC_PROJECT_NOT_FOUND"]),
+      transform,
+      query: t.Object({ ...metricsQuery, ...EnvironmentQuery }),
+      response: { 200: MetricsSchema },
+    })
+    .get("/metrics/series", (context) => metrics.series(context, context.query.range ?? DEFAULT_RANGE), {
+      ...documented("The same figures over time, with chat and webhooks", ["SVC_PROJECT_NOT_FOUND"]),
+      transform,
+      query: t.Object({ ...metricsQuery, ...EnvironmentQuery }),
+      response: { 200: MetricSeries },
+    })
+    .get("/diagnostics", ({ projectId }) => diagnostics({ projectId }), {
+      ...documented("Whether each dependency answers", ["SVC_PROJECT_NOT_FOUND"]),
+      transform,
+      response: { 200: DiagnosticsSchema },
+    });
+};
+
+export const grafanaRoutes = () =>
+  new Elysia().get("/metrics/grafana.json", () => grafanaDashboard(), {
+    ...documented("A Grafana dashboard over /metrics, to import as it is", [], undefined, { 200: "application/json" }),
+    tags: ["health"],
+  });
