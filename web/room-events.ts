@@ -1,7 +1,7 @@
 import type { RoomEvents } from "./sdk/index.ts";
 
-/** Whatever changes what a page shows of a room: who is there, and what they send. */
-export const SHOWN_ROOM_EVENTS = [
+/** The events after which a page has to render its participants and tracks again. */
+export const RENDERED_ROOM_EVENTS = [
   "connectionStateChanged",
   "recordingChanged",
   "participantJoined",

@@ -1,4 +1,4 @@
-/** `/embed.js`: a call, a chat or a live stream as one tag, for pages without a build step. */
+/** `/embed.js`: custom elements for a call, a chat and a live stream, for pages without a build step. */
 import { StoaChatElement } from "./stoa-chat.tsx";
 import { StoaLiveElement } from "./stoa-live.tsx";
 import { StoaRoomElement } from "./stoa-room.tsx";

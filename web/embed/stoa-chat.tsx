@@ -4,22 +4,22 @@ import { useChat, useConversation } from "../react/chat-hooks.ts";
 import { ChatPanel } from "../react/conference/chat-panel.tsx";
 import { useStyle } from "../react/conference/use-style.ts";
 import type { LocalMessage } from "../sdk/index.ts";
-import { Missing } from "./missing.tsx";
+import { MissingAttributes } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
-/** `<stoa-chat endpoint token room heading?>`. Events `message` (its detail is the message) and `error`. */
+/** `<stoa-chat endpoint token room heading?>`. Dispatches `message` (with the message as its detail) and `error`. */
 export class StoaChatElement extends StoaElement {
   static readonly observedAttributes = ["endpoint", "token", "room", "heading"];
 
   protected content(): ReactNode {
     const [endpoint, token, room] = ["endpoint", "token", "room"].map((name) => this.getAttribute(name));
-    if (!endpoint || !token || !room) return <Missing tag="stoa-chat" names="endpoint, token and room" />;
+    if (!endpoint || !token || !room) return <MissingAttributes tag="stoa-chat" names="endpoint, token and room" />;
     const heading = this.getAttribute("heading") ?? undefined;
-    return <Panel {...{ endpoint, token, room, heading }} onMessage={this.#message} onError={this.#failed} />;
+    return <Panel {...{ endpoint, token, room, heading }} onMessage={this.#onMessage} onError={this.#onError} />;
   }
 
-  readonly #message = (message: LocalMessage) => this.tell("message", message);
-  readonly #failed = (error: Error) => this.tell("error", error);
+  readonly #onMessage = (message: LocalMessage) => this.dispatch("message", message);
+  readonly #onError = (error: Error) => this.dispatch("error", error);
 }
 
 type PanelProps = {

@@ -6,10 +6,10 @@ const HOST_STYLE = `
 :host([hidden]) { display: none; }
 `;
 
-/** A custom element whose open shadow root holds a component: it joins when it is put into a page, and leaves with it. */
+/** A custom element that renders a component in an open shadow root. It joins when connected to a page and leaves when removed. */
 export abstract class StoaElement extends HTMLElement {
   #root: Root | null = null;
-  #due = false;
+  #renderScheduled = false;
 
   constructor() {
     super();
@@ -20,11 +20,11 @@ export abstract class StoaElement extends HTMLElement {
   }
 
   connectedCallback(): void {
-    this.#renderSoon();
+    this.#scheduleRender();
   }
 
   disconnectedCallback(): void {
-    // Moved within the page, it is back before this runs.
+    // An element that is only moved within the page is connected again before this runs.
     queueMicrotask(() => {
       if (this.isConnected) return;
       this.#root?.unmount();
@@ -33,28 +33,28 @@ export abstract class StoaElement extends HTMLElement {
   }
 
   attributeChangedCallback(): void {
-    this.#renderSoon();
+    this.#scheduleRender();
   }
 
-  /** What it shows now, by its attributes. */
+  /** The content for the current attributes. */
   protected abstract content(): ReactNode;
 
-  /** Bubbles, and passes out of shadow roots around. */
-  protected tell(type: string, detail?: unknown): void {
+  /** Dispatches an event that bubbles and crosses enclosing shadow roots. */
+  protected dispatch(type: string, detail?: unknown): void {
     this.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true }));
   }
 
-  /** An attribute that is on unless it says `off` or `false`. */
+  /** Whether the attribute is neither `off` nor `false`. */
   protected isOn(name: string): boolean {
     return !["off", "false"].includes(this.getAttribute(name) ?? "");
   }
 
-  /** Several attributes are set one after the other: one look at all of them is enough. */
-  #renderSoon(): void {
-    if (this.#due) return;
-    this.#due = true;
+  /** Renders once after several attributes have been set in a row. */
+  #scheduleRender(): void {
+    if (this.#renderScheduled) return;
+    this.#renderScheduled = true;
     queueMicrotask(() => {
-      this.#due = false;
+      this.#renderScheduled = false;
       if (!this.isConnected || !this.shadowRoot) return;
       this.#root ??= createRoot(this.shadowRoot);
       this.#root.render(this.content());

@@ -6,22 +6,22 @@ import { StoaRoom, useRoom } from "../react/context.tsx";
 import { type LiveStreamStatus, useLiveStream } from "../react/live-stream.ts";
 import { useTracks } from "../react/room-hooks.ts";
 import { VideoTile } from "../react/video-tile.tsx";
-import { Missing } from "./missing.tsx";
+import { MissingAttributes } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
-const NAMES = ["endpoint", "token", "chat-endpoint", "chat-token", "room", "stream"] as const;
+const ATTRIBUTES = ["endpoint", "token", "chat-endpoint", "chat-token", "room", "stream"] as const;
 
 /**
- * `<stoa-live endpoint token chat-endpoint chat-token room stream>`: a live stream as its viewers see it, with what they
- * say beside it. The values are those of a viewer's credentials; `room` is `rtc.roomId`. Events `joined` and `error`.
+ * `<stoa-live endpoint token chat-endpoint chat-token room stream>`: a live stream for a viewer, with its chat. The
+ * values come from a viewer's credentials; `room` is `rtc.roomId`. Dispatches `joined` and `error`.
  */
 export class StoaLiveElement extends StoaElement {
-  static readonly observedAttributes = NAMES;
+  static readonly observedAttributes = ATTRIBUTES;
 
   protected content(): ReactNode {
-    const [endpoint, token, chatEndpoint, chatToken, room, stream] = NAMES.map((name) => this.getAttribute(name));
+    const [endpoint, token, chatEndpoint, chatToken, room, stream] = ATTRIBUTES.map((name) => this.getAttribute(name));
     if (!endpoint || !token || !chatEndpoint || !chatToken || !room || !stream) {
-      return <Missing tag="stoa-live" names={NAMES.join(", ")} />;
+      return <MissingAttributes tag="stoa-live" names={ATTRIBUTES.join(", ")} />;
     }
     const rtc = { endpoint, token, roomId: room };
     const chat = { endpoint: chatEndpoint, token: chatToken };
@@ -30,8 +30,8 @@ export class StoaLiveElement extends StoaElement {
     );
   }
 
-  readonly #joined = () => this.tell("joined");
-  readonly #failed = (error: Error) => this.tell("error", error);
+  readonly #joined = () => this.dispatch("joined");
+  readonly #failed = (error: Error) => this.dispatch("error", error);
 }
 
 type Credentials = Parameters<typeof useLiveStream>[0];
@@ -51,7 +51,7 @@ function Live({
   return (
     <section ref={element} className="stoa-conference" part="conference" aria-label="Live stream">
       <StoaRoom endpoint={credentials.rtc.endpoint} token={credentials.rtc.token} onError={onError}>
-        <Picture stream={stream} onJoined={onJoined} />
+        <StreamVideo stream={stream} onJoined={onJoined} />
       </StoaRoom>
       <aside className="stoa-side" data-below="" aria-label="Chat">
         <ChatPanel {...stream} />
@@ -60,12 +60,12 @@ function Live({
   );
 }
 
-function Picture({ stream, onJoined }: { stream: LiveStreamStatus; onJoined: () => void }) {
+function StreamVideo({ stream, onJoined }: { stream: LiveStreamStatus; onJoined: () => void }) {
   const { room, error } = useRoom();
-  const [blocked, setBlocked] = useState(false);
-  const [picture] = useTracks(["screenShare", "camera"]).filter(({ isLocal, muted }) => !isLocal && !muted);
+  const [audioBlocked, setAudioBlocked] = useState(false);
+  const [video] = useTracks(["screenShare", "camera"]).filter(({ isLocal, muted }) => !isLocal && !muted);
   useEffect(() => {
-    return room?.on("audioBlocked", () => setBlocked(true));
+    return room?.on("audioBlocked", () => setAudioBlocked(true));
   }, [room]);
   useEffect(() => {
     if (room) onJoined();
@@ -80,25 +80,25 @@ function Picture({ stream, onJoined }: { stream: LiveStreamStatus; onJoined: () 
   }
   return (
     <div className="stoa-main stoa-stage">
-      {picture ? (
+      {video ? (
         <figure className="stoa-tile" part="tile" data-source="screenShare">
-          <VideoTile track={picture.track} aria-label={`Live picture of ${picture.identity}`} />
+          <VideoTile track={video.track} aria-label={`Live video of ${video.identity}`} />
           <figcaption className="stoa-name">
-            <span>{picture.identity}</span>
+            <span>{video.identity}</span>
             {stream.viewerCount !== null && <span>{`${stream.viewerCount} watching`}</span>}
           </figcaption>
         </figure>
       ) : (
         <p role="status">{room ? "The stream begins soon." : "Joining…"}</p>
       )}
-      {blocked && (
+      {audioBlocked && (
         <p className="stoa-notice">
           <button
             type="button"
             className="stoa-button"
             data-strong=""
             onClick={() => {
-              setBlocked(false);
+              setAudioBlocked(false);
               void room?.startAudio();
             }}
           >

@@ -1,19 +1,19 @@
 /** @jsxImportSource react */
 import type { ReactNode } from "react";
 import { Conference } from "../react/conference/conference.tsx";
-import { Missing } from "./missing.tsx";
+import { MissingAttributes } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
 /**
- * `<stoa-room endpoint token chat-endpoint? chat-token? audio="off"? video="off"?>`. Events `joined`, `left`, `error`; the
- * slot `captions` lies over the pictures; parts `conference`, `tile`, `bar`.
+ * `<stoa-room endpoint token chat-endpoint? chat-token? audio="off"? video="off"?>`. Dispatches `joined`, `left` and
+ * `error`; the slot `captions` is shown over the video; its parts are `conference`, `tile` and `bar`.
  */
 export class StoaRoomElement extends StoaElement {
   static readonly observedAttributes = ["endpoint", "token", "chat-endpoint", "chat-token", "audio", "video"];
 
   protected content(): ReactNode {
     const [endpoint, token] = [this.getAttribute("endpoint"), this.getAttribute("token")];
-    if (!endpoint || !token) return <Missing tag="stoa-room" names="endpoint and token" />;
+    if (!endpoint || !token) return <MissingAttributes tag="stoa-room" names="endpoint and token" />;
     const [chatEndpoint, chatToken] = [this.getAttribute("chat-endpoint"), this.getAttribute("chat-token")];
     return (
       <Conference
@@ -31,7 +31,7 @@ export class StoaRoomElement extends StoaElement {
     );
   }
 
-  readonly #joined = () => this.tell("joined");
-  readonly #left = () => this.tell("left");
-  readonly #failed = (error: Error) => this.tell("error", error);
+  readonly #joined = () => this.dispatch("joined");
+  readonly #left = () => this.dispatch("left");
+  readonly #failed = (error: Error) => this.dispatch("error", error);
 }

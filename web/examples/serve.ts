@@ -1,6 +1,6 @@
 /**
- * Runs an example: `bin/bun web/examples/serve.ts video-call-react`, and open the address it prints in two tabs. It starts
- * a Stoa server of its own, and the small backend that every example needs: somebody has to hold the API key.
+ * Runs an example: `bin/bun web/examples/serve.ts video-call-react`, then open the printed address in two tabs. It starts
+ * its own Stoa server and the small backend that every example needs, because the API key must stay on a backend.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -40,21 +40,21 @@ export async function serveExample(name: string, port = 0): Promise<Example> {
   };
 }
 
-/** Who is who must come from your own sign-in; here the page may say anything. */
+/** In your application the user comes from your own sign-in; here the page names any user it likes. */
 function backend(stoa: Stoa) {
-  const asked = ({ url }: Request) => Object.fromEntries(new URL(url).searchParams) as Record<string, string>;
+  const queryOf = ({ url }: Request) => Object.fromEntries(new URL(url).searchParams) as Record<string, string>;
   return {
     "/api/join": async (request: Request) => {
-      const { room = "demo", user = "guest", listen } = asked(request);
+      const { room = "demo", user = "guest", listen } = queryOf(request);
       return Response.json(await stoa.mintJoin({ room, user, permissions: { publish: listen === undefined } }));
     },
     "/api/speak": async (request: Request) => {
-      const { room = "", user = "" } = asked(request);
+      const { room = "", user = "" } = queryOf(request);
       await stoa.rooms.updateParticipant(room, user, { permissions: { publish: true, publishAudio: true } });
       return Response.json({});
     },
     "/api/live": async (request: Request) => {
-      const { user = "guest", host } = asked(request);
+      const { user = "guest", host } = queryOf(request);
       const [known] = await stoa.liveStreams.list({ status: "LIVE" });
       const stream = known ?? (await stoa.liveStreams.create({ title: "Shop", hostIdentity: user }));
       if (!known) await stoa.liveStreams.start(stream.id);

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { SHOWN_ROOM_EVENTS } from "../room-events.ts";
+import { RENDERED_ROOM_EVENTS } from "../room-events.ts";
 import { type Chat, type Conversation, connect, connectChat, type Room, type RoomEvents } from "../sdk/index.ts";
 import { type Credentials, join } from "./credentials.ts";
 
@@ -19,7 +19,7 @@ export const viewers = signal<number | null>(null);
 export const needsClick = signal(false);
 
 const ROOM_EVENTS: (keyof RoomEvents)[] = [
-  ...SHOWN_ROOM_EVENTS,
+  ...RENDERED_ROOM_EVENTS,
   "activeSpeakersChanged",
   "qualityChanged",
   "permissionsChanged",

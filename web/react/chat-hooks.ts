@@ -10,34 +10,34 @@ import {
   type StoaError,
 } from "../sdk/index.ts";
 import { useSnapshot } from "./external-store.ts";
-import { asError } from "./failure.ts";
+import { toStoaError } from "./to-stoa-error.ts";
 
 export type ChatStatus = { chat: Chat | null; state: ConnectionState; error: StoaError | null };
 const IDLE: ChatStatus = { chat: null, state: "CONNECTING", error: null };
 
-/** A user's chat for as long as the component is mounted; without a token there is none. */
+/** Connects a user's chat while the component is mounted; without a token, `chat` stays null. */
 export function useChat(endpoint: string | undefined, token: string | undefined): ChatStatus {
   const [status, setStatus] = useState(IDLE);
   useEffect(() => {
     if (!endpoint || !token) return;
-    let left = false;
+    let isUnmounted = false;
     let opened: Chat | null = null;
-    const begin = async () => {
+    const start = async () => {
       try {
         const chat = await connectChat(endpoint, token);
-        if (left) return chat.close();
+        if (isUnmounted) return chat.close();
         opened = chat;
         chat.on("connectionStateChanged", (state, error) =>
           setStatus({ chat: state === "FAILED" ? null : chat, state, error }),
         );
         setStatus({ chat, state: chat.state, error: null });
       } catch (error) {
-        if (!left) setStatus({ chat: null, state: "FAILED", error: asError(error) });
+        if (!isUnmounted) setStatus({ chat: null, state: "FAILED", error: toStoaError(error) });
       }
     };
-    const timer = setTimeout(begin, 0);
+    const timer = setTimeout(start, 0);
     return () => {
-      left = true;
+      isUnmounted = true;
       clearTimeout(timer);
       opened?.close();
       setStatus(IDLE);
@@ -48,7 +48,7 @@ export function useChat(endpoint: string | undefined, token: string | undefined)
 
 export type ConversationStatus = {
   conversation: Conversation | null;
-  /** Oldest first: what was loaded, what arrived, and what is still on its way. */
+  /** Loaded, received and pending messages, oldest first. */
   messages: readonly LocalMessage[];
   send: (input: string | SendInput) => Promise<Message>;
   error: StoaError | null;
@@ -58,7 +58,7 @@ const NONE: readonly LocalMessage[] = [];
 const onMessages = (conversation: Conversation | null) => (changed: () => void) =>
   conversation?.on("messagesChanged", changed) ?? (() => {});
 
-/** One conversation by id, name, or the id of its room; `chat` is what `useChat` gave. */
+/** Joins one conversation by id, name or room id; `chat` is the result of `useChat`. */
 export function useConversation(chat: Chat | ChatStatus | null, room: string | undefined): ConversationStatus {
   const [joined, setJoined] = useState<{ conversation: Conversation | null; error: StoaError | null }>({
     conversation: null,
@@ -67,13 +67,13 @@ export function useConversation(chat: Chat | ChatStatus | null, room: string | u
   const connection = chat !== null && "chat" in chat ? chat.chat : chat;
   useEffect(() => {
     if (!connection || !room) return;
-    let left = false;
+    let isUnmounted = false;
     connection.join(room).then(
-      (conversation) => !left && setJoined({ conversation, error: null }),
-      (error) => !left && setJoined({ conversation: null, error: asError(error) }),
+      (conversation) => !isUnmounted && setJoined({ conversation, error: null }),
+      (error) => !isUnmounted && setJoined({ conversation: null, error: toStoaError(error) }),
     );
     return () => {
-      left = true;
+      isUnmounted = true;
       setJoined({ conversation: null, error: null });
     };
   }, [connection, room]);

@@ -1,10 +1,10 @@
 /** @jsxImportSource react */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { type ConnectionState, connect, type Room, type RoomOptions, type StoaError } from "../sdk/index.ts";
-import { asError } from "./failure.ts";
+import { toStoaError } from "./to-stoa-error.ts";
 
 export type RoomStatus = {
-  /** Null until it is joined, and after it has failed. */
+  /** Null until the room is joined, and after the connection has failed. */
   room: Room | null;
   state: ConnectionState;
   error: StoaError | null;
@@ -14,20 +14,20 @@ const IDLE: RoomStatus = { room: null, state: "CONNECTING", error: null };
 const RoomContext = createContext<RoomStatus>(IDLE);
 
 export type StoaRoomProps = {
-  /** Both come from your backend: `rtc.endpoint` and `rtc.token` of `mintJoin`. */
+  /** The endpoint and the token come from your backend: `rtc.endpoint` and `rtc.token` of `mintJoin`. */
   endpoint: string;
   token: string;
-  /** Open the microphone on joining. */
+  /** Whether to open the microphone on joining. */
   audio?: boolean;
-  /** Open the camera on joining. */
+  /** Whether to open the camera on joining. */
   video?: boolean;
-  /** Read once, when the room is joined. */
+  /** The room's options, read once on joining. */
   options?: RoomOptions;
   onError?: (error: StoaError) => void;
   children?: ReactNode;
 };
 
-/** Joins a room for as long as it is mounted, and gives it to every hook below. */
+/** Joins a room while it is mounted and provides it to the hooks of its children. */
 export function StoaRoom({ endpoint, token, audio, video, options, onError, children }: StoaRoomProps) {
   const status = useConnection(endpoint, token, options);
   const { room, error } = status;
@@ -38,10 +38,10 @@ export function StoaRoom({ endpoint, token, audio, video, options, onError, chil
     return room?.on("error", (failure) => onError?.(failure));
   }, [room, onError]);
   useEffect(() => {
-    if (room && audio) room.localParticipant.enableMicrophone().catch((failure) => onError?.(asError(failure)));
+    if (room && audio) room.localParticipant.enableMicrophone().catch((failure) => onError?.(toStoaError(failure)));
   }, [room, audio, onError]);
   useEffect(() => {
-    if (room && video) room.localParticipant.enableCamera().catch((failure) => onError?.(asError(failure)));
+    if (room && video) room.localParticipant.enableCamera().catch((failure) => onError?.(toStoaError(failure)));
   }, [room, video, onError]);
   return <RoomContext.Provider value={status}>{children}</RoomContext.Provider>;
 }
@@ -49,25 +49,25 @@ export function StoaRoom({ endpoint, token, audio, video, options, onError, chil
 function useConnection(endpoint: string, token: string, options: RoomOptions | undefined): RoomStatus {
   const [status, setStatus] = useState(IDLE);
   useEffect(() => {
-    let left = false;
+    let isUnmounted = false;
     let joined: Room | null = null;
-    const begin = async () => {
+    const start = async () => {
       try {
         const room = await connect(endpoint, token, options);
-        if (left) return void room.close();
+        if (isUnmounted) return void room.close();
         joined = room;
         room.on("connectionStateChanged", (state, error) =>
           setStatus({ room: state === "FAILED" || state === "DISCONNECTED" ? null : room, state, error }),
         );
         setStatus({ room, state: room.state, error: null });
       } catch (error) {
-        if (!left) setStatus({ room: null, state: "FAILED", error: asError(error) });
+        if (!isUnmounted) setStatus({ room: null, state: "FAILED", error: toStoaError(error) });
       }
     };
-    // Strict mode mounts, unmounts and mounts again at once: only what stays joins.
-    const timer = setTimeout(begin, 0);
+    // Strict mode mounts twice in a row; the delay makes sure that only the second mount joins.
+    const timer = setTimeout(start, 0);
     return () => {
-      left = true;
+      isUnmounted = true;
       clearTimeout(timer);
       void joined?.close();
       setStatus(IDLE);
@@ -76,7 +76,7 @@ function useConnection(endpoint: string, token: string, options: RoomOptions | u
   return useMemo(() => status, [status]);
 }
 
-/** The room of the nearest `<StoaRoom>`, how its connection is, and why it failed. */
+/** The room of the nearest `<StoaRoom>`, its connection state and the last error. */
 export function useRoom(): RoomStatus {
   return useContext(RoomContext);
 }

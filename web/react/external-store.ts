@@ -1,21 +1,20 @@
-/** What React reads from an object that lives outside of it: the same value until something changes. */
 import { useCallback, useRef, useSyncExternalStore } from "react";
 
-type Listen = (changed: () => void) => () => void;
+type Subscribe = (changed: () => void) => () => void;
 
 /**
- * `compute` is asked again only after `listen` has told of a change or `source` is another one. React compares what it
- * returns by identity, and would render for ever over a list that is made anew at every look.
+ * Reads a value from an object outside React. `compute` runs again only after `listen` reports a change or when `source`
+ * changes: React compares the value by identity and would render endlessly if every read returned a new list.
  */
 export function useSnapshot<Source, Value>(
   source: Source,
-  listen: (source: Source) => Listen,
+  listen: (source: Source) => Subscribe,
   compute: (source: Source) => Value,
 ): Value {
   const cache = useRef<{ source: Source; value: Value } | null>(null);
   const subscribe = useCallback(
     (changed: () => void) => {
-      // What happened between the first look and this moment is not missed: the next look is a fresh one.
+      // A change between the first render and this subscription is picked up, because the next read computes again.
       cache.current = null;
       return listen(source)(() => {
         cache.current = null;

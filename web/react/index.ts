@@ -1,4 +1,4 @@
-/** `stoa/react`: a room, its tracks and its chat as components and hooks. */
+/** `stoa/react`: React components and hooks for rooms, tracks and chat. */
 export { type ChatStatus, type ConversationStatus, useChat, useConversation } from "./chat-hooks.ts";
 export { Conference, type ConferenceProps } from "./conference/conference.tsx";
 export { type RoomStatus, StoaRoom, type StoaRoomProps, useRoom } from "./context.tsx";

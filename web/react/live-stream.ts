@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { type ChatStatus, type ConversationStatus, useChat, useConversation } from "./chat-hooks.ts";
 
-/** What your backend minted for a host or a viewer. */
+/** The credentials that your backend mints for a host or a viewer. */
 export type LiveStreamCredentials = {
   streamId: string;
   rtc: { endpoint: string; token: string; roomId: string };
@@ -10,24 +10,24 @@ export type LiveStreamCredentials = {
 
 export type LiveStreamStatus = ConversationStatus & {
   chat: ChatStatus;
-  /** CREATED, LIVE or ENDED, as far as it was told; null before. */
+  /** CREATED, LIVE or ENDED; null before the first update. */
   status: string | null;
   viewerCount: number | null;
 };
 
-/** The chat of a live stream, and how it fares; its picture is the room: put `<StoaRoom {...credentials.rtc}>` beside it. */
+/** The chat and the status of a live stream. For its video, render `<StoaRoom {...credentials.rtc}>` beside it. */
 export function useLiveStream(credentials: LiveStreamCredentials): LiveStreamStatus {
   const chat = useChat(credentials.chat.endpoint, credentials.chat.token);
   const conversation = useConversation(chat, credentials.rtc.roomId);
-  const [told, setTold] = useState<{ status: string | null; viewerCount: number | null }>({
+  const [update, setUpdate] = useState<{ status: string | null; viewerCount: number | null }>({
     status: null,
     viewerCount: null,
   });
   const { streamId } = credentials;
   useEffect(() => {
-    return conversation.conversation?.on("streamUpdated", (update) => {
-      if (update.streamId === streamId) setTold({ status: update.status, viewerCount: update.viewerCount });
+    return conversation.conversation?.on("streamUpdated", ({ streamId: updatedId, status, viewerCount }) => {
+      if (updatedId === streamId) setUpdate({ status, viewerCount });
     });
   }, [conversation.conversation, streamId]);
-  return { ...conversation, chat, ...told };
+  return { ...conversation, chat, ...update };
 }

@@ -25,7 +25,7 @@ const listenTo =
     };
   };
 
-const onPeople = listenTo("participantJoined", "participantLeft", "participantUpdated", "connectionStateChanged");
+const onParticipants = listenTo("participantJoined", "participantLeft", "participantUpdated", "connectionStateChanged");
 const onTracks = listenTo(
   ...(["participantJoined", "participantLeft", "connectionStateChanged", "subscriptionChanged"] as const),
   ...([
@@ -41,17 +41,17 @@ const onTracks = listenTo(
 const onSpeakers = listenTo("activeSpeakersChanged");
 const onRecording = listenTo("recordingChanged", "connectionStateChanged");
 
-/** Whether the room is being recorded; whoever is in it should be able to see that. */
+/** Whether the room is being recorded; show this to every participant. */
 export function useRecording(): boolean {
   return useSnapshot(useRoom().room, onRecording, (room) => room?.recording ?? false);
 }
 
-/** Everyone else in the room, in the order in which they came. */
+/** The remote participants, in the order in which they joined. */
 export function useParticipants(): readonly RemoteParticipant[] {
-  return useSnapshot(useRoom().room, onPeople, (room) => [...(room?.participants.values() ?? [])]);
+  return useSnapshot(useRoom().room, onParticipants, (room) => [...(room?.participants.values() ?? [])]);
 }
 
-/** A track as it is shown: whose, of what kind, and whether it is one's own. */
+/** A local or remote track with its publisher and state. */
 export type TrackReference = {
   id: string;
   identity: string;
@@ -64,7 +64,7 @@ export type TrackReference = {
 
 const ALL: readonly TrackSource[] = ["camera", "screenShare", "microphone", "screenShareAudio", "other"];
 
-/** Every track of the room, one's own first; only those of the given sources. */
+/** The tracks of the given sources in the room, local tracks first. */
 export function useTracks(sources: readonly TrackSource[] = ALL): readonly TrackReference[] {
   const all = useSnapshot(useRoom().room, onTracks, tracksOf);
   return useFiltered(all, sources);
@@ -85,24 +85,28 @@ function reference(id: string, identity: string, isLocal: boolean, track: LocalT
   return { id, identity, isLocal, track, kind: track.kind, source: track.source, muted: track.muted };
 }
 
-/** The same list as long as both the tracks and the wish are the same, however often the wish is written anew. */
+/** Returns the same list while the tracks and the sources are equal, even if `sources` is a new array on every render. */
 function useFiltered(all: readonly TrackReference[], sources: readonly TrackSource[]): readonly TrackReference[] {
-  const wish = sources.join();
-  const [kept, setKept] = useState(() => ({ all, wish, list: all.filter(({ source }) => sources.includes(source)) }));
-  if (kept.all === all && kept.wish === wish) return kept.list;
-  const fresh = { all, wish, list: all.filter(({ source }) => sources.includes(source)) };
-  setKept(fresh);
+  const sourceKey = sources.join();
+  const [cached, setCached] = useState(() => ({
+    all,
+    sourceKey,
+    list: all.filter(({ source }) => sources.includes(source)),
+  }));
+  if (cached.all === all && cached.sourceKey === sourceKey) return cached.list;
+  const fresh = { all, sourceKey, list: all.filter(({ source }) => sources.includes(source)) };
+  setCached(fresh);
   return fresh.list;
 }
 
-/** Who speaks, loudest first. */
+/** The active speakers, loudest first. */
 export function useSpeakers(): readonly Speaker[] {
-  return useSnapshot(useRoom().room, onSpeakers, (room) => room?.activeSpeakers ?? NOBODY);
+  return useSnapshot(useRoom().room, onSpeakers, (room) => room?.activeSpeakers ?? NO_SPEAKERS);
 }
 
-const NOBODY: readonly Speaker[] = [];
+const NO_SPEAKERS: readonly Speaker[] = [];
 
-/** Calls `listener` for each message; pass a stable function. */
+/** Calls `listener` for each data message; pass a stable function. */
 export function useData(listener: (message: DataMessage) => void): void {
   const { room } = useRoom();
   useEffect(() => {
@@ -110,24 +114,24 @@ export function useData(listener: (message: DataMessage) => void): void {
   }, [room, listener]);
 }
 
-/** Cameras, microphones or loudspeakers of this machine, as they are plugged in and out. */
+/** The connected cameras, microphones or speakers; updates when a device is plugged in or removed. */
 export function useDevices(kind: DeviceKind): readonly MediaDeviceInfo[] {
   const [devices, setDevices] = useState<readonly MediaDeviceInfo[]>([]);
   const { room } = useRoom();
   useEffect(() => {
-    let current = true;
-    const look = () => {
+    let isMounted = true;
+    const refresh = () => {
       listDevices(kind).then(
-        (found) => current && setDevices(found),
+        (found) => isMounted && setDevices(found),
         () => {},
       );
     };
-    look();
-    // Names are told only once a device may be used.
-    const off = room?.on("localTrackPublished", look);
-    const stop = typeof navigator !== "undefined" && navigator.mediaDevices ? onDevicesChanged(look) : undefined;
+    refresh();
+    // Browsers reveal device names only after the user has granted access.
+    const off = room?.on("localTrackPublished", refresh);
+    const stop = typeof navigator !== "undefined" && navigator.mediaDevices ? onDevicesChanged(refresh) : undefined;
     return () => {
-      current = false;
+      isMounted = false;
       off?.();
       stop?.();
     };

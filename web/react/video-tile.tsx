@@ -4,7 +4,7 @@ import type { LocalTrack, RemoteTrack } from "../sdk/index.ts";
 
 export type VideoTileProps = Omit<ComponentProps<"video">, "ref" | "src"> & { track: LocalTrack | RemoteTrack };
 
-/** A `<video>` that shows a track; the server sends it as large as it is shown. One's own camera is a mirror. */
+/** A `<video>` that plays a track. The server sends the layer that fits its size; the local camera is mirrored. */
 export function VideoTile({ track, ...props }: VideoTileProps) {
   const element = useRef<HTMLVideoElement>(null);
   useEffect(() => {

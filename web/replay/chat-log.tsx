@@ -3,20 +3,20 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Player } from "./player.ts";
 import { clockText, type Entry } from "./replay.ts";
 
-/** The chat as it was said: a message is there from its moment on, and leads back to it. */
+/** The chat up to the current position; clicking a message's time seeks to it. */
 export function ChatLog({ player, messages }: { player: Player; messages: readonly Entry[] }) {
   const count = useComputed(() => messages.findLastIndex(({ atMs }) => atMs <= player.positionMs.value) + 1);
   const end = useRef<HTMLLIElement>(null);
-  const shown = count.value;
+  const visibleCount = count.value;
   useEffect(() => {
-    if (shown > 0) end.current?.scrollIntoView({ block: "nearest" });
-  }, [shown]);
+    if (visibleCount > 0) end.current?.scrollIntoView({ block: "nearest" });
+  }, [visibleCount]);
   return (
     <aside class="chat" aria-label="Chat">
       <h2>Chat</h2>
-      {shown === 0 ? <p class="quiet">Nothing was said so far.</p> : null}
+      {visibleCount === 0 ? <p class="quiet">No messages so far.</p> : null}
       <ol>
-        {messages.slice(0, shown).map(({ atMs, senderId, text, messageId }) => (
+        {messages.slice(0, visibleCount).map(({ atMs, senderId, text, messageId }) => (
           <li key={messageId}>
             <button type="button" onClick={() => player.seek(atMs)} title="Go to this moment">
               {clockText(atMs)}

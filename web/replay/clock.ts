@@ -1,11 +1,11 @@
-/** The one clock that every track of a replay follows; its time is given, so that it can be tested without waiting. */
+/** The clock that every track of a replay follows. */
 export class ReplayClock {
   readonly durationMs: number;
   readonly #now: () => number;
   #positionMs = 0;
   #rate = 1;
-  /** When it was last started; null while it stands. */
-  #since: number | null = null;
+  /** When the clock was last started; null while it is stopped. */
+  #startedAt: number | null = null;
 
   constructor(durationMs: number, now: () => number) {
     this.durationMs = durationMs;
@@ -13,12 +13,12 @@ export class ReplayClock {
   }
 
   get positionMs(): number {
-    const ran = this.#since === null ? 0 : (this.#now() - this.#since) * this.#rate;
-    return Math.min(this.durationMs, this.#positionMs + ran);
+    const elapsedMs = this.#startedAt === null ? 0 : (this.#now() - this.#startedAt) * this.#rate;
+    return Math.min(this.durationMs, this.#positionMs + elapsedMs);
   }
 
-  get runs(): boolean {
-    return this.#since !== null;
+  get isRunning(): boolean {
+    return this.#startedAt !== null;
   }
 
   get rate(): number {
@@ -26,17 +26,17 @@ export class ReplayClock {
   }
 
   start(): void {
-    this.#since ??= this.#now();
+    this.#startedAt ??= this.#now();
   }
 
   stop(): void {
     this.#positionMs = this.positionMs;
-    this.#since = null;
+    this.#startedAt = null;
   }
 
   seek(positionMs: number): void {
     this.#positionMs = Math.max(0, Math.min(this.durationMs, positionMs));
-    if (this.#since !== null) this.#since = this.#now();
+    if (this.#startedAt !== null) this.#startedAt = this.#now();
   }
 
   setRate(rate: number): void {
@@ -45,15 +45,15 @@ export class ReplayClock {
   }
 }
 
-/** Nearer than this nobody sees or hears; further away than `JUMP_MS` it is faster to seek than to catch up. */
-const CLOSE_MS = 25;
+/** A smaller offset is imperceptible; beyond `JUMP_MS` seeking is faster than catching up. */
+const TOLERANCE_MS = 25;
 const JUMP_MS = 300;
-/** How much faster or slower a track that is off may run: no voice changes its pitch by that. */
-const NUDGE = 0.06;
+/** How much faster or slower a track plays to catch up, as a fraction; a voice does not noticeably change its pitch. */
+const RATE_CORRECTION = 0.06;
 
 export type Step = { show: boolean; seekMs: number | null; rate: number };
 
-/** What a track of a file has to do now to be where the clock is. */
+/** How a file's track has to play or seek now to follow the clock. */
 export function stepOf(
   file: { offsetMs: number; durationMs: number },
   clock: { positionMs: number; rate: number },
@@ -63,6 +63,6 @@ export function stepOf(
   if (wantedMs < 0 || wantedMs >= file.durationMs) return { show: false, seekMs: null, rate: clock.rate };
   const behindMs = wantedMs - trackMs;
   if (Math.abs(behindMs) > JUMP_MS) return { show: true, seekMs: wantedMs, rate: clock.rate };
-  if (Math.abs(behindMs) <= CLOSE_MS) return { show: true, seekMs: null, rate: clock.rate };
-  return { show: true, seekMs: null, rate: clock.rate * (1 + Math.sign(behindMs) * NUDGE) };
+  if (Math.abs(behindMs) <= TOLERANCE_MS) return { show: true, seekMs: null, rate: clock.rate };
+  return { show: true, seekMs: null, rate: clock.rate * (1 + Math.sign(behindMs) * RATE_CORRECTION) };
 }

@@ -30,12 +30,12 @@ function Page() {
         <h1>{recording.name ?? recording.roomName}</h1>
         <p class="quiet">
           {recording.roomName}, {new Date(recording.startedAt).toLocaleString()}
-          {recording.status === "INTERRUPTED" ? "; it was interrupted, and plays as far as it was written" : ""}
+          {recording.status === "INTERRUPTED" ? "; the recording was interrupted and ends early" : ""}
         </p>
       </header>
       <main>
         {recording.files.length === 0 ? (
-          <p class="empty">Nobody sent sound or picture while this was recorded.</p>
+          <p class="empty">No participant sent audio or video during this recording.</p>
         ) : (
           <Stage player={player} timeline={timeline} />
         )}
@@ -48,7 +48,7 @@ function Page() {
 
 const STEPS: Record<string, number> = { ArrowLeft: -5_000, ArrowRight: 5_000 };
 
-/** As players do it, unless something else has the keys. */
+/** The keys of common media players, unless a control has the focus. */
 function listenToKeys(player: Player): void {
   document.addEventListener("keydown", (event) => {
     if (event.target instanceof HTMLElement && event.target.closest("input, select, button")) return;

@@ -73,7 +73,11 @@ export function speakingIntervals(timeline: readonly Entry[], durationMs: number
 }
 
 /** The participants in the call at the position, in the order in which they joined. */
-export function participantsAt(timeline: readonly Entry[], identities: readonly string[], positionMs: number): string[] {
+export function participantsAt(
+  timeline: readonly Entry[],
+  identities: readonly string[],
+  positionMs: number,
+): string[] {
   const moves = timeline.filter(({ type }) => type === "participant.joined" || type === "participant.left");
   // A participant who was there before the recording began has no join entry before the leave entry.
   const before = identities.filter(

@@ -1,21 +1,21 @@
 import { signal, useComputed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Player, Track } from "./player.ts";
-import { type Entry, peopleAt, speakersAt } from "./replay.ts";
+import { type Entry, participantsAt, speakersAt } from "./replay.ts";
 
 type Layout = "grid" | "speaker";
 const layout = signal<Layout>("grid");
-/** The last who spoke stays large while nobody does. */
+/** The last speaker stays large during silence. */
 const large = signal<string | null>(null);
 
 export function Stage({ player, timeline }: { player: Player; timeline: readonly Entry[] }) {
   const identities = [...new Set(player.tracks.map(({ file }) => file.identity))];
-  const people = useComputed(() => peopleAt(timeline, identities, player.positionMs.value).join("\n"));
+  const people = useComputed(() => participantsAt(timeline, identities, player.positionMs.value).join("\n"));
   const speakers = useComputed(() => speakersAt(timeline, player.positionMs.value).join("\n"));
   const speaking = speakers.value.split("\n");
-  const there = people.value.split("\n").filter(Boolean);
+  const present = people.value.split("\n").filter(Boolean);
   if (speaking[0]) large.value = speaking[0];
-  const focus = layout.value === "speaker" ? (large.value ?? there[0]) : undefined;
+  const focus = layout.value === "speaker" ? (large.value ?? present[0]) : undefined;
   return (
     <section class={`stage ${layout.value}`} aria-label="People">
       <button
@@ -26,7 +26,7 @@ export function Stage({ player, timeline }: { player: Player; timeline: readonly
           layout.value = layout.value === "grid" ? "speaker" : "grid";
         }}
       >
-        {layout.value === "grid" ? "Show who speaks" : "Show everybody"}
+        {layout.value === "grid" ? "Speaker view" : "Grid view"}
       </button>
       <ul>
         {identities.map((identity) => (
@@ -34,8 +34,8 @@ export function Stage({ player, timeline }: { player: Player; timeline: readonly
             key={identity}
             {...{ identity, player }}
             tracks={player.tracks.filter(({ file }) => file.identity === identity)}
-            gone={!there.includes(identity)}
-            speaks={speaking.includes(identity)}
+            isAbsent={!present.includes(identity)}
+            isSpeaking={speaking.includes(identity)}
             isLarge={identity === focus}
           />
         ))}
@@ -48,19 +48,19 @@ type PersonProps = {
   identity: string;
   player: Player;
   tracks: readonly Track[];
-  gone: boolean;
-  speaks: boolean;
+  isAbsent: boolean;
+  isSpeaking: boolean;
   isLarge: boolean;
 };
 
-function Person({ identity, player, tracks, gone, speaks, isLarge }: PersonProps) {
-  const pictures = tracks.filter(({ file }) => file.kind === "video" && player.present.value.has(file.id));
-  // A shared screen before the camera.
-  const shown = pictures.find(({ file }) => file.source === "screenShare") ?? pictures[0];
-  const classes = ["person", speaks ? "speaks" : "", isLarge ? "large" : ""].filter(Boolean).join(" ");
+function Person({ identity, player, tracks, isAbsent, isSpeaking, isLarge }: PersonProps) {
+  const videos = tracks.filter(({ file }) => file.kind === "video" && player.present.value.has(file.id));
+  // A shared screen takes precedence over the camera.
+  const shown = videos.find(({ file }) => file.source === "screenShare") ?? videos[0];
+  const classes = ["person", isSpeaking ? "speaking" : "", isLarge ? "large" : ""].filter(Boolean).join(" ");
   return (
-    <li class={classes} hidden={gone}>
-      {shown ? <Picture track={shown} /> : <span class="initial">{identity.slice(0, 1).toUpperCase()}</span>}
+    <li class={classes} hidden={isAbsent}>
+      {shown ? <TrackVideo track={shown} /> : <span class="initial">{identity.slice(0, 1).toUpperCase()}</span>}
       <footer>
         <span>{identity}</span>
         <input
@@ -77,11 +77,11 @@ function Person({ identity, player, tracks, gone, speaks, isLarge }: PersonProps
   );
 }
 
-/** The element belongs to the player and is only lent to the page. */
-function Picture({ track: { element } }: { track: Track }) {
-  const place = useRef<HTMLDivElement>(null);
+/** Inserts the player's own element, which keeps its buffer across renders. */
+function TrackVideo({ track: { element } }: { track: Track }) {
+  const container = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    place.current?.replaceChildren(element);
+    container.current?.replaceChildren(element);
   }, [element]);
-  return <div class="picture" ref={place} />;
+  return <div class="video" ref={container} />;
 }

@@ -1,11 +1,11 @@
 import { useMemo } from "preact/hooks";
 import type { Player } from "./player.ts";
-import { clockText, type Entry, spoken } from "./replay.ts";
+import { clockText, type Entry, speakingIntervals } from "./replay.ts";
 
-/** Neighbours in the order of their first words look unlike each other. */
+/** The hue differs by this many degrees from one speaker to the next, so that neighbours are easy to tell apart. */
 const HUE_STEP = 137;
 const RATES = [0.5, 1, 1.25, 1.5, 2];
-/** What a mark on the bar says, by the type of the entry. */
+/** The text of a mark on the bar, by the entry's type. */
 const MARKS: Record<string, (entry: Entry) => string> = {
   "participant.joined": ({ identity }) => `${identity} joined`,
   "participant.left": ({ identity }) => `${identity} left`,
@@ -18,8 +18,8 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
   const marks = timeline.filter(
     ({ type, quality }) => type in MARKS && (type !== "quality.changed" || quality !== "excellent"),
   );
-  const stretches = useMemo(() => spoken(timeline, durationMs), [timeline, durationMs]);
-  const voices = [...new Set(stretches.map(({ identity }) => identity))];
+  const intervals = useMemo(() => speakingIntervals(timeline, durationMs), [timeline, durationMs]);
+  const speakers = [...new Set(intervals.map(({ identity }) => identity))];
   const percent = (ms: number) => `${durationMs > 0 ? (ms / durationMs) * 100 : 0}%`;
   return (
     <section class="bar" aria-label="Time">
@@ -33,15 +33,15 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
           />
         ))}
       </div>
-      <div class="spoken" aria-hidden="true">
-        {stretches.map(({ identity, fromMs, toMs }) => (
+      <div class="speakers" aria-hidden="true">
+        {intervals.map(({ identity, fromMs, toMs }) => (
           <i
             key={fromMs}
             title={`${clockText(fromMs)} ${identity} speaks`}
             style={{
               left: percent(fromMs),
               width: percent(toMs - fromMs),
-              background: `hsl(${(voices.indexOf(identity) * HUE_STEP) % 360} 60% 50%)`,
+              background: `hsl(${(speakers.indexOf(identity) * HUE_STEP) % 360} 60% 50%)`,
             }}
           />
         ))}

@@ -2,7 +2,7 @@ import { onWake } from "./wake.ts";
 
 export type BackoffOptions = { firstMs: number; maxMs: number };
 
-/** Delays that double up to a limit, each drawn from its upper half: clients that fell together do not return together. */
+/** Exponential backoff with jitter, so that clients that lost their connection together do not all return at once. */
 export class Backoff {
   #attempt = 0;
 
@@ -20,7 +20,7 @@ export class Backoff {
   }
 }
 
-/** Waits, but no longer than until the network or the page wakes up, or `signal` gives up. */
+/** Waits for `ms`, but ends early when the network or the page comes back, or when `signal` aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -1,14 +1,17 @@
 import type { StoaError } from "./errors.ts";
 
-/** As the server's connection records name them. */
+/** The state of a connection, with the same names as in the server's connection records. */
 export type ConnectionState = "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED";
 
-/** Told when the first connection has to wait, because too many were opened; a line in the console unless given. */
+/**
+ * Called when the first connection has to wait because too many were opened. By default the SDK logs a warning to the
+ * console.
+ */
 export type WaitingListener = (error: StoaError, seconds: number) => void;
 
-export function warnOfWaiting({ message }: StoaError, seconds: number): void {
-  console.warn(`Stoa: ${message} Trying again in ${seconds} s.`);
+export function warnAboutWaiting({ message }: StoaError, seconds: number): void {
+  console.warn(`Stoa: ${message} Retrying in ${seconds} s.`);
 }
 
-/** Asks your backend for a fresh token; called whenever the one in use has expired or is about to. */
+/** Requests a new token from your backend; called when the current one has expired or is about to. */
 export type TokenProvider = () => string | Promise<string>;

@@ -1,4 +1,4 @@
-/** A promise and what settles it. `Promise.withResolvers` is younger than the browsers that are served. */
+/** A promise with its resolvers. `Promise.withResolvers` is missing in some of the supported browsers. */
 export type Deferred<T> = {
   promise: Promise<T>;
   resolve: (value: T) => void;

@@ -2,18 +2,18 @@ type Listeners<Events extends Record<keyof Events, unknown[]>> = {
   [K in keyof Events]?: Set<(...args: Events[K]) => void>;
 };
 
-/** Typed events. A listener that throws is reported like any uncaught error and keeps no other from hearing. */
+/** Typed events. A listener that throws is reported like any uncaught error; the other listeners still run. */
 export class Emitter<Events extends Record<keyof Events, unknown[]>> {
   #listeners: Listeners<Events> = {};
 
-  /** Returns the function that removes the listener again. */
+  /** Adds a listener and returns a function that removes it. */
   on<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
     this.#listeners[event] ??= new Set();
     this.#listeners[event].add(listener);
     return () => this.off(event, listener);
   }
 
-  /** Like `on`, for the next time only. */
+  /** Adds a listener that is called at most once and returns a function that removes it. */
   once<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
     const off = this.on(event, (...args) => {
       off();

@@ -1,13 +1,12 @@
-import { type ServerError, StoaError, serverError } from "./errors.ts";
-import { unreachable } from "./unreachable.ts";
+import { type ServerError, StoaError, serverError, unreachable } from "./errors.ts";
 
 export type CallOptions = { signal?: AbortSignal; keepalive?: boolean };
 
-/** Calls to the REST routes that a client's own token may use. */
+/** Calls the REST routes that accept a client's token. */
 export class Rest {
   readonly base: string;
 
-  /** `endpoint` is the socket's address; the routes live on the same server. */
+  /** `endpoint` is the socket's address; the REST routes are on the same server. */
   constructor(
     endpoint: string,
     readonly token: () => string,
@@ -38,7 +37,7 @@ export class Rest {
   }
 }
 
-/** `?a=1&b=2` of what is defined. */
+/** A query string of the defined fields: `?a=1&b=2`. */
 export function query(fields: Record<string, string | number | boolean | undefined>): string {
   const entries = Object.entries(fields).filter((entry) => entry[1] !== undefined);
   return entries.length === 0 ? "" : `?${new URLSearchParams(entries.map(([name, value]) => [name, String(value)]))}`;

@@ -1,4 +1,4 @@
-/** `stoa/server`: every route of the API typed, retries that never do a thing twice, webhooks. Node 20, Bun, Deno, edge. */
+/** `stoa/server`: a typed API client with idempotent retries, and webhook verification. For Node 20, Bun, Deno and edge runtimes. */
 import { Api, type Project } from "./server/api.ts";
 import { type Join, type JoinInput, mintJoin } from "./server/join.ts";
 
@@ -25,16 +25,16 @@ export type { History, List } from "./server/pages.ts";
 export { type CallOptions, StoaApiError, type StoaOptions } from "./server/request.ts";
 export { verifyWebhook, type WebhookEvent, WebhookVerificationError } from "./server/webhook.ts";
 
-/** `const stoa = new Stoa({ url, apiKey })`, on your backend: the key must never reach a browser. */
+/** The API client: `const stoa = new Stoa({ url, apiKey })`. Use it only on your backend; the key must never reach a browser. */
 export class Stoa extends Api {
-  /** The key's own project. */
+  /** The API key's project. */
   project(): Promise<Project> {
     return this.projects.current();
   }
 
   /**
-   * Everything one user needs to be in a room, made where it is missing: the room and its conversation, membership, and
-   * a token for each. Hand the answer to the page as it is.
+   * Mints the tokens that a user needs for a room and its chat, and creates the room, its conversation and the membership
+   * if they do not exist. Pass the result to the page unchanged.
    */
   mintJoin(input: JoinInput): Promise<Join> {
     return mintJoin(this, input);

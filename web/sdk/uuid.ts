@@ -1,4 +1,4 @@
-/** `crypto.randomUUID` is there on https:// and localhost only; chat works on any page. */
+/** `crypto.randomUUID` exists only on https:// and localhost, but chat works on any page. */
 export function uuid(): string {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -118,7 +118,7 @@ test("[21] <stoa-room> in the dark, with a speaker view, is clean to assistive t
       );
       await page.getByRole("button", { name: "Speaker view" }).click();
       await page.getByRole("button", { name: "Devices" }).click();
-      await page.getByLabel("Loudspeaker").waitFor();
+      await page.getByLabel("Speaker", { exact: true }).waitFor();
       expect(await accessibilityFaults(page)).toEqual([]);
       await pictureOf(page, `devices-${name}-${colorScheme}`);
       await page.getByRole("button", { name: "Devices" }).click();
@@ -211,7 +211,7 @@ test("[21] <stoa-chat> and <stoa-live> are clean to assistive technology at both
 
 test("a tag without its attributes says what it waits for, and joins when they come", async () => {
   const page = await open("<stoa-room></stoa-room>");
-  await page.getByText("<stoa-room> waits for endpoint and token").waitFor();
+  await page.getByText("<stoa-room> needs the attributes endpoint and token").waitFor();
   const { rtc } = await stoa.mintJoin({ room: "later", user: "dora" });
   await page.evaluate(({ endpoint, token }) => {
     const element = document.querySelector("stoa-room");

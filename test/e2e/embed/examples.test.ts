@@ -122,11 +122,11 @@ test("support chat: words and files reach the other side", async () => {
 test("audio room: a listener asks, the host lets them speak", async () => {
   const { pages } = await play("audio-room", "host", "carl");
   const [host, carl] = pages as [Page, Page];
-  await host.getByText("Nobody waits.").waitFor();
+  await host.getByText("The queue is empty.").waitFor();
   await carl.getByRole("button", { name: "I want to speak" }).click();
   await host.getByText("Waiting: carl").waitFor();
   await host.getByRole("button", { name: "Next speaker" }).click();
-  await carl.getByText("You speak.").waitFor();
+  await carl.getByText("You are speaking.").waitFor();
   await done("audio-room", pages);
 }, 180_000);
 
@@ -136,7 +136,7 @@ test("walkie-talkie: heard while the button is held, and only then", async () =>
   await ben.getByText("Silence.").waitFor();
   const button = anna.getByRole("button", { name: "Hold to talk" });
   await button.dispatchEvent("pointerdown");
-  await ben.getByText("anna speaks. Over.").waitFor();
+  await ben.getByText("anna is speaking.").waitFor();
   await button.dispatchEvent("pointerup");
   await ben.getByText("Silence.").waitFor();
   await done("walkie-talkie", pages);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ReplayClock, stepOf } from "../../../web/replay/clock.ts";
-import { clockText, type Entry, peopleAt, speakersAt, spoken } from "../../../web/replay/replay.ts";
+import { clockText, type Entry, participantsAt, speakersAt, speakingIntervals } from "../../../web/replay/replay.ts";
 
 function clock(durationMs = 60_000) {
   let at = 1_000;
@@ -53,9 +53,9 @@ const TIMELINE: Entry[] = [
 
 test("people are there from their join to their leave; of those who were there before, throughout", () => {
   const identities = ["ada", "bob", "eve"];
-  expect(peopleAt(TIMELINE, identities, 500)).toEqual(["eve", "ada"]);
-  expect(peopleAt(TIMELINE, identities, 2_500)).toEqual(["eve", "ada", "bob"]);
-  expect(peopleAt(TIMELINE, identities, 5_000)).toEqual(["eve", "bob"]);
+  expect(participantsAt(TIMELINE, identities, 500)).toEqual(["eve", "ada"]);
+  expect(participantsAt(TIMELINE, identities, 2_500)).toEqual(["eve", "ada", "bob"]);
+  expect(participantsAt(TIMELINE, identities, 5_000)).toEqual(["eve", "bob"]);
   expect([speakersAt(TIMELINE, 0), speakersAt(TIMELINE, 1_500), speakersAt(TIMELINE, 3_500)]).toEqual([
     [],
     ["ada"],
@@ -68,7 +68,7 @@ test("the bar shows who spoke when, the loudest of several, and nothing so short
     ...{ atMs, type: "speakers.changed" },
     speakers: names.map((identity) => ({ identity, level: 0 })),
   });
-  expect(spoken(TIMELINE, 5_000)).toEqual([{ identity: "ada", fromMs: 1_000, toMs: 3_000 }]);
+  expect(speakingIntervals(TIMELINE, 5_000)).toEqual([{ identity: "ada", fromMs: 1_000, toMs: 3_000 }]);
   const long = 5_000_000;
   const lively = [
     said(-500, "eve"),
@@ -77,15 +77,15 @@ test("the bar shows who spoke when, the loudest of several, and nothing so short
     said(4_000_000, "eve"),
     said(4_010_000, "ada"),
   ];
-  expect(spoken(lively, long)).toEqual([
+  expect(speakingIntervals(lively, long)).toEqual([
     { identity: "eve", fromMs: 0, toMs: 20_000 },
     { identity: "bob", fromMs: 20_000, toMs: 30_000 },
     { identity: "eve", fromMs: 4_000_000, toMs: 4_010_000 },
     { identity: "ada", fromMs: 4_010_000, toMs: long },
   ]);
   const busy = Array.from({ length: 20_000 }, (_, i) => said(i * 250, i % 2 ? "ada" : "bob"));
-  expect(spoken(busy, long).length).toBeLessThanOrEqual(500);
-  expect([spoken([], 0), spoken([said(0, "ada")], 0)]).toEqual([[], []]);
+  expect(speakingIntervals(busy, long).length).toBeLessThanOrEqual(500);
+  expect([speakingIntervals([], 0), speakingIntervals([said(0, "ada")], 0)]).toEqual([[], []]);
 });
 
 test("time is shown as people read it", () => {
@@ -94,6 +94,6 @@ test("time is shown as people read it", () => {
 
 test("whoever was there before the recording began is there until they are told to leave", () => {
   const left: Entry[] = [{ atMs: 3_000, type: "participant.left", identity: "ada" }];
-  expect(peopleAt(left, ["ada"], 0)).toEqual(["ada"]);
-  expect(peopleAt(left, ["ada"], 3_000)).toEqual([]);
+  expect(participantsAt(left, ["ada"], 0)).toEqual(["ada"]);
+  expect(participantsAt(left, ["ada"], 3_000)).toEqual([]);
 });

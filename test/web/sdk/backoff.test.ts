@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { Backoff, pause } from "../../../web/sdk/backoff.ts";
 import { openPage, type Page } from "./page.ts";
 
-describe("[3] how long to wait before trying again", () => {
-  const drawn = (luck: number) => {
-    const random = spyOn(Math, "random").mockReturnValue(luck);
+describe("[3] the backoff", () => {
+  const delaysWith = (randomValue: number) => {
+    const random = spyOn(Math, "random").mockReturnValue(randomValue);
     const backoff = new Backoff({ firstMs: 250, maxMs: 8_000 });
     const delays = Array.from({ length: 8 }, () => backoff.next());
     backoff.reset();
@@ -13,12 +13,12 @@ describe("[3] how long to wait before trying again", () => {
     return delays;
   };
 
-  test("doubles up to a limit, and begins anew after success", () => {
-    expect(drawn(1)).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 250]);
+  test("doubles up to a limit and starts over after a reset", () => {
+    expect(delaysWith(1)).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 250]);
   });
 
-  test("is drawn from the upper half: never less than half, and not the same for everyone", () => {
-    expect(drawn(0)).toEqual([125, 250, 500, 1000, 2000, 4000, 4000, 4000, 125]);
+  test("is at least half of its ceiling and differs between clients", () => {
+    expect(delaysWith(0)).toEqual([125, 250, 500, 1000, 2000, 4000, 4000, 4000, 125]);
     const firsts = new Set(Array.from({ length: 100 }, () => new Backoff().next()));
     expect(firsts.size).toBeGreaterThan(90);
     expect(Math.min(...firsts)).toBeGreaterThanOrEqual(125);
@@ -37,9 +37,9 @@ describe("[3] a pause", () => {
 
   test.each([
     ["the network is back", () => page.happens("online")],
-    ["the page comes out of the browser's cache", () => page.happens("pageshow")],
-    ["the tab is looked at again", () => page.show(true)],
-  ])("ends when %s, and leaves no listener", async (_, wake) => {
+    ["the page is restored from the back/forward cache", () => page.happens("pageshow")],
+    ["the tab becomes visible", () => page.show(true)],
+  ])("ends when %s and removes its listeners", async (_, wake) => {
     const waiting = pause(HOUR_MS, new AbortController().signal);
     wake();
     await waiting;
@@ -58,7 +58,7 @@ describe("[3] a pause", () => {
     expect(page.left()).toBe(0);
   });
 
-  test("ends by itself, and at once when nobody waits any more", async () => {
+  test("ends after its time, and at once if it is aborted", async () => {
     await pause(1, new AbortController().signal);
     await pause(HOUR_MS, AbortSignal.abort());
     expect(page.left()).toBe(0);

@@ -2,26 +2,26 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { floorOf, tooNew } from "./browser-floor.ts";
 
-/** Used only where the browser has it. */
+/** APIs that the SDK uses only where they exist. */
 const GUARDED = [
-  // `navigator.connection?.`: where it is missing, `online` tells of another network.
+  // Without `navigator.connection`, the `online` event reports another network.
   "connection: firefox",
   "connection: safari",
   "connection: safari_ios",
-  // `element.setSinkId?.()`: on a phone the system chooses where sound comes out.
+  // Without `element.setSinkId`, the system chooses the audio output.
   "setSinkId: safari",
   "setSinkId: safari_ios",
-  // Asked for before it is called: no browser of a phone shares its screen.
+  // The SDK checks for `getDisplayMedia`, because browsers on phones cannot share the screen.
   "getDisplayMedia: safari_ios",
-  // Set and never read: where they mean nothing they do nothing.
+  // These properties are only set, which has no effect where they are unknown.
   "contentHint: firefox",
   "playsInline: firefox",
 ];
 
-/** Fields of our own records, which some interface happens to have too. */
+/** Fields of our own records that have the name of a newer API. */
 const OUR_OWN = ["layers", "limits", "uuid"];
 
-test("[10] the built SDK uses nothing that Safari on iOS 16.4, or any browser of the last two years, does not have", async () => {
+test("[10] the built SDK uses only APIs of Safari on iOS 16.4 and of browsers of the last two years", async () => {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "../../../web/sdk/index.ts")],
     target: "browser",
@@ -33,7 +33,7 @@ test("[10] the built SDK uses nothing that Safari on iOS 16.4, or any browser of
   expect(unguarded.filter((line) => !OUR_OWN.includes(line.split(":")[0] ?? ""))).toEqual([]);
 });
 
-test("the check knows what is too young, and does not mistake what is old", () => {
+test("the check reports newer APIs and accepts older ones", () => {
   expect(tooNew("const later = Promise.withResolvers();")).toContain("withResolvers: safari_ios since 17.4");
   expect(tooNew("Object.groupBy([], String);")).toContain("groupBy: safari_ios since 17.4");
   expect(tooNew("new Set().union(other);")).toContain("union: safari_ios since 17");

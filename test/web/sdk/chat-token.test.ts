@@ -12,7 +12,7 @@ afterEach(() => {
   page.close();
 });
 
-/** A chat server whose tokens live this long: it says so a minute before their end, as the real one does. */
+/** A fake chat server that, like the real one, announces a token's expiry a minute in advance. */
 function serve(ttlMs: number): { refreshed: number[] } {
   const refreshed: number[] = [];
   const startedAt = Date.now();
@@ -23,24 +23,24 @@ function serve(ttlMs: number): { refreshed: number[] } {
       super();
       setTimeout(() => this.dispatchEvent(new Event("open")), 1);
       setTimeout(() => {
-        this.#say({ type: "connected", userId: "anna", serverTime: new Date().toISOString() });
-        this.#announce();
+        this.#push({ type: "connected", userId: "anna", serverTime: new Date().toISOString() });
+        this.#announceExpiry();
       }, 200);
     }
     send(text: string): void {
       const { type, id } = JSON.parse(text);
       if (type === "token.refresh") {
         refreshed.push(Date.now() - startedAt);
-        this.#announce();
+        this.#announceExpiry();
       }
-      this.#say(type === "ping" ? { type: "pong" } : { type: "ack", id });
+      this.#push(type === "ping" ? { type: "pong" } : { type: "ack", id });
     }
     close(): void {}
-    #announce(): void {
+    #announceExpiry(): void {
       const expiresAt = new Date(Date.now() + ttlMs).toISOString();
-      setTimeout(() => this.#say({ type: "token.expiring", expiresAt }), Math.max(0, ttlMs - 60_000));
+      setTimeout(() => this.#push({ type: "token.expiring", expiresAt }), Math.max(0, ttlMs - 60_000));
     }
-    #say(frame: object): void {
+    #push(frame: object): void {
       this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(frame) }));
     }
   }
@@ -59,7 +59,7 @@ test.each([
   [60, [30, 60, 90]],
   [10, Array.from({ length: 20 }, (_, n) => 5 * (n + 1))],
   [600, []],
-])("[3] a chat token of %d seconds is renewed before its end, not again and again", async (ttlSeconds, expected) => {
+])("[3] a chat token of %d seconds is renewed once before each expiry", async (ttlSeconds, expected) => {
   const { refreshed } = serve(ttlSeconds * 1000);
   const connecting = connectChat("ws://stoa.test/v1/chat/ws", "first", { tokenProvider: async () => "next" });
   await pass(1);

@@ -3,7 +3,7 @@ import { preferCodecs } from "../../../web/sdk/room/peer/codecs.ts";
 
 type Codec = { mimeType: string; sdpFmtpLine?: string };
 
-/** As Chromium lists them, shortened. */
+/** An excerpt of Chromium's capabilities. */
 const OFFERED: Record<"audio" | "video", Codec[]> = {
   audio: [
     { mimeType: "audio/opus", sdpFmtpLine: "minptime=10;useinbandfec=1" },
@@ -48,20 +48,20 @@ const H264 = "H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-
 const VP9 = "VP9 profile-id=0";
 const AV1 = "AV1 level-idx=5;profile=0;tier=0";
 
-test("[2] sound is Opus, every packet with the one before where the browser has RED, and nothing else", () => {
+test("[2] audio offers only RED, where supported, and Opus", () => {
   expect(preferred("audio")).toEqual(["red", "opus minptime=10;useinbandfec=1"]);
 });
 
-test("[2] of every picture codec the one form that all browsers read, with retransmission, and no correction of the old kind", () => {
+test("[2] video offers the one profile per codec that all browsers decode, and RTX, but no FEC", () => {
   expect(preferred("video")).toEqual(["VP8", H264, VP9, AV1, "rtx"]);
 });
 
-test("[2] the publisher's choice comes first, the others stay for viewers who lack it", () => {
+test("[2] the publisher's codec comes first, followed by the others", () => {
   expect(preferred("video", "AV1")).toEqual([AV1, "VP8", H264, VP9, "rtx"]);
   expect(preferred("video", "VP8")).toEqual(["VP8", H264, VP9, AV1, "rtx"]);
 });
 
-test("[2] a browser without any of them is left to itself", () => {
+test("[2] without any known codec no preference is set", () => {
   offered = { audio: [], video: [] };
   expect(preferred("audio")).toEqual([]);
   expect(preferred("video", "H264")).toEqual([]);

@@ -1,8 +1,8 @@
 /** Reliable data of the SDK and of the server, on connections that die at any moment with whatever is under way on them. */
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { seededRandom } from "../../../src/kernel/net/impairment.ts";
-import { DataRelay } from "../../../src/sfu/room/data-relay.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
+import { DataRelay } from "../../../src/sfu/room/data-relay.ts";
 import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
 import type { RtcRequest } from "../../../web/sdk/protocol.ts";
 import { DataChannels } from "../../../web/sdk/room/peer/data.ts";

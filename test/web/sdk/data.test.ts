@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import type { RtcRequest } from "../../../web/sdk/dialect.ts";
+import type { RtcRequest } from "../../../web/sdk/protocol.ts";
 import { DataChannels } from "../../../web/sdk/room/peer/data.ts";
-import { KeptData, type NumberedFrame } from "../../../web/sdk/room/peer/kept-data.ts";
+import { type NumberedFrame, ReliableDataBuffer } from "../../../web/sdk/room/peer/reliable-data-buffer.ts";
 import type { Transport } from "../../../web/sdk/room/peer/transport.ts";
 
 beforeEach(() => void jest.useFakeTimers());
@@ -30,7 +30,7 @@ class Channel extends EventTarget {
   }
 }
 
-function opened(kept = new KeptData()) {
+function opened(kept = new ReliableDataBuffer()) {
   const channels: Channel[] = [];
   const bySocket: string[] = [];
   const acks: (() => void)[] = [];
@@ -123,7 +123,7 @@ test("one message that is refused does not hold up the next", async () => {
 });
 
 test("[9] a connection that is replaced: what may be lost with it goes again, numbered as before, and before anything else", async () => {
-  const kept = new KeptData();
+  const kept = new ReliableDataBuffer();
   const before = opened(kept);
   for (const channel of before.channels) channel.becomes("open");
   await before.data.send("one", { topic: "t" });
@@ -148,7 +148,7 @@ test("[9] a connection that is replaced: what may be lost with it goes again, nu
 });
 
 test("[9] where no channel comes any more, the socket carries what is said after a while; nothing is kept for long", async () => {
-  const kept = new KeptData();
+  const kept = new ReliableDataBuffer();
   const before = opened(kept);
   before.of("reliable")[0]?.becomes("open");
   await before.data.send("one", {});
@@ -161,21 +161,21 @@ test("[9] where no channel comes any more, the socket carries what is said after
   jest.advanceTimersByTime(2_000);
   await settle();
   expect(after.bySocket).toEqual(["two"]);
-  expect(kept.unheard()).toHaveLength(1);
+  expect(kept.unacknowledged()).toHaveLength(1);
   jest.setSystemTime(Date.now() + 31_000);
-  expect(kept.unheard()).toEqual([]);
+  expect(kept.unacknowledged()).toEqual([]);
 });
 
 test("[9] of a server that does not tell how far it is, no more is kept than it takes at once", () => {
-  const kept = new KeptData();
+  const kept = new ReliableDataBuffer();
   for (let n = 1; n <= 1_000; n++) kept.keep(String(n), n);
-  expect([kept.unheard().length, kept.unheard().at(-1)]).toEqual([400, "1000"]);
+  expect([kept.unacknowledged().length, kept.unacknowledged().at(-1)]).toEqual([400, "1000"]);
   for (let n = 1; n <= 20; n++) kept.keep("x".repeat(60_000), 1_000 + n);
-  expect(kept.unheard()).toHaveLength(8);
+  expect(kept.unacknowledged()).toHaveLength(8);
 });
 
 test("what the server has heard is not sent again, and what it has not is, however long ago it was sent", async () => {
-  const kept = new KeptData();
+  const kept = new ReliableDataBuffer();
   const before = opened(kept);
   const [reliable] = before.of("reliable");
   reliable?.becomes("open");
@@ -189,7 +189,7 @@ test("what the server has heard is not sent again, and what it has not is, howev
 });
 
 test("no more is handed to a channel than can be kept; the rest waits, and leaves on the next one, in order", async () => {
-  const kept = new KeptData();
+  const kept = new ReliableDataBuffer();
   const before = opened(kept);
   const [reliable] = before.of("reliable");
   reliable?.becomes("open");
@@ -222,7 +222,7 @@ test("no more is handed to a channel than can be kept; the rest waits, and leave
 });
 
 test("what comes again is shown once; the next channel says what has come, and the server is told now and then", () => {
-  const kept = new KeptData();
+  const kept = new ReliableDataBuffer();
   const before = opened(kept);
   const [reliable] = before.of("reliable");
   expect(reliable?.options.protocol).toBe("numbered.0");

@@ -8,7 +8,7 @@ afterEach(() => {
   else Reflect.deleteProperty(navigator, "mediaDevices");
 });
 
-/** A browser whose every device answers like this. */
+/** Replaces `navigator.mediaDevices` with one that always returns this. */
 function devices(answer: () => Promise<MediaStream>): void {
   const value = { getUserMedia: answer, getDisplayMedia: answer };
   Object.defineProperty(navigator, "mediaDevices", { value, configurable: true });
@@ -16,7 +16,7 @@ function devices(answer: () => Promise<MediaStream>): void {
 
 const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: StoaError) => error);
 
-describe("[6] a device that cannot be had is a typed error", () => {
+describe("[6] an unavailable device is a typed error", () => {
   test.each([
     ["NotAllowedError", "permission-denied"],
     ["SecurityError", "permission-denied"],
@@ -26,7 +26,7 @@ describe("[6] a device that cannot be had is a typed error", () => {
     ["AbortError", "device-in-use"],
     ["TypeError", "unsupported"],
   ] as const)("%s: %s", async (name, reason) => {
-    const cause = new DOMException("what the browser says", name);
+    const cause = new DOMException("the browser's message", name);
     devices(() => Promise.reject(cause));
     for (const work of [capture({ video: true }), captureScreen({ video: true })]) {
       const error = await failure(work);
@@ -44,7 +44,7 @@ describe("[6] a device that cannot be had is a typed error", () => {
     });
   });
 
-  test("a page without https is told so", async () => {
+  test("the error on a page without https says so", async () => {
     Object.defineProperty(navigator, "mediaDevices", { value: undefined, configurable: true });
     const error = await failure(capture({ video: true }));
     expect(error).toMatchObject({ code: "INSECURE_PAGE", reason: "unsupported" });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { Link } from "../../../web/sdk/link.ts";
-import { unreachable } from "../../../web/sdk/unreachable.ts";
+import { unreachable } from "../../../web/sdk/errors.ts";
+import { ReconnectingSocket } from "../../../web/sdk/reconnecting-socket.ts";
 import { openPage, type Page } from "./page.ts";
 
 let page: Page;
@@ -13,8 +13,8 @@ afterEach(() => {
   page.close();
 });
 
-/** A server that turns the first connections away, and how it says so. */
-function server(refusals: { code: number; said?: object }[]) {
+/** A fake server that refuses the first connections with these close codes and error frames. */
+function server(refusals: { code: number; errorFrame?: object }[]) {
   const state = { opened: 0 };
   class Socket extends EventTarget {
     static readonly OPEN = 1;
@@ -25,8 +25,8 @@ function server(refusals: { code: number; said?: object }[]) {
       const refusal = refusals.shift();
       setTimeout(() => {
         this.dispatchEvent(new Event("open"));
-        const { said } = refusal ?? {};
-        const hello = said ?? (refusal ? null : { type: "hello" });
+        const { errorFrame } = refusal ?? {};
+        const hello = errorFrame ?? (refusal ? null : { type: "hello" });
         setTimeout(() => {
           if (hello) this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(hello) }));
           if (refusal) this.dispatchEvent(new CloseEvent("close", { code: refusal.code }));
@@ -42,21 +42,21 @@ function server(refusals: { code: number; said?: object }[]) {
 
 const rateLimited = (retryAfterSeconds: number) => ({
   code: 4429,
-  said: { type: "error", code: "RATE_LIMITED", message: "Too many connections.", retryAfterSeconds },
+  errorFrame: { type: "error", code: "RATE_LIMITED", message: "Too many connections.", retryAfterSeconds },
 });
 
 function connecting() {
   const waits: [reason: string, seconds: number][] = [];
-  const link = new Link("ws://stoa.test", "token", undefined, {
+  const socket = new ReconnectingSocket("ws://stoa.test", "token", undefined, {
     establish: async (wire) => void (await wire.expect("hello")),
     onConnected: () => {},
     onFrame: () => {},
     onState: () => {},
     onWaiting: ({ reason }, seconds) => waits.push([reason, seconds]),
-    judge: () => ({ kind: "again", afterMs: 0 }),
+    onClose: () => ({ kind: "reconnect", afterMs: 0 }),
   });
   let outcome = "waiting";
-  link.start().then(
+  socket.start().then(
     () => {
       outcome = "connected";
     },
@@ -64,7 +64,7 @@ function connecting() {
       outcome = error.reason;
     },
   );
-  return { link, waits, outcome: () => outcome };
+  return { socket, waits, outcome: () => outcome };
 }
 
 async function pass(seconds: number): Promise<void> {
@@ -74,25 +74,25 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 
-describe("[17] a first connection that the server refuses as one too many", () => {
-  test("waits as long as the server says, says so itself, and connects", async () => {
+describe("[17] a rate-limited first connection", () => {
+  test("waits as long as the server requests, reports the wait, and connects", async () => {
     const state = server([rateLimited(20)]);
-    const { link, waits, outcome } = connecting();
+    const { socket, waits, outcome } = connecting();
     await pass(19);
     expect([state.opened, waits, outcome()]).toEqual([1, [["rate-limited", 20]], "waiting"]);
     await pass(2);
     expect([state.opened, outcome()]).toEqual([2, "connected"]);
-    link.end("DISCONNECTED", null);
+    socket.end("DISCONNECTED", null);
   });
 
-  test("is not waited for without end: in all for two and a half minutes", async () => {
+  test("waits at most two and a half minutes in total", async () => {
     const state = server(Array.from({ length: 9 }, () => rateLimited(60)));
     const { waits, outcome } = connecting();
     await pass(200);
     expect([state.opened, waits.length, outcome()]).toEqual([3, 2, "rate-limited"]);
   });
 
-  test("any other refusal is the caller's at once", async () => {
+  test("fails at once on any other refusal", async () => {
     server([{ code: 4404 }]);
     const { waits, outcome } = connecting();
     await pass(1);
@@ -100,7 +100,7 @@ describe("[17] a first connection that the server refuses as one too many", () =
   });
 });
 
-describe("a server that does not answer", () => {
+describe("the error for an unreachable server", () => {
   const from = (hostname: string, url: string) => {
     Object.defineProperty(globalThis, "location", { value: { hostname }, configurable: true });
     try {
@@ -117,14 +117,14 @@ describe("a server that does not answer", () => {
     "wss://nas.local",
     "ws://[::1]:1",
     "ws://[fd00::1]",
-  ])("a public page is told that %s is a private address, which browsers guard", (url) => {
+  ])("explains to a public page that %s is a private address", (url) => {
     expect(from("app.example.com", url)).toBe("PRIVATE_ADDRESS");
     expect(from("localhost", url)).toBe("UNREACHABLE");
     expect(from("10.0.0.7", url)).toBe("UNREACHABLE");
   });
 
   test.each(["wss://rtc.example.com", "ws://172.32.0.1", "ws://8.8.8.8", "wss://localhost.example.com"])(
-    "%s is none",
+    "does not call %s a private address",
     (url) => expect(from("app.example.com", url)).toBe("UNREACHABLE"),
   );
 });

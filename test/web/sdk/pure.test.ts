@@ -7,8 +7,8 @@ import { Timeline } from "../../../web/sdk/chat/timeline.ts";
 import { closeError, StoaError } from "../../../web/sdk/errors.ts";
 import { activateOnly, videoEncodings } from "../../../web/sdk/room/peer/encodings.ts";
 import { tuneOpusAnswer, tuneOpusOffer } from "../../../web/sdk/room/peer/opus.ts";
-import { UpdateThrottle } from "../../../web/sdk/room/peer/pace.ts";
 import { packSdp, unpackSdp } from "../../../web/sdk/room/peer/sdp.ts";
+import { UpdateThrottle } from "../../../web/sdk/room/peer/subscriptions.ts";
 
 const where = { conversationId: "conv_1", senderId: "anna" };
 const outgoing = (id: string): Outgoing => ({ input: { text: id }, clientMessageId: id, clientSentAt: 0 });
@@ -18,13 +18,13 @@ const message = (seq: number): Message => {
 };
 
 describe("timeline", () => {
-  test("the order is that of seq, whichever way messages come, and none is shown twice", () => {
+  test("messages are ordered by seq and listed once, in whatever order they arrive", () => {
     const timeline = new Timeline();
     for (const seq of [3, 1, 2, 3]) timeline.put(message(seq));
     expect(timeline.messages.map(({ seq }) => seq)).toEqual([1, 2, 3]);
   });
 
-  test("what is being sent stands last, and gives way to what the server has made of it", () => {
+  test("a pending message comes last and is replaced by the server's message", () => {
     const timeline = new Timeline();
     timeline.addPending(pendingMessage(outgoing("m9"), where));
     timeline.put(message(1));
@@ -33,7 +33,7 @@ describe("timeline", () => {
     expect(timeline.messages.map(({ id }) => id)).toEqual(["msg_1", "msg_9"]);
   });
 
-  test("the list is the same object until something changes, and another one after every change", () => {
+  test("the list is the same array until something changes, and a new one after every change", () => {
     const timeline = new Timeline();
     let last = timeline.messages;
     const changes: [string, () => void][] = [
@@ -50,7 +50,7 @@ describe("timeline", () => {
             ...{ emoji: "👋", at: "", reactions: [{ emoji: "👋", count: 1, userIds: ["bob"] }] },
           } as ChatEvent),
       ],
-      ["a new beginning", () => timeline.reset([message(5)])],
+      ["a reset", () => timeline.reset([message(5)])],
     ];
     for (const [what, change] of changes) {
       expect(timeline.messages).toBe(last);
@@ -61,9 +61,9 @@ describe("timeline", () => {
   });
 });
 
-test("a refused token is explained by what to do, anything else in the server's own words", () => {
-  const said = { code: "SVC_AUTH_ERROR", message: "A valid credential is required." };
-  expect(closeError(4401, said)).toMatchObject({
+test("the error for a refused token says what to do, any other error has the server's message", () => {
+  const frame = { code: "SVC_AUTH_ERROR", message: "A valid credential is required." };
+  expect(closeError(4401, frame)).toMatchObject({
     code: "AUTH_ERROR",
     reason: "token-invalid",
     message: "The token is wrong or was revoked. Ask your backend for a new one.",
@@ -77,7 +77,7 @@ test("a refused token is explained by what to do, anything else in the server's 
   expect(closeError(1006)).toBeNull();
 });
 
-test("the outbox delivers one after another, and a refusal does not hold up the next", async () => {
+test("the outbox delivers messages one after another, and a refused one does not block the next", async () => {
   const tried: string[] = [];
   const outbox = new Outbox(async ({ clientMessageId }) => {
     tried.push(clientMessageId);
@@ -91,7 +91,7 @@ test("the outbox delivers one after another, and a refusal does not hold up the 
   expect(outcome.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });
 
-test("layers that nobody wants are not encoded, by the protocol's rids", () => {
+test("layers without subscribers are deactivated by the protocol's rids", () => {
   const encodings = videoEncodings("camera", 720, { simulcast: true }).map((one) => ({ ...one, active: true }));
   expect(encodings.map(({ rid }) => rid)).toEqual(Object.values(LAYER_RIDS));
   expect(activateOnly(encodings, ["low"])).toBe(true);
@@ -99,40 +99,43 @@ test("layers that nobody wants are not encoded, by the protocol's rids", () => {
   expect(activateOnly(encodings, ["low"])).toBe(false);
 });
 
-test("changes are told at once, until a quarter of the server's budget is spent", () => {
-  const pace = new UpdateThrottle();
-  pace.setLimits({ maxMessageBytes: 1, messagesPerWindow: 8, windowSeconds: 60, maxParticipants: 2 });
+test("updates are sent at once until a quarter of the server's rate limit is used", () => {
+  const throttle = new UpdateThrottle();
+  throttle.setLimits({ maxMessageBytes: 1, messagesPerWindow: 8, windowSeconds: 60, maxParticipants: 2 });
   for (const spent of [0, 1]) {
-    expect(pace.delayMs(1000)).toBe(40);
+    expect(throttle.delayMs(1000)).toBe(40);
     expect(spent).toBeLessThan(2);
-    pace.spent(1000);
+    throttle.spent(1000);
   }
-  expect(pace.delayMs(1000)).toBe(15_000);
-  expect(pace.delayMs(62_000)).toBe(40);
+  expect(throttle.delayMs(1000)).toBe(15_000);
+  expect(throttle.delayMs(62_000)).toBe(40);
 });
 
-test.each(["VP9", "AV1"] as const)("%s is sent as layers of its own: a mode stands on every encoding", (codec) => {
-  const modes = (simulcast: boolean) =>
-    videoEncodings("camera", 720, { simulcast, codec }).map(
-      (encoding) => (encoding as { scalabilityMode?: string }).scalabilityMode,
+test.each(["VP9", "AV1"] as const)(
+  "%s is sent as separate simulcast layers, with a scalability mode on every encoding",
+  (codec) => {
+    const modes = (simulcast: boolean) =>
+      videoEncodings("camera", 720, { simulcast, codec }).map(
+        (encoding) => (encoding as { scalabilityMode?: string }).scalabilityMode,
+      );
+    expect(modes(true)).toEqual(["L1T1", "L1T1", "L1T1"]);
+    expect(modes(false)).toEqual(["L1T1"]);
+    expect(videoEncodings("camera", 720, { simulcast: true, codec: "VP8" })).toEqual(
+      videoEncodings("camera", 720, { simulcast: true }),
     );
-  expect(modes(true)).toEqual(["L1T1", "L1T1", "L1T1"]);
-  expect(modes(false)).toEqual(["L1T1"]);
-  expect(videoEncodings("camera", 720, { simulcast: true, codec: "VP8" })).toEqual(
-    videoEncodings("camera", 720, { simulcast: true }),
-  );
-});
+  },
+);
 
-describe("sound", () => {
+describe("opus parameters", () => {
   const section = (mid: string, direction: string, parameters = "minptime=10;useinbandfec=1") =>
     `m=audio 9 X 63 111\r\na=mid:${mid}\r\na=${direction}\r\na=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n` +
     `a=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\na=fmtp:111 ${parameters}\r\n`;
   const video = "m=video 9 X 96\r\na=mid:9\r\na=recvonly\r\na=rtpmap:96 VP8/90000\r\na=fmtp:96 x=1\r\n";
 
-  test("a voice is cut where it is silent; a screen's sound is not, and keeps two channels", () => {
-    const uses: Record<string, "voice" | "music"> = { 0: "voice", 1: "music" };
+  test("a voice contents DTX; a screen's audio contents stereo and no DTX", () => {
+    const contents: Record<string, "voice" | "music"> = { 0: "voice", 1: "music" };
     const answer = section("0", "recvonly") + section("1", "recvonly") + section("2", "sendonly") + video;
-    const changed = tuneOpusAnswer(answer, (mid) => uses[mid]);
+    const changed = tuneOpusAnswer(answer, (mid) => contents[mid]);
     const parameters = [...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text);
     expect(parameters).toEqual([
       "minptime=10;useinbandfec=1;usedtx=1",
@@ -140,10 +143,10 @@ describe("sound", () => {
       "minptime=10;useinbandfec=1",
     ]);
     expect(changed).toEndWith(video);
-    expect(tuneOpusAnswer(changed, (mid) => uses[mid])).toBe(changed);
+    expect(tuneOpusAnswer(changed, (mid) => contents[mid])).toBe(changed);
   });
 
-  test("a lost packet may be asked for again everywhere, and stereo may arrive", () => {
+  test("the offer enables NACK for all audio sections and stereo for receiving ones", () => {
     const offer = section("0", "sendonly") + section("2", "recvonly") + video;
     const changed = tuneOpusOffer(offer);
     expect(changed.match(/^a=rtcp-fb:111 nack\r$/gm)).toHaveLength(2);
@@ -156,7 +159,7 @@ describe("sound", () => {
   });
 });
 
-test("a large offer is packed and read again; a browser that cannot pack sends it as it is", async () => {
+test("a large offer is compressed and restored; a browser without compression sends it as it is", async () => {
   const sdp = "a=candidate ".repeat(2_000);
   const { sdpDeflate } = await packSdp(sdp);
   expect(sdpDeflate?.length).toBeLessThan(1_000);

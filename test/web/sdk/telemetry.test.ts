@@ -9,28 +9,28 @@ afterEach(() => void jest.useRealTimers());
 const offline = () => new StoaError("UNREACHABLE", "network", "no");
 const refused = () => new StoaError("RATE_LIMITED", "rate-limited", "no");
 
-/** A server that answers by the script; what is left of it takes everything. */
-function reporting(script: (StoaError | null)[] = [], enabled = true) {
-  const told: { type: string; keepalive: boolean }[] = [];
+/** A fake server that fails by the script and then accepts everything. */
+function startTelemetry(script: (StoaError | null)[] = [], enabled = true) {
+  const requests: { type: string; keepalive: boolean }[] = [];
   const call = async (_method: string, path: string, body: { type: string }, options: { keepalive: boolean }) => {
     expect(path).toBe("/v1/telemetry/events");
     expect(body).toMatchObject({ connectionId: "c1", timestamp: expect.stringMatching(/^\d{4}-.*Z$/) });
-    told.push({ type: body.type, keepalive: options.keepalive });
+    requests.push({ type: body.type, keepalive: options.keepalive });
     const failure = script.shift();
     if (failure) throw failure;
   };
   const telemetry = new Telemetry({ call } as unknown as Rest, "c1", enabled);
-  return { telemetry, types: () => told.map(({ type }) => type), told };
+  return { telemetry, types: () => requests.map(({ type }) => type), requests };
 }
 
-/** Lets what was promised happen. */
+/** Runs the pending microtasks. */
 const settled = async () => {
   for (let n = 0; n < 500; n++) await Promise.resolve();
 };
 
 describe("[5] telemetry", () => {
   test("is gathered for two seconds and then goes out in order", async () => {
-    const { telemetry, types } = reporting();
+    const { telemetry, types } = startTelemetry();
     for (const type of ["connection_started", "connected", "track_published"]) telemetry.record(type);
     jest.advanceTimersByTime(1_999);
     await settled();
@@ -44,7 +44,7 @@ describe("[5] telemetry", () => {
   });
 
   test("offline nothing is lost or doubled: it waits for the next event", async () => {
-    const { telemetry, types } = reporting([null, offline()]);
+    const { telemetry, types } = startTelemetry([null, offline()]);
     for (const type of ["connected", "reconnecting"]) telemetry.record(type);
     jest.advanceTimersByTime(2_000);
     await settled();
@@ -82,7 +82,7 @@ describe("[5] telemetry", () => {
   });
 
   test("what the server refuses is dropped, and never thrown at the page", async () => {
-    const { telemetry, types } = reporting([refused()]);
+    const { telemetry, types } = startTelemetry([refused()]);
     telemetry.record("connected");
     telemetry.record("disconnected");
     jest.advanceTimersByTime(2_000);
@@ -91,18 +91,18 @@ describe("[5] telemetry", () => {
   });
 
   test("the last words go out at once, and outlive the page", async () => {
-    const { telemetry, told } = reporting();
+    const { telemetry, requests } = startTelemetry();
     telemetry.record("disconnected");
     telemetry.close();
     await settled();
     // A reading of the statistics may be over only now.
     telemetry.record("ice_state_changed");
-    expect(told).toEqual([{ type: "disconnected", keepalive: true }]);
+    expect(requests).toEqual([{ type: "disconnected", keepalive: true }]);
     expect(jest.getTimerCount()).toBe(0);
   });
 
   test("at most 50 wait; an hour offline does not fill the memory", async () => {
-    const { telemetry, types } = reporting();
+    const { telemetry, types } = startTelemetry();
     for (let n = 0; n < 80; n++) telemetry.record("ice_state_changed");
     jest.advanceTimersByTime(2_000);
     await settled();
@@ -110,7 +110,7 @@ describe("[5] telemetry", () => {
   });
 
   test("switched off it says nothing and starts no timer", async () => {
-    const { telemetry, types } = reporting([], false);
+    const { telemetry, types } = startTelemetry([], false);
     telemetry.record("connected");
     expect(jest.getTimerCount()).toBe(0);
     telemetry.close();

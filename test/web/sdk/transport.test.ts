@@ -3,21 +3,21 @@ import type { LocalTrack } from "../../../web/sdk/room/local-track.ts";
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import { Transport } from "../../../web/sdk/room/peer/transport.ts";
 
-/** A connection that, like a real one, leaves open for ever what it was asked before it was closed. */
+/** A fake peer connection that, like a real one, never settles the operations pending at its close. */
 class Connection extends EventTarget {
-  static asked = 0;
+  static offers = 0;
   connectionState: RTCPeerConnectionState = "connected";
   sctp = null;
   close = () => {};
-  /** One a section that is sent in. */
-  readonly made: object[] = [];
+  /** The transceivers of the sending sections. */
+  readonly transceivers: object[] = [];
   addTransceiver() {
     const transceiver = { sender: { replaceTrack: async () => {} } };
-    this.made.push(transceiver);
+    this.transceivers.push(transceiver);
     return transceiver;
   }
   createOffer(): Promise<never> {
-    Connection.asked += 1;
+    Connection.offers += 1;
     return new Promise(() => {});
   }
 }
@@ -35,22 +35,22 @@ const opened = () =>
   new Transport({
     iceServers: [],
     relayOnly: false,
-    request: () => Promise.reject(new Error("nothing is said")),
+    request: () => Promise.reject(new Error("no request is expected")),
     subscribed: () => [],
     onState: () => {},
   });
 
-test("[14] nobody waits for a connection that was closed in the middle of an offer: all that is asked of it ends with it", async () => {
+test("[14] closing a transport during an offer settles all pending negotiations", async () => {
   const transport = opened();
-  const offers = [transport.negotiate(), transport.upToDate()];
-  while (Connection.asked === 0) await Promise.resolve();
-  offers.push(transport.negotiate({ iceRestart: true }));
+  const negotiations = [transport.negotiate(), transport.negotiated()];
+  while (Connection.offers === 0) await Promise.resolve();
+  negotiations.push(transport.negotiate({ iceRestart: true }));
   transport.close();
-  await Promise.all([...offers, transport.negotiate(), transport.upToDate()]);
-  expect(Connection.asked).toBe(1);
+  await Promise.all([...negotiations, transport.negotiate(), transport.negotiated()]);
+  expect(Connection.offers).toBe(1);
 });
 
-test("[14] a section that nothing is sent in any more takes what comes next, but not in another codec than it was made for", async () => {
+test("[14] an idle sending section is reused only for a track with the same codec", async () => {
   const transport = opened();
   const camera = (codec?: VideoCodec) =>
     ({
@@ -61,7 +61,7 @@ test("[14] a section that nothing is sent in any more takes what comes next, but
       mediaStreamTrack: {},
       sender: null,
     }) as unknown as LocalTrack;
-  const sections = (transport.pc as unknown as Connection).made;
+  const sections = (transport.pc as unknown as Connection).transceivers;
   for (const [codec, count] of [
     ["VP8", 1],
     ["VP8", 1],

@@ -1,8 +1,8 @@
-/** The whole conference as one tag; `/embed.js` of the server has defined it. */
+/** A whole conference in one tag, which the server's `/embed.js` defines. */
 import type { Join } from "stoa/server";
-import { app, ask } from "../ask.ts";
+import { app, callBackend } from "../backend.ts";
 
-const { rtc, chat } = await ask<Join>("/api/join");
+const { rtc, chat } = await callBackend<Join>("/api/join");
 const room = document.createElement("stoa-room");
 room.setAttribute("endpoint", rtc.endpoint);
 room.setAttribute("token", rtc.token);

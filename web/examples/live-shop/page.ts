@@ -1,10 +1,10 @@
-/** A shop that sells live: `?host` shows the camera to everybody, all others watch and chat. */
+/** A live shop: the host (`?host`) publishes the camera, the viewers watch and chat. */
 import { connect } from "stoa/client";
 import type { StreamCredentials } from "stoa/server";
-import { app, ask, line, place } from "../ask.ts";
+import { app, callBackend, line, params } from "../backend.ts";
 
-const { streamId, rtc, chat } = await ask<StreamCredentials>("/api/live");
-if (place.host !== undefined) {
+const { streamId, rtc, chat } = await callBackend<StreamCredentials>("/api/live");
+if (params.host !== undefined) {
   const room = await connect(rtc.endpoint, rtc.token);
   const camera = await room.localParticipant.enableCamera();
   app.append(camera.attach());

@@ -1,24 +1,28 @@
-/** Writes what one person says into a WAV file, until they stop or the recorder is closed. */
+/** Records one participant's microphone to a WAV file until `stop` is called. */
 import { writeFile } from "node:fs/promises";
 import { join } from "stoa/participant";
 import type { Stoa } from "stoa/server";
 
-export async function recordVoice(stoa: Stoa, room: string, who: string, path: string) {
-  const { rtc } = await stoa.mintJoin({ room, user: `recorder-of-${who}`, permissions: { publish: false } });
+export async function recordVoice(stoa: Stoa, room: string, identityToRecord: string, path: string) {
+  const { rtc } = await stoa.mintJoin({
+    room,
+    user: `recorder-of-${identityToRecord}`,
+    permissions: { publish: false },
+  });
   const recorder = await join(rtc.endpoint, rtc.token, { receive: ["audio"] });
-  const heard: Int16Array[] = [];
+  const chunks: Int16Array[] = [];
   let rate = 48_000;
   recorder.on("audio", ({ identity, samples, sampleRate }) => {
-    if (identity !== who) return;
-    heard.push(samples);
+    if (identity !== identityToRecord) return;
+    chunks.push(samples);
     rate = sampleRate;
   });
   return {
-    /** Seconds so far. */
-    seconds: () => heard.reduce((total, { length }) => total + length, 0) / rate,
+    /** The length of the recording so far. */
+    seconds: () => chunks.reduce((total, { length }) => total + length, 0) / rate,
     async stop() {
       await recorder.close();
-      await writeFile(path, wav(heard, rate));
+      await writeFile(path, wav(chunks, rate));
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Plays a few notes to whoever is alone in the room, and falls silent when a second person comes. */
+/** Plays hold music while exactly one participant is in the room. */
 import { join, tone } from "stoa/participant";
 import type { Stoa } from "stoa/server";
 
@@ -12,9 +12,9 @@ export async function playWaitingMusic(stoa: Stoa, room: string) {
   const { rtc } = await stoa.mintJoin({ room, user: "music" });
   const player = await join(rtc.endpoint, rtc.token, { autoSubscribe: false });
   const track = await player.publishAudio(melody());
-  const decide = () => void track.mute(player.participants.size !== 1);
-  player.on("participantJoined", decide);
-  player.on("participantLeft", decide);
-  decide();
+  const updateMute = () => void track.mute(player.participants.size !== 1);
+  player.on("participantJoined", updateMute);
+  player.on("participantLeft", updateMute);
+  updateMute();
   return player;
 }

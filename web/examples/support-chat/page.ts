@@ -1,9 +1,9 @@
-/** A support chat with attachments: history, what is typed, and files, across any reconnect. */
+/** A support chat with history and attachments that survives reconnects. */
 import { connectChat } from "stoa/client";
 import type { Join } from "stoa/server";
-import { app, ask, button } from "../ask.ts";
+import { app, button, callBackend } from "../backend.ts";
 
-const { chat: credentials, conversation: record } = await ask<Join>("/api/join", { room: "support" });
+const { chat: credentials, conversation: record } = await callBackend<Join>("/api/join", { room: "support" });
 const chat = await connectChat(credentials.endpoint, credentials.token);
 const conversation = await chat.join(record.id);
 

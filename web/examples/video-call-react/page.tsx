@@ -1,21 +1,21 @@
 /** @jsxImportSource react */
-/** A video call with chat, in React: hooks for the room, and a list of messages that renders when it changes. */
+/** A video call with chat, built with the React hooks. */
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { StoaRoom, useChat, useConversation, useRoom, useTracks, VideoTile } from "stoa/react";
 import type { Join } from "stoa/server";
-import { app, ask } from "../ask.ts";
+import { app, callBackend } from "../backend.ts";
 
 function Call({ join }: { join: Join }) {
   return (
     <StoaRoom endpoint={join.rtc.endpoint} token={join.rtc.token} audio video>
-      <People />
-      <Talk join={join} />
+      <Participants />
+      <ChatBox join={join} />
     </StoaRoom>
   );
 }
 
-function People() {
+function Participants() {
   const { state } = useRoom();
   const cameras = useTracks(["camera"]);
   return (
@@ -28,7 +28,7 @@ function People() {
   );
 }
 
-function Talk({ join }: { join: Join }) {
+function ChatBox({ join }: { join: Join }) {
   const chat = useChat(join.chat.endpoint, join.chat.token);
   const { messages, send } = useConversation(chat, join.conversation.id);
   const [text, setText] = useState("");
@@ -50,6 +50,6 @@ function Talk({ join }: { join: Join }) {
 
 createRoot(app).render(
   <StrictMode>
-    <Call join={await ask<Join>("/api/join")} />
+    <Call join={await callBackend<Join>("/api/join")} />
   </StrictMode>,
 );

@@ -1,9 +1,9 @@
-/** Push to talk: the microphone is open while the button is held, and only then. */
+/** Push to talk: the microphone is unmuted only while the button is held. */
 import { connect } from "stoa/client";
 import type { Join } from "stoa/server";
-import { ask, button, line } from "../ask.ts";
+import { button, callBackend, line } from "../backend.ts";
 
-const { rtc } = await ask<Join>("/api/join", { room: "channel-1" });
+const { rtc } = await callBackend<Join>("/api/join", { room: "channel-1" });
 const room = await connect(rtc.endpoint, rtc.token);
 const microphone = await room.localParticipant.enableMicrophone();
 await room.localParticipant.mute(microphone);
@@ -13,10 +13,10 @@ const open = (on: boolean) => void room.localParticipant.mute(microphone, !on);
 talk.onpointerdown = () => open(true);
 talk.onpointerup = talk.onpointerleave = () => open(false);
 
-const heard = line("Silence.");
+const status = line("Silence.");
 room.on("trackUnmuted", (_track, { identity }) => {
-  heard.textContent = `${identity} speaks. Over.`;
+  status.textContent = `${identity} is speaking.`;
 });
 room.on("trackMuted", () => {
-  heard.textContent = "Silence.";
+  status.textContent = "Silence.";
 });

@@ -5,7 +5,6 @@ import type { ConversationStatus } from "../chat-hooks.ts";
 
 type ChatPanelProps = Pick<ConversationStatus, "messages" | "send" | "error" | "conversation"> & { title?: string };
 
-/** Messages as they come, and a line to write the next. */
 export function ChatPanel({ messages, send, error, conversation, title = "Chat" }: ChatPanelProps) {
   const [text, setText] = useState("");
   const [failure, setFailure] = useState<string | null>(null);
@@ -20,18 +19,16 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
     if (message === "") return;
     setText("");
     setFailure(null);
-    send(message).catch((refused: Error) => setFailure(refused.message));
+    send(message).catch((error: Error) => setFailure(error.message));
   };
   return (
     <>
       <h2>{title}</h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <div className="stoa-log" role="log" aria-label="Messages" tabIndex={0}>
         <ol className="stoa-messages">
           {messages.length === 0 && (
-            <li className="stoa-empty">
-              {error ? error.message : conversation ? "Nothing was said yet." : "Connecting…"}
-            </li>
+            <li className="stoa-empty">{error ? error.message : conversation ? "No messages yet." : "Connecting…"}</li>
           )}
           {messages.map((message) => (
             <Message key={message.clientMessageId ?? message.id} message={message} />

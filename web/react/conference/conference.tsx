@@ -186,7 +186,17 @@ function useDevicesOnJoin(
   }, [room, audio, video, notify]);
 }
 
-function StatusMessage({ text, action, onAction, alert }: { text: string; action?: string; onAction?: () => void; alert?: boolean }) {
+function StatusMessage({
+  text,
+  action,
+  onAction,
+  alert,
+}: {
+  text: string;
+  action?: string;
+  onAction?: () => void;
+  alert?: boolean;
+}) {
   return (
     <div className="stoa-message">
       <p role={alert ? "alert" : "status"}>{text}</p>

@@ -1,18 +1,17 @@
 /** @jsxImportSource react */
 import type { DeviceKind } from "../../sdk/index.ts";
 import { useRoom } from "../context.tsx";
-import { asError } from "../failure.ts";
 import { useDevices } from "../room-hooks.ts";
+import { toStoaError } from "../to-stoa-error.ts";
 
-const LABELS = { audioinput: "Microphone", videoinput: "Camera", audiooutput: "Loudspeaker" } as const;
+const LABELS = { audioinput: "Microphone", videoinput: "Camera", audiooutput: "Speaker" } as const;
 
-/** Which camera, microphone and loudspeaker. */
-export function DevicesPanel({ say }: { say: (notice: string) => void }) {
+export function DevicesPanel({ notify }: { notify: (notice: string) => void }) {
   const { room } = useRoom();
   const choose = (kind: DeviceKind, deviceId: string) => {
     const work =
       kind === "audiooutput" ? room?.setAudioOutput(deviceId) : room?.localParticipant.switchDevice(kind, deviceId);
-    work?.catch((error) => say(asError(error).message));
+    work?.catch((error) => notify(toStoaError(error).message));
   };
   return (
     <>
@@ -35,7 +34,7 @@ function DeviceChoice({ kind, choose }: { kind: DeviceKind; choose: (kind: Devic
         disabled={devices.length === 0}
         onChange={(event) => choose(kind, (event.target as HTMLSelectElement).value)}
       >
-        {devices.length === 0 && <option>None that may be used yet</option>}
+        {devices.length === 0 && <option>No device available yet</option>}
         {devices.map(({ deviceId, label }, index) => (
           <option key={deviceId} value={deviceId}>
             {label || `${LABELS[kind]} ${index + 1}`}

@@ -5,12 +5,15 @@ import { useData } from "../room-hooks.ts";
 
 const HAND = "stoa.hand";
 const REACTION = "stoa.reaction";
-const SHOWN_MS = 4_000;
+const REACTION_MS = 4_000;
 export const EMOJIS = ["👍", "👏", "❤️", "😂", "😮", "🎉"] as const;
 
 export type Reaction = { id: number; identity: string; emoji: string };
 
-/** Raised hands and quick reactions, by the room's data: nothing is stored, and whoever comes later is told of hands. */
+/**
+ * Raised hands and reactions, sent as data messages. The server stores none of them: a participant with a raised hand
+ * sends it again to each participant that joins later.
+ */
 export function useSignals() {
   const { room } = useRoom();
   const [hands, setHands] = useState<readonly string[]>([]);
@@ -26,7 +29,7 @@ export function useSignals() {
   const showReaction = useCallback((identity: string, emoji: string) => {
     const id = nextId.current++;
     setReactions((known) => [...known.slice(-4), { id, identity, emoji }]);
-    setTimeout(() => setReactions((known) => known.filter((one) => one.id !== id)), SHOWN_MS);
+    setTimeout(() => setReactions((known) => known.filter((one) => one.id !== id)), REACTION_MS);
   }, []);
 
   useData(

@@ -5,77 +5,79 @@ import { VideoTile } from "../video-tile.tsx";
 import { Icon } from "./icon.tsx";
 
 export type View = "grid" | "speaker";
-type Seat = {
+type TileState = {
   key: string;
   identity: string;
   isLocal: boolean;
   source: string;
   video: TrackReference | null;
-  silent: boolean;
+  micMuted: boolean;
 };
 
-const MOST_TILES = 25;
+const MAX_TILES = 25;
 
-/** Everybody in a grid, or the one who speaks large and the others in a strip. */
+/** Shows all participants in a grid, or the active speaker large and the others in a strip. */
 export function Stage({ view, hands }: { view: View; hands: readonly string[] }) {
-  const seats = useSeats().slice(0, MOST_TILES);
+  const tiles = useTiles().slice(0, MAX_TILES);
   const [loudest] = useSpeakers();
-  const tile = (seat: Seat) => (
+  const renderTile = (tile: TileState) => (
     <Tile
-      key={seat.key}
-      seat={seat}
-      speaking={seat.identity === loudest?.identity}
-      hand={hands.indexOf(seat.identity)}
+      key={tile.key}
+      tile={tile}
+      speaking={tile.identity === loudest?.identity}
+      hand={hands.indexOf(tile.identity)}
     />
   );
-  const screen = seats.find(({ source }) => source === "screenShare");
+  const screen = tiles.find(({ source }) => source === "screenShare");
   if (view === "grid" && !screen) {
     return (
-      <div className="stoa-stage" data-view="grid" data-columns={columnsFor(seats.length)} data-count={seats.length}>
-        {seats.map(tile)}
+      <div className="stoa-stage" data-view="grid" data-columns={columnsFor(tiles.length)} data-count={tiles.length}>
+        {tiles.map(renderTile)}
       </div>
     );
   }
-  const others = seats.filter(({ isLocal }) => !isLocal);
-  const focus = screen ?? others.find(({ identity }) => identity === loudest?.identity) ?? others[0] ?? seats[0];
-  const rest = seats.filter((seat) => seat !== focus);
+  const others = tiles.filter(({ isLocal }) => !isLocal);
+  const focus = screen ?? others.find(({ identity }) => identity === loudest?.identity) ?? others[0] ?? tiles[0];
+  const rest = tiles.filter((tile) => tile !== focus);
   return (
     <div className="stoa-stage" data-view="speaker" data-strip={rest.length > 0 ? "" : undefined}>
-      {focus && tile(focus)}
-      {rest.length > 0 && <div className="stoa-strip">{rest.map(tile)}</div>}
+      {focus && renderTile(focus)}
+      {rest.length > 0 && <div className="stoa-strip">{rest.map(renderTile)}</div>}
     </div>
   );
 }
 
-function useSeats(): Seat[] {
+function useTiles(): TileState[] {
   const { room } = useRoom();
   const participants = useParticipants();
   const tracks = useTracks();
-  const own = room?.localParticipant.identity ?? "";
-  const people = [own, ...participants.map(({ identity }) => identity)].filter((identity) => identity !== "");
+  const localIdentity = room?.localParticipant.identity ?? "";
+  const identities = [localIdentity, ...participants.map(({ identity }) => identity)].filter(
+    (identity) => identity !== "",
+  );
   const screens = tracks.filter(({ source }) => source === "screenShare");
-  const seatOf = (identity: string, source: string, video: TrackReference | null): Seat => {
-    const voice = tracks.find((track) => track.identity === identity && track.source === "microphone");
+  const tileOf = (identity: string, source: string, video: TrackReference | null): TileState => {
+    const microphone = tracks.find((track) => track.identity === identity && track.source === "microphone");
     return {
       key: `${identity} ${source}`,
       identity,
-      isLocal: identity === own,
+      isLocal: identity === localIdentity,
       source,
       video,
-      silent: !voice || voice.muted,
+      micMuted: !microphone || microphone.muted,
     };
   };
   return [
-    ...screens.map((screen) => seatOf(screen.identity, "screenShare", screen)),
-    ...people.map((identity) => {
+    ...screens.map((screen) => tileOf(screen.identity, "screenShare", screen)),
+    ...identities.map((identity) => {
       const camera = tracks.find((track) => track.identity === identity && track.source === "camera" && !track.muted);
-      return seatOf(identity, "camera", camera ?? null);
+      return tileOf(identity, "camera", camera ?? null);
     }),
   ];
 }
 
-function Tile({ seat, speaking, hand }: { seat: Seat; speaking: boolean; hand: number }) {
-  const { identity, isLocal, source, video, silent } = seat;
+function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; hand: number }) {
+  const { identity, isLocal, source, video, micMuted } = tile;
   const name = isLocal ? `${identity} (you)` : identity;
   return (
     <figure
@@ -94,7 +96,7 @@ function Tile({ seat, speaking, hand }: { seat: Seat; speaking: boolean; hand: n
       {hand >= 0 && source === "camera" && <span className="stoa-hand">✋ {hand + 1}</span>}
       <figcaption className="stoa-name">
         <span>{source === "screenShare" ? `${name}: screen` : name}</span>
-        {silent && source === "camera" && (
+        {micMuted && source === "camera" && (
           <>
             <Icon name="microphoneOff" />
             <span className="stoa-hidden">, microphone off</span>

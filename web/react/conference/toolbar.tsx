@@ -79,7 +79,12 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, noti
         onClick={() => setView(view === "speaker" ? "grid" : "speaker")}
       />
       {hasChat && (
-        <Button icon="chat" label="Chat" on={panel === "chat"} onClick={() => setPanel(panel === "chat" ? null : "chat")} />
+        <Button
+          icon="chat"
+          label="Chat"
+          on={panel === "chat"}
+          onClick={() => setPanel(panel === "chat" ? null : "chat")}
+        />
       )}
       <Button
         icon="settings"

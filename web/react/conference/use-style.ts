@@ -4,8 +4,8 @@ import { CONFERENCE_STYLE } from "./style.ts";
 const STYLED = Symbol.for("stoa.conference.style");
 
 /**
- * Gives the document or the shadow root that the element stands in the conference's look, once. A constructed sheet is no
- * inline style: the strictest content policy lets it be.
+ * Adds the conference's style sheet once to the document or shadow root that contains the element. A constructed sheet
+ * is not an inline style, so even the strictest Content-Security-Policy allows it.
  */
 export function useStyle(element: RefObject<HTMLElement | null>): void {
   useEffect(() => {

@@ -5,44 +5,49 @@ import type {
   ReportReason,
   Unread,
 } from "../../../src/protocol/chat-records.ts";
-import { type ConnectionState, type TokenProvider, type WaitingListener, warnAboutWaiting } from "../connection-state.ts";
-import type { ChatProtocol } from "../protocol.ts";
+import { CHAT_CLOSE_CODES } from "../../../src/protocol/close-codes.ts";
+import {
+  type ConnectionState,
+  type TokenProvider,
+  type WaitingListener,
+  warnAboutWaiting,
+} from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
-import type { ReconnectingSocket } from "../reconnecting-socket.ts";
+import type { ChatProtocol } from "../protocol.ts";
+import { type CloseAction, ReconnectingSocket } from "../reconnecting-socket.ts";
+import type { CloseInfo, RequestSocket } from "../request-socket.ts";
 import { query, Rest } from "../rest.ts";
-import type { RequestSocket } from "../request-socket.ts";
 import { Conversation } from "./conversation.ts";
-import { type ChatPush, chatLink } from "./link.ts";
 import { subscribePush, unsubscribePush } from "./push.ts";
 import { type Ring, type RingOptions, Rings } from "./ring.ts";
 import type { LocalMessage } from "./timeline.ts";
 
-/** For `connectChat`. */
+/** Options for `connectChat`. */
 export type ChatOptions = {
-  /** Without one, the chat ends with the token. */
+  /** Renews the token; without it the chat ends when the token expires. */
   tokenProvider?: TokenProvider;
-  /** The server was asked too often and the first connection waits. */
+  /** Called when the first connection is rate limited and has to wait. */
   onWaiting?: WaitingListener;
-  /** Where the runtime has none of its own, as Node 20: that of `stoa/participant`. */
+  /** The WebSocket class for a runtime without a global one, such as Node 20: use that of `stoa/participant`. */
   WebSocket?: typeof WebSocket;
 };
 
-/** What a chat tells of, by name; listen with `chat.on(name, …)`. */
+/** The events of a chat and their arguments; listen with `chat.on(name, …)`. */
 export type ChatEvents = {
-  /** `error` says why, unless all is well. */
+  /** The connection state has changed; `error` is the cause, if there is one. */
   connectionStateChanged: [state: ConnectionState, error: StoaError | null];
-  /** In any joined conversation; each conversation emits its own as well. */
+  /** A message in any joined conversation; the conversation emits it too. */
   message: [message: LocalMessage, conversation: Conversation];
-  /** In any joined conversation. */
+  /** A reaction in any joined conversation. */
   reactionAdded: [reaction: { messageId: string; userId: string; emoji: string }, conversation: Conversation];
-  /** Somebody rings this user; `ring.answer()` or `ring.decline()`. */
+  /** This user is being called: call `ring.answer()` or `ring.decline()`. */
   ringing: [ring: Ring];
-  /** Removed from a conversation, or it is gone. */
+  /** This user was removed from a conversation, or the conversation was deleted. */
   conversationLost: [conversation: Conversation, error: StoaError];
 };
 
-/** A user's connection to the chat. It comes back by itself; nothing is lost, doubled or out of order. */
+/** A user's chat connection. It reconnects automatically, without losing, duplicating or reordering messages. */
 export class Chat extends Emitter<ChatEvents> {
   readonly #socket: ReconnectingSocket<ChatProtocol>;
   readonly #rest: Rest;
@@ -50,19 +55,27 @@ export class Chat extends Emitter<ChatEvents> {
   #connected: ChatConnected | null = null;
   readonly #rings: Rings;
   #presence: "online" | "away" = "online";
-  /** By how much the server's clock is ahead of this one. */
+  /** The server's clock minus the local clock. */
   #clockOffsetMs = 0;
   #renewal: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal Use `connectChat`. */
-  constructor(endpoint: string, token: string, { tokenProvider, onWaiting = warnAboutWaiting, WebSocket }: ChatOptions) {
+  constructor(
+    endpoint: string,
+    token: string,
+    { tokenProvider, onWaiting = warnAboutWaiting, WebSocket }: ChatOptions,
+  ) {
     super();
-    this.#socket = chatLink(endpoint, token, tokenProvider, {
+    this.#socket = new ReconnectingSocket(endpoint, token, tokenProvider, {
       onState: (state, error) => this.#stateChanged(state, error),
       onWaiting,
       WebSocket,
+      greeting: "connected",
+      // The server closes a refused socket only after opening it, so `connected` is the proof of success.
+      establish: async (socket) => this.#resume(await socket.expect("connected"), socket),
+      onConnected: () => {},
       onFrame: (push) => this.#receive(push),
-      onHello: (hello, wire) => this.#resume(hello, wire),
+      onClose: closeAction,
     });
     this.#rest = new Rest(endpoint, () => this.#socket.token);
     this.#rings = new Rings(
@@ -72,17 +85,17 @@ export class Chat extends Emitter<ChatEvents> {
     );
   }
 
-  /** Whether the server is in reach. */
+  /** The connection's state. */
   get state(): ConnectionState {
     return this.#socket.state;
   }
 
-  /** Whom the token was minted for. */
+  /** The id of the token's user. */
   get userId(): string {
     return this.#connected?.userId ?? "";
   }
 
-  /** Conversations joined on this connection. */
+  /** The conversations joined on this connection. */
   get joined(): readonly Conversation[] {
     return [...this.#conversations.values()];
   }
@@ -92,13 +105,13 @@ export class Chat extends Emitter<ChatEvents> {
     return this.#socket.start();
   }
 
-  /** By `conv_` id, uuid, RTC room id or name. `history` messages are loaded at once; 0 loads none. */
+  /** Joins a conversation by `conv_` id, uuid, RTC room id or name and loads its last `history` messages, 50 by default. */
   async join(room: string, { history = 50 }: { history?: number } = {}): Promise<Conversation> {
     const known = this.joined.find(({ record }) => [record.id, record.uuid, record.name, record.roomId].includes(room));
     if (known) return known;
     const ack = await this.#socket.call("room.join", { room });
-    const twin = this.#conversations.get(ack.room.id);
-    if (twin) return twin;
+    const joinedMeanwhile = this.#conversations.get(ack.room.id);
+    if (joinedMeanwhile) return joinedMeanwhile;
     const conversation = new Conversation(ack, this.userId, this.#socket, this.#rest);
     this.#conversations.set(conversation.id, conversation);
     conversation.on("message", (message) => this.emit("message", message, conversation));
@@ -110,77 +123,77 @@ export class Chat extends Emitter<ChatEvents> {
     return conversation;
   }
 
-  /** Hears nothing more of it; membership stays. */
+  /** Stops receiving the conversation's events; the user remains a member. */
   async leave(conversation: Conversation): Promise<void> {
     this.#conversations.delete(conversation.id);
     conversation.close(new StoaError("LEFT", "closed", "The conversation was left."));
     await this.#socket.call("room.leave", { room: conversation.id });
   }
 
-  /** Every conversation of this user, most recent first. */
+  /** Lists this user's conversations, most recent first. */
   conversations(options: { limit?: number; cursor?: string } = {}): Promise<ConversationRecord[]> {
     return this.#rest.call("GET", `/v1/chat/conversations${query(options)}`);
   }
 
-  /** How much is unread, in all and in each conversation. */
+  /** The number of unread messages, in total and by conversation. */
   unread(): Promise<Unread> {
     return this.#rest.call("GET", "/v1/chat/unread");
   }
 
-  /** Rings that go on: those of this user, and those that wait for their answer. */
+  /** The active rings: those that this user has started and those that await this user's answer. */
   get rings(): readonly Ring[] {
-    return this.#rings.open;
+    return this.#rings.active;
   }
 
-  /** Rings members of a conversation that is attached to a room into its call; everybody else unless named. */
+  /** Calls members of a conversation into the call of its room; all other members by default. */
   ring(room: string, options: RingOptions = {}): Promise<Ring> {
     return this.#rings.start(room, options);
   }
 
-  /** Takes no more direct messages, mentions, rings and pushes from this user; they are not told. */
+  /** Blocks direct messages, mentions, rings and pushes from a user, who is not notified. */
   async block(userId: string): Promise<void> {
     await this.#rest.call("PUT", `/v1/chat/blocks/${encodeURIComponent(userId)}`);
   }
 
-  /** Takes it back. */
+  /** Unblocks a user. */
   async unblock(userId: string): Promise<void> {
     await this.#rest.call("DELETE", `/v1/chat/blocks/${encodeURIComponent(userId)}`);
   }
 
-  /** User ids that this user has blocked, at most 200. */
+  /** The ids of the users that this user has blocked, at most 200. */
   async blocked(): Promise<string[]> {
     const blocks = await this.#rest.call<{ userId: string }[]>("GET", "/v1/chat/blocks?limit=200");
     return blocks.map(({ userId }) => userId);
   }
 
-  /** Has this browser woken when no socket of the user is open. It asks for permission: call it from a click. */
+  /** Enables push notifications in this browser. The browser asks for permission, so call it from a click handler. */
   async enablePush(worker: ServiceWorkerRegistration): Promise<void> {
     await subscribePush(this.#rest, worker);
   }
 
-  /** Takes it back, for this browser. */
+  /** Disables push notifications in this browser. */
   async disablePush(worker: ServiceWorkerRegistration): Promise<void> {
     await unsubscribePush(this.#rest, worker);
   }
 
-  /** What this user is woken for in a conversation; `mutedUntil` silences it for a while. */
+  /** Sets which messages of a conversation cause a push notification; `mutedUntil` suppresses all until then. */
   async setNotifications(room: string, level: NotificationLevel, mutedUntil: Date | null = null): Promise<void> {
     const path = `/v1/chat/conversations/${encodeURIComponent(room)}/notifications`;
     await this.#rest.call("PUT", path, { level, mutedUntil });
   }
 
-  /** Brings a message before the moderators. */
+  /** Reports a message to the moderators. */
   async report(messageId: string, reason: ReportReason, note?: string): Promise<void> {
     await this.#rest.call("POST", `/v1/chat/messages/${encodeURIComponent(messageId)}/reports`, { reason, note });
   }
 
-  /** How the others see this user. */
+  /** Sets this user's presence status. */
   async setPresence(status: "online" | "away"): Promise<void> {
     this.#presence = status;
     await this.#socket.call("presence.set", { status });
   }
 
-  /** Ends the connection and forgets every listener; what was not sent fails. */
+  /** Closes the connection and removes all listeners; pending messages fail. */
   close(): void {
     const closed = new StoaError("CLOSED", "closed", "The chat was closed.");
     for (const conversation of this.#conversations.values()) conversation.close(closed);
@@ -190,21 +203,21 @@ export class Chat extends Emitter<ChatEvents> {
     this.removeAllListeners();
   }
 
-  async #resume(hello: ChatConnected, wire: RequestSocket<ChatProtocol>): Promise<void> {
+  async #resume(hello: ChatConnected, socket: RequestSocket<ChatProtocol>): Promise<void> {
     this.#connected = hello;
     this.#clockOffsetMs = Date.parse(hello.serverTime) - Date.now();
-    await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, wire)));
-    // A ring that is gone by now has nothing more to say.
+    await Promise.all(this.joined.map((conversation) => this.#rejoin(conversation, socket)));
+    // A ring that no longer exists needs no update.
     this.#rings.resume((ringId) => this.#rest.call("GET", `/v1/chat/rings/${ringId}`)).catch(() => {});
-    if (this.#presence === "away") wire.send({ type: "presence.set", status: "away" });
+    if (this.#presence === "away") socket.send({ type: "presence.set", status: "away" });
   }
 
-  async #rejoin(conversation: Conversation, wire: RequestSocket<ChatProtocol>): Promise<void> {
+  async #rejoin(conversation: Conversation, socket: RequestSocket<ChatProtocol>): Promise<void> {
     try {
-      await conversation.resume(await wire.request("room.join", conversation.position));
+      await conversation.resume(await socket.request("room.join", conversation.position));
     } catch (error) {
       const failure = error as StoaError;
-      // Anything else than "not for you any more" is cured by the next attempt.
+      // Any other error is temporary, and the next attempt joins again.
       if (failure.reason !== "not-found" && failure.reason !== "not-allowed") throw failure;
       this.#lose(conversation, failure);
     }
@@ -216,11 +229,11 @@ export class Chat extends Emitter<ChatEvents> {
     conversation.close(error);
   }
 
-  /** Halfway to its end: a token that lives less than a minute is announced as expiring as soon as it is there. */
+  /** Renews halfway to the expiry, because a token that lives less than a minute is announced as expiring at once. */
   #renewLater(expiresAt: number): void {
     clearTimeout(this.#renewal);
     const ms = Math.max(0, expiresAt - Date.now() - this.#clockOffsetMs) / 2;
-    // Should it fail, the socket is closed when the token is over, and the provider is asked again.
+    // If it fails, the server closes the socket when the token expires, and the provider is called again.
     this.#renewal = setTimeout(() => void this.#renew().catch(() => {}), ms);
   }
 
@@ -230,7 +243,7 @@ export class Chat extends Emitter<ChatEvents> {
     await this.#socket.call("token.refresh", { token: this.#socket.token });
   }
 
-  #receive(push: ChatPush): void {
+  #receive(push: ChatProtocol["push"]): void {
     switch (push.type) {
       case "connected":
         break;
@@ -257,14 +270,22 @@ export class Chat extends Emitter<ChatEvents> {
     clearTimeout(this.#renewal);
     this.emit("connectionStateChanged", state, error);
     if (state !== "FAILED") return;
-    const failure = error ?? new StoaError("FAILED", "network", "The chat could not be reached again.");
+    const failure = error ?? new StoaError("FAILED", "network", "The chat could not reconnect.");
     for (const conversation of this.#conversations.values()) conversation.close(failure);
   }
 }
 
+const TOKEN_CODES = new Set<number>([CHAT_CLOSE_CODES.unauthorized, CHAT_CLOSE_CODES.tokenExpired]);
+
+function closeAction({ code, error }: CloseInfo): CloseAction {
+  if (code === CHAT_CLOSE_CODES.forbidden) return { kind: "end", state: "FAILED", error };
+  if (TOKEN_CODES.has(code)) return { kind: "renew-token", error };
+  return { kind: "reconnect", afterMs: 0 };
+}
+
 const REMOVED = new StoaError("REMOVED", "removed", "You are no longer a member of this conversation.");
 
-/** Opens the chat of the user that the token was minted for; `endpoint` comes with the token. */
+/** Connects the token's user to the chat; `endpoint` comes with the token. */
 export async function connectChat(endpoint: string, token: string, options: ChatOptions = {}): Promise<Chat> {
   const chat = new Chat(endpoint, token, options);
   try {

@@ -11,9 +11,9 @@ import { query, type Rest } from "../rest.ts";
 import type { ConversationEvents } from "./conversation-events.ts";
 import { type UploadOptions, upload } from "./upload.ts";
 
-/** The half of a conversation that is asked for over REST: it changes nothing that is shown live. */
+/** The REST calls of a conversation, which do not change its live state. */
 export abstract class ConversationArchive extends Emitter<ConversationEvents> {
-  /** As the server has it. */
+  /** The conversation's record. */
   abstract record: ConversationRecord;
   readonly #rest: Rest;
 
@@ -23,32 +23,32 @@ export abstract class ConversationArchive extends Emitter<ConversationEvents> {
     this.#rest = rest;
   }
 
-  /** `conv_…` */
+  /** The conversation's `conv_` id. */
   get id(): string {
     return this.record.id;
   }
 
-  /** A page of messages, newest first. */
+  /** Loads a page of messages, newest first. */
   history(options: { before?: string; after?: string; limit?: number; senderId?: string } = {}): Promise<MessagePage> {
     return this.#rest.call("GET", `${this.#path}/messages${query(options)}`);
   }
 
-  /** The message and every reply to it, oldest first. */
+  /** Loads a message and its replies, oldest first. */
   thread(rootId: string): Promise<Message[]> {
     return this.#rest.call("GET", `/v1/chat/messages/${rootId}/thread`);
   }
 
-  /** Everyone who belongs to it. */
+  /** Lists the conversation's members. */
   members(): Promise<ConversationMember[]> {
     return this.#rest.call("GET", `${this.#path}/members`);
   }
 
-  /** How far each member has read. */
+  /** Lists how far each member has read. */
   readReceipts(): Promise<ReadReceipt[]> {
     return this.#rest.call("GET", `${this.#path}/read-receipts`);
   }
 
-  /** Messages that hold these words. */
+  /** Searches the conversation's messages for words. */
   search(text: string, limit?: number): Promise<Message[]> {
     return this.#rest.call("GET", `${this.#path}/search${query({ q: text, limit })}`);
   }
@@ -58,7 +58,7 @@ export abstract class ConversationArchive extends Emitter<ConversationEvents> {
     return upload(this.#rest, this.id, file, options);
   }
 
-  /** A short-lived address of an attachment's bytes. */
+  /** Requests a short-lived URL for an attachment's content. */
   async downloadUrl(attachmentId: string): Promise<string> {
     return (await this.#rest.call<{ url: string }>("GET", `/v1/chat/attachments/${attachmentId}/download-url`)).url;
   }

@@ -8,7 +8,7 @@ import type {
 import type { Emitter } from "../emitter.ts";
 import type { LocalMessage, Timeline } from "./timeline.ts";
 
-/** What a conversation tells of, by name; listen with `conversation.on(name, …)`. */
+/** The events of a conversation and their arguments; listen with `conversation.on(name, …)`. */
 export type ConversationEvents = {
   message: [message: LocalMessage];
   messageUpdated: [message: LocalMessage];
@@ -23,41 +23,41 @@ export type ConversationEvents = {
   typingChanged: [typing: readonly Typing[]];
   presenceChanged: [presence: Presence];
   read: [receipt: { userId: string; messageId: string; seq: number; at: string }];
-  /** Anything that `messages` shows has changed: render again. */
+  /** `messages` has changed: render it again. */
   messagesChanged: [messages: readonly LocalMessage[]];
-  /** So much was missed that `messages` was read anew. */
+  /** Too many events were missed during a disconnection, so `messages` was reloaded. */
   reset: [];
 };
 
-/** Tells the page of a durable event, by the name it has there. */
-export function emitEvent(page: Emitter<ConversationEvents>, event: ChatEvent, timeline: Timeline): void {
+/** Emits a durable server event under its name in the SDK. */
+export function emitEvent(emitter: Emitter<ConversationEvents>, event: ChatEvent, timeline: Timeline): void {
   switch (event.type) {
     case "message":
-      page.emit("message", timeline.find(event.message.id) ?? { ...event.message, status: "sent" });
+      emitter.emit("message", timeline.find(event.message.id) ?? { ...event.message, status: "sent" });
       break;
     case "message.updated":
-      page.emit("messageUpdated", { ...event.message, status: "sent" });
+      emitter.emit("messageUpdated", { ...event.message, status: "sent" });
       break;
     case "message.deleted":
-      page.emit("messageDeleted", { id: event.messageId, deletedBy: event.deletedBy });
+      emitter.emit("messageDeleted", { id: event.messageId, deletedBy: event.deletedBy });
       break;
     case "reaction.added":
-      page.emit("reactionAdded", event);
+      emitter.emit("reactionAdded", event);
       break;
     case "reaction.removed":
-      page.emit("reactionRemoved", event);
+      emitter.emit("reactionRemoved", event);
       break;
     case "member.joined":
-      page.emit("memberJoined", event.member);
+      emitter.emit("memberJoined", event.member);
       break;
     case "member.left":
-      page.emit("memberLeft", event.member);
+      emitter.emit("memberLeft", event.member);
       break;
     case "member.updated":
-      page.emit("memberUpdated", event.member);
+      emitter.emit("memberUpdated", event.member);
       break;
     case "conversation.updated":
-      page.emit("conversationUpdated", event.conversation);
+      emitter.emit("conversationUpdated", event.conversation);
       break;
   }
 }

@@ -8,25 +8,24 @@ import type {
   ReadState,
   Typing,
 } from "../../../src/protocol/chat-records.ts";
-import type { ChatProtocol } from "../protocol.ts";
 import type { StoaError } from "../errors.ts";
+import type { ChatProtocol } from "../protocol.ts";
 import type { ReconnectingSocket } from "../reconnecting-socket.ts";
 import type { Rest } from "../rest.ts";
 import { ConversationArchive } from "./conversation-archive.ts";
 import { emitEvent } from "./conversation-events.ts";
 import { Outbox, type Outgoing, pendingMessage, type SendInput } from "./outbox.ts";
-import { PresenceAndTyping } from "./presence-and-typing.ts";
+import { PresenceAndTyping, TypingThrottle } from "./presence-and-typing.ts";
 import { type LocalMessage, Timeline } from "./timeline.ts";
-import { TypingThrottle } from "./typing.ts";
 import type { UploadOptions } from "./upload.ts";
 
-/** One conversation, live: what it knows is what the server knows, across any reconnect. */
+/** A joined conversation. Its state follows the server's, also across reconnections. */
 export class Conversation extends ConversationArchive {
-  /** As the server has it. */
+  /** The conversation's record. */
   record: ConversationRecord;
-  /** Of this user. */
+  /** This user's role. */
   role: string;
-  /** How far this user has read. */
+  /** This user's read state. */
   readState: ReadState;
   readonly #socket: ReconnectingSocket<ChatProtocol>;
   readonly #userId: string;
@@ -36,15 +35,15 @@ export class Conversation extends ConversationArchive {
   readonly #others: PresenceAndTyping;
   #seq: number;
   #epoch: string;
-  /** Where the page before the known ones begins; undefined before the first, null after the last. */
+  /** The cursor of the next older page; undefined before the first page is loaded, null after the oldest. */
   #older: string | null | undefined;
-  /** Events since the page of history that is being read was asked for. */
+  /** Events received since the current page of history was requested. */
   #eventsSinceRequest: ChatEvent[] | null = null;
 
   /** @internal */
-  constructor(ack: RoomJoinAck, userId: string, link: ReconnectingSocket<ChatProtocol>, rest: Rest) {
+  constructor(ack: RoomJoinAck, userId: string, socket: ReconnectingSocket<ChatProtocol>, rest: Rest) {
     super(rest);
-    this.#socket = link;
+    this.#socket = socket;
     this.#userId = userId;
     this.record = ack.room;
     this.role = ack.role;
@@ -52,37 +51,37 @@ export class Conversation extends ConversationArchive {
     this.#seq = ack.seq;
     this.#epoch = ack.epoch;
     this.#outbox = new Outbox((outgoing) => this.#deliver(outgoing));
-    this.#typingThrottle = new TypingThrottle((type) => link.send({ type, room: this.id }));
+    this.#typingThrottle = new TypingThrottle((type) => socket.send({ type, room: this.id }));
     this.#others = new PresenceAndTyping(this, userId);
-    this.#others.adopt(ack);
+    this.#others.replace(ack);
   }
 
-  /** As it was created. */
+  /** The conversation's name. */
   get name(): string {
     return this.record.name;
   }
 
-  /** Oldest first: what was loaded, what arrived, and what is still on its way. */
+  /** The loaded, received and pending messages, oldest first. */
   get messages(): readonly LocalMessage[] {
     return this.#timeline.messages;
   }
 
-  /** Whether `loadOlder` has anything left to load. */
+  /** Whether older messages can be loaded with `loadOlder`. */
   get hasOlder(): boolean {
     return this.#older !== null;
   }
 
-  /** Who is here now. */
+  /** The members who are online now. */
   get presence(): readonly Presence[] {
     return this.#others.present;
   }
 
-  /** The others who are typing. */
+  /** The other members who are typing. */
   get typing(): readonly Typing[] {
     return this.#others.typing;
   }
 
-  /** Shown in `messages` at once; resolves when it is on the server's disk. Survives reconnects, sent exactly once. */
+  /** Adds a message to `messages` at once and sends it exactly once; resolves when the server has stored it. */
   async send(input: string | SendInput): Promise<Message> {
     this.#typingThrottle.stop();
     const { outgoing, done } = this.#outbox.add(typeof input === "string" ? { text: input } : input);
@@ -90,7 +89,7 @@ export class Conversation extends ConversationArchive {
     this.#changed();
     try {
       const message = await done;
-      // Usually its event has come before the answer; after a reconnect it may not.
+      // The message's event usually arrives before the acknowledgement, but may not after a reconnection.
       if (!this.#timeline.find(message.id)) this.#timeline.put(message);
       return message;
     } catch (error) {
@@ -101,7 +100,7 @@ export class Conversation extends ConversationArchive {
     }
   }
 
-  /** Sends a failed message again, under the same id. */
+  /** Sends a failed message again with the same client id. */
   retry(message: LocalMessage): Promise<Message> {
     const { clientMessageId, text, metadata, replyTo, attachment } = message;
     this.#timeline.dropPending(clientMessageId);
@@ -114,24 +113,24 @@ export class Conversation extends ConversationArchive {
     });
   }
 
-  /** Throws a failed message away. */
+  /** Removes a failed message. */
   discard(message: LocalMessage): void {
     this.#timeline.dropPending(message.clientMessageId);
     this.#changed();
   }
 
-  /** Uploads the file and sends it as a message, with `text` if given. */
+  /** Uploads a file and sends it as a message. */
   async sendFile(file: Blob, options: UploadOptions & { text?: string } = {}): Promise<Message> {
     const attachment = await this.upload(file, options);
     return this.send({ text: options.text, attachment });
   }
 
-  /** Changes a message of one's own. */
+  /** Edits one of this user's messages. */
   async edit(messageId: string, change: { text?: string; metadata?: Metadata }): Promise<void> {
     await this.#socket.call("message.update", { messageId, ...change });
   }
 
-  /** Deletes it for everyone; others' messages need the scope `chat:moderate`. */
+  /** Deletes a message for all members; messages of other users need the scope `chat:moderate`. */
   async delete(messageId: string): Promise<void> {
     await this.#socket.call("message.delete", { messageId });
   }
@@ -141,28 +140,28 @@ export class Conversation extends ConversationArchive {
     await this.#socket.call("reaction.add", { messageId, emoji });
   }
 
-  /** Takes it back. */
+  /** Removes this user's reaction. */
   async unreact(messageId: string, emoji: string): Promise<void> {
     await this.#socket.call("reaction.remove", { messageId, emoji });
   }
 
-  /** This message and everything before it; the newest unless given. */
+  /** Marks a message and all earlier ones as read; the newest by default. */
   async markRead(messageId = this.messages.findLast(({ status }) => status === "sent")?.id): Promise<void> {
     if (messageId === undefined) return;
     this.readState = (await this.#socket.call("read.mark", { messageId })).readState;
   }
 
-  /** Call it on every key stroke: at most one frame in three seconds leaves, and it stops by itself. */
+  /** Shows this user as typing. Call it on every keystroke: it is throttled and expires by itself. */
   startTyping(): void {
     this.#typingThrottle.start();
   }
 
-  /** Sooner than by itself. */
+  /** Stops showing this user as typing before it expires. */
   stopTyping(): void {
     this.#typingThrottle.stop();
   }
 
-  /** The page of messages before those already known; false when there are no more. */
+  /** Loads the next page of older messages; resolves with false when there are no more. */
   async loadOlder(limit = 50): Promise<boolean> {
     if (this.#older === null) return false;
     await this.#read({ before: this.#older, limit }, (messages) => {
@@ -171,21 +170,21 @@ export class Conversation extends ConversationArchive {
     return this.hasOlder;
   }
 
-  /** @internal What a rejoin needs to say. */
+  /** @internal The fields of a rejoin. */
   get position(): { room: string; since: number; epoch: string } {
     return { room: this.id, since: this.#seq, epoch: this.#epoch };
   }
 
-  /** @internal After a reconnect: what was missed, in order. */
+  /** @internal Applies the events that were missed during a disconnection. */
   async resume(ack: RoomJoinAck): Promise<void> {
     for (const event of ack.events) this.receive(event);
     this.record = ack.room;
     this.role = ack.role;
     this.readState = ack.readState;
-    this.#others.adopt(ack);
+    this.#others.replace(ack);
     if (ack.recovered) return;
     this.#seq = ack.seq;
-    // No epoch yet: should this be cut short, the next join must not take the gap for recovered.
+    // If this load is interrupted, the empty epoch keeps the next join from treating the gap as recovered.
     this.#epoch = "";
     await this.#read({ limit: 50 }, (messages) => this.#timeline.reset(messages));
     this.#epoch = ack.epoch;
@@ -218,18 +217,18 @@ export class Conversation extends ConversationArchive {
     this.removeAllListeners();
   }
 
-  /** Reads a page. What happened while it was on its way is newer than it may be, and is applied again on top. */
+  /** Loads a page. Events that arrive meanwhile may be newer than the page, so they are applied again on top of it. */
   async #read(options: { before?: string; limit: number }, merge: (messages: Message[]) => void): Promise<void> {
-    const meanwhile: ChatEvent[] = [];
-    this.#eventsSinceRequest = meanwhile;
+    const eventsSinceRequest: ChatEvent[] = [];
+    this.#eventsSinceRequest = eventsSinceRequest;
     try {
       const page = await this.history(options);
       merge(page.data);
       this.#older = page.nextCursor;
     } finally {
-      if (this.#eventsSinceRequest === meanwhile) this.#eventsSinceRequest = null;
+      if (this.#eventsSinceRequest === eventsSinceRequest) this.#eventsSinceRequest = null;
     }
-    for (const event of meanwhile) this.#timeline.apply(event);
+    for (const event of eventsSinceRequest) this.#timeline.apply(event);
     this.#changed();
   }
 

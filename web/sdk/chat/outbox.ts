@@ -4,7 +4,7 @@ import type { StoaError } from "../errors.ts";
 import { uuid } from "../uuid.ts";
 import type { LocalMessage } from "./timeline.ts";
 
-/** What a message holds; text or an attachment, or both. */
+/** The content of a message: text, an attachment, or both. */
 export type SendInput = {
   text?: string;
   metadata?: Metadata;
@@ -18,14 +18,14 @@ export type Outgoing = { input: SendInput; clientMessageId: string; clientSentAt
 type Waiting = Outgoing & { resolve: (message: Message) => void; reject: (error: StoaError) => void };
 
 /**
- * Messages that the server has not acknowledged, delivered one after another so that their order is that of the page.
- * Each keeps its client id: one that is sent twice because its answer got lost is stored once.
+ * Messages that the server has not acknowledged, delivered one after another to keep their order. Each keeps its client
+ * id, so a message that is sent twice because its acknowledgement was lost is stored once.
  */
 export class Outbox {
   #waiting: Waiting[] = [];
   #running = false;
 
-  /** `deliver` waits for a connection and repeats itself across a lost one; what it throws is a refusal. */
+  /** `deliver` waits for a connection and retries after a lost one, so an error from it is final. */
   constructor(readonly deliver: (outgoing: Outgoing) => Promise<Message>) {}
 
   add(input: SendInput): { outgoing: Outgoing; done: Promise<Message> } {
@@ -37,7 +37,7 @@ export class Outbox {
     return { outgoing, done: promise };
   }
 
-  /** Nothing will be delivered any more. */
+  /** Rejects all messages that are still waiting. */
   fail(error: StoaError): void {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
@@ -62,7 +62,7 @@ export class Outbox {
   }
 }
 
-/** How a message looks until the server has it. */
+/** The local copy of a message until the server has stored it. */
 export function pendingMessage(
   { input, clientMessageId, clientSentAt }: Outgoing,
   { conversationId, senderId }: { conversationId: string; senderId: string },

@@ -5,7 +5,7 @@ import type { ConversationEvents } from "./conversation-events.ts";
 
 type Signal = Exclude<ChatSignal, { type: "stream.updated" }>;
 
-/** Who else is there and who is typing: true now, never replayed. */
+/** The members who are online and those who are typing. This state is never replayed. */
 export class PresenceAndTyping {
   readonly #events: Emitter<ConversationEvents>;
   readonly #self: string;
@@ -26,15 +26,16 @@ export class PresenceAndTyping {
     return [...this.#typing.values()].filter(({ expiresAt }) => Date.parse(expiresAt) > now);
   }
 
-  /** After a join or a rejoin: this is how it is, whatever was known before. */
-  adopt({ presence, typing }: Pick<RoomJoinAck, "presence" | "typing">): void {
+  /** Replaces the state after a join. */
+  replace({ presence, typing }: Pick<RoomJoinAck, "presence" | "typing">): void {
     const listed = new Set(presence.map(({ userId }) => userId));
     for (const { userId } of this.present) {
-      if (!listed.has(userId)) this.#arrived({ userId, status: "offline", at: new Date().toISOString() });
+      if (!listed.has(userId)) this.#setPresence({ userId, status: "offline", at: new Date().toISOString() });
     }
-    for (const one of presence) if (this.#present.get(one.userId)?.status !== one.status) this.#arrived(one);
+    for (const entry of presence)
+      if (this.#present.get(entry.userId)?.status !== entry.status) this.#setPresence(entry);
     this.#typing.clear();
-    for (const one of typing) if (one.userId !== this.#self) this.#typing.set(one.userId, one);
+    for (const entry of typing) if (entry.userId !== this.#self) this.#typing.set(entry.userId, entry);
     this.#events.emit("typingChanged", this.typing);
   }
 
@@ -42,7 +43,7 @@ export class PresenceAndTyping {
     switch (signal.type) {
       case "presence": {
         const { userId, status, at } = signal;
-        this.#arrived({ userId, status: status as Presence["status"], at });
+        this.#setPresence({ userId, status: status as Presence["status"], at });
         break;
       }
       case "typing.started":
@@ -59,9 +60,41 @@ export class PresenceAndTyping {
     }
   }
 
-  #arrived(presence: Presence): void {
+  #setPresence(presence: Presence): void {
     if (presence.status === "offline") this.#present.delete(presence.userId);
     else this.#present.set(presence.userId, presence);
     this.#events.emit("presenceChanged", presence);
+  }
+}
+
+const TYPING_REPEAT_MS = 3_000;
+const TYPING_IDLE_MS = 5_000;
+
+/** Turns keystrokes into few frames: at most one `typing.start` in three seconds, and `typing.stop` after five idle ones. */
+export class TypingThrottle {
+  #sentAt = 0;
+  #idle: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly send: (type: "typing.start" | "typing.stop") => void) {}
+
+  start(): void {
+    const now = Date.now();
+    if (now - this.#sentAt >= TYPING_REPEAT_MS) {
+      this.#sentAt = now;
+      this.send("typing.start");
+    }
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.stop(), TYPING_IDLE_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.#idle);
+    if (this.#sentAt === 0) return;
+    this.#sentAt = 0;
+    this.send("typing.stop");
+  }
+
+  close(): void {
+    clearTimeout(this.#idle);
   }
 }

@@ -1,13 +1,13 @@
 import type { Rest } from "../rest.ts";
 
-/** Where the id of this browser's subscription is kept, so that it can be taken back. */
-const KEPT = "stoa-push-subscription";
+/** The localStorage key of the subscription's id, which is needed to unsubscribe. */
+const STORAGE_KEY = "stoa-push-subscription";
 
-/** Has this browser woken for the user of the token; asks for permission, so call it from a click. */
+/** Subscribes this browser for the token's user. The browser asks for permission, so call it from a click handler. */
 export async function subscribePush(rest: Rest, worker: ServiceWorkerRegistration): Promise<string> {
   const { publicKey } = await rest.call<{ publicKey: string }>("GET", "/v1/chat/push/key");
   const known = await worker.pushManager.getSubscription();
-  // Made for another server, or before its key changed: this one could not use it.
+  // This server cannot use a subscription that was made for another server's key.
   if (known && !isFor(known, publicKey)) await known.unsubscribe();
   const subscription = await worker.pushManager.subscribe({
     userVisibleOnly: true,
@@ -15,15 +15,15 @@ export async function subscribePush(rest: Rest, worker: ServiceWorkerRegistratio
   });
   const { endpoint, keys } = subscription.toJSON();
   const { id } = await rest.call<{ id: string }>("POST", "/v1/chat/push/subscriptions", { endpoint, keys });
-  localStorage.setItem(KEPT, id);
+  localStorage.setItem(STORAGE_KEY, id);
   return id;
 }
 
 export async function unsubscribePush(rest: Rest, worker: ServiceWorkerRegistration): Promise<void> {
-  const id = localStorage.getItem(KEPT);
-  localStorage.removeItem(KEPT);
+  const id = localStorage.getItem(STORAGE_KEY);
+  localStorage.removeItem(STORAGE_KEY);
   await (await worker.pushManager.getSubscription())?.unsubscribe();
-  // Unsubscribed as it is, the push service would say so at the next push.
+  // If this fails, the push service reports the missing subscription at the next push.
   if (id !== null) await rest.call("DELETE", `/v1/chat/push/subscriptions/${encodeURIComponent(id)}`).catch(() => {});
 }
 

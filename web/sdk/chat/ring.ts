@@ -1,60 +1,60 @@
 import type { Metadata, Ring as RingRecord } from "../../../src/protocol/chat-records.ts";
-import type { ChatProtocol } from "../protocol.ts";
 import { Emitter } from "../emitter.ts";
+import type { ChatProtocol } from "../protocol.ts";
 import type { ReconnectingSocket } from "../reconnecting-socket.ts";
 
-/** For `chat.ring`. */
+/** Options for `chat.ring`. */
 export type RingOptions = {
-  /** Members to ring; everybody else of the conversation when left out. */
+  /** The members to call; all other members by default. */
   userIds?: string[];
-  /** How long it rings; the server's choice when left out. */
+  /** How long to ring; the server's default if omitted. */
   timeoutSeconds?: number;
-  /** Shown to those who are rung. */
+  /** Data for the members who are called. */
   metadata?: Metadata;
 };
 
-/** What a ring tells of; listen with `ring.on(name, …)`. */
+/** The events of a ring and their arguments; listen with `ring.on(name, …)`. */
 export type RingEvents = {
-  /** Somebody answered, declined or missed it. */
+  /** A member has answered, declined or missed the ring. */
   changed: [record: RingRecord];
-  /** It is over for this user: answered here or elsewhere, declined, missed or cancelled. */
+  /** The ring is over for this user: answered here or elsewhere, declined, missed or cancelled. */
   over: [record: RingRecord];
 };
 
-/** Somebody asks members of a conversation into the call of its room. */
+/** An invitation of a conversation's members into the call of its room. */
 export class Ring extends Emitter<RingEvents> {
-  /** As the server has it. */
+  /** The ring's record. */
   record: RingRecord;
   readonly #socket: ReconnectingSocket<ChatProtocol>;
 
   /** @internal */
-  constructor(record: RingRecord, link: ReconnectingSocket<ChatProtocol>) {
+  constructor(record: RingRecord, socket: ReconnectingSocket<ChatProtocol>) {
     super();
     this.record = record;
-    this.#socket = link;
+    this.#socket = socket;
   }
 
-  /** Its `ring_` id. */
+  /** The ring's `ring_` id. */
   get id(): string {
     return this.record.id;
   }
 
-  /** Of all of it; each member has a state of their own in `record.members`. */
+  /** The status of the whole ring; that of each member is in `record.members`. */
   get status(): RingRecord["status"] {
     return this.record.status;
   }
 
-  /** Takes it, for every device of this user. Joining the room does the same. */
+  /** Answers the ring on all devices of this user. Joining the room has the same effect. */
   async answer(): Promise<void> {
     this.update((await this.#socket.call("call.answer", { ringId: this.id })).ring);
   }
 
-  /** Refuses it, for every device of this user. */
+  /** Declines the ring on all devices of this user. */
   async decline(): Promise<void> {
     this.update((await this.#socket.call("call.decline", { ringId: this.id })).ring);
   }
 
-  /** Takes it back; for whoever rang. */
+  /** Cancels the ring; only the caller may. */
   async cancel(): Promise<void> {
     this.update((await this.#socket.call("call.cancel", { ringId: this.id })).ring);
   }
@@ -66,9 +66,9 @@ export class Ring extends Emitter<RingEvents> {
   }
 }
 
-/** The rings of one user that go on. */
+/** The active rings of one user. */
 export class Rings {
-  readonly #open = new Map<string, Ring>();
+  readonly #active = new Map<string, Ring>();
 
   constructor(
     private readonly socket: ReconnectingSocket<ChatProtocol>,
@@ -76,44 +76,44 @@ export class Rings {
     private readonly onRinging: (ring: Ring) => void,
   ) {}
 
-  get open(): readonly Ring[] {
-    return [...this.#open.values()];
+  get active(): readonly Ring[] {
+    return [...this.#active.values()];
   }
 
   async start(room: string, options: RingOptions): Promise<Ring> {
     const { ring } = await this.socket.call("call.ring", { room, ...options });
-    // Its push may have come before the answer.
-    return this.#open.get(ring.id) ?? this.#keep(ring);
+    // The push for the ring may arrive before the acknowledgement.
+    return this.#active.get(ring.id) ?? this.#add(ring);
   }
 
   update(record: RingRecord): void {
-    const known = this.#open.get(record.id);
+    const known = this.#active.get(record.id);
     const mine = record.members.find(({ userId }) => userId === this.userId());
     const isOver = record.endedAt !== null || (record.callerId !== this.userId() && mine?.status !== "RINGING");
     if (known) known.update(record);
     else if (!isOver) {
-      const ring = this.#keep(record);
+      const ring = this.#add(record);
       if (record.callerId !== this.userId()) this.onRinging(ring);
     }
     if (!isOver || !known) return;
-    this.#open.delete(record.id);
+    this.#active.delete(record.id);
     known.emit("over", record);
     known.removeAllListeners();
   }
 
-  /** After a reconnect: what became of those that went on, in case it was missed. */
+  /** Reads the active rings again after a reconnection, because updates may have been missed. */
   async resume(read: (ringId: string) => Promise<RingRecord>): Promise<void> {
-    await Promise.all(this.open.map(async ({ id }) => this.update(await read(id))));
+    await Promise.all(this.active.map(async ({ id }) => this.update(await read(id))));
   }
 
   close(): void {
-    for (const ring of this.#open.values()) ring.removeAllListeners();
-    this.#open.clear();
+    for (const ring of this.#active.values()) ring.removeAllListeners();
+    this.#active.clear();
   }
 
-  #keep(record: RingRecord): Ring {
+  #add(record: RingRecord): Ring {
     const ring = new Ring(record, this.socket);
-    this.#open.set(record.id, ring);
+    this.#active.set(record.id, ring);
     return ring;
   }
 }

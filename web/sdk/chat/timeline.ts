@@ -1,14 +1,14 @@
 import type { ChatEvent } from "../../../src/protocol/chat-events.ts";
 import type { Message } from "../../../src/protocol/chat-records.ts";
 
-/** A message as the page shows it: `status` tells whether the server has it yet. */
+/** A message with its delivery status: `sent` once the server has stored it. */
 export type LocalMessage = Message & { status: "sending" | "sent" | "failed" };
 
-/** What is known of a conversation's messages: oldest first, those still being sent at the end. */
+/** The known messages of a conversation, oldest first, with the pending ones at the end. */
 export class Timeline {
   #sent: LocalMessage[] = [];
   #pending: LocalMessage[] = [];
-  /** The list as last read: the same object until something changes, which is what React compares by. */
+  /** The same array until something changes, because React compares by identity. */
   #snapshot: readonly LocalMessage[] | null = null;
 
   get messages(): readonly LocalMessage[] {
@@ -30,7 +30,7 @@ export class Timeline {
     this.#snapshot = null;
   }
 
-  /** Sends that fail stay where they are, to be tried again or thrown away. */
+  /** A failed message stays in the list until it is retried or discarded. */
   markFailed(clientMessageId: string): void {
     this.#pending = this.#pending.map((message) =>
       message.clientMessageId === clientMessageId ? { ...message, status: "failed" } : message,
@@ -38,23 +38,23 @@ export class Timeline {
     this.#snapshot = null;
   }
 
-  /** Adds or replaces; the order is that of `seq`, whichever way a message arrived. */
+  /** Adds or replaces a message; the list is ordered by `seq`. */
   put(message: Message): LocalMessage {
     this.#snapshot = null;
-    const shown: LocalMessage = { ...message, status: "sent" };
+    const local: LocalMessage = { ...message, status: "sent" };
     const known = this.#sent.findIndex(({ id }) => id === message.id);
     if (known >= 0) {
-      this.#sent[known] = shown;
-      return shown;
+      this.#sent[known] = local;
+      return local;
     }
     let at = this.#sent.length;
     while (at > 0 && (this.#sent[at - 1]?.seq ?? 0) > message.seq) at -= 1;
-    this.#sent.splice(at, 0, shown);
+    this.#sent.splice(at, 0, local);
     if (message.clientMessageId !== null) this.dropPending(message.clientMessageId);
-    return shown;
+    return local;
   }
 
-  /** Events state results, so applying one again changes nothing. */
+  /** Events are idempotent: applying one twice changes nothing. */
   apply(event: ChatEvent): void {
     switch (event.type) {
       case "message":
@@ -65,7 +65,7 @@ export class Timeline {
         if (this.find(event.message.id)) this.put(event.message);
         return;
       case "message.deleted":
-        this.#change(event.messageId, { ...GONE, deletedAt: event.deletedAt });
+        this.#change(event.messageId, { ...DELETED, deletedAt: event.deletedAt });
         if (event.thread) this.#change(event.thread.rootId, { replyCount: event.thread.replyCount });
         return;
       case "reaction.added":
@@ -75,14 +75,14 @@ export class Timeline {
     }
   }
 
-  /** Too much was missed: forget what is known of the past, keep what still waits to be sent. */
+  /** Replaces the sent messages and keeps the pending ones. */
   reset(messages: Message[]): void {
     this.#sent = [];
     this.#snapshot = null;
     for (const message of messages) this.put(message);
   }
 
-  /** A new object each time, so that a page that compares by identity sees what has changed. */
+  /** Replaces the object, so that a page that compares by identity notices the change. */
   #change(messageId: string, change: Partial<Message>): void {
     const at = this.#sent.findIndex(({ id }) => id === messageId);
     const known = this.#sent[at];
@@ -92,4 +92,4 @@ export class Timeline {
   }
 }
 
-const GONE = { deleted: true, text: null, metadata: null, attachment: null, reactions: [] };
+const DELETED = { deleted: true, text: null, metadata: null, attachment: null, reactions: [] };

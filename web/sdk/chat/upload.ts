@@ -2,21 +2,21 @@ import type { Attachment } from "../../../src/protocol/chat-records.ts";
 import { StoaError } from "../errors.ts";
 import type { Rest } from "../rest.ts";
 
-/** How a file is uploaded. */
+/** Options for uploads. */
 export type UploadOptions = {
-  /** Between 0 and 1. */
+  /** Called with the uploaded fraction, from 0 to 1. */
   onProgress?: (fraction: number) => void;
-  /** Gives the upload up. */
+  /** Cancels the upload. */
   signal?: AbortSignal;
-  /** The file's own name unless given. */
+  /** The attachment's file name; that of the file by default. */
   filename?: string;
-  /** Kept with the attachment. */
+  /** Metadata to store with the attachment. */
   metadata?: Record<string, unknown>;
 };
 
 type Ticket = Attachment & { uploadUrl: string; uploadMethod: string; uploadHeaders: Record<string, string> };
 
-/** Asks for a signed address, sends the bytes there, and confirms. */
+/** Requests a signed upload URL, uploads the file and completes the attachment. */
 export async function upload(
   rest: Rest,
   conversationId: string,
@@ -35,18 +35,18 @@ export async function upload(
     },
     { signal },
   );
-  if (typeof XMLHttpRequest === "undefined") await putAtOnce(ticket, file, options);
-  else await put(ticket, file, options);
+  if (typeof XMLHttpRequest === "undefined") await uploadWithFetch(ticket, file, options);
+  else await uploadWithProgress(ticket, file, options);
   return rest.call<Attachment>("POST", `/v1/chat/attachments/${ticket.id}/complete`, undefined, { signal });
 }
 
-/** Without parameters: a recorder says `audio/webm;codecs=opus`, and the server takes `type/subtype`. */
+/** Strips parameters: a MediaRecorder's type is `audio/webm;codecs=opus`, but the server accepts only `type/subtype`. */
 function mimeTypeOf({ type }: Blob): string {
   return type.split(";")[0]?.trim() || "application/octet-stream";
 }
 
-/** XMLHttpRequest, because `fetch` does not tell how much of a body has left. */
-function put(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions): Promise<void> {
+/** Uses XMLHttpRequest because `fetch` does not report upload progress. */
+function uploadWithProgress(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     if (signal?.aborted) return reject(cancelled());
@@ -63,8 +63,8 @@ function put(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions):
   });
 }
 
-/** Outside a page nobody watches a bar grow. */
-async function putAtOnce(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions): Promise<void> {
+/** Runtimes without XMLHttpRequest upload without progress. */
+async function uploadWithFetch(ticket: Ticket, file: Blob, { onProgress, signal }: UploadOptions): Promise<void> {
   const { uploadUrl, uploadMethod: method, uploadHeaders: headers } = ticket;
   const response = await fetch(uploadUrl, { method, headers, body: file, signal }).catch(() => {
     throw signal?.aborted ? cancelled() : lost();

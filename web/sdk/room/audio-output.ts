@@ -2,7 +2,7 @@ import type { RemoteTrack } from "./remote-participant.ts";
 
 type Sink = HTMLAudioElement & { setSinkId?: (deviceId: string) => Promise<void> };
 
-/** Plays the others' sound, so that a page needs no audio elements of its own. */
+/** Plays remote audio tracks, so that a page needs no audio elements. */
 export class AudioOutput {
   readonly #elements = new Map<RemoteTrack, Sink>();
   #deviceId = "";

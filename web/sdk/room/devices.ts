@@ -1,15 +1,15 @@
 import { type ErrorReason, StoaError } from "../errors.ts";
 
-/** As browsers name them. */
+/** The kind of a media device, as in `MediaDeviceInfo`. */
 export type DeviceKind = "audioinput" | "videoinput" | "audiooutput";
 
-/** The cameras, microphones and speakers of this machine. Names are empty until the user has allowed a device once. */
+/** Lists the connected cameras, microphones and speakers. Labels are empty until the user has granted access once. */
 export async function listDevices(kind?: DeviceKind): Promise<MediaDeviceInfo[]> {
   const devices = await navigator.mediaDevices.enumerateDevices();
   return devices.filter((device) => kind === undefined || device.kind === kind);
 }
 
-/** Calls `listener` when a device is plugged in or pulled out; returns the function that stops it. */
+/** Calls `listener` when a device is connected or removed; returns a function that removes the listener. */
 export function onDevicesChanged(listener: () => void): () => void {
   navigator.mediaDevices.addEventListener("devicechange", listener);
   return () => navigator.mediaDevices.removeEventListener("devicechange", listener);
@@ -24,14 +24,14 @@ export async function capture(constraints: MediaStreamConstraints): Promise<Medi
   }
 }
 
-/** The chosen screen, and its sound where the browser offers it. */
+/** Captures the screen that the user picks, with its audio where the browser supports it. */
 export async function captureScreen(options: DisplayMediaStreamOptions): Promise<MediaStreamTrack[]> {
   const devices = requireDevices();
   if (!devices.getDisplayMedia) {
     throw new StoaError(
       "NO_SCREEN_SHARING",
       "unsupported",
-      "This browser cannot share a screen; those of phones cannot.",
+      "This browser cannot share the screen. Browsers on phones do not support it.",
     );
   }
   try {
@@ -46,7 +46,7 @@ function requireDevices(): MediaDevices {
   throw new StoaError(
     "INSECURE_PAGE",
     "unsupported",
-    "Browsers allow cameras only on https:// pages and on localhost.",
+    "Browsers allow cameras and microphones only on https:// pages and on localhost.",
   );
 }
 
@@ -57,11 +57,11 @@ function firstTrack(stream: MediaStream): MediaStreamTrack {
 }
 
 const DEVICE_ERRORS: Record<string, [ErrorReason, string]> = {
-  NotAllowedError: ["permission-denied", "The user, or the browser's settings, did not allow this device."],
-  SecurityError: ["permission-denied", "This page may not use devices. Check its permissions policy."],
-  NotFoundError: ["device-not-found", "No such device is connected."],
-  OverconstrainedError: ["device-not-found", "No connected device can do what was asked for."],
-  NotReadableError: ["device-in-use", "Another program uses the device, or it failed."],
+  NotAllowedError: ["permission-denied", "The user or the browser's settings denied access to the device."],
+  SecurityError: ["permission-denied", "The page's permissions policy does not allow access to devices."],
+  NotFoundError: ["device-not-found", "The device is not connected."],
+  OverconstrainedError: ["device-not-found", "No connected device meets the constraints."],
+  NotReadableError: ["device-in-use", "Another program is using the device, or it has failed."],
   AbortError: ["device-in-use", "The device stopped while it was being opened."],
 };
 

@@ -1,14 +1,14 @@
-import type { Permissions, TrackSource } from "../../../src/protocol/room-records.ts";
+import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import type { Permissions, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import { StoaError } from "../errors.ts";
 import { capture, captureScreen, type DeviceKind } from "./devices.ts";
 import { LocalTrack, type PublishOptions } from "./local-track.ts";
-import { requirePublish } from "./permissions.ts";
 
-/** Which camera, and what to ask of it; 1280×720 at 30 frames unless given. */
+/** Options for `enableCamera`; the default is 1280×720 at 30 frames per second. */
 export type CameraOptions = PublishOptions & { deviceId?: string; width?: number; height?: number; frameRate?: number };
-/** Which microphone; `constraints` override echo cancellation, noise suppression and gain control, which are on. */
+/** Options for `enableMicrophone`; echo cancellation, noise suppression and gain control are on unless `constraints` override them. */
 export type MicrophoneOptions = PublishOptions & { deviceId?: string; constraints?: MediaTrackConstraints };
-/** `audio: false` leaves the screen's sound out. */
+/** Options for `shareScreen`; `audio: false` omits the screen's audio. */
 export type ScreenOptions = PublishOptions & { audio?: boolean };
 
 export type LocalDeps = {
@@ -17,24 +17,24 @@ export type LocalDeps = {
   syncMute: (track: LocalTrack) => Promise<void>;
   setMetadata: (metadata: string | null) => Promise<void>;
   onChanged: (event: "published" | "unpublished" | "muted" | "unmuted", track: LocalTrack) => void;
-  /** A device could not be opened; whoever asked for it is told, too. */
+  /** Called when a device could not be opened; the call that opened it also rejects. */
   onDeviceFailed: (error: StoaError) => void;
   onError: (error: StoaError) => void;
 };
 
-/** You: what you publish, and what you may. */
+/** The local participant: its tracks and permissions. */
 export class LocalParticipant {
-  /** What is being published. */
+  /** The published tracks. */
   readonly tracks = new Set<LocalTrack>();
-  /** As the token names you. */
+  /** The participant's identity, from the token. */
   identity = "";
-  /** What the others see of you beside your identity: what your backend has signed, or `setMetadata`. */
+  /** The participant's metadata, from the token or `setMetadata`. */
   metadata: string | null = null;
-  /** For people to read, as your backend has signed it. */
+  /** The display name, from the token. */
   name: string | null = null;
-  /** What the others see of you by name, as your backend has signed it. */
+  /** The participant's attributes, from the token. */
   attributes: Readonly<Record<string, string>> = {};
-  /** What the token allows; null before the room is joined. */
+  /** The participant's permissions; null before the room is joined. */
   permissions: Permissions | null = null;
   readonly #deps: LocalDeps;
 
@@ -43,12 +43,12 @@ export class LocalParticipant {
     this.#deps = deps;
   }
 
-  /** The track of a source: `localParticipant.track("camera")`. */
+  /** The published track of a source, for example `localParticipant.track("camera")`. */
   track(source: TrackSource): LocalTrack | undefined {
     return [...this.tracks].find((track) => track.source === source);
   }
 
-  /** Opens the camera and publishes it; one that is published already is unmuted. */
+  /** Opens and publishes the camera, or unmutes it if it is published already. */
   async enableCamera(options: CameraOptions = {}): Promise<LocalTrack> {
     const known = this.track("camera");
     if (known) return this.mute(known, false);
@@ -59,13 +59,13 @@ export class LocalParticipant {
         width: { ideal: width },
         height: { ideal: height },
         frameRate: { ideal: frameRate },
-        ...exact(deviceId),
+        ...exactDevice(deviceId),
       },
     });
     return this.publish(track, { ...publish, source: "camera" });
   }
 
-  /** Opens the microphone and publishes it; one that is published already is unmuted. */
+  /** Opens and publishes the microphone, or unmutes it if it is published already. */
   async enableMicrophone(options: MicrophoneOptions = {}): Promise<LocalTrack> {
     const known = this.track("microphone");
     if (known) return this.mute(known, false);
@@ -76,40 +76,40 @@ export class LocalParticipant {
       noiseSuppression: true,
       autoGainControl: true,
       ...constraints,
-      ...exact(deviceId),
+      ...exactDevice(deviceId),
     };
     return this.publish(await this.#capture({ audio }), { ...publish, source: "microphone" });
   }
 
-  /** The screen the user picks; its sound too where the browser offers it. */
+  /** Publishes the screen that the user picks, with its audio where the browser supports it. */
   async shareScreen({ audio = true, ...publish }: ScreenOptions = {}): Promise<LocalTrack> {
     requirePublish(this.permissions, "video");
-    const tracks = await captureScreen({ video: { frameRate: 15 }, audio: audio && MUSIC });
-    const [sound] = tracks.filter(({ kind }) => kind === "audio");
-    const [picture] = tracks.filter(({ kind }) => kind === "video");
-    if (!picture) throw new StoaError("NO_SCREEN", "device-not-found", "No screen was chosen.");
-    picture.contentHint ||= "detail";
-    if (sound) await this.publish(sound, { source: "screenShareAudio" });
-    return this.publish(picture, { ...publish, source: "screenShare" });
+    const tracks = await captureScreen({ video: { frameRate: 15 }, audio: audio && SCREEN_AUDIO });
+    const [audioTrack] = tracks.filter(({ kind }) => kind === "audio");
+    const [video] = tracks.filter(({ kind }) => kind === "video");
+    if (!video) throw new StoaError("NO_SCREEN", "device-not-found", "No screen was chosen.");
+    video.contentHint ||= "detail";
+    if (audioTrack) await this.publish(audioTrack, { source: "screenShareAudio" });
+    return this.publish(video, { ...publish, source: "screenShare" });
   }
 
-  /** Stops the camera: its light goes out. */
+  /** Unpublishes and stops the camera; its light goes out. */
   async disableCamera(): Promise<void> {
     await this.#unpublishSource("camera");
   }
 
-  /** Stops the microphone. For a short silence `mute` is faster. */
+  /** Unpublishes and stops the microphone; to be silent for a while, `mute` is faster. */
   async disableMicrophone(): Promise<void> {
     await this.#unpublishSource("microphone");
   }
 
-  /** Stops sharing the screen, and its sound. */
+  /** Stops sharing the screen and its audio. */
   async stopScreen(): Promise<void> {
     await this.#unpublishSource("screenShare");
     await this.#unpublishSource("screenShareAudio");
   }
 
-  /** Any track of the page's own: a canvas, a file, a processed camera. */
+  /** Publishes any media track, such as a canvas, a file or a processed camera. */
   async publish(mediaStreamTrack: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
     requirePublish(this.permissions, mediaStreamTrack.kind as LocalTrack["kind"]);
     const track = new LocalTrack(mediaStreamTrack, options);
@@ -126,7 +126,7 @@ export class LocalParticipant {
     return track;
   }
 
-  /** Stops the track and takes it away from everyone who watches. */
+  /** Stops a track and removes it from all subscribers. */
   async unpublish(track: LocalTrack): Promise<void> {
     if (!this.tracks.delete(track)) return;
     track.close();
@@ -134,7 +134,7 @@ export class LocalParticipant {
     this.#deps.onChanged("unpublished", track);
   }
 
-  /** Muted, the device stays open and nothing is sent of it; unmuting takes no permission prompt. */
+  /** Mutes or unmutes a track. The device stays open while it is muted, so unmuting needs no permission prompt. */
   async mute(track: LocalTrack, muted = true): Promise<LocalTrack> {
     if (track.muted === muted) return track;
     track.muted = muted;
@@ -144,7 +144,7 @@ export class LocalParticipant {
     return track;
   }
 
-  /** Another camera or microphone, while publishing: viewers keep watching the same track. */
+  /** Switches to another camera or microphone without republishing the track. */
   async switchDevice(kind: Extract<DeviceKind, "audioinput" | "videoinput">, deviceId: string): Promise<void> {
     const track = this.track(kind === "videoinput" ? "camera" : "microphone");
     if (!track) throw new StoaError("NOT_PUBLISHED", "invalid", "Nothing of that kind is being published.");
@@ -153,7 +153,7 @@ export class LocalParticipant {
     try {
       await track.replace(await capture(wanted));
     } catch (error) {
-      // Phones open one camera at a time.
+      // Phones open only one camera at a time.
       if ((error as StoaError).reason !== "device-in-use") throw error;
       track.mediaStreamTrack.stop();
       await track.replace(await capture(wanted));
@@ -161,7 +161,7 @@ export class LocalParticipant {
     this.#followDevice(track);
   }
 
-  /** Tells everyone something about you; needs the permission `updateMetadata`. */
+  /** Sets the participant's metadata for all participants; needs the permission `updateMetadata`. */
   async setMetadata(metadata: string | null): Promise<void> {
     await this.#deps.setMetadata(metadata);
     this.metadata = metadata;
@@ -187,7 +187,7 @@ export class LocalParticipant {
     if (track) await this.unpublish(track);
   }
 
-  /** A device that is pulled out is replaced by the default one; a screen that is no longer shared is unpublished. */
+  /** Replaces a removed device with the default one, and unpublishes a screen that is no longer shared. */
   #followDevice(track: LocalTrack): void {
     track.mediaStreamTrack.addEventListener("ended", () => void this.#deviceEnded(track), { once: true });
   }
@@ -206,9 +206,15 @@ export class LocalParticipant {
   }
 }
 
-/** A screen's sound is no voice: what cleans a microphone spoils it. */
-const MUSIC = { channelCount: 2, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+/** Voice processing would distort the audio of a screen. */
+const SCREEN_AUDIO = { channelCount: 2, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
-function exact(deviceId: string | undefined): MediaTrackConstraints {
+function exactDevice(deviceId: string | undefined): MediaTrackConstraints {
   return deviceId === undefined ? {} : { deviceId: { exact: deviceId } };
+}
+
+/** Fails before a camera is opened rather than after. */
+function requirePublish(permissions: Permissions | null, kind: TrackKind): void {
+  if (permissions && mayPublish(permissions, kind)) return;
+  throw new StoaError("PERMISSION_DENIED", "not-allowed", `This token does not permit publishing ${kind}.`);
 }

@@ -3,39 +3,39 @@ import { uuid } from "../uuid.ts";
 import type { VideoCodec } from "./peer/codecs.ts";
 import { activateOnly, videoEncodings } from "./peer/encodings.ts";
 
-/** How a track is published. */
+/** Options for publishing a track. */
 export type PublishOptions = {
-  /** What it shows; `other` unless given. */
+  /** The track's source; `other` by default. */
   source?: TrackSource;
-  /** For the others to read, at most 128 characters. */
+  /** The track's name for other participants, at most 128 characters. */
   name?: string;
-  /** Several sizes at once, so that every viewer gets what fits; on by default for video. */
+  /** Whether to send several layers of a video, so that each subscriber receives the one that fits; true by default. */
   simulcast?: boolean;
-  /** VP8 unless given. Whoever cannot decode it is told so and sees nothing. */
+  /** The video codec; VP8 by default. A subscriber that cannot decode it is notified and receives no video. */
   codec?: VideoCodec;
-  /** Overrides the bit rates chosen by size. */
+  /** Overrides the encodings that the SDK chooses by source and size. */
   encodings?: RTCRtpEncodingParameters[];
 };
 
-/** A microphone, camera, screen or any track of the page's own that this participant publishes. */
+/** A track that the local participant publishes. */
 export class LocalTrack {
   /** @internal */
   readonly clientTrackId = uuid();
-  /** `audio` or `video`. */
+  /** The track's kind: `audio` or `video`. */
   readonly kind: TrackKind;
-  /** What it shows. */
+  /** The track's source. */
   readonly source: TrackSource;
-  /** As given when it was published. */
+  /** The track's name, if it was published with one. */
   readonly name: string | undefined;
   /** @internal */
   readonly codec: VideoCodec | undefined;
   /** @internal */
   readonly encodings: RTCRtpEncodingParameters[];
-  /** The server's name for it; null until it is published. */
+  /** The track's id on the server; null until it is published. */
   id: string | null = null;
-  /** What is being sent; another one after `switchDevice`. */
+  /** The media track that is being sent; `switchDevice` replaces it. */
   mediaStreamTrack: MediaStreamTrack;
-  /** Published, but silent or black. */
+  /** Whether the track is muted. */
   muted = false;
   /** @internal */
   sender: RTCRtpSender | null = null;
@@ -57,7 +57,7 @@ export class LocalTrack {
         : videoEncodings(this.source, height, { simulcast: options.simulcast ?? true, codec: options.codec }));
   }
 
-  /** Shows what is being published, without sound. */
+  /** Plays the track in an element, without sound; creates the element if none is passed. */
   attach(element: HTMLMediaElement = document.createElement(this.kind)): HTMLMediaElement {
     element.autoplay = true;
     element.muted = true;
@@ -67,14 +67,14 @@ export class LocalTrack {
     return element;
   }
 
-  /** From one element, or from all of them. */
+  /** Detaches the track from one element, or from all. */
   detach(element?: HTMLMediaElement): void {
     for (const one of element ? [element] : [...this.#elements]) {
       if (this.#elements.delete(one)) one.srcObject = null;
     }
   }
 
-  /** @internal Another device, the same publication: viewers notice nothing but the picture. */
+  /** @internal Replaces the media track without republishing. */
   async replace(track: MediaStreamTrack): Promise<void> {
     const before = this.mediaStreamTrack;
     track.enabled = !this.muted;
@@ -84,7 +84,7 @@ export class LocalTrack {
     for (const element of this.#elements) element.srcObject = new MediaStream([track]);
   }
 
-  /** @internal One change after another: a sender refuses parameters that were read before the last change. */
+  /** @internal Changes are applied one after another, because a sender rejects parameters read before the last change. */
   setWantedLayers(layers: readonly Layer[]): Promise<void> {
     const { sender, kind } = this;
     if (!sender || kind !== "video") return Promise.resolve();

@@ -9,25 +9,25 @@ import type {
 } from "../../../src/protocol/room-records.ts";
 import { ElementObserver } from "./element-observer.ts";
 
-/** Somebody else in the room. */
+/** Another participant in the room. */
 export class RemoteParticipant {
-  /** As their token names them: one in a room. */
+  /** The participant's identity, unique in the room. */
   readonly identity: string;
-  /** What is known of them beside their identity. */
+  /** The participant's metadata. */
   metadata: string | null;
-  /** For people to read; null when their token names none. */
+  /** The display name; null if the token has none. */
   name: string | null;
-  /** What is known of them, by name; merged on a change. */
+  /** The participant's attributes. */
   attributes: Readonly<Record<string, string>>;
-  /** A person or a program, an agent, or an encoder (`ingress`). */
+  /** The participant's kind: a client (`standard`), an agent, or an encoder (`ingress`). */
   readonly kind: ParticipantKind;
-  /** ISO 8601. */
+  /** When the participant joined, in ISO 8601. */
   joinedAt: string;
-  /** How their connection fares; null until it was measured. */
+  /** The participant's connection quality; null until it is measured. */
   quality: Quality | null = null;
-  /** 0 to 1; 0 unless among the active speakers. */
+  /** The audio level from 0 to 1; 0 unless the participant is an active speaker. */
   audioLevel = 0;
-  /** What they publish, by track id. */
+  /** The participant's published tracks, by id. */
   readonly tracks = new Map<string, RemoteTrack>();
 
   /** @internal */
@@ -40,18 +40,18 @@ export class RemoteParticipant {
     this.joinedAt = joinedAt;
   }
 
-  /** Whether they are among the active speakers. */
+  /** Whether the participant is among the active speakers. */
   get isSpeaking(): boolean {
     return this.audioLevel > 0;
   }
 
-  /** The first track of a source: `participant.track("camera")`. */
+  /** The participant's first track of a source, for example `participant.track("camera")`. */
   track(source: RemoteTrack["source"]): RemoteTrack | undefined {
     return [...this.tracks.values()].find((track) => track.source === source);
   }
 }
 
-/** What the page wants of a track right now. */
+/** Which part of a track the page needs right now. */
 export type SubscriptionSettings = {
   subscribed: boolean;
   paused: boolean;
@@ -60,24 +60,24 @@ export type SubscriptionSettings = {
   priority?: number;
 };
 
-/** What arrives of a track, and why not more. */
+/** The layer of a track that the server sends, and why it sends no more. */
 export type Delivered = { layer: Layer | null; paused: boolean; reason: string };
 
-/** Somebody else's microphone, camera or screen. */
+/** A track that another participant publishes. */
 export class RemoteTrack {
-  /** The server's name for it. */
+  /** The track's id. */
   readonly id: string;
-  /** `audio` or `video`. */
+  /** The track's kind: `audio` or `video`. */
   readonly kind: TrackKind;
-  /** What it shows. */
+  /** The track's source. */
   readonly source: TrackSource;
-  /** As its publisher named it. */
+  /** The track's name, if its publisher has set one. */
   readonly name: string | null;
-  /** Its publisher has silenced it. */
+  /** Whether the track is muted. */
   muted: boolean;
-  /** Null until the track is subscribed. */
+  /** The received media track; null while the track is not subscribed. */
   mediaStreamTrack: MediaStreamTrack | null = null;
-  /** What the server really sends; it may be less than asked for when bandwidth is short. */
+  /** What the server currently sends, which may be less than requested when bandwidth is short. */
   delivered: Delivered | null = null;
   readonly #onSettingsChanged: () => void;
   readonly #observer: ElementObserver;
@@ -87,27 +87,30 @@ export class RemoteTrack {
   /** @internal */
   constructor(
     track: Track,
-    /** Who publishes it. */
+    /** The track's publisher. */
     readonly participant: RemoteParticipant,
     subscribed: boolean,
-    onDemand: () => void,
+    onSettingsChanged: () => void,
   ) {
-    this.#onSettingsChanged = onDemand;
+    this.#onSettingsChanged = onSettingsChanged;
     this.id = track.id;
     this.kind = track.kind;
     this.source = track.source;
     this.name = track.name;
     this.muted = track.muted;
     this.#choice = { subscribed };
-    this.#observer = new ElementObserver(onDemand);
+    this.#observer = new ElementObserver(onSettingsChanged);
   }
 
-  /** Plays the track in the element, or in a new one. The server is asked for no more than the element shows. */
+  /**
+   * Plays the track in an element; creates the element if none is passed. The server sends the video layer that fits the
+   * element's size.
+   */
   attach(element: HTMLMediaElement = document.createElement(this.kind)): HTMLMediaElement {
     element.autoplay = true;
     if (element instanceof HTMLVideoElement) {
       element.playsInline = true;
-      // Sound has elements of its own; an unmuted video element would be kept from starting by autoplay rules.
+      // Audio tracks have their own elements, and autoplay rules would block an unmuted video element.
       element.muted = true;
     }
     this.#elements.add(element);
@@ -116,7 +119,7 @@ export class RemoteTrack {
     return element;
   }
 
-  /** From one element, or from all of them. */
+  /** Detaches the track from one element, or from all. */
   detach(element?: HTMLMediaElement): void {
     for (const one of element ? [element] : [...this.#elements]) {
       if (!this.#elements.delete(one)) continue;
@@ -125,19 +128,19 @@ export class RemoteTrack {
     }
   }
 
-  /** Stops or starts receiving it at all. */
+  /** Subscribes to the track or unsubscribes from it. */
   setSubscribed(subscribed: boolean): void {
     this.#choice.subscribed = subscribed;
     this.#onSettingsChanged();
   }
 
-  /** Overrides what the size of the elements would ask for. */
+  /** Requests a layer instead of the one that fits the elements' size. */
   setLayer(layer: Layer | "auto"): void {
     this.#choice.layer = layer;
     this.#onSettingsChanged();
   }
 
-  /** Higher is served first when bandwidth is short. */
+  /** Sets the priority: a higher one is served first when bandwidth is short. */
   setPriority(priority: number): void {
     this.#choice.priority = priority;
     this.#onSettingsChanged();
@@ -149,7 +152,12 @@ export class RemoteTrack {
     const choice = { ...(layer === undefined ? {} : { layer }), ...(priority === undefined ? {} : { priority }) };
     if (this.kind === "audio" || this.#observer.size === 0) return { subscribed: subscribed, paused: false, ...choice };
     const { visible, heightPx } = this.#observer.visibility;
-    return { subscribed: subscribed, paused: !visible, ...(visible ? { maxHeight: stepUp(heightPx) } : {}), ...choice };
+    return {
+      subscribed: subscribed,
+      paused: !visible,
+      ...(visible ? { maxHeight: roundUpHeight(heightPx) } : {}),
+      ...choice,
+    };
   }
 
   /** @internal */
@@ -172,9 +180,9 @@ export class RemoteTrack {
   }
 }
 
-/** Heights between which no layer lies are the same to the server: a page that is being resized need not tell each. */
-const STEPS = [90, 180, 270, 360, 540, 720, 1080, 1440, 2160, 4320];
+/** Heights are rounded up to these values, so that resizing a page does not cause an update for every pixel. */
+const HEIGHTS = [90, 180, 270, 360, 540, 720, 1080, 1440, 2160, 4320];
 
-function stepUp(heightPx: number): number {
-  return STEPS.find((step) => step >= heightPx) ?? 8640;
+function roundUpHeight(heightPx: number): number {
+  return HEIGHTS.find((height) => height >= heightPx) ?? 8640;
 }

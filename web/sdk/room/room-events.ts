@@ -5,67 +5,67 @@ import type { LocalTrack } from "./local-track.ts";
 import type { DataMessage } from "./peer/data.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
 
-/** For `connect`. */
+/** Options for `connect`. */
 export type RoomOptions = {
-  /** Without one, a room that has to be joined anew after the token's end is lost. */
+  /** Renews the token; without it the room cannot be joined again after the token has expired. */
   tokenProvider?: TokenProvider;
-  /** The server was asked too often and the first connection waits. */
+  /** Called when the first connection is rate limited and has to wait. */
   onWaiting?: WaitingListener;
-  /** Receive every track that is published; on by default. */
+  /** Whether to subscribe to every published track; true by default. */
   autoSubscribe?: boolean;
-  /** Play the others' sound without an element of yours; on by default. */
+  /** Whether to play remote audio automatically; true by default. */
   playAudio?: boolean;
-  /** Media through the server's relay and no other way: slower, and only to find out whether that way works. */
+  /** Whether to send media only through the TURN relay, which is slower; use it to test the relay. */
   relayOnly?: boolean;
-  /** Tell the server how the connection fares, for its timeline; on by default. */
+  /** Whether to report connection events to the server for its timeline; true by default. */
   telemetry?: boolean;
 };
 
-/** What a room tells of, by name; listen with `room.on(name, …)`. */
+/** The events of a room and their arguments; listen with `room.on(name, …)`. */
 export type RoomEvents = {
-  /** `error` says why, unless all is well. */
+  /** The connection state has changed; `error` is the cause, if there is one. */
   connectionStateChanged: [state: ConnectionState, error: StoaError | null];
   participantJoined: [participant: RemoteParticipant];
-  /** `reason`: left, timeout, removed, … */
+  /** A participant has left; `reason` is `left`, `timeout`, `removed`, … */
   participantLeft: [participant: RemoteParticipant, reason: string];
-  /** Their metadata, name or attributes have changed. */
+  /** A participant's metadata, name or attributes have changed. */
   participantUpdated: [participant: RemoteParticipant];
-  /** Somebody publishes a track; it is subscribed by itself unless `autoSubscribe` is off. */
+  /** A participant has published a track; the room subscribes to it unless `autoSubscribe` is false. */
   trackPublished: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnpublished: [track: RemoteTrack, participant: RemoteParticipant];
-  /** It can be shown now: `track.attach()`. */
+  /** A track's media can be played now: call `track.attach()`. */
   trackSubscribed: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnsubscribed: [track: RemoteTrack, participant: RemoteParticipant];
   trackMuted: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnmuted: [track: RemoteTrack, participant: RemoteParticipant];
-  /** The server sends more or less of it: see `track.delivered`. */
+  /** The server sends another layer of a track: see `track.delivered`. */
   subscriptionChanged: [track: RemoteTrack];
-  /** Of your own. */
+  /** The local participant has published a track. */
   localTrackPublished: [track: LocalTrack];
   localTrackUnpublished: [track: LocalTrack];
-  /** By you, or by the server. */
+  /** A local track was muted, by the local participant or by the server. */
   localTrackMuted: [track: LocalTrack];
   localTrackUnmuted: [track: LocalTrack];
-  /** Loudest first; at most four times a second. */
+  /** The active speakers have changed, loudest first; emitted at most four times a second. */
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
-  /** Of anybody's connection, your own included. */
+  /** A participant's connection quality has changed; this includes the local participant. */
   qualityChanged: [quality: Quality, identity: string];
-  /** Why your own call is as it is, when the cause has changed: a sentence to show, and what it was measured by. */
+  /** The cause of the local participant's call quality has changed: a sentence to show, and the measurements behind it. */
   qualityExplained: [verdict: CallVerdict];
-  /** The room is being recorded from now on, or no longer: see `room.recording`. */
+  /** Recording has started or stopped: see `room.recording`. */
   recordingChanged: [active: boolean];
-  /** Your backend has changed what you may do. */
+  /** Your backend has changed the local participant's permissions. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];
-  /** Messages of yours that were not passed on, and why; at most once a second. */
+  /** The server has dropped data messages of the local participant; emitted at most once a second. */
   dataDropped: [dropped: { messages: number; reason: "rate_limited" | "permission_denied" | "invalid" }];
-  /** The browser wants a click before it plays sound: call `room.startAudio()` from one. */
+  /** The browser blocks audio until the user interacts with the page: call `room.startAudio()` from a click handler. */
   audioBlocked: [];
-  /** Something failed that nobody waits for. */
+  /** An operation failed in the background. */
   error: [error: StoaError];
 };
 
-/** What a local track's changes are called in a room. */
+/** The room event for each change of a local track. */
 export const LOCAL_EVENTS = {
   published: "localTrackPublished",
   unpublished: "localTrackUnpublished",

@@ -10,8 +10,8 @@ import { AudioOutput } from "./audio-output.ts";
 import { LocalParticipant } from "./local-participant.ts";
 import type { LocalTrack } from "./local-track.ts";
 import type { DataOptions } from "./peer/data.ts";
-import { type JoinMode, RoomConnection } from "./peer/room-connection.ts";
 import { Media } from "./peer/media.ts";
+import { type JoinMode, RoomConnection } from "./peer/room-connection.ts";
 import type { RoomStats } from "./peer/stats.ts";
 import { Subscriptions } from "./peer/subscriptions.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
@@ -19,19 +19,19 @@ import { LOCAL_EVENTS, type RoomEvents, type RoomOptions } from "./room-events.t
 import { Roster } from "./roster.ts";
 import { Telemetry } from "./telemetry.ts";
 
-/** A room you are in. It reconnects by itself; tracks stay published and elements keep playing. */
+/** A joined room. It reconnects automatically; tracks stay published and elements keep playing. */
 export class Room extends Emitter<RoomEvents> {
-  /** You. */
+  /** The local participant. */
   readonly localParticipant: LocalParticipant;
   /** The room's id. */
   id = "";
   /** The room's name. */
   name = "";
-  /** The media server that carries the call. */
+  /** The name of the media server that hosts the call. */
   serverName = "";
-  /** The room is being recorded: tell whoever is in it. */
+  /** Whether the room is being recorded; show this to every participant. */
   recording = false;
-  /** Finds this connection in the dashboard and by REST. */
+  /** The connection's id, to find it in the dashboard and the REST API. */
   readonly connectionId = uuid();
   readonly #options: RoomOptions;
   readonly #connection: RoomConnection;
@@ -40,8 +40,8 @@ export class Room extends Emitter<RoomEvents> {
   readonly #audio: AudioOutput;
   readonly #telemetry: Telemetry;
   #state: ConnectionState = "CONNECTING";
-  #flowing = true;
-  /** What the page has set; the token's own otherwise. */
+  #mediaFlows = true;
+  /** The metadata that the page has set; undefined while that of the token applies. */
   #metadata: string | null | undefined;
 
   /** @internal Use `connect`. */
@@ -49,12 +49,12 @@ export class Room extends Emitter<RoomEvents> {
     super();
     const { connectionId } = this;
     const { tokenProvider, onWaiting = warnAboutWaiting, autoSubscribe = true, telemetry = true } = options;
-    const onError = (error: unknown) => this.#failed(error);
+    const onError = (error: unknown) => this.#onError(error);
     this.#options = options;
     this.#connection = new RoomConnection({
       ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
       onState: (_state, error) => this.#stateChanged(error),
-      onJoined: (ack, how) => this.#joined(ack, how),
+      onJoined: (ack, mode) => this.#joined(ack, mode),
       onPush: (push) => this.#receive(push),
     });
     this.#telemetry = new Telemetry(new Rest(endpoint, () => this.#connection.token), connectionId, telemetry);
@@ -80,25 +80,25 @@ export class Room extends Emitter<RoomEvents> {
       ...{ connection: this.#connection, subscriptions, localTracks: this.localParticipant.tracks, onError },
       relayOnly: options.relayOnly ?? false,
       onData: (message) => this.emit("dataReceived", message),
-      onFlow: (flowing) => {
-        this.#flowing = flowing;
+      onFlow: (mediaFlows) => {
+        this.#mediaFlows = mediaFlows;
         this.#stateChanged(null);
       },
       record: (type, data) => this.#telemetry.record(type, data),
     });
   }
 
-  /** Connected means both: the server is in reach, and media flows. */
+  /** The connection's state; `CONNECTED` means that both signaling and media work. */
   get state(): ConnectionState {
     return this.#state;
   }
 
-  /** Everyone else, by identity. */
+  /** The other participants, by identity. */
   get participants(): ReadonlyMap<string, RemoteParticipant> {
     return this.#roster.participants;
   }
 
-  /** Loudest first. */
+  /** The active speakers, loudest first. */
   get activeSpeakers(): readonly Speaker[] {
     return this.#roster.activeSpeakers;
   }
@@ -109,32 +109,32 @@ export class Room extends Emitter<RoomEvents> {
     await this.#connection.start();
   }
 
-  /** Text to everyone, or to some; at most 64 KB. */
+  /** Sends a text message of at most 64 KB to all participants, or to those in `options.to`. */
   sendData(payload: string, options: DataOptions = {}): Promise<void> {
     return this.#media.sendData(payload, options);
   }
 
-  /** How the connection fares right now; null before there is one. */
+  /** The connection's current statistics; null before media is connected. */
   getStats(): Promise<RoomStats | null> {
     return this.#media.stats();
   }
 
-  /** From a click, after `audioBlocked`. */
+  /** Starts audio playback after `audioBlocked`; call it from a click handler. */
   startAudio(): Promise<void> {
     return this.#audio.start();
   }
 
-  /** Plays the others' sound on another device, where the browser can. */
+  /** Plays remote audio on another device, where the browser supports it. */
   async setAudioOutput(deviceId: string): Promise<void> {
     await this.#audio.use(deviceId);
   }
 
-  /** Loses the connection on purpose, to see how an application takes it; it comes back by itself. */
+  /** Drops the connection to test how an application handles a reconnection. */
   simulateReconnect(): void {
     this.#connection.reconnect();
   }
 
-  /** Leaves, stops every device and forgets every listener. */
+  /** Leaves the room, stops all devices and removes all listeners. */
   async close(): Promise<void> {
     this.#telemetry.record("disconnected", { reason: "client" });
     await this.#connection.leave();
@@ -143,21 +143,21 @@ export class Room extends Emitter<RoomEvents> {
     this.removeAllListeners();
   }
 
-  #joined(ack: JoinAck, how: JoinMode): void {
+  #joined(ack: JoinAck, mode: JoinMode): void {
     this.id = ack.room.id;
     this.name = ack.room.name;
     this.serverName = ack.serverName;
-    this.#recordingIs(ack.room.recording);
+    this.#setRecording(ack.room.recording);
     const { identity, metadata, name, attributes } = ack.participant;
     Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
-    if (how !== "resumed") this.#roster.adopt(ack.participants, identity);
-    if (how === "new") {
+    if (mode !== "resumed") this.#roster.replace(ack.participants, identity);
+    if (mode === "new") {
       this.#telemetry.record("connected");
-      this.#flowing = true;
+      this.#mediaFlows = true;
       this.#media.connect(ack);
-      if (this.#metadata !== undefined) this.#setMetadata(this.#metadata).catch((error) => this.#failed(error));
+      if (this.#metadata !== undefined) this.#setMetadata(this.#metadata).catch((error) => this.#onError(error));
     } else {
-      this.#telemetry.record("reconnected", { how });
+      this.#telemetry.record("reconnected", { how: mode });
       this.#media.resume();
     }
   }
@@ -172,7 +172,7 @@ export class Room extends Emitter<RoomEvents> {
       case "layers.wanted":
         this.#localTrack(push.trackId)
           ?.setWantedLayers(push.layers)
-          .catch((error) => this.#failed(error));
+          .catch((error) => this.#onError(error));
         break;
       case "media.stalled":
         this.#media.stalled();
@@ -186,7 +186,7 @@ export class Room extends Emitter<RoomEvents> {
         break;
       }
       case "recording.changed":
-        this.#recordingIs(push.active);
+        this.#setRecording(push.active);
         break;
       case "permissions.changed":
         this.#permissionsChanged(push.permissions);
@@ -206,7 +206,7 @@ export class Room extends Emitter<RoomEvents> {
     }
   }
 
-  #recordingIs(active: boolean): void {
+  #setRecording(active: boolean): void {
     if (active === this.recording) return;
     this.recording = active;
     this.emit("recordingChanged", active);
@@ -225,7 +225,7 @@ export class Room extends Emitter<RoomEvents> {
     this.emit("permissionsChanged", permissions);
   }
 
-  /** A server may close a microphone; it never opens one. */
+  /** The server may mute a track, but never unmutes one. */
   #mutedByServer(trackId: string): void {
     const track = this.#localTrack(trackId);
     if (!track || track.muted) return;
@@ -245,9 +245,9 @@ export class Room extends Emitter<RoomEvents> {
     this.emit("trackUnsubscribed", track, track.participant);
   }
 
-  /** Connected means both: the server is in reach, and media flows unless it has just begun to. */
+  /** The room is connected when signaling is connected and media has not stopped. */
   #stateChanged(error: StoaError | null): void {
-    const state = this.#connection.state === "CONNECTED" && !this.#flowing ? "RECONNECTING" : this.#connection.state;
+    const state = this.#connection.state === "CONNECTED" && !this.#mediaFlows ? "RECONNECTING" : this.#connection.state;
     if (state === this.#state) return;
     this.#state = state;
     if (state === "RECONNECTING") this.#telemetry.record("reconnecting", { code: error?.code });
@@ -256,8 +256,8 @@ export class Room extends Emitter<RoomEvents> {
     if (state === "DISCONNECTED" || state === "FAILED") this.#release();
   }
 
-  #failed(error: unknown): void {
-    // Lost with the connection: it comes back, and what was meant is done then.
+  #onError(error: unknown): void {
+    // A request that was lost with the connection is made again after the reconnection.
     if (isLost(error)) return;
     const failure =
       error instanceof StoaError ? error : new StoaError("MEDIA_ERROR", "server", String(error), { cause: error });

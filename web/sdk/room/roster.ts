@@ -6,12 +6,12 @@ import type { RoomEvents } from "./room-events.ts";
 
 export type RosterDeps = {
   autoSubscribe: boolean;
-  /** Tracks, or what the page wants of them, have changed. */
+  /** Called when tracks or their subscription settings have changed. */
   onChanged: () => void;
   onUnsubscribed: (track: RemoteTrack) => void;
 };
 
-/** Who else is in the room and what they publish, kept true by the server's pushes. */
+/** The remote participants and their tracks, updated by the server's pushes. */
 export class Roster {
   readonly participants = new Map<string, RemoteParticipant>();
   activeSpeakers: readonly Speaker[] = [];
@@ -28,8 +28,8 @@ export class Roster {
     return [...this.participants.values()].flatMap(({ tracks }) => [...tracks.values()]);
   }
 
-  /** After a join: whoever is listed is there, whoever is not has left while we were away. */
-  adopt(participants: Participant[], self: string): void {
+  /** Replaces the participants after a join; those who are not listed have left meanwhile. */
+  replace(participants: Participant[], self: string): void {
     this.#self = self;
     const present = new Set(participants.map(({ identity }) => identity));
     for (const identity of [...this.participants.keys()]) if (!present.has(identity)) this.#left(identity, "timeout");
@@ -78,7 +78,7 @@ export class Roster {
     if (record.identity === this.#self) return;
     const known = this.participants.get(record.identity);
     const participant = known ?? new RemoteParticipant(record);
-    const changed = known !== undefined && shownOf(known) !== shownOf(record);
+    const changed = known !== undefined && profileOf(known) !== profileOf(record);
     this.participants.set(record.identity, participant);
     participant.metadata = record.metadata;
     participant.name = record.name;
@@ -141,6 +141,6 @@ export class Roster {
   }
 }
 
-function shownOf({ metadata, name, attributes }: Pick<Participant, "metadata" | "name" | "attributes">): string {
+function profileOf({ metadata, name, attributes }: Pick<Participant, "metadata" | "name" | "attributes">): string {
   return JSON.stringify([metadata, name, attributes]);
 }

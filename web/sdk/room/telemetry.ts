@@ -6,14 +6,14 @@ const PATH = "/v1/telemetry/events";
 const FLUSH_MS = 2_000;
 const MAX_QUEUED = 50;
 /**
- * A request that begins while the network is gone would wait for its connection long after the network is back, ever longer
- * between its tries, and in Firefox everything else that is asked of the server waits with it.
+ * A request that starts while the network is gone may wait for its connection long after the network is back, and in
+ * Firefox all other requests to the server wait with it.
  */
-const GIVE_UP_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 5_000;
 
 const OFFLINE: ReadonlySet<string | undefined> = new Set(["network", "cancelled"]);
 
-/** What happened to this connection, told to the server so that its timeline is whole. Never waits, never fails. */
+/** Reports events of this connection to the server for its timeline. It never blocks and never fails. */
 export class Telemetry {
   readonly #queue: Event[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -29,19 +29,19 @@ export class Telemetry {
   record(type: string, data?: Record<string, unknown>): void {
     if (!this.enabled || this.#closed || this.#queue.length >= MAX_QUEUED) return;
     this.#queue.push({ type, timestamp: new Date().toISOString(), ...(data === undefined ? {} : { data }) });
-    this.#timer ??= setTimeout(this.#due, FLUSH_MS);
+    this.#timer ??= setTimeout(this.#onTimer, FLUSH_MS);
   }
 
-  /** What is left goes out by itself, also when the page is being closed. */
+  /** Sends the remaining events in the background, even while the page is being closed. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
     void this.#flush();
   }
 
-  readonly #due = (): void => {
-    // One request at a time: the next may have to follow one that fails.
-    this.#timer = this.#isFlushing ? setTimeout(this.#due, FLUSH_MS) : undefined;
+  readonly #onTimer = (): void => {
+    // Only one flush runs at a time, because a failed event has to be sent before the next.
+    this.#timer = this.#isFlushing ? setTimeout(this.#onTimer, FLUSH_MS) : undefined;
     if (!this.#isFlushing) void this.#flush();
   };
 
@@ -49,9 +49,9 @@ export class Telemetry {
     this.#isFlushing = true;
     for (let event = this.#queue[0]; event; event = this.#queue[0]) {
       try {
-        await this.#tell(event);
+        await this.#post(event);
       } catch (error) {
-        // Offline: kept for the next flush. Refused: nobody can mend it from here.
+        // Events are kept for the next flush while offline; a refused event is dropped.
         if (OFFLINE.has((error as { reason?: string }).reason)) break;
       }
       if (this.#queue[0] === event) this.#queue.shift();
@@ -59,9 +59,9 @@ export class Telemetry {
     this.#isFlushing = false;
   }
 
-  async #tell(event: Event): Promise<void> {
+  async #post(event: Event): Promise<void> {
     const attempt = new AbortController();
-    const timer = setTimeout(() => attempt.abort(), GIVE_UP_MS);
+    const timer = setTimeout(() => attempt.abort(), REQUEST_TIMEOUT_MS);
     const options = { keepalive: true, signal: attempt.signal };
     try {
       await this.rest.call("POST", PATH, { connectionId: this.connectionId, ...event }, options);

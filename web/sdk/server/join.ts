@@ -2,22 +2,22 @@ import type { Api, ChatToken, Conversation, Permissions, Room, RtcToken } from "
 import { StoaApiError } from "./request.ts";
 
 export type JoinInput = {
-  /** Name or id; a room of this name is made when there is none. */
+  /** The room's name or id; a room with this name is created if there is none. */
   room: string;
-  /** Who: identity in the room, and user of the chat. */
+  /** The participant's identity in the room and the user id in the chat. */
   user: string;
-  /** Everything that is not moderation unless given: see, hear, speak, show, and data. */
+  /** The permissions; by default the participant may subscribe, publish and send data. */
   permissions?: Partial<Permissions>;
-  /** What others are told of the participant. */
+  /** The participant's metadata. */
   metadata?: string;
-  /** How long both tokens let somebody in; the server's own default unless given. */
+  /** How long both tokens are valid; the server's default if omitted. */
   ttlSeconds?: number;
 };
 
 export type Join = { room: Room; rtc: RtcToken; conversation: Conversation; chat: ChatToken };
 
 const ROOM_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const EVERYTHING = { subscribe: true, publish: true, publishData: true };
+const DEFAULT_PERMISSIONS = { subscribe: true, publish: true, publishData: true };
 
 export async function mintJoin(
   api: Api,
@@ -27,7 +27,7 @@ export async function mintJoin(
   const [rtc, conversation] = await Promise.all([
     api.rtcTokens.mint(room.id, {
       participantIdentity: user,
-      permissions: { ...EVERYTHING, ...permissions },
+      permissions: { ...DEFAULT_PERMISSIONS, ...permissions },
       metadata,
       ttlSeconds,
     }),
@@ -40,10 +40,10 @@ export async function mintJoin(
 async function roomOf(api: Api, name: string): Promise<Room> {
   if (ROOM_ID.test(name)) return api.rooms.get(name);
   const known = () => api.rooms.get(name).catch(unless("SVC_ROOM_NOT_FOUND"));
-  // Made by somebody else between the question and the answer, or closed in between: the second round knows.
+  // Another caller may create or close the room between the two requests; the second round sees that.
   for (let round = 0; ; round++) {
     const room =
-      (await known()) ?? (await api.rooms.create({ name }).catch(round === 0 ? unless("SVC_CONFLICT") : thrown));
+      (await known()) ?? (await api.rooms.create({ name }).catch(round === 0 ? unless("SVC_CONFLICT") : rethrow));
     if (room) return room;
   }
 }
@@ -51,25 +51,25 @@ async function roomOf(api: Api, name: string): Promise<Room> {
 async function conversationOf(api: Api, room: Room, userId: string): Promise<Conversation> {
   const members = [{ userId }];
   const known = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
-  if (known) return joined(api, known, userId);
-  // Its name may belong to the conversation of a room that is closed by now.
+  if (known) return addMember(api, known, userId);
+  // The name may be taken by the conversation of a closed room.
   for (const name of [room.name, room.id.replace(/^/, "room-")]) {
-    const made = await api.conversations
+    const created = await api.conversations
       .create({ name, type: "ROOM", roomId: room.id, members })
       .catch(unless("SVC_CONFLICT"));
-    if (made) return made;
-    const twin = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
-    if (twin) return joined(api, twin, userId);
+    if (created) return created;
+    const existing = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
+    if (existing) return addMember(api, existing, userId);
   }
-  throw new Error(`the conversation of ${room.name} could neither be found nor made`);
+  throw new Error(`the conversation of ${room.name} could neither be found nor created`);
 }
 
-async function joined(api: Api, conversation: Conversation, userId: string): Promise<Conversation> {
+async function addMember(api: Api, conversation: Conversation, userId: string): Promise<Conversation> {
   await api.conversations.addMember(conversation.id, { userId });
   return conversation;
 }
 
-function thrown(error: unknown): never {
+function rethrow(error: unknown): never {
   throw error;
 }
 

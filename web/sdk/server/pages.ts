@@ -1,24 +1,24 @@
-import type { Answer } from "./request.ts";
+import type { ApiResponse } from "./request.ts";
 
 /**
- * A list of the server: `for await (const room of stoa.rooms.list())` walks all of it, page by page, and
- * `await stoa.rooms.list({ limit: 10 })` is its first page as an array.
+ * A paginated list. `for await (const room of stoa.rooms.list())` iterates over all items, page by page;
+ * `await stoa.rooms.list({ limit: 10 })` returns the first page as an array.
  */
 export class List<T> implements AsyncIterable<T>, PromiseLike<T[]> {
-  readonly #ask: (path: string) => Promise<Answer<T[]>>;
+  readonly #request: (path: string) => Promise<ApiResponse<T[]>>;
   readonly #path: string;
-  #first: Promise<Answer<T[]>> | null = null;
+  #first: Promise<ApiResponse<T[]>> | null = null;
 
   /** @internal */
-  constructor(ask: (path: string) => Promise<Answer<T[]>>, path: string) {
-    this.#ask = ask;
+  constructor(request: (path: string) => Promise<ApiResponse<T[]>>, path: string) {
+    this.#request = request;
     this.#path = path;
   }
 
-  /** The pages themselves, each an array. */
+  /** Iterates over the pages, each an array. */
   async *pages(): AsyncGenerator<T[], void, void> {
     for (let path: string | null = this.#path; path !== null; ) {
-      const { body, headers }: Answer<T[]> = await this.#ask(path);
+      const { body, headers }: ApiResponse<T[]> = await this.#request(path);
       yield body;
       path = nextOf(headers.get("link"));
     }
@@ -28,11 +28,11 @@ export class List<T> implements AsyncIterable<T>, PromiseLike<T[]> {
     for await (const page of this.pages()) yield* page;
   }
 
-  /** Everything, in memory; `most` bounds it. */
-  async toArray(most = Number.POSITIVE_INFINITY): Promise<T[]> {
+  /** Loads all items into an array, or at most `limit`. */
+  async toArray(limit = Number.POSITIVE_INFINITY): Promise<T[]> {
     const all: T[] = [];
     for await (const one of this) {
-      if (all.length >= most) break;
+      if (all.length >= limit) break;
       all.push(one);
     }
     return all;
@@ -43,12 +43,12 @@ export class List<T> implements AsyncIterable<T>, PromiseLike<T[]> {
     resolved?: ((page: T[]) => A | PromiseLike<A>) | null,
     rejected?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    this.#first ??= this.#ask(this.#path);
+    this.#first ??= this.#request(this.#path);
     return this.#first.then(({ body }) => body).then(resolved, rejected);
   }
 }
 
-/** Of `link: <https://…?cursor=…>; rel="next"` the part that this client appends to the address it was given. */
+/** The path and query of the `rel="next"` link, because the client may use another address for the server. */
 function nextOf(link: string | null): string | null {
   const [, address] = /<([^>]+)>\s*;\s*rel="?next"?/.exec(link ?? "") ?? [];
   if (address === undefined) return null;
@@ -58,25 +58,25 @@ function nextOf(link: string | null): string | null {
 
 type Page<T> = { data: T[]; nextCursor: string | null };
 
-/** Messages or events with cursors in both directions: awaited it is one page, iterated it walks on to the end. */
+/** Messages or events with cursors in both directions: `await` returns one page, iteration goes on to the end. */
 export class History<T, P extends Page<T>> implements AsyncIterable<T>, PromiseLike<P> {
-  readonly #ask: (change: object) => Promise<P>;
-  readonly #onward: "before" | "after";
+  readonly #request: (cursorFields: object) => Promise<P>;
+  readonly #direction: "before" | "after";
 
   /** @internal */
-  constructor(ask: (change: object) => Promise<P>, onward: "before" | "after") {
-    this.#ask = ask;
-    this.#onward = onward;
+  constructor(request: (cursorFields: object) => Promise<P>, direction: "before" | "after") {
+    this.#request = request;
+    this.#direction = direction;
   }
 
   async *pages(): AsyncGenerator<P, void, void> {
-    let change: object = {};
+    let cursorFields: object = {};
     for (;;) {
-      const page = await this.#ask(change);
+      const page = await this.#request(cursorFields);
       yield page;
       const cursor = this.#cursorAfter(page);
       if (cursor === null) return;
-      change = { [this.#onward]: cursor };
+      cursorFields = { [this.#direction]: cursor };
     }
   }
 
@@ -89,14 +89,14 @@ export class History<T, P extends Page<T>> implements AsyncIterable<T>, PromiseL
     resolved?: ((page: P) => A | PromiseLike<A>) | null,
     rejected?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.#ask({}).then(resolved, rejected);
+    return this.#request({}).then(resolved, rejected);
   }
 
   #cursorAfter(page: P): string | null {
     const more = "hasMore" in page ? page.hasMore === true : page.nextCursor !== null;
     if (!more || page.data.length === 0) return null;
-    // A page walked with `after` names where it ends in the other cursor.
+    // A page requested with `after` ends at its other cursor.
     const previous = "previousCursor" in page ? (page.previousCursor as string | null) : null;
-    return this.#onward === "after" ? (previous ?? page.nextCursor) : page.nextCursor;
+    return this.#direction === "after" ? (previous ?? page.nextCursor) : page.nextCursor;
   }
 }

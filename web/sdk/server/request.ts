@@ -1,17 +1,17 @@
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export type StoaOptions = {
-  /** Where the server is: `https://rtc.example.com`. */
+  /** The server's address, for example `https://rtc.example.com`. */
   url: string;
   apiKey: string;
-  /** Tries after the first, for answers that may differ next time; 3 unless given. */
+  /** How often a failed request is retried if a retry may help; 3 by default. */
   retries?: number;
   timeoutMs?: number;
-  /** Instead of the global one. */
+  /** Replaces the global `fetch`. */
   fetch?: Fetch;
 };
 
-/** A refused request: `code` is the server's (`SVC_…`), `requestId` finds it in the server's log. */
+/** A refused request; `code` is the server's error code (`SVC_…`), and `requestId` identifies it in the server's log. */
 export class StoaApiError extends Error {
   constructor(
     readonly status: number,
@@ -26,13 +26,13 @@ export class StoaApiError extends Error {
 }
 
 export type CallOptions = { idempotencyKey?: string };
-export type Answer<T> = { body: T; headers: Headers };
+export type ApiResponse<T> = { body: T; headers: Headers };
 
-/** 409 only when it says so itself: the first request with this idempotency key is still running. */
-const RETRIED = new Set([408, 425, 429, 500, 502, 503, 504]);
+/** A 409 is retried only if the first request with the idempotency key is still in progress. */
+const RETRIED_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-/** One caller for all routes. A POST carries an idempotency key of its own, so that a retry never does a thing twice. */
-export class Transport {
+/** Sends the requests of all routes. Each POST has an idempotency key, so that a retry has no effect twice. */
+export class HttpClient {
   readonly #base: string;
   readonly #apiKey: string;
   readonly #retries: number;
@@ -47,7 +47,7 @@ export class Transport {
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
   }
 
-  async ask<T>(method: string, path: string, body?: object, options: CallOptions = {}): Promise<Answer<T>> {
+  async request<T>(method: string, path: string, body?: object, options: CallOptions = {}): Promise<ApiResponse<T>> {
     const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
     if (body !== undefined) headers["content-type"] = "application/json";
     if (method === "POST") headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
@@ -55,7 +55,7 @@ export class Transport {
 
     for (let attempt = 0; ; attempt++) {
       const last = attempt >= this.#retries;
-      const response = await this.#once(path, init).catch(async (error: unknown) => {
+      const response = await this.#fetchOnce(path, init).catch(async (error: unknown) => {
         if (last) throw error;
         await wait(backoffMs(attempt));
         return null;
@@ -65,14 +65,14 @@ export class Transport {
         return { body: (response.status === 204 ? undefined : await response.json()) as T, headers: response.headers };
       }
       const failure = await failureOf(response);
-      const again = RETRIED.has(response.status) || failure.code === "SVC_IDEMPOTENCY_IN_PROGRESS";
-      if (last || !again) throw failure;
-      const asked = Number(response.headers.get("retry-after"));
-      await wait(asked > 0 ? asked * 1000 : backoffMs(attempt));
+      const isRetryable = RETRIED_STATUSES.has(response.status) || failure.code === "SVC_IDEMPOTENCY_IN_PROGRESS";
+      if (last || !isRetryable) throw failure;
+      const retryAfterSeconds = Number(response.headers.get("retry-after"));
+      await wait(retryAfterSeconds > 0 ? retryAfterSeconds * 1000 : backoffMs(attempt));
     }
   }
 
-  #once(path: string, init: RequestInit): Promise<Response> {
+  #fetchOnce(path: string, init: RequestInit): Promise<Response> {
     return this.#fetch(this.#base + path, { ...init, signal: AbortSignal.timeout(this.#timeoutMs) });
   }
 }
@@ -92,7 +92,7 @@ function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** `?a=1&b=2` of what is defined. */
+/** A query string of the defined fields: `?a=1&b=2`. */
 export function queryOf(fields: object): string {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return entries.length === 0 ? "" : `?${new URLSearchParams(entries.map(([name, value]) => [name, String(value)]))}`;

@@ -1,15 +1,15 @@
 import { History, List } from "./pages.ts";
-import { type CallOptions, queryOf, type StoaOptions, Transport } from "./request.ts";
+import { type CallOptions, HttpClient, queryOf, type StoaOptions } from "./request.ts";
 
 type Page<T> = { data: T[]; nextCursor: string | null };
 type ItemOf<P> = P extends Page<infer T> ? T : never;
 
-/** What every method of the API is made from. */
+/** The base of the generated API methods. */
 export class Routes {
-  readonly #transport: Transport;
+  readonly #transport: HttpClient;
 
   constructor(options: StoaOptions) {
-    this.#transport = new Transport(options);
+    this.#transport = new HttpClient(options);
   }
 
   /** @internal */
@@ -25,21 +25,22 @@ export class Routes {
     query: object = {},
     options: CallOptions = {},
   ): Promise<T> {
-    return (await this.#transport.ask<T>(method, path + queryOf(query), body, options)).body;
+    return (await this.#transport.request<T>(method, path + queryOf(query), body, options)).body;
   }
 
   /** @internal */
   protected list<T>(path: string, query: object): List<T> {
-    return new List<T>((at) => this.#transport.ask("GET", at), path + queryOf(query));
+    return new List<T>((at) => this.#transport.request("GET", at), path + queryOf(query));
   }
 
   /** @internal */
   protected history<P extends Page<ItemOf<P>>>(path: string, query: object): History<ItemOf<P>, P> {
-    // Messages go back in time unless asked otherwise; a log of events goes forward.
-    const onward = "after" in query || path.endsWith("/events") ? "after" : "before";
+    // Messages are listed backwards by default; a log of events is listed forwards.
+    const direction = "after" in query || path.endsWith("/events") ? "after" : "before";
     return new History<ItemOf<P>, P>(
-      async (change) => (await this.#transport.ask<P>("GET", path + queryOf({ ...query, ...change }))).body,
-      onward,
+      async (cursorFields) =>
+        (await this.#transport.request<P>("GET", path + queryOf({ ...query, ...cursorFields }))).body,
+      direction,
     );
   }
 }

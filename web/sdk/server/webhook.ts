@@ -16,8 +16,9 @@ const TOLERANCE_SECONDS = 300;
 type HeadersLike = Headers | Record<string, string | string[] | undefined>;
 
 /**
- * The event, if its signature is right and at most five minutes old; throws otherwise (answer 400). `rawBody` must be
- * the bytes as they arrived: a parsed and printed body has another signature. Deduplicate on `event.id`.
+ * Returns the event if its signature is valid and at most five minutes old; throws otherwise (respond with 400).
+ * `rawBody` must be the bytes as received: a body that was parsed and serialized again has another signature.
+ * Deduplicate on `event.id`.
  */
 export async function verifyWebhook(
   rawBody: string | Uint8Array,
@@ -35,11 +36,11 @@ export async function verifyWebhook(
   const key = await crypto.subtle.importKey("raw", encoder.encode(secret), { name: "HMAC", hash: "SHA-256" }, false, [
     "verify",
   ]);
-  // `verify` compares in constant time. During a rotation there are two signatures; one that fits is enough.
-  const verdicts = await Promise.all(
+  // `verify` compares in constant time. During a key rotation there are two signatures; one match is enough.
+  const results = await Promise.all(
     signatures.map((signature) => crypto.subtle.verify("HMAC", key, signature, signed)),
   );
-  if (!verdicts.includes(true)) throw new WebhookVerificationError("no signature fits the body and the secret");
+  if (!results.includes(true)) throw new WebhookVerificationError("no signature matches the body and the secret");
   return JSON.parse(new TextDecoder().decode(body)) as WebhookEvent;
 }
 
@@ -48,7 +49,7 @@ function parseSignature(header: string): { timestamp: number; signatures: Uint8A
   const timestamp = Number(parts.find(([name]) => name === "t")?.[1]);
   const signatures = parts.filter(([name]) => name === "v1").map(([, hex = ""]) => bytesOf(hex));
   if (!Number.isInteger(timestamp) || signatures.length === 0) {
-    throw new WebhookVerificationError("the svc-signature header is missing or cannot be read");
+    throw new WebhookVerificationError("the svc-signature header is missing or malformed");
   }
   return { timestamp, signatures };
 }

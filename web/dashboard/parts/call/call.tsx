@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { SHOWN_ROOM_EVENTS } from "../../../room-events.ts";
+import { RENDERED_ROOM_EVENTS } from "../../../room-events.ts";
 import type { Room } from "../../../sdk/index.ts";
 import { roomClient } from "../../room-client.ts";
 import { bitsText } from "../numbers.ts";
@@ -35,7 +35,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
       const joined = await connect(endpoint, token);
       scene.room = joined;
       if (scene.gone) return joined.close();
-      for (const event of SHOWN_ROOM_EVENTS) joined.on(event, () => draw((count) => count + 1));
+      for (const event of RENDERED_ROOM_EVENTS) joined.on(event, () => draw((count) => count + 1));
       joined.on("connectionStateChanged", (state, error) => {
         if (state !== "DISCONNECTED" && state !== "FAILED") return;
         if (error) toastError(error);

@@ -1,46 +1,46 @@
 import type { DataChannelDelivery } from "../../../../src/protocol/signaling.ts";
 import { pause } from "../../backoff.ts";
-import type { RtcRequest } from "../../protocol.ts";
 import { StoaError } from "../../errors.ts";
-import type { DataSender, DataFrame, ReliableDataBuffer } from "./reliable-data-buffer.ts";
+import type { RtcRequest } from "../../protocol.ts";
+import type { DataFrame, DataSender, ReliableDataBuffer } from "./reliable-data-buffer.ts";
 import type { Transport } from "./transport.ts";
 
-/** How `room.sendData` sends. */
+/** Options for `room.sendData`. */
 export type DataOptions = {
-  /** `false` may lose messages, but a late one never holds up the next. */
+  /** Whether messages are retransmitted and kept in order; true by default. */
   reliable?: boolean;
-  /** What it is about, for whoever receives it. */
+  /** The message's topic, passed on to the receivers. */
   topic?: string;
-  /** Identities; everyone when omitted. */
+  /** The identities of the receivers; all participants by default. */
   to?: string[];
 };
 
-/** Text that somebody in the room has sent; `from` is null when it was the server. */
+/** A received data message; `from` is the sender's identity, or null for the server. */
 export type DataMessage = { from: string | null; topic?: string; payload: string };
 
-/** The last of what we have sent that the server has had. */
+/** The sequence number of the last message that the other side has received. */
 type Acknowledgement = { heard: number };
 
 const REOPEN_MS = 500;
 const MAX_FRAME_BYTES = 65_536;
 const MAX_SOCKET_BYTES = 8_192;
-/** What may be lost with an earlier channel goes first; no longer, as there may be no channel any more. */
+/** How long new messages wait for the ones of an earlier channel to be sent again; the channel may never open. */
 const CATCH_UP_MS = 15_000;
-/** What had to wait leaves no faster than the server takes messages of one sender. */
+/** A backlog is sent no faster than the server's rate limit for one sender. */
 const CATCH_UP_INTERVAL_MS = 4;
-/** So seldom the server is told what has come; it keeps that until then. */
+/** How long an acknowledgement is delayed; the server keeps unacknowledged messages. */
 const ACK_DELAY_MS = 250;
-/** Unless it is a lot: timers of a tab that nobody looks at are late. */
+/** How much may be received before an acknowledgement is sent at once, because timers of a hidden tab are late. */
 const ACK_AFTER_CHARACTERS = 256 * 1024;
 
 /**
- * Two data channels, opened by us; while one is not open the socket carries what is small enough. What is to arrive for
- * certain never takes the channel that loses things, and leaves in the order in which it was sent, whichever way it takes.
+ * A reliable and a lossy data channel. While a channel is not open, small messages go over the signaling socket instead.
+ * Reliable messages never use the lossy channel, and they keep their order on either path.
  */
 export class DataChannels implements DataSender {
   #reliable: RTCDataChannel;
   #lossy: RTCDataChannel;
-  /** What an earlier connection may have lost has left on this one. */
+  /** Resolves when the messages of an earlier connection have been sent again. */
   readonly #caughtUp: Promise<void>;
   #ackTimer: ReturnType<typeof setTimeout> | undefined;
   #unacknowledgedCharacters = 0;
@@ -48,7 +48,7 @@ export class DataChannels implements DataSender {
   constructor(
     readonly transport: Transport,
     readonly request: RtcRequest,
-    /** Of this session, on whichever connections. */
+    /** The reliable data of the session, which outlives this connection. */
     readonly buffer: ReliableDataBuffer,
     readonly onMessage: (message: DataMessage) => void,
   ) {
@@ -59,7 +59,7 @@ export class DataChannels implements DataSender {
     transport.ended.addEventListener("abort", () => clearTimeout(this.#ackTimer), { once: true });
   }
 
-  /** Resolves when the channel is open, or will not be in time. */
+  /** Resolves when the channel is open, or after a timeout. */
   #opened(channel: RTCDataChannel): Promise<void> {
     const late = new AbortController();
     const settled = () => late.abort();
@@ -87,18 +87,18 @@ export class DataChannels implements DataSender {
     await this.#caughtUp;
     await buffer.waitForSpace(transport.ended);
     if (buffer.hasBacklog) await pause(CATCH_UP_INTERVAL_MS, transport.ended);
-    // Meanwhile the connection may have been replaced.
+    // The connection may have been replaced while this waited.
     if (buffer.sender && buffer.sender !== this) return buffer.sender.sendReliable(frame);
     return this.#transmit(this.#reliable, frame, buffer);
   }
 
-  async #transmit(channel: RTCDataChannel, frame: DataFrame, kept: ReliableDataBuffer | null): Promise<void> {
+  async #transmit(channel: RTCDataChannel, frame: DataFrame, buffer: ReliableDataBuffer | null): Promise<void> {
     if (channel.readyState === "open") {
-      const numbered = kept?.number(frame);
+      const numbered = buffer?.number(frame);
       const text = JSON.stringify(numbered ?? frame);
       if (new TextEncoder().encode(text).length > MAX_FRAME_BYTES) throw tooLarge(MAX_FRAME_BYTES);
       channel.send(text);
-      if (numbered) kept?.keep(text, numbered.seq);
+      if (numbered) buffer?.keep(text, numbered.seq);
       return;
     }
     if (new TextEncoder().encode(frame.payload).length > MAX_SOCKET_BYTES) throw tooLarge(MAX_SOCKET_BYTES);
@@ -115,7 +115,7 @@ export class DataChannels implements DataSender {
       channel.addEventListener("open", () => {
         for (const text of buffer.unacknowledged()) channel.send(text);
       });
-    // The server closes a channel whose reader is too far behind; another one may be opened.
+    // The server closes a channel whose reader is too slow; a new one may be opened.
     channel.addEventListener("close", async () => {
       await pause(REOPEN_MS, transport.ended);
       if (transport.closed) return;
@@ -150,5 +150,5 @@ export class DataChannels implements DataSender {
 }
 
 function tooLarge(limit: number): StoaError {
-  return new StoaError("PAYLOAD_TOO_LARGE", "invalid", `A message may have at most ${limit} bytes right now.`);
+  return new StoaError("PAYLOAD_TOO_LARGE", "invalid", `A data message may have at most ${limit} bytes right now.`);
 }

@@ -1,16 +1,16 @@
 import type { Layer, TrackSource } from "../../../../src/protocol/room-records.ts";
 import type { VideoCodec } from "./codecs.ts";
 
-/** As in the protocol; stated here because importing it would bring the whole schema library along. */
+/** A copy of the protocol's constant, because importing that would bundle the whole schema library. */
 const LAYER_RIDS: Record<Layer, string> = { low: "q", medium: "h", high: "f" };
 
-/** Three layers for a camera, two for a screen (its text must stay readable), from low to high. */
+/** Three layers for a camera and two for a screen, whose text must stay readable, from low to high. */
 export function videoEncodings(
   source: TrackSource,
   height: number,
   { simulcast, codec }: { simulcast: boolean; codec?: VideoCodec },
 ): RTCRtpEncodingParameters[] {
-  // Without it Chromium makes one stream of all layers out of the codecs that can do so, and the server sees only `q`.
+  // Otherwise Chromium combines all layers of these codecs into one SVC stream, and the server receives only `q`.
   const separate = codec === "VP9" || codec === "AV1" ? { scalabilityMode: "L1T1" } : {};
   const encodings = simulcast ? simulcastEncodings(source, height) : [singleEncoding(source, height)];
   return encodings.map((encoding) => ({ ...encoding, ...separate }));
@@ -42,7 +42,7 @@ function topBitrate(source: TrackSource, height: number): number {
   return height >= 540 ? 1_000_000 : 600_000;
 }
 
-/** Nobody watches the other layers: do not spend the CPU and the uplink on them. Whether anything has changed. */
+/** Deactivates the layers without subscribers to save CPU and bandwidth; returns whether anything has changed. */
 export function activateOnly(encodings: RTCRtpEncodingParameters[], layers: readonly Layer[]): boolean {
   const wanted = new Set<string>(layers.map((layer) => LAYER_RIDS[layer]));
   let changed = false;

@@ -6,29 +6,29 @@ type Entry = {
   bytesReceived?: number;
 };
 
-/** Whether anything is on its way between the two ends. */
+/** `silent` means that nothing arrives although this side sends; `idle` means that neither side sends. */
 export type Flow = "flows" | "silent" | "idle";
 
-/** Of readings: who has heard nothing but checks in so many expects nothing else. */
-const FLOWS_FOR = 3;
+/** Media has flowed recently if it arrived within this many readings. */
+const RECENT_READINGS = 3;
 
 /**
- * Tells media that flows from a connection that is merely up. Packets that arrive are a sign, and so are the server's
- * reports about what we send; with nothing to send there may be nothing to hear, and silence says nothing.
+ * Tells a connection on which media flows from one that is merely up. Received packets prove it, and so do the server's
+ * receiver reports. Silence proves nothing while this side sends nothing.
  */
 export class FlowMeter {
   #received = 0;
   #sent = 0;
   #reportedAt = 0;
   #bytes = 0;
-  /** Readings since media came, of those in which anything did. */
-  #aliveWithout = Number.POSITIVE_INFINITY;
-  #withoutSign = 0;
-  /** Nothing at all has come since the reading before, not even a check of the connection, though media has flowed until then. */
+  /** The number of readings with any traffic since media last arrived. */
+  #aliveReadingsWithoutMedia = Number.POSITIVE_INFINITY;
+  #readingsWithoutMedia = 0;
+  /** Whether nothing has arrived since the last reading, not even a connectivity check, although media flowed before. */
   isCutOff = false;
 
-  /** Reports are about a second apart: with readings as close as that, this many in a row may be without a sign. */
-  constructor(readonly tolerated = 0) {}
+  /** Receiver reports are about a second apart, so frequent readings tolerate this many without media in a row. */
+  constructor(readonly toleratedReadings = 0) {}
 
   async read(pc: RTCPeerConnection): Promise<Flow> {
     let [received, sent, reportedAt, bytes] = [0, 0, 0, 0];
@@ -39,14 +39,14 @@ export class FlowMeter {
       if (entry.type === "remote-inbound-rtp") reportedAt = Math.max(reportedAt, entry.timestamp);
       if (entry.type === "candidate-pair") bytes += entry.bytesReceived ?? 0;
     }
-    const heard = received > this.#received || reportedAt > this.#reportedAt;
-    this.#withoutSign = heard ? 0 : this.#withoutSign + 1;
-    const sending = sent > this.#sent;
-    const isAlive = heard || bytes > this.#bytes;
-    if (isAlive) this.#aliveWithout = heard ? 0 : this.#aliveWithout + 1;
-    // The last thing to come may be a check.
-    this.isCutOff = !isAlive && this.#aliveWithout < FLOWS_FOR;
+    const hasMedia = received > this.#received || reportedAt > this.#reportedAt;
+    this.#readingsWithoutMedia = hasMedia ? 0 : this.#readingsWithoutMedia + 1;
+    const isSending = sent > this.#sent;
+    const isAlive = hasMedia || bytes > this.#bytes;
+    if (isAlive) this.#aliveReadingsWithoutMedia = hasMedia ? 0 : this.#aliveReadingsWithoutMedia + 1;
+    // The last packet before the cut may have been a connectivity check.
+    this.isCutOff = !isAlive && this.#aliveReadingsWithoutMedia < RECENT_READINGS;
     [this.#received, this.#sent, this.#reportedAt, this.#bytes] = [received, sent, reportedAt, bytes];
-    return this.#withoutSign <= this.tolerated ? "flows" : sending ? "silent" : "idle";
+    return this.#readingsWithoutMedia <= this.toleratedReadings ? "flows" : isSending ? "silent" : "idle";
   }
 }

@@ -3,28 +3,28 @@ import type { JoinAck } from "../../../../src/protocol/signaling.ts";
 import { isLost, StoaError } from "../../errors.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
+import { MediaRecovery } from "./media-recovery.ts";
+import { MuteSync } from "./mute-sync.ts";
 import { watchQualityLimitation } from "./quality-limitation.ts";
 import { ReliableDataBuffer } from "./reliable-data-buffer.ts";
 import type { RoomConnection } from "./room-connection.ts";
-import { MediaRecovery } from "./media-recovery.ts";
-import { MuteSync } from "./mute-sync.ts";
 import { type RoomStats, StatsReader } from "./stats.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import { Transport } from "./transport.ts";
 
 export type MediaDeps = {
-  connection: Pick<RoomConnection, "request" | "open" | "reach" | "startOver">;
+  connection: Pick<RoomConnection, "request" | "open" | "probe" | "startOver">;
   subscriptions: Subscriptions;
   localTracks: ReadonlySet<LocalTrack>;
   onData: (message: DataMessage) => void;
-  /** Media has stopped, or flows again. */
+  /** Called when media stops or flows again. */
   onFlow: (flowing: boolean) => void;
   relayOnly: boolean;
   onError: (error: unknown) => void;
   record: (type: string, data?: Record<string, unknown>) => void;
 };
 
-/** Everything that hangs on the peer connection: what is sent, what is received, and that it keeps flowing. */
+/** The media of a room: it owns the peer connection with its published tracks, data channels and recovery. */
 export class Media {
   readonly #deps: MediaDeps;
   readonly #recovery: MediaRecovery;
@@ -43,32 +43,33 @@ export class Media {
       signalingOpen: () => deps.connection.open,
       probe: (withinMs) => deps.connection.probe(withinMs),
       onFlow: deps.onFlow,
-      onRemedy: (how, ever) => {
-        if (!ever && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
-        deps.record("reconnecting", { how });
+      onRemedy: (remedy, wasConnected) => {
+        if (!wasConnected && this.#transport?.relayMissing) deps.record("error", { code: "TURN_UNREACHABLE" });
+        deps.record("reconnecting", { how: remedy });
       },
       rebuild: async () => {
         if (this.#joined) await this.#open(this.#joined, (transport) => this.#recovery.replace(transport));
       },
-      giveUp: (ever) => {
-        if (!ever) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
+      giveUp: (wasConnected) => {
+        if (!wasConnected) deps.onError(new StoaError("MEDIA_UNREACHABLE", "udp-blocked", UDP_BLOCKED));
         deps.connection.startOver();
       },
     });
   }
 
-  /** A peer connection of its own for each join; what was published is published again. */
+  /** Opens a new peer connection after a join and publishes the local tracks again. */
   connect(joined: JoinAck): void {
     this.#muteSync.reset();
     this.#dataBuffer = new ReliableDataBuffer();
     this.#open(joined, (transport) => this.#recovery.watch(transport)).catch(this.#deps.onError);
   }
 
-  /** The server notices that nothing comes of what is due, and that it comes again. */
+  /** The server reports that expected media does not arrive. */
   stalled(): void {
     this.#recovery.stalled();
   }
 
+  /** The server reports that media arrives again. */
   flows(): void {
     this.#recovery.flows();
   }
@@ -100,12 +101,12 @@ export class Media {
     await this.#catchUp(transport);
   }
 
-  /** The session goes on: what could not be said while the socket was gone is said now. */
+  /** Sends the changes that were made while the socket was disconnected. */
   resume(): void {
     const transport = this.#transport;
     if (!transport) return;
     this.#deps.subscriptions.update();
-    // Only then: a connection whose first offer was lost needs nothing but that.
+    // A connection whose first offer was lost needs only that offer, so the check comes after it.
     this.#catchUp(transport).then(this.#recovery.check, (error) => {
       this.#recovery.check();
       this.#deps.onError(error);
@@ -127,7 +128,7 @@ export class Media {
     try {
       await transport.negotiate();
     } catch (error) {
-      // Not refused: the next join or the resume publishes it.
+      // A lost offer is repeated by the next resume or join.
       if (isLost(error)) return;
       await transport.stopSending(track);
       throw error;
@@ -138,7 +139,7 @@ export class Media {
   async unpublish(track: LocalTrack): Promise<void> {
     const { kind, source, id } = track;
     await this.#transport?.stopSending(track);
-    // Should it get lost, the offer that follows a resume no longer names the track.
+    // If the request is lost, the offer after the resume no longer contains the track.
     if (id !== null) await this.#deps.connection.request("track.unpublish", { trackId: id }).catch(() => {});
     this.#deps.record("track_unpublished", { kind, source });
   }
@@ -147,7 +148,7 @@ export class Media {
     await this.#muteSync.sync(track);
   }
 
-  /** The server has muted it by itself. */
+  /** Notes that the server has muted a track. */
   mutedByServer(track: LocalTrack): void {
     this.#muteSync.mutedByServer(track);
   }
@@ -170,13 +171,13 @@ export class Media {
     this.#data = null;
   }
 
-  /** With the way it found: a record that says `tcp` or `relay` explains a call that is slower than others. */
+  /** Records the path too, because `tcp` or `relay` explains why a call is slow. */
   async #recordState({ pc }: Transport, state: RTCPeerConnectionState): Promise<void> {
     const { path } = state === "connected" ? await new StatsReader().read(pc) : { path: null };
     this.#deps.record("ice_state_changed", path === null ? { state } : { state, path });
   }
 
-  /** What the permissions allow, and only that: data channels, and sections to receive on. */
+  /** Opens the data channels and receiving sections that the permissions allow. */
   #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
     if (!publishData) this.#data = null;
     else this.#data ??= new DataChannels(transport, this.#deps.connection.request, this.#dataBuffer, this.#deps.onData);
@@ -194,8 +195,8 @@ export class Media {
   }
 }
 
-/** Enough for a call between two or three without a second offer. */
+/** Enough for a call of three participants without a second offer. */
 const FIRST_SECTIONS = 2;
 
 const UDP_BLOCKED =
-  "Media cannot reach the server, neither over UDP nor over TCP. A firewall may block its media port; a TURN server helps.";
+  "Media cannot reach the server over UDP or TCP. A firewall may block the media port; a TURN server helps.";

@@ -1,20 +1,20 @@
-/** What `getStats` says, in the few figures a person asks for. Null: not known yet. */
+/** A summary of `getStats`; a value is null while it is unknown. */
 export type RoomStats = {
-  /** To the server and back. */
+  /** The round-trip time to the server. */
   rttMs: number | null;
-  /** The way that media takes: `udp`, `tcp` or `relay`. */
+  /** The path of the media: `udp`, `tcp` or `relay`. */
   path: "udp" | "tcp" | "relay" | null;
-  /** What the browser thinks the uplink can carry. */
+  /** The browser's estimate of the available outgoing bandwidth, in bits per second. */
   availableOutBps: number | null;
-  /** Sent now, in bits a second. */
+  /** The current outgoing bitrate. */
   outBps: number | null;
-  /** Received now, in bits a second. */
+  /** The current incoming bitrate. */
   inBps: number | null;
-  /** One for each stream; a published picture has one for each of its sizes. */
+  /** One entry per stream; a published video has one per simulcast layer. */
   tracks: TrackStats[];
 };
 
-/** Of one stream, sent or received. */
+/** The statistics of one sent or received stream. */
 export type TrackStats = {
   direction: "in" | "out";
   kind: string;
@@ -32,7 +32,7 @@ export type TrackStats = {
 
 type Entry = Record<string, number | string | boolean | undefined> & { id: string; type: string; timestamp: number };
 
-/** Rates are differences between two calls, so the first call knows none. */
+/** Rates are computed from the previous call, so the first call has none. */
 export class StatsReader {
   #before = new Map<string, Entry>();
 
@@ -55,7 +55,7 @@ export class StatsReader {
       rttMs: scaled(pair?.currentRoundTripTime ?? reportedRoundTrip(entries), 1000),
       path: local ? (local.candidateType === "relay" ? "relay" : (local.protocol as "udp" | "tcp")) : null,
       availableOutBps: scaled(pair?.availableOutgoingBitrate, 1),
-      // Of the pair, because Firefox counts no bytes for the transport as a whole.
+      // The pair is used because Firefox does not count bytes for the transport.
       outBps: pair ? rate(pair, "bytesSent") : null,
       inBps: pair ? rate(pair, "bytesReceived") : null,
       tracks: entries
@@ -65,14 +65,14 @@ export class StatsReader {
   }
 }
 
-/** Firefox has told of the transport only lately; before that it marked the pair itself. */
+/** Older versions of Firefox have no transport statistics and mark the selected pair instead. */
 function pairInUse(entries: Entry[]): Entry | undefined {
   const transport = entries.find(({ type }) => type === "transport");
   if (transport) return entries.find(({ id }) => id === transport.selectedCandidatePairId);
   return entries.find(({ type, selected }) => type === "candidate-pair" && selected === true);
 }
 
-/** Where the pair does not say it: by the server's own reports. */
+/** The round-trip time from the server's receiver reports, for browsers that do not report it for the pair. */
 function reportedRoundTrip(entries: Entry[]): number | undefined {
   const reported = entries.filter(
     ({ type, roundTripTime }) => type === "remote-inbound-rtp" && roundTripTime !== undefined,

@@ -1,9 +1,7 @@
 import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../../src/protocol/signaling.ts";
-import type { RtcRequest } from "../../protocol.ts";
 import { StoaError } from "../../errors.ts";
+import type { RtcRequest } from "../../protocol.ts";
 import type { RemoteTrack } from "../remote-participant.ts";
-import { UpdateThrottle } from "./pace.ts";
-import { assignSections } from "./section-plan.ts";
 import type { Section, Transport } from "./transport.ts";
 
 export type SubscriptionDeps = {
@@ -14,11 +12,11 @@ export type SubscriptionDeps = {
   onError: (error: unknown) => void;
 };
 
-/** Decides which remote track arrives on which section, and tells the server what the page really shows. */
+/** Assigns remote tracks to receiving sections and sends their subscription settings to the server. */
 export class Subscriptions {
   readonly #deps: SubscriptionDeps;
   readonly #throttle = new UpdateThrottle();
-  /** What the server was last told of each track, as text. */
+  /** The settings last sent for each track, as JSON. */
   readonly #lastSent = new Map<string, string>();
   #transport: Transport | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -29,25 +27,25 @@ export class Subscriptions {
     this.#deps = deps;
   }
 
-  /** A new peer connection: everything is mapped anew, while elements keep what they show. Null: nothing may be received. */
+  /** Maps all tracks to the sections of a new peer connection; null ends all subscriptions. */
   use(transport: Transport | null, limits: JoinAck["limits"]): void {
     this.#transport = transport;
     this.#throttle.setLimits(limits);
     this.#lastSent.clear();
     if (transport) {
-      // What is there already goes with the first offer: its picture comes a round trip earlier.
+      // Known tracks go into the first offer, so that their media arrives a round trip earlier.
       assignSections(transport, this.#wanted());
       this.update();
     } else for (const track of this.#deps.tracks()) this.#end(track);
   }
 
-  /** Demands or tracks have changed. Calls in quick succession make one exchange. */
+  /** Called when tracks or their settings have changed. Calls in quick succession cause one exchange. */
   update = (): void => {
     if (!this.#transport) return;
     this.#schedule(this.#throttle.delayMs(Date.now()));
   };
 
-  /** For an offer: all sections in use. */
+  /** The sections in use, for an offer. */
   mapping(): SubscribedSection[] {
     const byId = new Map(this.#deps.tracks().map((track) => [track.id, track]));
     const sections: SubscribedSection[] = [];
@@ -85,7 +83,7 @@ export class Subscriptions {
     } catch (error) {
       const { reason, retryAfterSeconds = 1 } = error as Partial<StoaError>;
       if (error instanceof StoaError && reason === "rate-limited") this.#schedule(retryAfterSeconds * 1000);
-      // Lost with the connection: after the next join, or the resume, all is stated again.
+      // A request that was lost with the connection is repeated after the next resume or join.
       else this.#deps.onError(error);
     }
     this.#running = false;
@@ -99,10 +97,10 @@ export class Subscriptions {
     const changes = this.#release(transport, wanted);
     assignSections(transport, wanted);
     if (transport.negotiationNeeded) this.#throttle.spent(Date.now());
-    // A section has its name only once an offer is out, and that may be somebody else's offer, still under way.
+    // A section has a mid only after an offer, which may be one that another caller has started.
     await transport.negotiated();
     if (this.#transport !== transport) return;
-    // Time has passed: who has ended a track meanwhile has taken it back from the page already.
+    // A track that has ended meanwhile is already removed from the page.
     const still = new Set(this.#deps.tracks());
     for (const track of wanted) if (still.has(track)) this.#deliver(transport, track, changes);
     if (changes.length === 0) return;
@@ -143,7 +141,7 @@ export class Subscriptions {
     this.#deps.onUnsubscribed(track);
   }
 
-  /** Hands the track to the page, once, and notes what the server does not know of yet. */
+  /** Hands a new track to the page and adds the settings that the server does not have yet to `changes`. */
   #deliver(transport: Transport, track: RemoteTrack, changes: SubscriptionChange[]): void {
     const section = sectionOf(transport, track);
     const mid = section?.transceiver.mid ?? null;
@@ -162,4 +160,75 @@ export class Subscriptions {
 
 function sectionOf(transport: Transport, track: RemoteTrack): Section | undefined {
   return transport.sections.find(({ trackId }) => trackId === track.id);
+}
+
+/** Sections are added in groups, because an offer costs far more than an idle section. */
+const SECTION_GROUP = 4;
+
+/**
+ * Assigns a section to every track without one and adds sections if too few are free. A participant's audio and video get
+ * the same position among their kinds where possible: the server sends those as one stream, which browsers keep in sync.
+ */
+function assignSections(transport: Transport, tracks: readonly RemoteTrack[]): void {
+  const unassigned = tracks.filter(({ id }) => !transport.sections.some(({ trackId }) => trackId === id));
+  for (const kind of ["audio", "video"] as const) {
+    const missing = unassigned.filter((track) => track.kind === kind).length - freeSections(transport, kind).length;
+    if (missing > 0) transport.addSections(kind, Math.ceil(missing / SECTION_GROUP) * SECTION_GROUP);
+  }
+  for (const track of unassigned) {
+    const section = sectionBesideCompanion(transport, track) ?? freeSections(transport, track.kind)[0];
+    if (section) section.trackId = track.id;
+  }
+}
+
+function sectionBesideCompanion(transport: Transport, track: RemoteTrack): Section | undefined {
+  const companion = COMPANIONS[track.source];
+  const other = companion && track.participant.track(companion);
+  const position = other ? sectionsOf(transport, other.kind).findIndex(({ trackId }) => trackId === other.id) : -1;
+  const section = sectionsOf(transport, track.kind)[position];
+  return section?.trackId === null ? section : undefined;
+}
+
+const COMPANIONS: Partial<Record<RemoteTrack["source"], RemoteTrack["source"]>> = {
+  camera: "microphone",
+  microphone: "camera",
+  screenShare: "screenShareAudio",
+  screenShareAudio: "screenShare",
+};
+
+function sectionsOf({ sections }: Transport, kind: Section["kind"]): Section[] {
+  return sections.filter((section) => section.kind === kind);
+}
+
+function freeSections(transport: Transport, kind: Section["kind"]): Section[] {
+  return sectionsOf(transport, kind).filter(({ trackId }) => trackId === null);
+}
+
+const GATHER_MS = 40;
+
+/**
+ * How long to wait before sending a change. The first changes are sent almost at once, but scrolling and resizing cause
+ * an endless number of them, and the server limits the frames in a window.
+ */
+export class UpdateThrottle {
+  #windowMs = 60_000;
+  #frames = 100;
+  #spentAt: number[] = [];
+
+  setLimits({ messagesPerWindow, windowSeconds }: JoinAck["limits"]): void {
+    this.#frames = messagesPerWindow;
+    this.#windowMs = windowSeconds * 1000;
+  }
+
+  spent(now: number): void {
+    this.#spentAt.push(now);
+  }
+
+  /** A quarter of the budget is spent at once, then up to half of it evenly; the rest is for other requests. */
+  delayMs(now: number): number {
+    this.#spentAt = this.#spentAt.filter((at) => at > now - this.#windowMs);
+    if (this.#spentAt.length < this.#frames / 4) return GATHER_MS;
+    const last = this.#spentAt.at(-1) ?? 0;
+    return Math.max(GATHER_MS, last + (2 * this.#windowMs) / this.#frames - now);
+  }
 }

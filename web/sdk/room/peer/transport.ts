@@ -3,17 +3,17 @@ import type { PublishedSection, SubscribedSection } from "../../../../src/protoc
 import type { RtcRequest } from "../../protocol.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { preferCodecs } from "./codecs.ts";
-import { tuneOpusAnswer, tuneOpusOffer, type AudioContent } from "./opus.ts";
+import { type AudioContent, tuneOpusAnswer, tuneOpusOffer } from "./opus.ts";
 import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
 
-/** A section that receives: it stays for the life of the connection and shows one remote track after another. */
+/** A receiving media section. It lives as long as the connection and receives one remote track after another. */
 export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId: string | null };
 
 export type TransportDeps = {
   iceServers: IceServer[];
   relayOnly: boolean;
   request: RtcRequest;
-  /** What every receiving section in use is to show; asked for with each offer. */
+  /** The remote track of each receiving section, for the next offer. */
   subscribed: () => SubscribedSection[];
   onState: (state: RTCPeerConnectionState) => void;
 };
@@ -21,8 +21,8 @@ export type TransportDeps = {
 const SETTLE_MS = 5_000;
 
 /**
- * The one peer connection. The client alone offers, one offer at a time; sections are never stopped, only re-used,
- * so people who come and go need no renegotiation while a section is free.
+ * The peer connection. Only the client makes offers, one at a time. Sections are reused instead of stopped, so a new
+ * participant needs no renegotiation while a section is free.
  */
 export class Transport {
   readonly pc: RTCPeerConnection;
@@ -35,9 +35,9 @@ export class Transport {
   #restart = false;
   #negotiationNeeded = false;
   readonly #closed = new AbortController();
-  /** What a connection was asked before it was closed it never answers; nobody is to wait for it. */
+  /** A closed peer connection never settles its pending operations, so they are raced against this. */
   readonly #end: Promise<void>;
-  /** TURN servers were named, and none of them has lent us an address so far. No harm while there is another way. */
+  /** Whether TURN servers are configured but none has allocated a relay address so far. */
   relayMissing: boolean;
 
   constructor(deps: TransportDeps) {
@@ -49,7 +49,7 @@ export class Transport {
       signal: this.#closed.signal,
     });
     this.relayMissing = deps.iceServers.some(({ urls }) => urls.some((url) => url.startsWith("turn")));
-    // Not `icecandidateerror`, which Chromium does not fire when the connection to the TURN server is refused.
+    // Chromium does not fire `icecandidateerror` when the connection to the TURN server is refused.
     this.pc.addEventListener(
       "icecandidate",
       ({ candidate }) => {
@@ -59,7 +59,7 @@ export class Transport {
     );
   }
 
-  /** The server has not heard of everything that this side sends and receives: an offer is due. */
+  /** Whether sections have changed since the last offer. */
   get negotiationNeeded(): boolean {
     return this.#negotiationNeeded;
   }
@@ -74,17 +74,17 @@ export class Transport {
   }
 
   addChannel(label: string, options?: RTCDataChannelInit): RTCDataChannel {
-    // Only the first needs a section of its own.
+    // Only the first data channel adds a media section.
     this.#negotiationNeeded ||= this.pc.sctp === null;
     return this.pc.createDataChannel(label, options);
   }
 
-  /** Puts the track on a sending section of the same shape, an idle one if there is one. */
+  /** Sends the track on an idle section of the same shape, or on a new one. */
   async send(track: LocalTrack): Promise<void> {
     this.#negotiationNeeded = true;
     const shape = `${track.kind} ${track.source} ${track.encodings.length} ${track.codec ?? ""}`;
-    for (const [transceiver, user] of this.#sending) {
-      if (user !== null || this.#shapes.get(transceiver) !== shape) continue;
+    for (const [transceiver, current] of this.#sending) {
+      if (current !== null || this.#shapes.get(transceiver) !== shape) continue;
       this.#sending.set(transceiver, track);
       track.sender = transceiver.sender;
       await Promise.race([transceiver.sender.replaceTrack(track.mediaStreamTrack), this.#end]);
@@ -102,15 +102,15 @@ export class Transport {
 
   async stopSending(track: LocalTrack): Promise<void> {
     track.sender = null;
-    for (const [transceiver, user] of this.#sending) {
-      if (user !== track) continue;
+    for (const [transceiver, current] of this.#sending) {
+      if (current !== track) continue;
       this.#negotiationNeeded = true;
       this.#sending.set(transceiver, null);
       await Promise.race([transceiver.sender.replaceTrack(null), this.#end]);
     }
   }
 
-  /** Resolves when an offer made after this call has been answered, or there is no connection any more; calls that wait together share one. */
+  /** Resolves when an offer made after this call is answered or the connection is closed. Waiting calls share one offer. */
   negotiate({ iceRestart = false } = {}): Promise<void> {
     this.#restart ||= iceRestart;
     if (this.#waiting) return this.#waiting;
@@ -123,12 +123,12 @@ export class Transport {
     return run;
   }
 
-  /** Resolves when the server has heard of everything, through an offer that is under way or one of its own. */
+  /** Resolves when the server knows all sections, after a pending or a new offer. */
   negotiated(): Promise<void> {
     return this.#negotiationNeeded ? this.negotiate() : (this.#waiting ?? this.#queue);
   }
 
-  /** Aborted when it is closed. */
+  /** Aborts when the transport is closed. */
   get ended(): AbortSignal {
     return this.#closed.signal;
   }
@@ -165,7 +165,7 @@ export class Transport {
       }
     } catch (error) {
       if (this.#closed.signal.aborted) return;
-      // Not the restart: by the next offer the connection may have come back by itself.
+      // The ICE restart is not repeated, because the connection may have recovered before the next offer.
       this.#negotiationNeeded = true;
       if (pc.signalingState === "have-local-offer") await pc.setLocalDescription({ type: "rollback" });
       throw error;
@@ -177,7 +177,7 @@ export class Transport {
     try {
       await this.pc.setLocalDescription({ type: "offer", sdp: tuneOpusOffer(sdp) });
     } catch {
-      // Not every browser lets a page change its offer.
+      // Some browsers do not allow a page to change its offer.
       await this.pc.setLocalDescription({ type: "offer", sdp });
     }
   }
@@ -199,7 +199,7 @@ export class Transport {
     return sections;
   }
 
-  /** A second offer before the first connection stands makes some peers fail; wait, but not for ever. */
+  /** Some peers fail on a second offer before the first connection is established, so this waits for a limited time. */
   #connectionSettled(): Promise<void> {
     const { pc } = this;
     return new Promise((resolve) => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { Link } from "../../../web/sdk/link.ts";
+import { ReconnectingSocket } from "../../../web/sdk/reconnecting-socket.ts";
 import { openPage, type Page } from "./page.ts";
 
-/** `gone`: packets vanish; `refused`: everything fails at once; `forbidden`: only requests do, as under a page's own policy. */
+/** `gone` drops all packets, `refused` fails everything at once, `forbidden` fails only requests, as a page's policy does. */
 type Network = "fine" | "gone" | "refused" | "forbidden";
 
 let page: Page;
@@ -27,7 +27,7 @@ class Socket extends EventTarget {
   close(code = 1000): void {
     this.#end(code);
   }
-  /** By the server, or by the network. */
+  /** Closes the socket from the server's or the network's side. */
   lose(code: number): void {
     this.#end(code);
   }
@@ -41,7 +41,7 @@ class Socket extends EventTarget {
 beforeEach(() => {
   jest.useFakeTimers();
   page = openPage();
-  // As in Firefox.
+  // This property identifies Firefox.
   Object.assign(globalThis, { mozInnerScreenX: 0 });
   network = "fine";
   sockets = [];
@@ -72,56 +72,56 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 
-async function connected(endpoint = "wss://stoa.test:7000/v1/rtc?room=1"): Promise<Link<never>> {
-  const link = new Link<never>(endpoint, "token", undefined, {
+async function connected(endpoint = "wss://stoa.test:7000/v1/rtc?room=1"): Promise<ReconnectingSocket<never>> {
+  const socket = new ReconnectingSocket<never>(endpoint, "token", undefined, {
     establish: async () => {},
     onConnected: () => {},
     onFrame: () => {},
     onState: () => {},
     onWaiting: () => {},
-    judge: () => ({ kind: "again", afterMs: 0 }),
+    onClose: () => ({ kind: "reconnect", afterMs: 0 }),
   });
-  const started = link.start();
+  const started = socket.start();
   await pass(0.2);
   await started;
-  return link;
+  return socket;
 }
 
-describe("[3] a socket that was lost with its network", () => {
-  test("a first connection asks nobody before it", async () => {
-    const link = await connected();
-    expect([sockets.length, requests.length, link.state]).toEqual([1, 0, "CONNECTED"]);
-    link.end("DISCONNECTED", null);
+describe("[3] reconnecting in Firefox", () => {
+  test("the first connection makes no request", async () => {
+    const socket = await connected();
+    expect([sockets.length, requests.length, socket.state]).toEqual([1, 0, "CONNECTED"]);
+    socket.end("DISCONNECTED", null);
   });
 
   test.each(["gone", "refused"] as const)(
-    "is not opened again while the network is %s: a request finds out",
+    "no socket is opened while the network is %s; requests check for it",
     async (how) => {
-      const link = await connected();
+      const socket = await connected();
       network = how;
       sockets[0]?.lose(1006);
       await pass(11);
-      expect([sockets.length, link.state]).toEqual([1, "RECONNECTING"]);
+      expect([sockets.length, socket.state]).toEqual([1, "RECONNECTING"]);
       expect(requests.length).toBeWithin(3, 30);
       network = "fine";
       await pass(4.5);
-      expect([sockets.length, link.state]).toEqual([2, "CONNECTED"]);
-      link.end("DISCONNECTED", null);
+      expect([sockets.length, socket.state]).toEqual([2, "CONNECTED"]);
+      socket.end("DISCONNECTED", null);
     },
   );
 
-  test("the request goes to the server's own origin, carries nothing, and may be made by any page", async () => {
-    const link = await connected();
+  test("the request goes to the server's origin without credentials and needs no CORS", async () => {
+    const socket = await connected();
     sockets[0]?.lose(1006);
     await pass(1);
     expect(requests.map(({ url }) => url)).toEqual(["https://stoa.test:7000/healthz"]);
     expect(requests[0]?.init).toMatchObject({ mode: "no-cors", credentials: "omit", cache: "no-store" });
-    expect(link.state).toBe("CONNECTED");
-    link.end("DISCONNECTED", null);
+    expect(socket.state).toBe("CONNECTED");
+    socket.end("DISCONNECTED", null);
   });
 
-  test("after a long cut no socket has failed, once requests are known to come through", async () => {
-    const link = await connected();
+  test("no socket fails during a long outage once a request has succeeded", async () => {
+    const socket = await connected();
     sockets[0]?.lose(1006);
     await pass(1);
     network = "gone";
@@ -131,58 +131,58 @@ describe("[3] a socket that was lost with its network", () => {
     page.happens("online");
     network = "fine";
     await pass(4.5);
-    expect([sockets.length, link.state]).toEqual([3, "CONNECTED"]);
-    link.end("DISCONNECTED", null);
+    expect([sockets.length, socket.state]).toEqual([3, "CONNECTED"]);
+    socket.end("DISCONNECTED", null);
   });
 
-  test("the network says that it is back: the next request is made at once", async () => {
-    const link = await connected();
+  test("the online event triggers the next request at once", async () => {
+    const socket = await connected();
     network = "refused";
     sockets[0]?.lose(1006);
     await pass(8);
     network = "fine";
     page.happens("online");
     await pass(0.2);
-    expect(link.state).toBe("CONNECTED");
-    link.end("DISCONNECTED", null);
+    expect(socket.state).toBe("CONNECTED");
+    socket.end("DISCONNECTED", null);
   });
 
-  test("a page that may make no requests comes back all the same, and asks no more after that", async () => {
-    const link = await connected();
+  test("a page that may not make requests reconnects anyway and makes no more requests", async () => {
+    const socket = await connected();
     network = "forbidden";
     sockets[0]?.lose(1006);
     await pass(15);
-    expect([sockets.length, link.state]).toEqual([2, "CONNECTED"]);
+    expect([sockets.length, socket.state]).toEqual([2, "CONNECTED"]);
     requests.length = 0;
     sockets[1]?.lose(1006);
     await pass(0.5);
-    expect([sockets.length, requests.length, link.state]).toEqual([3, 0, "CONNECTED"]);
-    link.end("DISCONNECTED", null);
+    expect([sockets.length, requests.length, socket.state]).toEqual([3, 0, "CONNECTED"]);
+    socket.end("DISCONNECTED", null);
   });
 
-  test("a server that has closed the socket itself is in reach", async () => {
-    const link = await connected();
+  test("no request is made after the server itself has closed the socket", async () => {
+    const socket = await connected();
     sockets[0]?.lose(4500);
     await pass(0.2);
-    expect([sockets.length, requests.length, link.state]).toEqual([2, 0, "CONNECTED"]);
-    link.end("DISCONNECTED", null);
+    expect([sockets.length, requests.length, socket.state]).toEqual([2, 0, "CONNECTED"]);
+    socket.end("DISCONNECTED", null);
   });
 
-  test("other browsers hold no sockets back: theirs is opened again at once", async () => {
+  test("other browsers open the next socket at once", async () => {
     Reflect.deleteProperty(globalThis, "mozInnerScreenX");
-    const link = await connected();
+    const socket = await connected();
     sockets[0]?.lose(1006);
     await pass(0.2);
-    expect([sockets.length, requests.length, link.state]).toEqual([2, 0, "CONNECTED"]);
-    link.end("DISCONNECTED", null);
+    expect([sockets.length, requests.length, socket.state]).toEqual([2, 0, "CONNECTED"]);
+    socket.end("DISCONNECTED", null);
   });
 
-  test("nothing is asked any more after the end", async () => {
-    const link = await connected();
+  test("no request is made after the end", async () => {
+    const socket = await connected();
     network = "gone";
     sockets[0]?.lose(1006);
     await pass(5);
-    link.end("DISCONNECTED", null);
+    socket.end("DISCONNECTED", null);
     await pass(1);
     requests.length = 0;
     await pass(30);

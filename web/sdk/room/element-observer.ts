@@ -1,17 +1,14 @@
-export type Shown = { visible: boolean; heightPx: number };
+export type Visibility = { visible: boolean; heightPx: number };
 
-/**
- * How large the elements of one track are on the screen. Nothing visible: nothing needs to be sent. The observers are
- * gone as soon as no element is watched.
- */
-export class ElementWatch {
-  readonly #elements = new Map<Element, Shown>();
+/** Observes the visibility and size of a track's elements, so that the server sends only the layer that is shown. */
+export class ElementObserver {
+  readonly #elements = new Map<Element, Visibility>();
   #resize: ResizeObserver | undefined;
   #intersection: IntersectionObserver | undefined;
 
   constructor(readonly onChange: () => void) {}
 
-  get shown(): Shown {
+  get visibility(): Visibility {
     const pageVisible = document.visibilityState === "visible";
     let heightPx = 0;
     for (const element of this.#elements.values()) if (element.visible) heightPx = Math.max(heightPx, element.heightPx);

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
 import { connectChat, type StoaError } from "../../../web/sdk/index.ts";
-import { RoomLink } from "../../../web/sdk/room/peer/link.ts";
+import { RoomConnection } from "../../../web/sdk/room/peer/room-connection.ts";
 import { realServer } from "../../harness/running.ts";
 import { openPage, type Page } from "./page.ts";
 
-// What `first-connection.test.ts` shows with a server that is made up, against the one that is shipped.
+// These tests check against the real server what `first-connection.test.ts` checks with a fake one.
 
 const WINDOW_SECONDS = 3;
 const server = await realServer({
@@ -22,20 +22,20 @@ afterEach(() => page.close());
 type Waits = { reason: string; seconds: number }[];
 type Connection = { end: () => unknown };
 
-/** Connects until the server says that it was once too often: right away, unless its window ends in between. */
-async function untilToldToWait(
+/** Connects until the server refuses with a rate limit, which takes more attempts if a window ends in between. */
+async function connectUntilRateLimited(
   connect: (onWaiting: (error: StoaError, seconds: number) => void) => Promise<Connection>,
 ) {
   const open: Connection[] = [];
   const waits: Waits = [];
   while (waits.length === 0) {
-    const asked = performance.now();
+    const startedAt = performance.now();
     open.push(await connect(({ reason }, seconds) => waits.push({ reason, seconds })));
     if (waits.length === 0) continue;
-    // It came in all the same, and not before the server said that it may.
-    const waitedSeconds = (performance.now() - asked) / 1_000;
-    const told = waits.reduce((sum, { seconds }) => sum + seconds, 0);
-    expect(waitedSeconds).toBeGreaterThanOrEqual(told - 0.01);
+    // The connection succeeded, but not before the requested time had passed.
+    const waitedSeconds = (performance.now() - startedAt) / 1_000;
+    const requested = waits.reduce((sum, { seconds }) => sum + seconds, 0);
+    expect(waitedSeconds).toBeGreaterThanOrEqual(requested - 0.01);
   }
   for (const { end } of open) await end();
   for (const { reason, seconds } of waits) {
@@ -45,23 +45,23 @@ async function untilToldToWait(
   }
 }
 
-test("[17] a chat that is one too many waits as long as the server says, says so, and connects", async () => {
+test("[17] a rate-limited chat connection waits as long as the server requests, reports it, and connects", async () => {
   const { body } = await server.call("POST", "/v1/chat/tokens", { userId: "anna" });
-  await untilToldToWait(async (onWaiting) => {
+  await connectUntilRateLimited(async (onWaiting) => {
     const chat = await connectChat(String(body.endpoint), String(body.token), { onWaiting });
     return { end: () => chat.close() };
   });
 }, 60_000);
 
-test("[17] and so does a room", async () => {
+test("[17] a rate-limited room connection waits as long as the server requests, reports it, and connects", async () => {
   const roomId = await server.room("lobby");
   const { body } = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, { participantIdentity: "anna" });
   const about = { endpoint: String(body.endpoint), token: String(body.token), tokenProvider: undefined, sdk: "test" };
   const ignored = () => {};
-  await untilToldToWait(async (onWaiting) => {
+  await connectUntilRateLimited(async (onWaiting) => {
     const hooks = { onWaiting, onState: ignored, onJoined: ignored, onPush: ignored };
-    const link = new RoomLink({ ...about, ...hooks, connectionId: crypto.randomUUID() });
-    await link.start();
-    return { end: () => link.leave() };
+    const connection = new RoomConnection({ ...about, ...hooks, connectionId: crypto.randomUUID() });
+    await connection.start();
+    return { end: () => connection.leave() };
   });
 }, 60_000);

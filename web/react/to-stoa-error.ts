@@ -1,5 +1,5 @@
 import { StoaError } from "../sdk/index.ts";
 
-export function asError(error: unknown): StoaError {
+export function toStoaError(error: unknown): StoaError {
   return error instanceof StoaError ? error : new StoaError("CLIENT_ERROR", "server", String(error), { cause: error });
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import type { ChatDialect } from "../../../web/sdk/dialect.ts";
-import { Link } from "../../../web/sdk/link.ts";
-import { Wire } from "../../../web/sdk/wire.ts";
+import type { ChatProtocol } from "../../../web/sdk/protocol.ts";
+import { ReconnectingSocket } from "../../../web/sdk/reconnecting-socket.ts";
+import { RequestSocket } from "../../../web/sdk/request-socket.ts";
 import { openPage, type Page } from "./page.ts";
 
 let page: Page;
@@ -14,7 +14,7 @@ afterEach(() => {
   page.close();
 });
 
-/** A server behind a network that can fall silent: sockets stay open, and nothing passes. */
+/** A fake server on a network that can fall silent: sockets stay open, but nothing arrives. */
 function network() {
   const state = { silent: false, opened: 0, closed: [] as number[] };
   class Socket extends EventTarget {
@@ -48,37 +48,37 @@ async function pass(seconds: number): Promise<void> {
 
 async function connected() {
   const states: string[] = [];
-  const link = new Link("ws://stoa.test", "token", undefined, {
+  const socket = new ReconnectingSocket("ws://stoa.test", "token", undefined, {
     establish: async () => {},
     onConnected: () => {},
     onFrame: () => {},
     onWaiting: () => {},
     onState: (state) => states.push(state),
-    judge: () => ({ kind: "again", afterMs: 0 }),
+    onClose: () => ({ kind: "reconnect", afterMs: 0 }),
   });
-  const starting = link.start();
+  const starting = socket.start();
   await pass(1);
   await starting;
-  return { link, states };
+  return { socket, states };
 }
 
-describe("[3] a connection that leads nowhere any more", () => {
-  test("is noticed within a quarter of a minute when nothing else tells of it", async () => {
+describe("[3] a dead connection", () => {
+  test("is detected within fifteen seconds by the heartbeat", async () => {
     const state = network();
-    const { link, states } = await connected();
+    const { socket, states } = await connected();
     state.silent = true;
     await pass(15);
     expect(states).toEqual(["CONNECTED", "RECONNECTING"]);
     expect(state.closed[0]).toBe(4000);
-    link.end("DISCONNECTED", null);
+    socket.end("DISCONNECTED", null);
   });
 
   test.each([
     ["another network", () => page.happens("online")],
     ["a laptop that was opened again", () => page.show(true)],
-  ])("is noticed in three seconds after %s, and not where the server still answers", async (_, happens) => {
+  ])("is detected three seconds after %s, and a live one is kept", async (_, happens) => {
     const state = network();
-    const { link, states } = await connected();
+    const { socket, states } = await connected();
     happens();
     await pass(4);
     expect(states).toEqual(["CONNECTED"]);
@@ -88,15 +88,15 @@ describe("[3] a connection that leads nowhere any more", () => {
     expect(states).toEqual(["CONNECTED"]);
     await pass(0.4);
     expect(states).toEqual(["CONNECTED", "RECONNECTING"]);
-    link.end("DISCONNECTED", null);
+    socket.end("DISCONNECTED", null);
   });
 
-  test("[6] is over for good once it is closed: no timer, no listener, no further try", async () => {
+  test("[6] leaves no timer, listener or further attempt once it is ended", async () => {
     const state = network();
-    const { link } = await connected();
+    const { socket } = await connected();
     state.silent = true;
     await pass(20);
-    link.end("DISCONNECTED", null);
+    socket.end("DISCONNECTED", null);
     await pass(1);
     const tries = state.opened;
     await pass(60);
@@ -104,18 +104,18 @@ describe("[3] a connection that leads nowhere any more", () => {
   });
 });
 
-test("[3] a tab whose timers were held back for a minute keeps its connection", async () => {
+test("[3] a tab whose timers were delayed for a minute keeps its connection", async () => {
   const state = network();
-  const { link, states } = await connected();
-  // Frozen: no timer runs, and the clock goes on.
+  const { socket, states } = await connected();
+  // A frozen tab runs no timers while the clock goes on.
   jest.setSystemTime(Date.now() + 60_000);
   await pass(30);
   expect(states).toEqual(["CONNECTED"]);
   expect(state.opened).toBe(1);
-  link.end("DISCONNECTED", null);
+  socket.end("DISCONNECTED", null);
 });
 
-test("[6] a greeting that comes together with the socket is not missed", async () => {
+test("[6] a greeting that arrives together with the open event is not missed", async () => {
   class Prompt extends EventTarget {
     readyState = 1;
     constructor() {
@@ -130,7 +130,7 @@ test("[6] a greeting that comes together with the socket is not missed", async (
     send(): void {}
     close(): void {}
   }
-  const wire = Wire.open<ChatDialect>({
+  const wire = RequestSocket.open<ChatProtocol>({
     url: "ws://stoa.test",
     token: "token",
     signal: new AbortController().signal,
@@ -142,9 +142,9 @@ test("[6] a greeting that comes together with the socket is not missed", async (
   expect((await (await wire).expect("connected")).userId).toBe("anna");
 });
 
-test("a second greeting on an open socket is another server: what was asked is asked again, and said again who we are", async () => {
-  const said: string[] = [];
-  let socket: Staying | null = null;
+test("a second greeting on an open socket establishes the session again and repeats pending calls", async () => {
+  const sentTypes: string[] = [];
+  let opened: Staying | null = null;
   class Staying extends EventTarget {
     readonly OPEN = 1;
     static readonly OPEN = 1;
@@ -154,23 +154,23 @@ test("a second greeting on an open socket is another server: what was asked is a
       readonly protocols: string[],
     ) {
       super();
-      socket = this;
+      opened = this;
       setTimeout(() => {
         this.dispatchEvent(new Event("open"));
-        this.say({ type: "connected", userId: "one" });
+        this.push({ type: "connected", userId: "one" });
       }, 1);
     }
     send(text: string): void {
-      said.push(JSON.parse(text).type);
+      sentTypes.push(JSON.parse(text).type);
     }
-    say(frame: object): void {
+    push(frame: object): void {
       this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(frame) }));
     }
     close(): void {}
   }
   const greeted: string[] = [];
   const states: string[] = [];
-  const link = new Link<ChatDialect>("ws://stoa.test", "token", undefined, {
+  const socket = new ReconnectingSocket<ChatProtocol>("ws://stoa.test", "token", undefined, {
     WebSocket: Staying as unknown as typeof WebSocket,
     greeting: "connected",
     establish: async (wire) => void greeted.push((await wire.expect("connected")).userId),
@@ -178,24 +178,24 @@ test("a second greeting on an open socket is another server: what was asked is a
     onFrame: () => {},
     onWaiting: () => {},
     onState: (state) => states.push(state),
-    judge: () => ({ kind: "again", afterMs: 0 }),
+    onClose: () => ({ kind: "reconnect", afterMs: 0 }),
   });
-  const starting = link.start();
+  const starting = socket.start();
   await pass(1);
   await starting;
-  const open = socket as unknown as Staying;
+  const open = opened as unknown as Staying;
   expect(open.protocols).toEqual(["token.token", "stoa.again"]);
-  const asked = link.call("message.delete", { messageId: "m" });
+  const pendingCall = socket.call("message.delete", { messageId: "m" });
   await pass(0.1);
   for (const userId of ["two", "three"]) {
-    open.say({ type: "connected", userId });
+    open.push({ type: "connected", userId });
     await pass(0.1);
   }
-  open.say({ type: "ack", id: "3" });
-  await asked;
+  open.push({ type: "ack", id: "3" });
+  await pendingCall;
   expect(greeted).toEqual(["one", "two", "three"]);
-  expect(said.filter((type) => type === "message.delete")).toHaveLength(3);
+  expect(sentTypes.filter((type) => type === "message.delete")).toHaveLength(3);
   expect(states).toEqual(["CONNECTED", "RECONNECTING", "CONNECTED", "RECONNECTING", "CONNECTED"]);
-  expect(open).toBe(socket as unknown as Staying);
-  link.end("DISCONNECTED", null);
+  expect(open).toBe(opened as unknown as Staying);
+  socket.end("DISCONNECTED", null);
 });
