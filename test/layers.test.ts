@@ -61,7 +61,9 @@ test("protocol imports only itself and typebox", () => {
 });
 
 test("the packet path knows the protocol alone, neither the database nor HTTP", () => {
-  const small = ["calm", "log", "net/socket-options", "net/impairment"].map((name) => `src/kernel/${name}.ts`);
+  const small = ["scheduling/idle", "log", "net/socket-options", "net/impairment"].map(
+    (name) => `src/kernel/${name}.ts`,
+  );
   expect(
     offenders(
       ({ from, to, external }) =>

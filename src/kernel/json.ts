@@ -1,10 +1,10 @@
-/** Deeper than any honest body. The engine needs seconds to find out that it cannot write a value nested 100,000 deep. */
+/** Deeper than any legitimate body. The engine takes seconds to fail on a value that is nested 100,000 levels deep. */
 export const MAX_JSON_DEPTH = 128;
 
-/** More than any honest body has: a mebibyte of empty lists takes the engine a tenth of a second to build. */
+/** More than any legitimate body has: a mebibyte of empty lists takes a tenth of a second to parse. */
 export const MAX_JSON_VALUES = 20_000;
 
-/** `JSON.parse` for what strangers send; throws a SyntaxError also for what is nested too deeply or has too many values. */
+/** `JSON.parse` for untrusted text; throws a SyntaxError also for text that is nested too deeply or has too many values. */
 export function parseJson(text: string): unknown {
   const problem = jsonProblem(text);
   if (problem !== null) throw new SyntaxError(problem);
@@ -15,7 +15,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
-/** Counts brackets and commas outside of strings, without building anything. Null when it may be parsed. */
+/** Counts brackets and commas outside of strings without parsing. Null when the text may be parsed. */
 export function jsonProblem(text: string): string | null {
   if (text.length <= MAX_JSON_DEPTH) return null;
   let depth = 0;

@@ -3,7 +3,7 @@ import type { Now } from "./time/clock.ts";
 
 type Part = { name: string; stop: (reason: string, deadline: number) => void | Promise<void> };
 
-/** Parts are started in order and stopped in reverse; one that fails to stop, or takes too long, does not hold up the others. */
+/** Parts start in order and stop in reverse. A part that fails to stop, or takes too long, does not block the others. */
 type Lifecycle = {
   /** Registers how a part that has just started is stopped again. */
   started(name: string, stop: Part["stop"]): void;
@@ -12,8 +12,8 @@ type Lifecycle = {
   stop(reason: string, deadline: number): Promise<void>;
 };
 
-/** What every part has to stop in, however much time those before it took. */
-const LEAST_MS = 1_000;
+/** The least time that every part has to stop, even when earlier parts used up the rest. */
+const MIN_STOP_MS = 1_000;
 
 export function createLifecycle(log: Log, now: Now): Lifecycle {
   const parts: Part[] = [];
@@ -22,9 +22,9 @@ export function createLifecycle(log: Log, now: Now): Lifecycle {
   async function stopAll(reason: string, deadline: number): Promise<void> {
     for (const part of parts.reverse()) {
       try {
-        await within(Math.max(LEAST_MS, deadline - now()), part.stop(reason, deadline));
+        await withTimeout(Math.max(MIN_STOP_MS, deadline - now()), part.stop(reason, deadline));
       } catch (error) {
-        log.error({ err: error, part: part.name }, "part did not stop cleanly");
+        log.error({ err: error, part: part.name }, "lifecycle: part did not stop cleanly");
       }
     }
   }
@@ -41,9 +41,9 @@ export function createLifecycle(log: Log, now: Now): Lifecycle {
   };
 }
 
-async function within(timeoutMs: number, stopping: void | Promise<void>): Promise<void> {
+async function withTimeout(timeoutMs: number, stopping: void | Promise<void>): Promise<void> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("it takes too long")), timeoutMs);
+  const timer = setTimeout(() => reject(new Error("it took too long")), timeoutMs);
   try {
     await Promise.race([stopping, late]);
   } finally {

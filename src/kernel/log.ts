@@ -2,7 +2,7 @@ import pino, { type Logger } from "pino";
 
 export type Log = Logger;
 
-/** Names under which a secret could travel; their values never reach a line, at two levels of nesting. */
+/** Fields that could hold a secret; their values are redacted, down to two levels of nesting. */
 const SECRET_FIELDS = [
   "authorization",
   "cookie",
@@ -19,13 +19,13 @@ const redactedPaths = SECRET_FIELDS.flatMap((name) => [name, `*.${name}`, `*.*.$
 
 type LogOptions = {
   level: string;
-  /** `auto` is for the eye on a terminal. */
+  /** `auto` is pretty on a terminal and JSON otherwise. */
   format: "auto" | "json" | "pretty";
-  /** Where lines go; standard error by default, so that `--json` output stays clean. */
+  /** Standard error by default, so that `--json` output stays clean. */
   write?: (line: string) => void;
 };
 
-/** In-process streams only: a pino transport starts a thread that hangs in a compiled binary. */
+/** Uses an in-process stream: a pino transport starts a thread that hangs in a compiled binary. */
 export function createLog({ level, format, write = (line) => void process.stderr.write(line) }: LogOptions): Log {
   const isPretty = format === "pretty" || (format === "auto" && process.stderr.isTTY);
   const stream = { write: isPretty ? (line: string) => write(prettyLine(line)) : write };
@@ -53,7 +53,7 @@ function prettyLine(line: string): string {
   return `${head}\x1b[90m${fields}${stackLines(err)}\x1b[0m\n`;
 }
 
-/** A caller's text neither starts a line of its own nor moves the cursor of the terminal that shows it. */
+/** Escapes control characters, so that a caller's text can neither start a new line nor move the terminal's cursor. */
 function printable(text: string): string {
   return /[^\x20-\x7e\xa0-\uffff]/.test(text) ? JSON.stringify(text).slice(1, -1) : text;
 }
@@ -64,14 +64,14 @@ function stackLines(err: unknown): string {
   return lines.map((line) => `\n    ${printable(line)}`).join("");
 }
 
-/** A URL without its query: tokens travel there. */
+/** The path of a URL without its query, which may contain a token. */
 export function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("//") + 2);
   const end = url.search(/[?#]/);
   return start < 0 ? "/" : url.slice(start, end < 0 ? undefined : end);
 }
 
-/** A path as it may stand in a log: segments that could be a secret of 256 bits (an invitation's) are left out. */
+/** A path for the log: segments that could be a secret of 256 bits (an invitation's) are redacted. */
 export function loggedPath(url: string): string {
   return pathOf(url).replace(/(?<=\/)[A-Za-z0-9_-]{43,}(?=\/|$)/g, "[redacted]");
 }

@@ -1,47 +1,47 @@
 import type { MetricObjectWithValues, MetricValue } from "prom-client";
-// File by file: the package as a whole brings an HTTP client and OpenTelemetry's API along, to every start.
+// Imported file by file: the whole package would load an HTTP client and OpenTelemetry's API at every start.
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import { VERSION } from "./version.ts";
 
-/** One registry per server, so that two servers in one process (tests) do not share figures. */
+/** One registry per server, so that two servers in one process (tests) do not share metrics. */
 export type Metrics = {
   registry: Registry;
   counter(name: string, help: string, labels?: string[]): Counter;
   gauge(name: string, help: string, labels?: string[]): Gauge;
   /** A gauge that is read when it is scraped. */
   gaugeOf(name: string, help: string, read: () => number | null): void;
-  /** Gauges that one question answers; asked once a scrape, and absent when it fails. */
+  /** Gauges with one common read, once per scrape; they are absent when it fails. */
   gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;
-  /** One figure for each value of a label; asked at every scrape, and absent when that fails. */
+  /** One value for each label value, read at every scrape; absent when that fails. */
   gaugesBy(name: string, help: string, label: string, read: () => Promise<Record<string, number>>): void;
   histogram(name: string, help: string, buckets: number[], labels?: string[]): Histogram;
 };
 
-/** Gauges of one scrape are collected within this. */
+/** All gauges of one scrape are collected within this time. */
 const SAME_SCRAPE_MS = 500;
 
-/** Tells of the process from the first scrape on: to begin with it, prom-client has Bun collect and count its whole heap. */
+/** Adds process metrics with the first scrape: registering them makes Bun collect and count its whole heap. */
 class ProcessRegistry extends Registry {
-  #tellsOfProcess: Promise<void> | null = null;
+  #processMetrics: Promise<void> | null = null;
 
   override async metrics(): Promise<string> {
-    await this.#tellOfProcess();
+    await this.#addProcessMetrics();
     return super.metrics();
   }
 
   override async getMetricsAsJSON(): Promise<MetricObjectWithValues<MetricValue<string>>[]> {
-    await this.#tellOfProcess();
+    await this.#addProcessMetrics();
     return super.getMetricsAsJSON();
   }
 
-  #tellOfProcess(): Promise<void> {
-    this.#tellsOfProcess ??= import("prom-client/lib/defaultMetrics.js").then(({ default: collect }) =>
+  #addProcessMetrics(): Promise<void> {
+    this.#processMetrics ??= import("prom-client/lib/defaultMetrics.js").then(({ default: collect }) =>
       collect({ register: this }),
     );
-    return this.#tellsOfProcess;
+    return this.#processMetrics;
   }
 }
 
@@ -67,11 +67,11 @@ export function createMetrics(): Metrics {
       });
     },
     gaugesOf(help, read) {
-      let asked: { at: number; answer: Promise<Record<string, number | null>> } | null = null;
-      const ask = () => {
+      let last: { at: number; values: Promise<Record<string, number | null>> } | null = null;
+      const readOnce = () => {
         const at = performance.now();
-        if (asked === null || at - asked.at > SAME_SCRAPE_MS) asked = { at, answer: read().catch(() => ({})) };
-        return asked.answer;
+        if (last === null || at - last.at > SAME_SCRAPE_MS) last = { at, values: read().catch(() => ({})) };
+        return last.values;
       };
       for (const [name, text] of Object.entries(help)) {
         new Gauge({
@@ -79,7 +79,7 @@ export function createMetrics(): Metrics {
           help: text,
           registers,
           async collect() {
-            const value = (await ask())[name] ?? null;
+            const value = (await readOnce())[name] ?? null;
             if (value === null) this.remove();
             else this.set(value);
           },
@@ -93,9 +93,9 @@ export function createMetrics(): Metrics {
         labelNames: [label],
         registers,
         async collect() {
-          const figures = await read().catch(() => ({}));
+          const values = await read().catch(() => ({}));
           this.reset();
-          for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
+          for (const [labelValue, value] of Object.entries(values)) this.set({ [label]: labelValue }, value);
         },
       });
     },

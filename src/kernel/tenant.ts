@@ -1,17 +1,16 @@
 import type { Environment } from "../protocol/enums.ts";
 import type { Bus } from "./bus.ts";
 
-/** Whose data: nothing of one project or environment is ever seen from another. */
+/** The owner of data: no data of one project or environment is ever visible in another. */
 export type Tenant = { projectId: string; environment: Environment };
 
-/** What a tenant is called in a map. */
+/** The key of a tenant in a map. */
 export function tenantKey({ projectId, environment }: Tenant): string {
   return projectId + environment;
 }
 
 export type Tenants = { has(tenant: Tenant): boolean; add(tenant: Tenant): void };
 
-/** Tenants, as few or as many as were added. */
 export function tenantSet(): Tenants {
   const keys = new Set<string>();
   return {
@@ -21,8 +20,8 @@ export function tenantSet(): Tenants {
 }
 
 /**
- * The tenants that have any of something which few have, as `read` finds them. Asked for every message and
- * every join: those who have none pay no more than this.
+ * The tenants that use an optional feature, as `read` finds them. It is checked for every message, so that tenants without
+ * the feature cost no more than this.
  */
 export function tenantsWith(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants {
   let known: Set<string> | null = null;
@@ -34,7 +33,7 @@ export function tenantsWith(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants
       known ??= new Set(read().map(tenantKey));
       return known.has(tenantKey(tenant));
     },
-    /** It has one now. One too many in here costs a look. */
+    /** A tenant that no longer uses the feature may stay: it costs one query. */
     add: (tenant) => void known?.add(tenantKey(tenant)),
   };
 }

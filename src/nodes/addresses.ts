@@ -3,7 +3,7 @@ import { type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
-import { isLoopback } from "../kernel/loopback.ts";
+import { isLoopback } from "../kernel/net/addresses.ts";
 
 type MediaAddresses = {
   /** IP addresses in the candidates of every answer. */

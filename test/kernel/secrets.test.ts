@@ -50,7 +50,7 @@ test("a file that lost its secret is no secret: neither the data nor the node's 
   for (const left of ["", "\n", "short"]) {
     writeFileSync(join(folder, "secret"), left);
     expect(() => secretFromFile(folder, "secret")).toThrow(SecretRefused);
-    expect(() => createRuntime(testConfig({ DATA_DIR: folder }))).toThrow(/holds no secret/);
+    expect(() => createRuntime(testConfig({ DATA_DIR: folder }))).toThrow(/contains no secret/);
   }
   rmSync(join(folder, "secret"));
   expect(secretFromFile(folder, "secret")).toMatch(/^[A-Za-z0-9_-]{43}$/);

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { backoffMs } from "../../src/features/webhooks/schedule.ts";
+import { backoffMs } from "../../src/features/webhooks/retry.ts";
 import { hookedEndpoint } from "../features/webhooks/hooked-project.ts";
 import { failing, ok, startReceiver } from "../features/webhooks/receiver.ts";
 import { testServer } from "../harness/server.ts";

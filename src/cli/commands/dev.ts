@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { Command } from "commander";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { RunningServer } from "../../server.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";

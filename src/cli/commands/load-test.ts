@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 import { CommandFailure } from "../failure.ts";
 import { chatTable, mediaTable } from "../load-test-report.ts";
 

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import type { Config } from "../../kernel/config/index.ts";
 import { CertificateRefused } from "../../kernel/http/serving/certificate.ts";
 import { createLog } from "../../kernel/log.ts";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { NodeProcess } from "../../nodes/node-process.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { Command } from "commander";
 import type { RunningMember } from "../../cluster/member.ts";
-import { edgePlace, HTTPS_PORT } from "../../kernel/config/edge-place.ts";
+import { listenAddresses, HTTPS_PORT } from "../../kernel/config/listen-addresses.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import type { Log } from "../../kernel/log.ts";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { EmbeddedMedia } from "../../nodes/embedded.ts";
 import type { RunningServer } from "../../server.ts";
@@ -66,7 +66,7 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
   }
   // A server that only this machine reaches has a proxy or the edge in front: its port is the one to let in.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
-  const edge = config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? edgePlace(config)?.edge : undefined;
+  const edge = config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? listenAddresses(config)?.tls : undefined;
   if (edge) lines.push(`  Edge       https, WebSockets and TURN at port ${edge.port} of every address`);
   const port = edge?.port ?? (front.port || (front.protocol === "https:" ? "443" : "80"));
   const plain = config.DOMAIN !== undefined && config.TLS_CERT === undefined ? config.HTTP_PORT : 0;

@@ -1,5 +1,5 @@
-import { budgetHolder } from "../../kernel/net/addresses.ts";
 import type { RateLimiter } from "../../kernel/http/rate-limit.ts";
+import { budgetHolder } from "../../kernel/net/addresses.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatCaller } from "./access.ts";

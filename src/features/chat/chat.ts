@@ -4,6 +4,7 @@ import { createAttachments } from "./attachments/attachments.ts";
 import { retentionService } from "./retention.ts";
 import { type ChatRulesDeps, chatRules } from "./rules.ts";
 import { searchService } from "./search/search.service.ts";
+import { searchStore } from "./search/search.store.ts";
 import { createChatSockets } from "./socket/chat-sockets.ts";
 
 type ChatDeps = Omit<ChatRulesDeps, "claimAttachment"> & { originPolicy: (projectId: string) => OriginPolicy };
@@ -28,7 +29,7 @@ function chatService(runtime: Runtime, deps: ChatRulesDeps) {
 
 export function createChat(runtime: Runtime, { originPolicy, ...deps }: ChatDeps) {
   const attachments = createAttachments(runtime, originPolicy);
-  const search = searchService(runtime);
+  const search = searchService(runtime, searchStore(runtime.db));
   return {
     attachments,
     search,

@@ -1,4 +1,4 @@
-import { iso } from "../../kernel/time/clock.ts";
+import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import {
   type InstallationData,
   installationValue,
@@ -7,8 +7,8 @@ import {
 import type { Db } from "../../kernel/db/open.ts";
 import { columnsOf, inserter, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { MAX_REPLAYED_EVENTS } from "../../protocol/chat.ts";
 import type { ChatEvent, ChatEventOf, ChatEventType } from "../../protocol/chat-events.ts";
 import type { ConversationStore } from "./conversations/conversation.store.ts";

@@ -1,17 +1,17 @@
-import { iso } from "../../kernel/time/clock.ts";
 import { CHANGES_PER_UNIT, changeEach, pages, untilNoneLeft } from "../../kernel/db/pages.ts";
 import { removeStoredResponses } from "../../kernel/http/stored-responses.ts";
 import { ERASED, type PersonalData, type PersonalFile, presentRow, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { AttachmentRow } from "./attachments/attachment.table.ts";
 import type { Attachments } from "./attachments/attachments.ts";
-import { callText, callNoteMetadata, parseCallNote } from "./calls/call-note.ts";
+import { callNoteMetadata, callText, parseCallNote } from "./calls/call-note.ts";
 import type { ChatService } from "./chat.ts";
 import type { ConversationRow } from "./conversations/conversation.table.ts";
 import { withoutMention } from "./messages/mentions.ts";
 import type { MessageRow } from "./messages/message.table.ts";
-import { callNoteWithoutUser, namesUser, withoutUser } from "./redaction.ts";
 import { chatPersonalDataStore, mentionsOf } from "./personal-data.store.ts";
+import { callNoteWithoutUser, namesUser, withoutUser } from "./redaction.ts";
 
 export { chatPersonalColumns } from "./personal-data.store.ts";
 

@@ -1,12 +1,17 @@
 import { Elysia } from "elysia";
+import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { LiveStreamHostRole } from "../../protocol/enums.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { RegisterHost, StreamCredentials, Viewer } from "./live-stream.schema.ts";
+import type { StreamRef } from "./live-stream.service.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
-export const MINTING: ErrorCode[] = [
+type Services = { liveStreams: LiveStreams };
+
+const MINT_ERRORS: ErrorCode[] = [
   "SVC_STREAM_NOT_FOUND",
   "SVC_STREAM_INVALID_STATE",
   "SVC_ROOM_CLOSED",
@@ -17,28 +22,45 @@ export const MINTING: ErrorCode[] = [
   "SVC_IDEMPOTENCY_KEY_REUSED",
   "SVC_IDEMPOTENCY_IN_PROGRESS",
 ];
+const REMOVE_HOST_ERRORS: ErrorCode[] = [
+  "SVC_STREAM_NOT_FOUND",
+  "SVC_HOST_NOT_FOUND",
+  "SVC_CONFLICT",
+  "SVC_CONVERSATION_ARCHIVED",
+];
+const REMOVE_VIEWER_ERRORS: ErrorCode[] = ["SVC_STREAM_NOT_FOUND", "SVC_MEMBER_NOT_FOUND", "SVC_CONVERSATION_ARCHIVED"];
 
-/** Hosts and viewers: their credentials, and how they go. */
-export const admissionRoutes = (
-  { guards, idempotency, rateLimit }: Http,
-  { write }: Runtime,
-  { liveStreams: { admissions } }: { liveStreams: LiveStreams },
-) =>
-  new Elysia({ prefix: "/v1/live-streams/:streamId", tags: ["live streams"] })
+/** What the routes of both guards do; only the way to the project differs. */
+function admissionHandlers({ write }: Runtime, { liveStreams: { admissions } }: Services) {
+  return {
+    async admitHost(ref: StreamRef, body: { identity: string; role?: LiveStreamHostRole }, publicUrl: string) {
+      const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role));
+      return admissions.sign(admission, publicUrl);
+    },
+    async admitViewer(ref: StreamRef, { identity }: { identity: string }, publicUrl: string) {
+      const admission = await write((unit) => admissions.admitViewer(unit, ref, identity));
+      return admissions.sign(admission, publicUrl);
+    },
+    removeHost: (ref: StreamRef, identity: string) => write((unit) => admissions.removeHost(unit, ref, identity)),
+    removeViewer: (ref: StreamRef, identity: string) => write((unit) => admissions.removeViewer(unit, ref, identity)),
+  };
+}
+
+/** Hosts and viewers of a live stream: their credentials and their removal. */
+export const admissionRoutes = ({ guards, idempotency, rateLimit }: Http, runtime: Runtime, services: Services) => {
+  const handlers = admissionHandlers(runtime, services);
+  return new Elysia({ prefix: "/v1/live-streams/:streamId", tags: ["live streams"] })
     .use(guards.apiKey)
     .post(
       "/hosts",
-      (context) =>
-        idempotency.mint(context, async () => {
-          const { caller, params, body, info } = context;
-          const ref = { ...caller, streamId: params.streamId };
-          const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role));
-          return admissions.sign(admission, info.publicUrl);
-        }),
+      (context) => {
+        const { caller, params, body, info } = context;
+        return idempotency.mint(context, () => handlers.admitHost({ ...params, ...caller }, body, info.publicUrl));
+      },
       {
         ...documented(
           "Register a host and mint its credentials",
-          ["SVC_CONFLICT", ...MINTING],
+          ["SVC_CONFLICT", ...MINT_ERRORS],
           "The stream's own `hostIdentity` gets its credentials here too, and stays HOST; everyone else is a CO_HOST.",
         ),
         transform: rateLimit("LIVE_STREAM_HOSTS"),
@@ -49,29 +71,21 @@ export const admissionRoutes = (
     .delete(
       "/hosts/:identity",
       async ({ caller, params, set }) => {
-        await write((unit) => admissions.removeHost(unit, { ...caller, streamId: params.streamId }, params.identity));
+        await handlers.removeHost({ ...params, ...caller }, params.identity);
         set.status = 204;
       },
-      documented("Remove a co-host: out of room and chat at once, what they wrote stays", [
-        "SVC_STREAM_NOT_FOUND",
-        "SVC_HOST_NOT_FOUND",
-        "SVC_CONFLICT",
-        "SVC_CONVERSATION_ARCHIVED",
-      ]),
+      documented("Remove a co-host: out of room and chat at once, what they wrote stays", REMOVE_HOST_ERRORS),
     )
     .post(
       "/viewer-tokens",
-      (context) =>
-        idempotency.mint(context, async () => {
-          const { caller, params, body, info } = context;
-          const ref = { ...caller, streamId: params.streamId };
-          const admission = await write((unit) => admissions.admitViewer(unit, ref, body.identity));
-          return admissions.sign(admission, info.publicUrl);
-        }),
+      (context) => {
+        const { caller, params, body, info } = context;
+        return idempotency.mint(context, () => handlers.admitViewer({ ...params, ...caller }, body, info.publicUrl));
+      },
       {
         ...documented(
           "Mint a viewer's credentials",
-          MINTING,
+          MINT_ERRORS,
           "Subscribe-only, whatever the body says. Before the start the viewer waits; media arrives once the stream is LIVE.",
         ),
         transform: rateLimit("VIEWER_TOKENS"),
@@ -82,20 +96,82 @@ export const admissionRoutes = (
     .delete(
       "/viewers/:identity",
       async ({ caller, params, set }) => {
-        await write((unit) => admissions.removeViewer(unit, { ...caller, streamId: params.streamId }, params.identity));
+        await handlers.removeViewer({ ...params, ...caller }, params.identity);
         set.status = 204;
       },
-      documented("Remove and bar a viewer", [
-        "SVC_STREAM_NOT_FOUND",
-        "SVC_MEMBER_NOT_FOUND",
-        "SVC_CONVERSATION_ARCHIVED",
-      ]),
+      documented("Remove and bar a viewer", REMOVE_VIEWER_ERRORS),
     )
     .post(
       "/leave",
       async ({ caller, params, body, set }) => {
-        await write((unit) => admissions.leave(unit, { ...caller, streamId: params.streamId }, body.identity));
+        const { admissions } = services.liveStreams;
+        await runtime.write((unit) => admissions.leave(unit, { ...params, ...caller }, body.identity));
         set.status = 204;
       },
-      { ...documented("Tell that a viewer has left", ["SVC_STREAM_NOT_FOUND"]), body: Viewer },
+      { ...documented("Report that a viewer has left", ["SVC_STREAM_NOT_FOUND"]), body: Viewer },
     );
+};
+
+const MANAGE_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"];
+
+/** For the dashboard, to try a stream out and to remove hosts and viewers. */
+export const admissionDashboardRoutes = (
+  { guards, idempotency, rateLimit }: Http,
+  runtime: Runtime,
+  services: Services,
+) => {
+  const handlers = admissionHandlers(runtime, services);
+  return new Elysia({ prefix: "/v1/projects/:projectId/live-streams/:streamId", tags: ["live streams: dashboard"] })
+    .use(guards.member)
+    .post(
+      "/hosts",
+      (context) => {
+        const { params, body, info } = context;
+        return idempotency.mint(context, () => handlers.admitHost(params, body, info.publicUrl));
+      },
+      {
+        ...documented("Register a host and mint its credentials", [...MANAGE_ERRORS, "SVC_CONFLICT", ...MINT_ERRORS]),
+        transform: [permit("streams:manage"), rateLimit("LIVE_STREAM_HOSTS")],
+        body: RegisterHost,
+        response: { 201: StreamCredentials },
+      },
+    )
+    .delete(
+      "/hosts/:identity",
+      async ({ params, set }) => {
+        await handlers.removeHost(params, params.identity);
+        set.status = 204;
+      },
+      {
+        ...documented("Remove a co-host: out of room and chat at once, what they wrote stays", [
+          ...MANAGE_ERRORS,
+          ...REMOVE_HOST_ERRORS,
+        ]),
+        transform: permit("streams:manage"),
+      },
+    )
+    .post(
+      "/viewer-tokens",
+      (context) => {
+        const { params, body, info } = context;
+        return idempotency.mint(context, () => handlers.admitViewer(params, body, info.publicUrl));
+      },
+      {
+        ...documented("Mint a viewer's credentials, to watch from the dashboard", [...MANAGE_ERRORS, ...MINT_ERRORS]),
+        transform: [permit("streams:manage"), rateLimit("VIEWER_TOKENS")],
+        body: Viewer,
+        response: { 201: StreamCredentials },
+      },
+    )
+    .delete(
+      "/viewers/:identity",
+      async ({ params, set }) => {
+        await handlers.removeViewer(params, params.identity);
+        set.status = 204;
+      },
+      {
+        ...documented("Remove and bar a viewer", [...MANAGE_ERRORS, ...REMOVE_VIEWER_ERRORS]),
+        transform: permit("streams:manage"),
+      },
+    );
+};

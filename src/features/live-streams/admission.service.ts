@@ -1,16 +1,16 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { LiveStreamHostRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { ChatGrant } from "../chat/tokens/token.service.ts";
 import type { RtcGrant, RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { LiveStreamService, StreamRef } from "./live-stream.service.ts";
+import type { LiveStreamStore } from "./live-stream.store.ts";
 import type { HostChatToken, HostRow, LiveStreamRow } from "./live-stream.table.ts";
-import type { PeopleStore } from "./participant.store.ts";
 
-/** What somebody gets for a stream: on record, but not signed yet. */
+/** The credentials of a host or viewer, stored but not signed yet. */
 export type Admission = {
   streamId: string;
   identity: string;
@@ -20,8 +20,8 @@ export type Admission = {
 };
 
 type AdmissionDeps = {
+  store: LiveStreamStore;
   streams: LiveStreamService;
-  people: PeopleStore;
   rtcTokens: RtcTokenService;
   chat: ChatService;
 };
@@ -34,7 +34,7 @@ const HOST_PERMISSIONS = {
   publishVideo: true,
   publishData: true,
 };
-/** Whatever a request says: nothing of it is looked at. */
+/** A request cannot change these. */
 const VIEWER_PERMISSIONS = {
   join: true,
   subscribe: true,
@@ -44,104 +44,107 @@ const VIEWER_PERMISSIONS = {
   publishData: false,
 };
 
-/** Who comes onto a stream, and who has to go. */
-export function admissionService({ now }: Runtime, { streams, people, rtcTokens, chat }: AdmissionDeps) {
-  /** A second HOST cannot be; the first keeps the role whatever is asked for. */
-  function roleFor(stream: LiveStreamRow, identity: string, asked: LiveStreamHostRole | undefined): LiveStreamHostRole {
+/** Admits hosts and viewers to streams, and removes them. */
+export function admissionService({ now }: Runtime, { store, streams, rtcTokens, chat }: AdmissionDeps) {
+  /** A stream has exactly one HOST, who keeps the role whatever the request says. */
+  function roleFor(stream: LiveStreamRow, identity: string, requested?: LiveStreamHostRole): LiveStreamHostRole {
     if (identity === stream.hostIdentity) return "HOST";
-    if (asked === "HOST") throw new ApiError("SVC_CONFLICT", "A live stream has one HOST.");
+    if (requested === "HOST") throw new ApiError("SVC_CONFLICT", "A live stream has one HOST.");
     return "CO_HOST";
   }
 
   function joinChat(unit: Unit, stream: LiveStreamRow, identity: string, role: "MODERATOR" | "MEMBER"): void {
     const member = chat.members.find(stream.conversationId, identity);
-    // Someone whom the developer has given more is not taken back to less.
+    // A role that the developer has raised is not lowered.
     if (member?.status === "ACTIVE" && (role === "MEMBER" || member.role === "ADMIN")) return;
     chat.members.add(unit, stream.conversationId, { userId: identity, role });
   }
 
   function mint(unit: Unit, stream: LiveStreamRow, identity: string, role: Admission["role"]): Admission {
-    const hosting = role !== "VIEWER";
+    const isHost = role !== "VIEWER";
     const rtc = rtcTokens.mint(unit, stream, {
       participantIdentity: identity,
-      permissions: hosting ? HOST_PERMISSIONS : VIEWER_PERMISSIONS,
+      permissions: isHost ? HOST_PERMISSIONS : VIEWER_PERMISSIONS,
     });
     const grant = chat.tokens.mint(unit, stream, {
       userId: identity,
       conversations: [stream.conversationId],
-      scopes: hosting ? ["chat:read", "chat:send", "chat:moderate"] : ["chat:read", "chat:send"],
+      scopes: isHost ? ["chat:read", "chat:send", "chat:moderate"] : ["chat:read", "chat:send"],
     });
     return { streamId: stream.publicId, identity, role, rtc, chat: grant };
   }
 
   return {
-    /** Registers a host, or gives one that is registered new credentials. */
-    admitHost(unit: Unit, ref: StreamRef, identity: string, asked?: LiveStreamHostRole): Admission {
+    /** Registers a host, or mints new credentials for a registered one. */
+    admitHost(unit: Unit, ref: StreamRef, identity: string, requested?: LiveStreamHostRole): Admission {
       const stream = streams.findOpen(ref);
-      const role = roleFor(stream, identity, asked);
+      const role = roleFor(stream, identity, requested);
       const at = now();
       joinChat(unit, stream, identity, "MODERATOR");
       const admission = mint(unit, stream, identity, role);
-      const known = people.findHost(stream.id, identity);
-      people.saveHost(unit, {
+      const known = store.findHost(stream.id, identity);
+      store.saveHost(unit, {
         streamId: stream.id,
         identity,
         role,
-        chatTokens: [...usable(known, at), { tokenId: admission.chat.tokenId, expiresAt: admission.chat.expiresAt }],
+        chatTokens: [
+          ...unexpiredTokens(known, at),
+          { tokenId: admission.chat.tokenId, expiresAt: admission.chat.expiresAt },
+        ],
         addedAt: known?.addedAt ?? at,
         removedAt: null,
       });
       const { publicId: streamId } = stream;
-      streams.announce(unit, stream, "live_stream.host_joined", at, { streamId, identity, role, at: iso(at) });
+      streams.publish(unit, stream, "live_stream.host_joined", at, { streamId, identity, role, at: iso(at) });
       return admission;
     },
 
-    /** Out of the room and the chat at once; what they wrote stays. */
+    /** Removes a co-host from the room and the chat at once; their messages stay. */
     removeHost(unit: Unit, ref: StreamRef, identity: string): void {
       const stream = streams.find(ref);
-      const host = people.findHost(stream.id, identity);
+      const host = store.findHost(stream.id, identity);
       if (!host) throw new ApiError("SVC_HOST_NOT_FOUND");
       if (host.role === "HOST") throw new ApiError("SVC_CONFLICT", "The HOST of a live stream cannot be removed.");
       const at = now();
-      people.saveHost(unit, { ...host, chatTokens: [], removedAt: at });
+      store.saveHost(unit, { ...host, chatTokens: [], removedAt: at });
       rtcTokens.revokeIdentity(unit, stream, identity);
-      for (const { tokenId } of usable(host, at)) chat.tokens.revoke(unit, stream, tokenId);
+      for (const { tokenId } of unexpiredTokens(host, at)) chat.tokens.revoke(unit, stream, tokenId);
       const member = chat.members.find(stream.conversationId, identity);
       if (member?.status === "ACTIVE") chat.members.remove(unit, chat.access.asServer(stream.conversationId), identity);
       const { publicId: streamId } = stream;
-      streams.announce(unit, stream, "live_stream.host_left", at, { streamId, identity, at: iso(at) });
+      streams.publish(unit, stream, "live_stream.host_left", at, { streamId, identity, at: iso(at) });
     },
 
-    /** A refreshed token is no second viewer. */
+    /** New credentials for a known viewer do not count as another viewer. */
     admitViewer(unit: Unit, ref: StreamRef, identity: string): Admission {
       const stream = streams.findOpen(ref);
       joinChat(unit, stream, identity, "MEMBER");
       const admission = mint(unit, stream, identity, "VIEWER");
-      const known = people.findViewer(stream.id, identity);
+      const known = store.findViewer(stream.id, identity);
       if (known && known.leftAt === null) return admission;
       const at = now();
-      people.saveViewer(unit, { streamId: stream.id, identity, joinedAt: at, leftAt: null });
+      store.saveViewer(unit, { streamId: stream.id, identity, joinedAt: at, leftAt: null });
       const { publicId: streamId } = stream;
-      streams.announce(unit, stream, "live_stream.viewer_joined", at, { streamId, identity, at: iso(at) });
+      streams.publish(unit, stream, "live_stream.viewer_joined", at, { streamId, identity, at: iso(at) });
       return admission;
     },
 
-    /** The backend says that a viewer is gone. Of one who is not there it changes nothing. */
+    /** Called when the backend reports that a viewer has left. */
     leave(unit: Unit, ref: StreamRef, identity: string): void {
       const stream = streams.find(ref);
-      const viewer = people.findViewer(stream.id, identity);
+      const viewer = store.findViewer(stream.id, identity);
       if (!viewer || viewer.leftAt !== null) return;
       const at = now();
-      people.saveViewer(unit, { ...viewer, leftAt: at });
+      store.saveViewer(unit, { ...viewer, leftAt: at });
       const { publicId: streamId } = stream;
-      streams.announce(unit, stream, "live_stream.viewer_left", at, { streamId, identity, at: iso(at) });
+      streams.publish(unit, stream, "live_stream.viewer_left", at, { streamId, identity, at: iso(at) });
     },
 
-    /** Out of the room, banned from the chat, and no credentials any more until the ban is lifted there. */
+    /** Removes a viewer from the room and bans them from the chat; they get no credentials until the ban is lifted. */
     removeViewer(unit: Unit, ref: StreamRef, identity: string): void {
       const stream = streams.find(ref);
-      const known = people.findViewer(stream.id, identity);
-      if (!known || people.findHost(stream.id, identity)) throw new ApiError("SVC_MEMBER_NOT_FOUND");
+      const known = store.findViewer(stream.id, identity);
+      if (!known || store.findHost(stream.id, identity)) throw new ApiError("SVC_MEMBER_NOT_FOUND");
       rtcTokens.revokeIdentity(unit, stream, identity);
       chat.members.change(unit, chat.access.asServer(stream.conversationId), identity, { status: "BANNED" });
     },
@@ -157,7 +160,6 @@ export function admissionService({ now }: Runtime, { streams, people, rtcTokens,
   };
 }
 
-/** Those that are over are forgotten by the chat as well. */
-function usable(host: HostRow | undefined, at: number): HostChatToken[] {
+function unexpiredTokens(host: HostRow | undefined, at: number): HostChatToken[] {
   return host?.chatTokens.filter(({ expiresAt }) => expiresAt > at) ?? [];
 }

@@ -1,6 +1,7 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { WebhookEventData } from "../../protocol/webhook-events.ts";
@@ -10,9 +11,8 @@ import type { RoomService } from "../rooms/room.service.ts";
 import type { WebhookEvent } from "../webhooks/events.ts";
 import type { LiveStreamStore, StreamChange } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
-import type { PeopleStore } from "./participant.store.ts";
 
-/** What describes a stream; PATCH takes all of it. */
+/** The fields that PATCH can change. */
 type StreamDescription = {
   title?: string;
   description?: string | null;
@@ -30,12 +30,11 @@ type NewStream = StreamDescription & {
   record?: boolean;
 };
 
-/** A stream as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
+/** Without `environment`, as for a dashboard session, the stream is found in either one. */
 export type StreamRef = { projectId: string; environment?: Environment; streamId: string };
 
 type LiveStreamDeps = {
   store: LiveStreamStore;
-  people: PeopleStore;
   rooms: RoomService;
   chat: ChatService;
 };
@@ -46,15 +45,15 @@ export type LiveStreamService = ReturnType<typeof liveStreamService>;
 
 type StreamEvent = Extract<keyof WebhookEventData, `live_stream.${string}`>;
 
-export function liveStreamService({ bus, ids, now }: Runtime, { store, people, rooms, chat }: LiveStreamDeps) {
+export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, chat }: LiveStreamDeps) {
   function find({ projectId, environment, streamId }: StreamRef): LiveStreamRow {
     const row = store.find(streamId);
-    const theirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
-    if (!row || !theirs) throw new ApiError("SVC_STREAM_NOT_FOUND");
+    const isTheirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
+    if (!row || !isTheirs) throw new ApiError("SVC_STREAM_NOT_FOUND");
     return row;
   }
 
-  function announce<T extends StreamEvent>(
+  function publish<T extends StreamEvent>(
     unit: Unit,
     stream: LiveStreamRow,
     type: T,
@@ -65,56 +64,53 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
     bus.publish(unit, "webhook", { type, projectId, environment, at, data } as Extract<WebhookEvent, { type: T }>);
   }
 
-  /** `from` is the only state that `to` can be reached from. */
+  /** `from` is the only state from which `to` can be reached. */
   function move(
     unit: Unit,
     ref: StreamRef,
     from: LiveStreamStatus,
     to: LiveStreamStatus,
-    change: StreamChange,
+    times: StreamChange,
   ): LiveStreamRow {
     const stream = find(ref);
     if (stream.status !== from) throw invalidState(stream.status);
-    const moved = { ...stream, ...change, status: to, updatedAt: now() };
-    store.update(unit, stream.id, { ...change, status: to, updatedAt: moved.updatedAt });
+    const change = { ...times, status: to, updatedAt: now() };
+    store.update(unit, stream.id, change);
     bus.publish(unit, "streamChanged", { streamId: stream.publicId, roomId: stream.roomId, status: to });
-    return moved;
+    return { ...stream, ...change };
   }
 
   return {
     find,
-    /** Of a room that was made for one. */
     ofRoom: store.ofRoom,
     list: store.list,
     hosts: (stream: LiveStreamRow) =>
-      people.hosts(stream.id).map(({ identity, role, addedAt }) => ({ identity, role, addedAt: iso(addedAt) })),
+      store.hosts(stream.id).map(({ identity, role, addedAt }) => ({ identity, role, addedAt: iso(addedAt) })),
 
-    /** Mints are possible while a stream is yet to come or on air. */
+    /** Credentials can be minted until the stream has ended. */
     findOpen(ref: StreamRef): LiveStreamRow {
       const stream = find(ref);
       if (stream.status === "ENDED") throw invalidState(stream.status);
       return stream;
     },
 
-    announce,
+    publish,
 
-    /** Room, conversation and host with it: all of them, or none. */
-    create(unit: Unit, owner: { projectId: string; environment: Environment }, input: NewStream): LiveStreamRow {
-      const { projectId, environment } = owner;
+    /** Creates the room, the conversation and the host in the same unit of work. */
+    create(unit: Unit, { projectId, environment }: Tenant, input: NewStream): LiveStreamRow {
+      const tenant = { projectId, environment };
       const at = now();
       const publicId = ids.publicId("stream");
-      const { record = false } = input;
-      const room = rooms.create(unit, { projectId, environment }, { name: publicId, record });
-      const conversation = chat.conversations.create(
-        unit,
-        { projectId, environment },
-        { name: publicId, roomId: room.id, members: [{ userId: input.hostIdentity, role: "MODERATOR" }] },
-      );
+      const room = rooms.create(unit, tenant, { name: publicId, record: input.record ?? false });
+      const conversation = chat.conversations.create(unit, tenant, {
+        name: publicId,
+        roomId: room.id,
+        members: [{ userId: input.hostIdentity, role: "MODERATOR" }],
+      });
       const stream: LiveStreamRow = {
         id: ids.uuid(),
         publicId,
-        projectId,
-        environment,
+        ...tenant,
         roomId: room.id,
         conversationId: conversation.id,
         conversationPublicId: conversation.publicId,
@@ -127,7 +123,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
         language: null,
         visibility: "PUBLIC",
         metadata: null,
-        ...described(input),
+        ...descriptionChange(input),
         status: "CREATED",
         peakViewerCount: 0,
         scheduledAt: input.scheduledAt ? Date.parse(input.scheduledAt) : null,
@@ -137,7 +133,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
         updatedAt: at,
       };
       store.insert(unit, stream);
-      people.saveHost(unit, {
+      store.saveHost(unit, {
         streamId: stream.id,
         identity: input.hostIdentity,
         role: "HOST",
@@ -146,7 +142,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
         removedAt: null,
       });
       const { title, visibility, hostIdentity } = stream;
-      announce(unit, stream, "live_stream.created", at, {
+      publish(unit, stream, "live_stream.created", at, {
         streamId: publicId,
         title,
         visibility,
@@ -158,30 +154,30 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, people, r
 
     update(unit: Unit, ref: StreamRef, input: StreamDescription): LiveStreamRow {
       const stream = find(ref);
-      const change = described(input);
-      if (Object.keys(change).length === 0) return stream;
-      const updated = { ...stream, ...change, updatedAt: now() };
-      store.update(unit, stream.id, { ...change, updatedAt: updated.updatedAt });
-      return updated;
+      const description = descriptionChange(input);
+      if (Object.keys(description).length === 0) return stream;
+      const change = { ...description, updatedAt: now() };
+      store.update(unit, stream.id, change);
+      return { ...stream, ...change };
     },
 
     start(unit: Unit, ref: StreamRef): LiveStreamRow {
       const startedAt = now();
       const stream = move(unit, ref, "CREATED", "LIVE", { startedAt });
-      announce(unit, stream, "live_stream.started", startedAt, {
+      publish(unit, stream, "live_stream.started", startedAt, {
         streamId: stream.publicId,
         startedAt: iso(startedAt),
       });
       return stream;
     },
 
-    /** For good: the room is closed, and everyone in it told why. */
+    /** Also closes the room, and its participants get the reason. */
     end(unit: Unit, ref: StreamRef): LiveStreamRow {
       const endedAt = now();
       const stream = move(unit, ref, "LIVE", "ENDED", { endedAt });
       rooms.close(unit, stream, "stream_ended");
       const durationMs = stream.startedAt === null ? null : endedAt - stream.startedAt;
-      announce(unit, stream, "live_stream.ended", endedAt, {
+      publish(unit, stream, "live_stream.ended", endedAt, {
         streamId: stream.publicId,
         endedAt: iso(endedAt),
         durationMs,
@@ -195,8 +191,8 @@ function invalidState(status: LiveStreamStatus): ApiError {
   return new ApiError("SVC_STREAM_INVALID_STATE", `The live stream is ${status}.`, { status });
 }
 
-/** The fields given, as they are stored: an empty string is none. */
-function described(input: StreamDescription): StreamChange {
+/** The fields of a request as they are stored; an empty string becomes null. */
+function descriptionChange(input: StreamDescription): StreamChange {
   const change: StreamChange = {};
   if (input.title !== undefined) change.title = input.title;
   if (input.description !== undefined) change.description = emptyAsNull(input.description);

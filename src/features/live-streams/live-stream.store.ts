@@ -1,64 +1,69 @@
-import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, reading, run } from "../../kernel/db/statements.ts";
+import { changing, inserter, rowsOf, updater } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
-import { type LiveStreamRow, liveStreams as streams } from "./live-stream.table.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+import type { LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
+import {
+  type HostRow,
+  liveStreamHosts as hosts,
+  type LiveStreamRow,
+  liveStreams as streams,
+  type ViewerRow,
+  liveStreamViewers as viewers,
+} from "./live-stream.table.ts";
 
-export type StreamList = {
-  projectId: string;
-  environment: Environment;
-  visibility?: LiveStreamVisibility;
-  status?: LiveStreamStatus;
-};
+export type StreamList = Tenant & { visibility?: LiveStreamVisibility; status?: LiveStreamStatus };
 export type StreamChange = Partial<
   Omit<LiveStreamRow, "id" | "publicId" | "projectId" | "environment" | "roomId" | "conversationId" | "createdAt">
 >;
 
-export function liveStreamStore(db: Db) {
-  const one = (where: SQL) => reading(() => db.select().from(streams).where(where).prepare());
-  const byPublicId = one(eq(streams.publicId, sql.placeholder("publicId")));
-  const byRoom = one(eq(streams.roomId, sql.placeholder("roomId")));
-  // A filter that is not asked for is null, and then every row passes it: one statement for all combinations.
-  const optional = (column: typeof streams.visibility | typeof streams.status, name: string) =>
-    sql`(${sql.placeholder(name)} IS NULL OR ${column} = ${sql.placeholder(name)})`;
-  const newest = reading(() =>
-    db
-      .select()
-      .from(streams)
-      .where(
-        and(
-          eq(streams.projectId, sql.placeholder("projectId")),
-          eq(streams.environment, sql.placeholder("environment")),
-          lt(streams.id, sql.placeholder("before")),
-          optional(streams.visibility, "visibility"),
-          optional(streams.status, "status"),
-        ),
-      )
-      .orderBy(desc(streams.id))
-      .limit(sql.placeholder("limit"))
-      .prepare(),
+export type LiveStreamStore = ReturnType<typeof liveStreamStore>;
+
+export function liveStreamStore({ $client: client }: Db) {
+  const selectStreams = rowsOf(client, streams);
+  const byPublicId = selectStreams<[string]>("WHERE public_id = ?");
+  const byRoom = selectStreams<[string]>("WHERE room_id = ?");
+  // A filter that is null lets every row pass, so that one statement serves all combinations.
+  const newest = selectStreams<(string | number | null)[]>(
+    `WHERE project_id = ?1 AND environment = ?2 AND id < ?3 AND (?4 IS NULL OR visibility = ?4)
+     AND (?5 IS NULL OR status = ?5) ORDER BY id DESC LIMIT ?6`,
   );
   const raisePeak = changing(() =>
-    db
-      .update(streams)
-      .set({ peakViewerCount: sql`max(${streams.peakViewerCount}, ${sql.placeholder("count")})` })
-      .where(eq(streams.id, sql.placeholder("id")))
-      .prepare(),
+    client.prepare("UPDATE live_streams SET peak_viewer_count = max(peak_viewer_count, ?2) WHERE id = ?1"),
   );
+  const selectHosts = rowsOf(client, hosts);
+  const host = selectHosts<[string, string]>("WHERE stream_id = ? AND identity = ? AND removed_at IS NULL");
+  const activeHosts = selectHosts<[string]>("WHERE stream_id = ? AND removed_at IS NULL ORDER BY added_at, identity");
+  const viewer = rowsOf(client, viewers)<[string, string]>("WHERE stream_id = ? AND identity = ?");
 
   return {
-    find: (publicId: string): LiveStreamRow | undefined => byPublicId.get({ publicId }),
-    ofRoom: (roomId: string): LiveStreamRow | undefined => byRoom.get({ roomId }),
-    /** Newest first; `before` is the last id of the page before (ids sort by time). */
-    list: ({ visibility, status, ...owner }: StreamList, before: string, limit: number): LiveStreamRow[] =>
-      newest.all({ ...owner, visibility: visibility ?? null, status: status ?? null, before, limit }),
-    /** Projects that have any. */
-    insert: (unit: Unit, row: LiveStreamRow) => void run(unit, db.insert(streams).values(row)),
-    update: (unit: Unit, id: string, change: StreamChange) =>
-      void run(unit, db.update(streams).set(change).where(eq(streams.id, id))),
-    raisePeak: (unit: Unit, id: string, count: number) => void raisePeak.run(unit, { id, count }),
+    find: (publicId: string): LiveStreamRow | undefined => byPublicId.get(publicId),
+    ofRoom: (roomId: string): LiveStreamRow | undefined => byRoom.get(roomId),
+    /** Newest first; `before` is the last id of the previous page. */
+    list: (
+      { projectId, environment, visibility, status }: StreamList,
+      before: string,
+      limit: number,
+    ): LiveStreamRow[] => newest.all(projectId, environment, before, visibility ?? null, status ?? null, limit),
+    insert: inserter<LiveStreamRow>(client, streams),
+    update: updater(client, streams),
+    raisePeak: (unit: Unit, id: string, count: number) => void raisePeak.run(unit, id, count),
+
+    findHost: (streamId: string, identity: string): HostRow | undefined => host.get(streamId, identity),
+    /** In the order of their registration. */
+    hosts: (streamId: string): HostRow[] => activeHosts.all(streamId),
+    /** Also registers a host again who was removed before. */
+    saveHost: inserter<HostRow>(
+      client,
+      hosts,
+      `ON CONFLICT (stream_id, identity) DO UPDATE SET role = excluded.role, chat_tokens = excluded.chat_tokens,
+       added_at = excluded.added_at, removed_at = excluded.removed_at`,
+    ),
+    findViewer: (streamId: string, identity: string): ViewerRow | undefined => viewer.get(streamId, identity),
+    saveViewer: inserter<ViewerRow>(
+      client,
+      viewers,
+      "ON CONFLICT (stream_id, identity) DO UPDATE SET joined_at = excluded.joined_at, left_at = excluded.left_at",
+    ),
   };
 }
-
-export type LiveStreamStore = ReturnType<typeof liveStreamStore>;

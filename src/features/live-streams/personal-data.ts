@@ -1,8 +1,8 @@
-import { iso } from "../../kernel/time/clock.ts";
 import { changing, reading } from "../../kernel/db/statements.ts";
 import { removeStoredResponses } from "../../kernel/http/stored-responses.ts";
 import { ERASED, type PersonalColumns, type PersonalData, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { namesUser } from "../chat/redaction.ts";
 
 const OF_STREAM = "JOIN live_streams s ON s.id = stream_id";

@@ -21,20 +21,20 @@ type PlaygroundDeps = {
 
 type PlaygroundJoin = { room: string; identity: string; mode: PlaygroundMode };
 
-/** On record, but not signed yet. */
+/** Stored, but not signed yet. */
 type PlaygroundAdmission = PlaygroundJoin &
   Pick<Admission, "rtc" | "chat"> & { conversationId: string; stream: LiveStreamRow | null };
 
-const EVERYTHING = { publish: true, publishData: true };
-/** Nobody should have to come back because a token ran out while he was looking around. */
+const ALL_PERMISSIONS = { publish: true, publishData: true };
+/** Long enough that no token expires while a developer tries things out. */
 const TTL_SECONDS = 6 * 3600;
-const STREAMS_LOOKED_THROUGH = 200;
+const MAX_STREAMS_SEARCHED = 200;
 
 export type PlaygroundService = ReturnType<typeof createPlayground>;
 
 /**
- * What a developer's own backend would do for the playground's page, in the project that `stoa dev` opens it for. Closed
- * otherwise.
+ * Does for the playground's page what a developer's own backend would do, in the project for which `stoa dev` opens it.
+ * Without `stoa dev` it is closed.
  */
 export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
   const { rooms, rtcTokens, chat, liveStreams, liveRooms } = deps;
@@ -59,7 +59,7 @@ export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
       rtc: rtcTokens.mint(
         unit,
         { ...owner, roomId: room.id },
-        { participantIdentity: identity, permissions: EVERYTHING, ttlSeconds: TTL_SECONDS },
+        { participantIdentity: identity, permissions: ALL_PERMISSIONS, ttlSeconds: TTL_SECONDS },
       ),
       chat: chat.tokens.mint(unit, owner, {
         userId: identity,
@@ -73,13 +73,13 @@ export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
 
   function openStream(title: string): LiveStreamRow | undefined {
     return streams
-      .list(tenant(), NEWEST, STREAMS_LOOKED_THROUGH)
+      .list(tenant(), NEWEST, MAX_STREAMS_SEARCHED)
       .find((stream) => stream.title === title && stream.status !== "ENDED");
   }
 
   function broadcast(unit: Unit, { room: title, identity, mode }: PlaygroundJoin) {
     const owner = tenant();
-    // A viewer who is early makes the stream too, so that the order in which tabs are opened does not matter.
+    // The first viewer creates the stream too, so that tabs can be opened in any order.
     const hostIdentity = mode === "host" ? identity : "host";
     const stream = openStream(title) ?? streams.create(unit, owner, { title, hostIdentity });
     const ref = { ...owner, streamId: stream.publicId };
@@ -89,7 +89,7 @@ export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
   }
 
   return {
-    /** Opens the playground; whoever can reach this server may then join rooms of the project's development side. */
+    /** Every client that can reach this server may then join rooms of the project's development environment. */
     openFor(projectId: string): void {
       openProjectId = projectId;
     },

@@ -6,17 +6,17 @@ import { ApiError } from "../../protocol/errors.ts";
 import { NetworkProfile, PlaygroundCredentials, PlaygroundMode } from "../../protocol/playground.ts";
 import type { PlaygroundService } from "./playground.ts";
 
-/** Names that lead to this machine. Any other could be a stranger's name that was made to resolve here. */
+/** Any other name could belong to an attacker who made it resolve to this machine (DNS rebinding). */
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 
-/** For the playground's own page, on the machine that runs `stoa dev`. Anywhere else these routes do not exist. */
+/** For the playground's own page, on the machine that runs `stoa dev`; other servers answer 404. */
 export const playgroundRoutes = (
   { guards }: Http,
   { write }: Runtime,
   { playground }: { playground: PlaygroundService },
 ) =>
   new Elysia({ prefix: "/v1/playground", detail: { hide: true } })
-    // For these routes alone: scoped, it would hold for every route that the application adds after them.
+    // Not scoped, because it would then apply to every route that the application adds after these.
     .derive(({ request }) => {
       playground.requireOpen();
       if (!LOOPBACK_HOST.test(request.headers.get("host") ?? "")) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");

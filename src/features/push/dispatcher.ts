@@ -1,11 +1,12 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { VERSION } from "../../kernel/version.ts";
+import type { PushPayload } from "../../protocol/chat-records.ts";
 import type { ChatService } from "../chat/chat.ts";
 import { attempt, type Outcome } from "../webhooks/attempt.ts";
-import { backoffMs } from "../webhooks/schedule.ts";
+import { backoffMs } from "../webhooks/retry.ts";
 import { encryptPush, receiverKeys } from "./encryption.ts";
-import { payloadOf } from "./payload.ts";
 import type { PushStore } from "./push.store.ts";
 import type { DeliveryRow, SubscriptionRow } from "./push.table.ts";
 import type { Vapid } from "./vapid.ts";
@@ -14,22 +15,24 @@ type DispatcherDeps = {
   store: PushStore;
   chat: ChatService;
   vapid: Vapid;
-  /** Decides who is to be woken for the oldest that waits; false when nothing does. */
+  /** Processes one batch of the queue; false when it is empty. */
   fanOut: (unit: Unit) => boolean;
 };
 type Running = { origin: string; subscriptionId: string; controller: AbortController; done: Promise<void> };
 
-const UNDER_WAY = 64;
-/** A push service that hangs keeps no other from being asked. */
-const UNDER_WAY_PER_ORIGIN = 16;
-const LOOKED_AT = 512;
-const LOOK_AGAIN_MS = 10_000;
+const MAX_ATTEMPTS_AT_ONCE = 64;
+/** A push service that hangs must not delay the others. */
+const MAX_ATTEMPTS_PER_ORIGIN = 16;
+const DUE_PER_QUERY = 512;
+const CHECK_EVERY_MS = 10_000;
+/** Enough for a notification; the rest is in the conversation. */
+const MAX_TEXT_CHARACTERS = 300;
 
 export type PushDispatcher = ReturnType<typeof createPushDispatcher>;
 
 /**
- * Sends what is due. As with webhooks all that matters is in the database: a delivery stands there until its outcome is
- * written, so that what a crash interrupts is sent after it.
+ * Sends due deliveries. A delivery stays in the database until its outcome is saved, so that an attempt which a crash
+ * interrupts is repeated.
  */
 export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, random = Math.random) {
   const { config, log, metrics, now, timers, write } = runtime;
@@ -45,7 +48,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     if (state === "started") void work();
   }
 
-  /** One round at a time; whoever wakes it meanwhile gets another one. */
+  /** Only one round at a time; a call meanwhile makes it repeat. */
   function work(): Promise<void> {
     again = true;
     working ??= (async () => {
@@ -56,7 +59,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
           launchDue();
         }
       } catch (err) {
-        log.error({ err }, "push deliveries cannot be made");
+        log.error({ err }, "push: deliveries not started");
       } finally {
         working = null;
       }
@@ -69,22 +72,22 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     cancelTimer();
     if (state !== "started") return;
     const at = now();
-    const next = Math.min(store.nextDue(at) ?? Number.POSITIVE_INFINITY, at + LOOK_AGAIN_MS);
+    const next = Math.min(store.nextDue(at) ?? Number.POSITIVE_INFINITY, at + CHECK_EVERY_MS);
     cancelTimer = timers.after(next - at, wake);
   }
 
   function launchDue(): void {
     if (state === "stopped") return;
-    for (const delivery of store.due(now(), LOOKED_AT)) {
-      if (running.size >= UNDER_WAY) return;
+    for (const delivery of store.due(now(), DUE_PER_QUERY)) {
+      if (running.size >= MAX_ATTEMPTS_AT_ONCE) return;
       if (running.has(delivery.id)) continue;
       const subscription = store.get(delivery.subscriptionId);
       if (!subscription) continue;
       const { origin } = new URL(subscription.endpoint);
       const others = [...running.values()];
-      // Anybody can name an address that never answers: one at a time, or a busy member's would hold every place.
+      // Any user can subscribe with an address that never responds: it must not occupy all attempts.
       if (others.some((one) => one.subscriptionId === subscription.id)) continue;
-      if (others.filter((one) => one.origin === origin).length >= UNDER_WAY_PER_ORIGIN) continue;
+      if (others.filter((one) => one.origin === origin).length >= MAX_ATTEMPTS_PER_ORIGIN) continue;
       const controller = new AbortController();
       const done = deliver(delivery, subscription, controller).finally(() => {
         running.delete(delivery.id);
@@ -97,10 +100,10 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
   async function deliver(delivery: DeliveryRow, subscription: SubscriptionRow, controller: AbortController) {
     try {
       const outcome = await send(delivery, subscription, controller);
-      if (outcome === "dropped") await write((unit) => store.settle(unit, delivery));
+      if (outcome === "dropped") await write((unit) => store.removeDelivery(unit, delivery));
       else if (outcome.kind !== "abandoned") await write((unit) => record(unit, delivery, subscription, outcome));
     } catch (err) {
-      log.error({ err }, "the outcome of a push was not written");
+      log.error({ err }, "push: outcome not saved");
     }
   }
 
@@ -140,30 +143,30 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     const status = outcome.kind === "answered" ? outcome.statusCode : 0;
     const isGone = status === 404 || status === 410;
     attempts.inc({ outcome: outcome.error === null ? "delivered" : isGone ? "gone" : outcome.kind });
-    // The browser unsubscribed, or is no more; what else waits for it goes with it.
+    // The browser has unsubscribed.
     if (isGone) {
       store.remove(unit, subscription.id);
       return;
     }
     if (outcome.error === null) {
-      store.pushed(unit, subscription.id, now());
-      store.settle(unit, delivery);
+      store.setPushedAt(unit, subscription.id, now());
+      store.removeDelivery(unit, delivery);
       return;
     }
-    const tried = delivery.attemptCount + 1;
-    const asked = outcome.kind === "answered" ? outcome.retryAfterMs : null;
-    const nextAt = now() + (asked ?? backoffMs(tried, config.WEBHOOK_BACKOFF_BASE_MS, random()));
-    // What the push service does not take it will not take later either; nor is a late ring of any use.
+    const attemptCount = delivery.attemptCount + 1;
+    const retryAfterMs = outcome.kind === "answered" ? outcome.retryAfterMs : null;
+    const nextAt = now() + (retryAfterMs ?? backoffMs(attemptCount, config.WEBHOOK_BACKOFF_BASE_MS, random()));
+    // A push service that refused a push would refuse it again, and a late ring is of no use.
     const isRefused = status >= 400 && status < 500 && status !== 429 && status !== 401 && status !== 403;
-    if (isRefused || tried >= config.WEBHOOK_MAX_ATTEMPTS || nextAt >= delivery.expiresAt) {
-      log.warn({ host: new URL(subscription.endpoint).host, error: outcome.error }, "a push was given up");
-      store.settle(unit, delivery);
-    } else store.again(unit, delivery, nextAt);
-    // What else waits for an address that does not answer would only hang as long.
-    if (status === 0) store.rest(unit, subscription.id, nextAt);
+    if (isRefused || attemptCount >= config.WEBHOOK_MAX_ATTEMPTS || nextAt >= delivery.expiresAt) {
+      log.warn({ host: new URL(subscription.endpoint).host, error: outcome.error }, "push: delivery dropped");
+      store.removeDelivery(unit, delivery);
+    } else store.retryAt(unit, delivery, nextAt);
+    // The other deliveries to an address that does not respond would hang as well.
+    if (status === 0) store.postpone(unit, subscription.id, nextAt);
   }
 
-  async function idle(): Promise<void> {
+  async function untilIdle(): Promise<void> {
     while (working || running.size > 0) {
       await working;
       await Promise.all([...running.values()].map(({ done }) => done));
@@ -176,24 +179,50 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
       state = "started";
       wake();
     },
-    /** Lets running attempts end until `deadline`; what is cut off is sent again after the restart. */
+    /** Waits for running attempts until `deadline`; aborted ones are repeated after the restart. */
     async stop(deadline: number): Promise<void> {
       state = "stopped";
       cancelTimer();
-      const cutOff = () => {
+      const abortAll = () => {
         for (const { controller } of running.values()) controller.abort();
       };
-      const cancelCutOff = timers.after(Math.max(0, deadline - now()), cutOff);
-      if (deadline <= now()) cutOff();
-      await idle();
-      cancelCutOff();
+      const cancelAbort = timers.after(Math.max(0, deadline - now()), abortAll);
+      if (deadline <= now()) abortAll();
+      await untilIdle();
+      cancelAbort();
     },
-    /** Sends everything that is due now; resolves when no attempt is running. */
+    /** Sends everything that is due; resolves when no attempt is running. */
     async runDue(): Promise<void> {
       do {
         await work();
-        await idle();
-      } while (store.queued() !== null);
+        await untilIdle();
+      } while (store.firstQueued() !== null);
     },
   };
+}
+
+/** The current state of the message or ring; null when it was deleted or has ended. */
+function payloadOf(chat: ChatService, delivery: DeliveryRow, { userId }: SubscriptionRow): PushPayload | null {
+  const conversation = chat.conversations.find(delivery.conversationId);
+  if (!conversation) return null;
+  const { unreadCount } = chat.readStates.unread(conversation, userId);
+  const base = {
+    type: delivery.kind,
+    conversationId: conversation.publicId,
+    conversationName: conversation.name,
+    roomId: conversation.roomId,
+    unreadCount,
+    tag: delivery.topic,
+  };
+  if (delivery.kind === "ring" || delivery.kind === "missed_call") {
+    const ring = chat.rings.find(delivery.subjectId);
+    if (!ring || (delivery.kind === "ring" && ring.endedAt !== null)) return null;
+    const { callerUserId, publicId, startedAt } = ring;
+    return { ...base, senderId: callerUserId, text: null, messageId: null, ringId: publicId, at: iso(startedAt) };
+  }
+  const message = chat.messages.store.find(delivery.subjectId);
+  if (!message || message.deletedAt !== null) return null;
+  const text = message.text === null ? null : [...message.text].slice(0, MAX_TEXT_CHARACTERS).join("");
+  const { senderId, publicId, createdAt } = message;
+  return { ...base, senderId, text, messageId: publicId, ringId: null, at: iso(createdAt) };
 }

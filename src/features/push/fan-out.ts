@@ -1,58 +1,52 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import type { Ring } from "../../protocol/chat-records.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { PushStore } from "./push.store.ts";
 import type { PushKind, QueuedRow } from "./push.table.ts";
 import type { SubscriptionService } from "./subscription.service.ts";
-import { topicOf } from "./topic.ts";
 
 type FanOutDeps = { store: PushStore; subscriptions: SubscriptionService; chat: ChatService };
 
-/** Members looked at in one unit of work. */
-const MEMBERS_AT_ONCE = 200;
+/** Members per unit of work. */
+const MEMBERS_PER_BATCH = 200;
 
 /**
- * Writes down what happened in the transaction that made it true, and decides later, and without hurry, who is to be
- * woken for it: members without an open socket who want it and have not read it.
+ * Queues messages and rings in the transaction that stores them. Later, and in small steps, it decides which members get
+ * a push: those without an open socket, whose settings allow it and who have not read the message.
  */
 export function createFanOut(
   { bus, config, now }: Runtime,
   { store, subscriptions, chat }: FanOutDeps,
-  wake: () => void,
+  wakeDispatcher: () => void,
 ) {
   function enqueue(unit: Unit, row: Omit<QueuedRow, "id" | "position">): void {
     store.enqueue(unit, { ...row, position: "" });
-    unit.afterCommit(wake);
+    unit.afterCommit(wakeDispatcher);
   }
 
   bus.inTransaction("chatEvent", (unit, { conversation, event }) => {
-    // What the server tells of calls is pushed as a ring and as a missed call.
-    if (event.type !== "message" || event.message.type === "event" || !subscriptions.hasSubscribers(conversation)) return;
+    if (event.type !== "message" || !subscriptions.hasSubscribers(conversation)) return;
+    // Messages about calls are left out, because calls are pushed as rings and missed calls.
+    if (event.message.type === "event") return;
     const { projectId, environment, id: conversationId } = conversation;
-    enqueue(unit, {
-      projectId,
-      environment,
-      kind: "message",
-      conversationId,
-      subjectId: event.message.id,
-      createdAt: now(),
-    });
+    const subjectId = event.message.id;
+    enqueue(unit, { projectId, environment, kind: "message", conversationId, subjectId, createdAt: now() });
   });
-  bus.inTransaction("webhook", ["call.ringing", "call.ring_ended"], (unit, fact) => {
-    if (!subscriptions.hasSubscribers(fact)) return;
-    const { projectId, environment, at: createdAt } = fact;
-    const { ring } = fact.data;
+  bus.inTransaction("webhook", ["call.ringing", "call.ring_ended"], (unit, event) => {
+    if (!subscriptions.hasSubscribers(event)) return;
+    const { projectId, environment, at: createdAt } = event;
+    const { ring } = event.data;
     const conversationId = chat.rings.find(ring.id)?.conversationId;
     if (conversationId === undefined) return;
-    const kind = fact.type === "call.ringing" ? "ring" : "missed_call";
-    // Nobody is to be woken any more for a call that is over.
-    if (kind === "missed_call") store.dropTopic(unit, topicOf("ring", ring.id), "ring");
-    if (kind === "missed_call" && missedBy(ring).length === 0) return;
+    const kind = event.type === "call.ringing" ? "ring" : "missed_call";
+    if (kind === "missed_call") {
+      store.dropTopic(unit, topicOf("ring", ring.id), "ring");
+      if (!ring.members.some(({ status }) => status === "MISSED")) return;
+    }
     enqueue(unit, { projectId, environment, kind, conversationId, subjectId: ring.id, createdAt });
   });
 
-  /** Whether this member is to be woken, and as what. */
+  /** The kind of push that this member gets; null for none. */
   function kindFor(row: QueuedRow, userId: string): PushKind | null {
     if (chat.sockets.hub.isOpen(row, userId)) return null;
     const { level, mutedUntil } = subscriptions.setting(row.conversationId, userId);
@@ -68,19 +62,20 @@ export function createFanOut(
     return level === "all" ? "message" : null;
   }
 
-  /** Whom a ring is about; everybody for a message, page by page. */
-  function page(row: QueuedRow): { userIds: string[]; isLast: boolean } {
+  /** The members of a ring, or the next batch of members for a message. */
+  function recipients(row: QueuedRow): { userIds: string[]; isLast: boolean } {
     if (row.kind === "message") {
-      const userIds = store.members(row.conversationId, row.position, MEMBERS_AT_ONCE);
-      return { userIds, isLast: userIds.length < MEMBERS_AT_ONCE };
+      const userIds = store.members(row.conversationId, row.position, MEMBERS_PER_BATCH);
+      return { userIds, isLast: userIds.length < MEMBERS_PER_BATCH };
     }
     const ring = chat.rings.find(row.subjectId);
+    const members = ring ? chat.rings.present(ring).members : [];
     const wanted = row.kind === "ring" ? "RINGING" : "MISSED";
-    const rung = ring ? chat.rings.present(ring).members.filter(({ status }) => status === wanted) : [];
-    const heard = rung.filter(
-      ({ userId }) => !ring?.callerUserId || !chat.blocks.hasBlocked(row, userId, ring.callerUserId),
-    );
-    return { userIds: heard.map(({ userId }) => userId), isLast: true };
+    const caller = ring?.callerUserId;
+    const userIds = members
+      .filter(({ userId, status }) => status === wanted && !(caller && chat.blocks.hasBlocked(row, userId, caller)))
+      .map(({ userId }) => userId);
+    return { userIds, isLast: true };
   }
 
   function expiryOf(row: QueuedRow): number {
@@ -88,26 +83,39 @@ export function createFanOut(
     return row.createdAt + config.PUSH_TTL_SECONDS * 1000;
   }
 
-  /** One step: some members of the oldest that waits. False when nothing waits. */
+  /** Processes one batch of the oldest queued event; false when the queue is empty. */
   return (unit: Unit): boolean => {
-    const row = store.queued();
+    const row = store.firstQueued();
     if (!row) return false;
-    const { userIds, isLast } = page(row);
+    const { userIds, isLast } = recipients(row);
     const expiresAt = expiryOf(row);
+    const { conversationId, subjectId } = row;
     for (const { id: subscriptionId, userId } of store.ofUsers(row, userIds)) {
       const kind = kindFor(row, userId);
       if (kind === null || expiresAt <= now()) continue;
-      const subject = row.kind === "message" ? row.conversationId : row.subjectId;
-      const topic = topicOf(kind, subject);
-      const { conversationId, subjectId } = row;
-      store.put(unit, { subscriptionId, kind, topic, conversationId, subjectId, nextAttemptAt: now(), expiresAt });
+      const topic = topicOf(kind, row.kind === "message" ? conversationId : subjectId);
+      store.saveDelivery(unit, {
+        subscriptionId,
+        kind,
+        topic,
+        conversationId,
+        subjectId,
+        attemptCount: 0,
+        nextAttemptAt: now(),
+        expiresAt,
+      });
     }
-    if (isLast) store.done(unit, row.id);
+    if (isLast) store.dequeue(unit, row.id);
     else store.advance(unit, row.id, userIds.at(-1) ?? "");
     return true;
   };
 }
 
-function missedBy(ring: Ring): string[] {
-  return ring.members.filter(({ status }) => status === "MISSED").map(({ userId }) => userId);
+/**
+ * A push replaces an earlier one of the same topic: at most 32 characters of base64url (RFC 8030). The last message of a
+ * conversation is enough, but it must not replace a mention; a missed call replaces its ring.
+ */
+function topicOf(kind: PushKind, subjectId: string): string {
+  const subject = kind === "missed_call" ? "ring" : kind;
+  return new Bun.CryptoHasher("sha256").update(`${subject} ${subjectId}`).digest("base64url").slice(0, 32);
 }

@@ -1,8 +1,8 @@
-import { iso } from "../../kernel/time/clock.ts";
 import { changeEach, tenantPages } from "../../kernel/db/pages.ts";
 import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import type { PersonalColumns, PersonalData, User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { notificationSettings, pushSubscriptions, type SettingRow, type SubscriptionRow } from "./push.table.ts";
 
 export const pushPersonalColumns: PersonalColumns = {

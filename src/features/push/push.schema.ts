@@ -10,10 +10,10 @@ export const Subscribe = t.Object({
   endpoint: t.String({
     minLength: 1,
     maxLength: 2048,
-    description: "Of PushSubscription.toJSON(), as everything here",
+    description: "The `endpoint` of PushSubscription.toJSON()",
   }),
   keys: t.Object({ p256dh: t.String({ maxLength: 128 }), auth: t.String({ maxLength: 64 }) }),
-  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: whose browser it is" })),
+  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: the user of the browser" })),
 });
 
 export const PushSubscription = t.Object({
@@ -34,5 +34,5 @@ export const NotificationSetting = t.Object({
 export const SetNotifications = t.Object({
   level: Level,
   mutedUntil: t.Optional(nullable(Timestamp)),
-  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: whose setting it is" })),
+  userId: t.Optional(t.Union([Identity, t.Literal("")], { description: "With an API key: the user of the setting" })),
 });

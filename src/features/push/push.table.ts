@@ -4,7 +4,7 @@ import type { Environment } from "../../protocol/enums.ts";
 import { conversations } from "../chat/conversations/conversation.table.ts";
 import { projects } from "../projects/project.table.ts";
 
-/** What a browser is woken for; a mention is a message to everybody else. */
+/** The reason of a push. */
 export type PushKind = "message" | "mention" | "ring" | "missed_call";
 
 const ofProject = {
@@ -19,7 +19,6 @@ const ofConversation = {
     .references(() => conversations.id),
 };
 
-/** Browsers that want to be woken. */
 export const pushSubscriptions = sqliteTable(
   "push_subscriptions",
   {
@@ -27,7 +26,7 @@ export const pushSubscriptions = sqliteTable(
     publicId: text("public_id").notNull().unique(),
     ...ofProject,
     userId: text("user_id").notNull(),
-    /** A secret of its owner: whoever knows it can ask the push service. */
+    /** A secret of its owner: with it, anyone can send requests to the push service. */
     endpoint: text("endpoint").notNull(),
     p256dh: text("p256dh").notNull(),
     auth: text("auth").notNull(),
@@ -40,15 +39,15 @@ export const pushSubscriptions = sqliteTable(
   ],
 );
 
-/** What happened, until it is decided who is to be woken for it. */
+/** Messages and rings whose recipients are not decided yet. */
 export const pushQueue = sqliteTable("push_queue", {
   id: integer("id").primaryKey(),
   ...ofProject,
   kind: text("kind").$type<Exclude<PushKind, "mention">>().notNull(),
   ...ofConversation,
-  /** The message or the ring. */
+  /** The public id of the message or ring. */
   subjectId: text("subject_id").notNull(),
-  /** Members up to here have been looked at. */
+  /** Members up to this user id are decided. */
   position: text("position").notNull().default(""),
   createdAt: integer("created_at").notNull(),
 });
@@ -75,7 +74,7 @@ export const pushDeliveries = sqliteTable(
   ],
 );
 
-/** What a member wants to be woken for in a conversation; no row: everything. */
+/** A member's setting for a conversation; without a row the level is `all`. */
 export const notificationSettings = sqliteTable(
   "notification_settings",
   {

@@ -3,17 +3,17 @@ import type { Config } from "../../kernel/config/index.ts";
 import type { Keyring } from "../../kernel/crypto/secrets.ts";
 
 const CURVE = "prime256v1";
-/** At most a day by RFC 8292; half of it leaves room for clocks that are wrong. */
+/** RFC 8292 allows a day; half of it leaves room for wrong clocks. */
 const LIFETIME_SECONDS = 12 * 3600;
 const RENEW_BEFORE_SECONDS = 3600;
-/** Push services that are known by a token of their own. */
+/** Push services whose tokens are cached. */
 const MAX_ORIGINS = 256;
 
 export type Vapid = ReturnType<typeof createVapid>;
 
 /**
- * Who sends, as push services want to know it: RFC 8292. The key comes from the master secret, so that a restored server
- * still speaks to its browsers; one that was used elsewhere before can be given.
+ * Identifies this server to push services (RFC 8292). The key is derived from the master secret, so that a restored
+ * server still reaches its subscriptions; PUSH_VAPID_PRIVATE_KEY sets another one.
  */
 export function createVapid(config: Config, keyring: Keyring) {
   const ecdh = createECDH(CURVE);
@@ -23,18 +23,21 @@ export function createVapid(config: Config, keyring: Keyring) {
   const privateKey = createPrivateKey({
     format: "jwk",
     key: {
-      ...{ kty: "EC", crv: "P-256", d: ecdh.getPrivateKey().toString("base64url") },
-      ...{ x: point.subarray(1, 33).toString("base64url"), y: point.subarray(33).toString("base64url") },
+      kty: "EC",
+      crv: "P-256",
+      d: ecdh.getPrivateKey().toString("base64url"),
+      x: point.subarray(1, 33).toString("base64url"),
+      y: point.subarray(33).toString("base64url"),
     },
   });
   const sub = subjectOf(config);
   const tokens = new Map<string, { token: string; exp: number }>();
 
   return {
-    /** What `pushManager.subscribe` takes as `applicationServerKey`. */
+    /** The `applicationServerKey` of `pushManager.subscribe`. */
     publicKey,
 
-    /** The header that proves it to the push service of this endpoint. */
+    /** The authorization header for the push service of this endpoint. */
     authorization(endpoint: string, now: number): string {
       const { origin: aud } = new URL(endpoint);
       const seconds = Math.floor(now / 1000);
@@ -53,11 +56,11 @@ export function createVapid(config: Config, keyring: Keyring) {
   }
 }
 
-function privateBytes({ PUSH_VAPID_PRIVATE_KEY: given }: Config, keyring: Keyring): Uint8Array {
-  return given === undefined ? keyring.key("vapid") : Buffer.from(given, "base64url");
+function privateBytes({ PUSH_VAPID_PRIVATE_KEY: key }: Config, keyring: Keyring): Uint8Array {
+  return key === undefined ? keyring.key("vapid") : Buffer.from(key, "base64url");
 }
 
-/** Whom a push service may write to when something is wrong; some insist on it. */
+/** The contact for the operators of push services; some require it. */
 function subjectOf({ PUSH_SUBJECT, PUBLIC_URL, MAIL_FROM }: Config): string | null {
   if (PUSH_SUBJECT !== undefined) return PUSH_SUBJECT;
   if (PUBLIC_URL?.startsWith("https://")) return PUBLIC_URL;

@@ -1,4 +1,4 @@
-import { turnAddress } from "../../kernel/config/edge-place.ts";
+import { turnAddress } from "../../kernel/config/listen-addresses.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import type { Keyring } from "../../kernel/crypto/secrets.ts";
 import { turnCredential } from "../../network/turn/credentials.ts";

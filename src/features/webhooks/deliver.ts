@@ -1,9 +1,9 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { writeTraceparent } from "../../kernel/tracing/span.ts";
 import { attempt, type Outcome } from "./attempt.ts";
-import { judge } from "./schedule.ts";
+import { judge } from "./retry.ts";
 import { openSecret, signatureHeaders } from "./signature.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
@@ -11,7 +11,7 @@ import type { EndpointRow } from "./store/webhook.table.ts";
 
 type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
 
-/** One attempt of one delivery, from signing to the written outcome. Answers when the next one is due. */
+/** Makes one attempt of a delivery, from signing to the saved outcome. Resolves to the time of the next attempt. */
 export function createDelivery(
   runtime: Runtime,
   { endpoints, events, periods, deliveries }: WebhookStores,
@@ -20,7 +20,7 @@ export function createDelivery(
   const { bus, config, keyring, log, metrics, now, tracing, write } = runtime;
   const attempts = metrics.counter("stoa_webhook_attempts_total", "Webhook delivery attempts by outcome", ["outcome"]);
 
-  /** The old secret signs as well until its time is over. */
+  /** After a rotation the old secret signs as well, until its overlap ends. */
   function secretsOf(endpoint: EndpointRow): string[] {
     const sealed = [endpoint.sealedSecret];
     const { sealedPreviousSecret: previous, previousSecretUntil: until } = endpoint;
@@ -55,7 +55,7 @@ export function createDelivery(
     return outcome;
   }
 
-  /** Delivery or endpoint may be gone by now; then there is nothing left to say. */
+  /** The delivery or its endpoint may have been deleted meanwhile. */
   function record(
     unit: Unit,
     endpointId: string,
@@ -90,21 +90,21 @@ export function createDelivery(
       endpoints.disable(unit, endpointId, verdict.disable, at);
       periods.end(unit, endpointId, events.lastSeq());
       bus.publish(unit, "webhookChanged", { projectId });
-      log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhook endpoint disabled");
+      log.warn({ webhookId: endpointId, reason: verdict.disable }, "webhooks: endpoint disabled");
     }
     return nextAttemptAt;
   }
 
-  /** `onAnswer` is told as soon as the endpoint is free again, before the outcome is on disk. */
+  /** `onResponse` is called as soon as the endpoint is free again, before the outcome is on disk. */
   return async (
     endpoint: EndpointRow,
     { id, eventId }: PendingDelivery,
     controller: AbortController,
-    onAnswer: (answered: boolean) => void,
+    onResponse: (responded: boolean) => void,
   ): Promise<number | null> => {
     const startedAt = now();
     const outcome = await send(endpoint, eventId, controller);
-    onAnswer(outcome.kind === "answered");
+    onResponse(outcome.kind === "answered");
     if (outcome.kind === "abandoned") return null;
     attempts.inc({ outcome: outcome.error === null ? "delivered" : outcome.kind });
     return write((unit) => record(unit, endpoint.id, id, startedAt, outcome));

@@ -1,37 +1,53 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import { WEBHOOK_TEST_TYPE } from "../../protocol/webhook-events.ts";
 import { eventBody } from "./outbox.ts";
-import type { ListedDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
-import type { EndpointRow } from "./store/webhook.table.ts";
-import type { WebhookService } from "./webhook.service.ts";
+import type { DeliveryRow, EndpointRow } from "./store/webhook.table.ts";
+import type { WebhookRef, WebhookService } from "./webhook.service.ts";
 
-const KEPT_MS = 30 * 24 * 3_600_000;
+const RETENTION_MS = 30 * 24 * 3_600_000;
 /** Bounds how long one unit of work holds the writer. */
 const BATCH = 500;
+/** Unread events are counted up to this number. */
+const MAX_BACKLOG = 1000;
 
 export type DeliveryService = ReturnType<typeof deliveryService>;
 
 export function deliveryService(runtime: Runtime, stores: WebhookStores, webhooks: WebhookService) {
   const { bus, ids, now, write } = runtime;
-  const { endpoints, events, deliveries } = stores;
+  const { endpoints, events, periods, deliveries } = stores;
 
-  function find(projectId: string, webhookId: string, deliveryId: string): ListedDelivery {
-    const row = deliveries.find(webhooks.find(projectId, webhookId).id, deliveryId);
-    if (!row) throw new ApiError("SVC_DELIVERY_NOT_FOUND");
+  function find(endpoint: EndpointRow, deliveryId: string): DeliveryRow {
+    const row = deliveries.get(deliveryId);
+    if (row?.endpointId !== endpoint.id) throw new ApiError("SVC_DELIVERY_NOT_FOUND");
     return row;
   }
 
-  /** While an endpoint is disabled nothing is sent to it but tests. */
+  function present(row: DeliveryRow) {
+    return {
+      id: row.id,
+      eventId: row.eventId,
+      eventType: events.type(row.eventId),
+      status: row.status,
+      attempts: row.attempts,
+      attemptCount: row.attemptCount,
+      nextAttemptAt: iso(row.nextAttemptAt),
+      lastError: row.lastError,
+      createdAt: iso(row.createdAt),
+      deliveredAt: iso(row.deliveredAt),
+    };
+  }
+
+  /** A disabled endpoint gets test events alone. */
   function requireActive(endpoint: EndpointRow): void {
     if (endpoint.status === "ACTIVE") return;
     throw new ApiError("SVC_CONFLICT", "The endpoint is disabled. Enable it first.", { status: endpoint.status });
   }
 
-  /** `next` is where to go on, null at the end. */
+  /** `next` is the event to continue after, null at the end. */
   function recoverBatch(unit: Unit, endpoint: EndpointRow, range: { since: number; until: number; after: number }) {
     const missed = events.missed(endpoint, range, BATCH);
     const at = now();
@@ -45,26 +61,24 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
 
   return {
     list: deliveries.list,
-    show,
+    present,
 
-    /** With the body as it is sent. */
-    read(projectId: string, webhookId: string, deliveryId: string) {
-      const row = find(projectId, webhookId, deliveryId);
-      return { ...show(row), body: events.body(row.delivery.eventId)?.body ?? "" };
+    getWithBody(ref: WebhookRef, deliveryId: string) {
+      const row = find(webhooks.find(ref), deliveryId);
+      return { ...present(row), body: events.body(row.eventId)?.body ?? "" };
     },
 
-    /** Reaches the endpoint whatever its filter and status. */
-    test(unit: Unit, projectId: string, webhookId: string) {
-      const endpoint = webhooks.find(projectId, webhookId);
+    /** Sends a test event, whatever the endpoint's filter and status. */
+    test(unit: Unit, ref: WebhookRef) {
+      const endpoint = webhooks.find(ref);
+      const { projectId, environment } = endpoint;
       const at = now();
       const eventId = ids.publicId("event");
-      const event = { type: WEBHOOK_TEST_TYPE, projectId, environment: endpoint.environment, at };
+      const event = { type: WEBHOOK_TEST_TYPE, projectId, environment };
       events.insert(unit, {
+        ...event,
         id: eventId,
-        projectId,
-        environment: endpoint.environment,
-        type: WEBHOOK_TEST_TYPE,
-        body: eventBody(eventId, { ...event, data: { webhookId } }),
+        body: eventBody(eventId, { ...event, at, data: { webhookId: endpoint.id } }),
         messageId: null,
         orderKey: null,
         createdAt: at,
@@ -72,24 +86,24 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       const id = ids.uuid();
       deliveries.insert(unit, { id, endpointId: endpoint.id, eventId, forced: true, at });
       bus.publish(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
-      return show(find(projectId, webhookId, id));
+      return present(find(endpoint, id));
     },
 
-    /** The same event and the same bytes, with all attempts again. */
-    redeliver(unit: Unit, projectId: string, webhookId: string, deliveryId: string) {
-      const { delivery } = find(projectId, webhookId, deliveryId);
-      const endpoint = webhooks.find(projectId, webhookId);
+    /** Sends the same event with the same bytes again, in a new round of attempts. */
+    redeliver(unit: Unit, ref: WebhookRef, deliveryId: string) {
+      const endpoint = webhooks.find(ref);
+      const delivery = find(endpoint, deliveryId);
       if (!delivery.forced) requireActive(endpoint);
       deliveries.reopen(unit, delivery.id, now());
       bus.publish(unit, "webhookDeliveriesDue", { endpointId: endpoint.id });
-      return show(find(projectId, webhookId, deliveryId));
+      return present(find(endpoint, deliveryId));
     },
 
-    /** Sends again what failed, and what happened while the endpoint was disabled. Makes its own units of work. */
-    async recover(projectId: string, webhookId: string, range: { since?: string; until?: string }) {
+    /** Sends events again that failed or happened while the endpoint was disabled. It makes its own units of work. */
+    async recover(ref: WebhookRef, range: { since?: string; until?: string }) {
       const until = range.until === undefined ? now() : Date.parse(range.until);
-      const { missedSince } = webhooks.find(projectId, webhookId);
-      // Without a time: from where the failures began. Nothing was missed since the last recovery: nothing to send.
+      const { id, missedSince } = webhooks.find(ref);
+      // The default is the first failure since the last recovery; without one there is nothing to send.
       const since = range.since === undefined ? (missedSince ?? until) : Date.parse(range.since);
       if (since > until) throw invalid("until", "must not be before since");
       let after: number | null = 0;
@@ -97,7 +111,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       while (after !== null) {
         const from: number = after;
         const batch = await write((unit) => {
-          const endpoint = webhooks.find(projectId, webhookId);
+          const endpoint = webhooks.find(ref);
           requireActive(endpoint);
           return recoverBatch(unit, endpoint, { since, until, after: from });
         });
@@ -105,31 +119,42 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
         after = batch.next;
       }
       if (range.until === undefined && since <= (missedSince ?? since)) {
-        await write((unit) => endpoints.recordRecovery(unit, webhookId));
+        await write((unit) => endpoints.recordRecovery(unit, id));
       }
       return { recovered };
     },
 
-    /** Forgets events and their deliveries after 30 days. Makes its own units of work. */
+    /** A project's undelivered events, and the number of its failing endpoints. */
+    backlog(projectId: string) {
+      const rows = endpoints.ofProject(projectId);
+      const waiting = deliveries.waiting(projectId);
+      let unreadCount = 0;
+      const times: number[] = waiting.oldestAt === null ? [] : [waiting.oldestAt];
+      for (const endpoint of rows) {
+        for (const { position, endSeq } of periods.of(endpoint.id)) {
+          if (unreadCount >= MAX_BACKLOG) break;
+          const end = endSeq ?? Number.MAX_SAFE_INTEGER;
+          const unread = events.unread(endpoint, position, end, MAX_BACKLOG - unreadCount);
+          unreadCount += unread.count;
+          if (unread.oldestAt !== null) times.push(unread.oldestAt);
+        }
+      }
+      const failing = rows.filter(
+        ({ consecutiveFailures, status, disabledReason }) =>
+          consecutiveFailures > 0 || (status === "DISABLED" && disabledReason !== "manual"),
+      );
+      return {
+        pending: waiting.pending + unreadCount,
+        oldestAt: times.length === 0 ? null : Math.min(...times),
+        failingEndpoints: failing.length,
+      };
+    },
+
+    /** Deletes events and their deliveries after 30 days. It makes its own units of work. */
     async prune(at: number): Promise<void> {
-      while (await write((unit) => events.prune(unit, at - KEPT_MS, BATCH))) {
+      while (await write((unit) => events.prune(unit, at - RETENTION_MS, BATCH))) {
         // Another batch.
       }
     },
-  };
-}
-
-function show({ delivery, eventType }: ListedDelivery) {
-  return {
-    id: delivery.id,
-    eventId: delivery.eventId,
-    eventType,
-    status: delivery.status,
-    attempts: delivery.attempts,
-    attemptCount: delivery.attemptCount,
-    nextAttemptAt: iso(delivery.nextAttemptAt),
-    lastError: delivery.lastError,
-    createdAt: iso(delivery.createdAt),
-    deliveredAt: iso(delivery.deliveredAt),
   };
 }

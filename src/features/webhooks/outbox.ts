@@ -1,52 +1,51 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { WebhookEvent } from "./events.ts";
 import type { EventStore } from "./store/event.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
 
-type OutboxStores = Pick<WebhookStores, "endpoints" | "events">;
+/** Stores each event in the transaction of the change that caused it, so that neither exists without the other. */
+export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, events }: WebhookStores): void {
+  /** By project. Every chat message needs them, so they are cached until one changes. */
+  const cached = new Map<string, EndpointRow[]>();
+  bus.on("webhookChanged", ({ projectId }) => void cached.delete(projectId));
+  bus.on("changedElsewhere", () => cached.clear());
 
-/** Writes each event into the transaction of the change that caused it: neither exists without the other. */
-export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, events }: OutboxStores): void {
-  /** By project. Asked for every message of the chat, so they stay in memory until one changes. */
-  const known = new Map<string, EndpointRow[]>();
-  bus.on("webhookChanged", ({ projectId }) => void known.delete(projectId));
-  bus.on("changedElsewhere", () => known.clear());
-
-  /** Whoever wants it, disabled endpoints included: those may recover it later. */
-  function readersOf({ projectId, environment, type }: WebhookEvent): EndpointRow[] {
-    const rows = known.get(projectId) ?? endpoints.ofProject(projectId);
-    known.set(projectId, rows);
+  /** Includes disabled endpoints, because they may recover the event later. */
+  function subscribersOf({ projectId, environment, type }: WebhookEvent): EndpointRow[] {
+    const rows = cached.get(projectId) ?? endpoints.ofProject(projectId);
+    cached.set(projectId, rows);
     return rows.filter(
       (row) => row.environment === environment && (row.events.length === 0 || (row.events as string[]).includes(type)),
     );
   }
 
   bus.inTransaction("messageDeleted", (unit, { messageId }) => scrub(unit, events, messageId, iso(now())));
-  bus.inTransaction("webhook", (unit, fact) => {
-    const { type, projectId, environment } = fact;
-    const readers = readersOf(fact);
-    if (readers.length === 0) return;
+  bus.inTransaction("webhook", (unit, event) => {
+    const { type, projectId, environment } = event;
+    const subscribers = subscribersOf(event);
+    if (subscribers.length === 0) return;
     const id = ids.publicId("event");
     events.insert(unit, {
       id,
       projectId,
       environment,
       type,
-      body: eventBody(id, fact),
-      messageId: messageOf(fact),
-      orderKey: orderKeyOf(fact),
-      createdAt: fact.at,
+      body: eventBody(id, event),
+      messageId: messageIdOf(event),
+      orderKey: orderKeyOf(event),
+      createdAt: event.at,
     });
     tracing?.remember(id);
-    for (const { id: endpointId, status } of readers)
+    for (const { id: endpointId, status } of subscribers) {
       if (status === "ACTIVE") bus.publish(unit, "webhookDeliveriesDue", { endpointId });
+    }
   });
 }
 
-/** Made once: retries and redeliveries send these very bytes. */
+/** Made once: retries and redeliveries send the same bytes. */
 export function eventBody(
   id: string,
   event: { type: string; projectId: string; environment: string; at: number; data: object },
@@ -55,31 +54,22 @@ export function eventBody(
   return JSON.stringify({ id, type, projectId, environment, createdAt: iso(at), data });
 }
 
-function messageOf(fact: WebhookEvent): string | null {
-  if (fact.type !== "message.created" && fact.type !== "message.updated") return null;
-  return String(fact.data.message.id);
+function messageIdOf({ type, data }: WebhookEvent): string | null {
+  return type === "message.created" || type === "message.updated" ? String(data.message.id) : null;
 }
 
-/** What happens in a call, or to a ring, is told in the order in which it happened. */
-function orderKeyOf(fact: WebhookEvent): string | null {
-  if ("ring" in fact.data) return fact.data.ring.id;
-  return "callId" in fact.data && typeof fact.data.callId === "string" ? fact.data.callId : null;
+/** Events of one call, or of one ring, are delivered in their order. */
+function orderKeyOf({ data }: WebhookEvent): string | null {
+  if ("ring" in data) return data.ring.id;
+  return "callId" in data && typeof data.callId === "string" ? data.callId : null;
 }
 
-/** A deleted message's content is gone everywhere, from events that still wait or can be sent again too. */
+/** Removes a deleted message's content from events that are pending or can be sent again. */
 function scrub(unit: Unit, events: EventStore, messageId: string, deletedAt: string): void {
   for (const { id, body } of events.ofMessage(messageId)) {
     const event = JSON.parse(body) as { data: { message: Record<string, unknown> } };
-    const gone = {
-      text: null,
-      metadata: null,
-      attachment: null,
-      mentions: [],
-      reactions: [],
-      deleted: true,
-      deletedAt,
-    };
-    Object.assign(event.data.message, gone);
+    const emptied = { text: null, metadata: null, attachment: null, mentions: [], reactions: [] };
+    Object.assign(event.data.message, { ...emptied, deleted: true, deletedAt });
     events.rewrite(unit, id, JSON.stringify(event));
   }
 }

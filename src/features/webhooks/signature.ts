@@ -5,17 +5,12 @@ const PREFIX = "whsec_";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** `whsec_<base64>`: the form that stock verifiers of Standard Webhooks expect. */
+/** `whsec_<base64>`, the form that verifiers of Standard Webhooks expect. */
 export function newSecret(): string {
   return PREFIX + randomBytes(32).toString("base64");
 }
 
-/** The bytes behind the prefix, which the Standard Webhooks signature is keyed with. */
-function secretBytes(secret: string): Buffer {
-  return Buffer.from(secret.slice(PREFIX.length), "base64");
-}
-
-/** Signing needs the secret itself, so the database holds it encrypted: a copy of the file alone forges nothing. */
+/** Signing needs the secret itself, so the database holds it encrypted: a stolen copy of the file forges nothing. */
 export function sealSecret(keyring: Keyring, secret: string): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", keyring.key("webhook-secret"), iv);
@@ -23,7 +18,7 @@ export function sealSecret(keyring: Keyring, secret: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** Null when it was sealed under another master secret. */
+/** Null when it was sealed with another master secret. */
 export function openSecret(keyring: Keyring, sealed: string): string | null {
   const bytes = Buffer.from(sealed, "base64url");
   const tagEnd = IV_BYTES + TAG_BYTES;
@@ -36,10 +31,7 @@ export function openSecret(keyring: Keyring, sealed: string): string | null {
   }
 }
 
-/**
- * What proves a delivery: `svc-signature` is keyed with the whole secret, the Standard Webhooks headers with its decoded
- * bytes. While a rotated secret is still valid, both secrets sign.
- */
+/** `svc-signature` is keyed with the text of the secret, the Standard Webhooks headers with its decoded bytes. */
 export function signatureHeaders(
   secrets: readonly string[],
   eventId: string,
@@ -49,7 +41,9 @@ export function signatureHeaders(
   const seconds = Math.floor(now / 1000);
   const own = secrets.map((secret) => createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex"));
   const standard = secrets.map((secret) =>
-    createHmac("sha256", secretBytes(secret)).update(`${eventId}.${seconds}.${body}`).digest("base64"),
+    createHmac("sha256", Buffer.from(secret.slice(PREFIX.length), "base64"))
+      .update(`${eventId}.${seconds}.${body}`)
+      .digest("base64"),
   );
   return {
     "svc-signature": [`t=${seconds}`, ...own.map((hex) => `v1=${hex}`)].join(","),

@@ -1,16 +1,16 @@
 import ipaddr from "ipaddr.js";
-import { edgePlace } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { listenAddresses } from "../../kernel/config/listen-addresses.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 import type { Environment } from "../../protocol/enums.ts";
 
 /**
- * Loopback is for a developer whose receiver runs beside a server that nobody else can reach. On one that others reach,
- * any account could ask it what else runs on its machine.
+ * Loopback is allowed for a developer's receiver beside a server that is bound to loopback too. On any other server an
+ * account could use it to probe what else runs on the machine.
  */
-export const loopbackAllowed = (config: Config): boolean => isLoopback(config.HOST) && edgePlace(config) === null;
+export const loopbackAllowed = (config: Config): boolean => isLoopback(config.HOST) && listenAddresses(config) === null;
 
-/** Why a URL cannot receive webhooks, in words for its owner; null when it can. Names are not resolved. */
+/** The reason why a URL cannot receive webhooks, for its owner; null when it can. Host names are not resolved. */
 export function refusalOf(
   text: string,
   environment: Environment,
@@ -34,12 +34,12 @@ export function refusalOf(
   return environment === "PRODUCTION" ? "must use https" : "must use https; http is for loopback only";
 }
 
-/** `private` may be allowed by the operator, `forbidden` never. */
+/** An operator can allow `private` targets, but never `forbidden` ones. */
 type Target = "public" | "loopback" | "private" | "forbidden";
 
 function targetOf(hostname: string): Target {
   const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
-  // The URL parser has already turned decimal, hex, octal and short spellings into dotted quads.
+  // The URL parser has turned decimal, hex, octal and short forms into dotted quads.
   if (ipaddr.isValid(host)) return addressTarget(ipaddr.process(host));
 
   const labels = host.split(".");
@@ -61,7 +61,7 @@ function addressTarget(address: ipaddr.IPv4 | ipaddr.IPv6): Target {
     case "carrierGradeNat":
       return "private";
     case "unicast":
-      // ipaddr.js calls everything it has no name for unicast, `::7f00:1` (the old spelling of 127.0.0.1) included.
+      // ipaddr.js calls every range without a name unicast, also `::7f00:1`, an old form of 127.0.0.1.
       return address instanceof ipaddr.IPv4 || address.match(GLOBAL_IPV6) ? "public" : "forbidden";
     default:
       return "forbidden";

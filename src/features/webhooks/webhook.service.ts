@@ -1,7 +1,7 @@
 import type { Author } from "../../kernel/author.ts";
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { AuditActionName, Environment, WebhookStatus } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { WebhookEventType } from "../../protocol/webhook-events.ts";
@@ -13,9 +13,12 @@ import { loopbackAllowed, refusalOf } from "./url-check.ts";
 
 const ROTATION_OVERLAP_SECONDS = 86_400;
 
+/** The environment is that of the API key; a member of the project reaches the endpoints of both. */
+export type WebhookRef = { projectId: string; webhookId: string; environment?: Environment };
+
 type NewWebhook = {
   url: string;
-  environment?: Environment;
+  environment: Environment;
   events?: WebhookEventType[];
   description?: string | null;
 };
@@ -31,42 +34,48 @@ export type WebhookService = ReturnType<typeof webhookService>;
 export function webhookService(runtime: Runtime, { endpoints, events, periods }: WebhookStores) {
   const { bus, config, ids, keyring, now } = runtime;
 
-  /** An API key sees the endpoints of its own environment. */
-  function find(projectId: string, webhookId: string, environment?: Environment): EndpointRow {
-    const row = endpoints.find(projectId, webhookId);
-    if (!row || (environment !== undefined && row.environment !== environment))
+  function find({ projectId, webhookId, environment }: WebhookRef): EndpointRow {
+    const row = endpoints.get(webhookId);
+    if (row?.projectId !== projectId || (environment ?? row.environment) !== row.environment) {
       throw new ApiError("SVC_WEBHOOK_NOT_FOUND");
+    }
     return row;
   }
 
-  function requireGoodUrl(url: string, environment: Environment): void {
+  function requireAllowedUrl(url: string, environment: Environment): void {
     const message = refusalOf(url, environment, config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
     if (message === null) return;
     throw new ApiError("SVC_WEBHOOK_URL_REFUSED", `url: ${message}`, { details: [{ field: "url", message }] });
   }
 
-  /** Names of what changed, never a value: a URL may carry a secret of its own. */
+  /** `metadata` names the changed fields without their values, because a URL may contain a secret. */
   function audit(
     unit: Unit,
     action: AuditActionName,
     row: EndpointRow,
-    by: Author,
+    author: Author,
     metadata: Record<string, unknown> = {},
   ): void {
     const { id: resourceId, projectId, environment } = row;
-    bus.publish(unit, "audit", { ...by, action, projectId, environment, resourceId, metadata, at: now() });
+    bus.publish(unit, "audit", { ...author, action, projectId, environment, resourceId, metadata, at: now() });
   }
 
-  /** What happens while it is disabled is not sent by itself. */
+  /** Events that happen while an endpoint is disabled are sent only when they are recovered. */
   function setActive(unit: Unit, { id }: EndpointRow, active: boolean): void {
     if (active) periods.begin(unit, id, events.lastSeq());
     else periods.end(unit, id, events.lastSeq());
   }
 
-  function change(unit: Unit, row: EndpointRow, changes: EndpointChange, by: Author, fields: string[]): EndpointRow {
+  function change(
+    unit: Unit,
+    row: EndpointRow,
+    changes: EndpointChange,
+    author: Author,
+    fields: string[],
+  ): EndpointRow {
     const changed = { ...row, ...changes, updatedAt: now() };
     endpoints.update(unit, row.id, { ...changes, updatedAt: changed.updatedAt });
-    audit(unit, "webhook.updated", row, by, { fields });
+    audit(unit, "webhook.updated", row, author, { fields });
     if (changed.status !== row.status) setActive(unit, row, changed.status === "ACTIVE");
     bus.publish(unit, "webhookChanged", { projectId: row.projectId });
     return changed;
@@ -75,16 +84,16 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
   return {
     find,
     list: endpoints.list,
-    show,
+    present,
 
-    create(unit: Unit, projectId: string, input: NewWebhook, by: Author) {
-      const environment = input.environment ?? "DEVELOPMENT";
-      requireGoodUrl(input.url, environment);
-      if (endpoints.count(projectId, environment) >= config.WEBHOOK_MAX_ENDPOINTS) {
-        const most = config.WEBHOOK_MAX_ENDPOINTS;
+    create(unit: Unit, projectId: string, input: NewWebhook, author: Author) {
+      const { environment } = input;
+      requireAllowedUrl(input.url, environment);
+      const max = config.WEBHOOK_MAX_ENDPOINTS;
+      if (endpoints.count(projectId, environment) >= max) {
         throw new ApiError(
           "SVC_LIMIT_REACHED",
-          `${environment} has ${most} webhook endpoints already. Delete one first.`,
+          `${environment} has ${max} webhook endpoints already. Delete one first.`,
         );
       }
       const secret = newSecret();
@@ -110,16 +119,16 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
       };
       endpoints.insert(unit, row);
       setActive(unit, row, true);
-      audit(unit, "webhook.created", row, by);
+      audit(unit, "webhook.created", row, author);
       bus.publish(unit, "webhookChanged", { projectId });
-      return { ...show(row), secret };
+      return { ...present(row), secret };
     },
 
-    update(unit: Unit, projectId: string, webhookId: string, input: WebhookChange, by: Author) {
-      const row = find(projectId, webhookId);
+    update(unit: Unit, ref: WebhookRef, input: WebhookChange, author: Author) {
+      const row = find(ref);
       const fields = Object.keys(input);
-      if (fields.length === 0) return show(row);
-      if (input.url !== undefined) requireGoodUrl(input.url, row.environment);
+      if (fields.length === 0) return present(row);
+      if (input.url !== undefined) requireAllowedUrl(input.url, row.environment);
       const changed = change(
         unit,
         row,
@@ -129,29 +138,23 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
           ...(input.description === undefined ? {} : { description: input.description || null }),
           ...statusChange(row, input.status, now()),
         },
-        by,
+        author,
         fields,
       );
       if (input.status === "ACTIVE") bus.publish(unit, "webhookDeliveriesDue", { endpointId: row.id });
-      return show(changed);
+      return present(changed);
     },
 
-    delete(unit: Unit, projectId: string, webhookId: string, by: Author): void {
-      const row = find(projectId, webhookId);
+    delete(unit: Unit, ref: WebhookRef, author: Author): void {
+      const row = find(ref);
       endpoints.delete(unit, row.id);
-      audit(unit, "webhook.deleted", row, by);
-      bus.publish(unit, "webhookChanged", { projectId });
+      audit(unit, "webhook.deleted", row, author);
+      bus.publish(unit, "webhookChanged", { projectId: row.projectId });
     },
 
-    /** The old secret signs beside the new one for a while, so that a receiver can change over without a gap. */
-    rotateSecret(
-      unit: Unit,
-      projectId: string,
-      webhookId: string,
-      overlapSeconds = ROTATION_OVERLAP_SECONDS,
-      by: Author,
-    ) {
-      const row = find(projectId, webhookId);
+    /** Both secrets sign for a while, so that a receiver can change over without a gap. */
+    rotateSecret(unit: Unit, ref: WebhookRef, overlapSeconds = ROTATION_OVERLAP_SECONDS, author: Author) {
+      const row = find(ref);
       const secret = newSecret();
       const changed = change(
         unit,
@@ -161,10 +164,10 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
           sealedPreviousSecret: overlapSeconds === 0 ? null : row.sealedSecret,
           previousSecretUntil: overlapSeconds === 0 ? null : now() + overlapSeconds * 1000,
         },
-        by,
+        author,
         ["secret"],
       );
-      return { ...show(changed), secret };
+      return { ...present(changed), secret };
     },
   };
 }
@@ -180,7 +183,7 @@ function statusChange(row: EndpointRow, status: WebhookStatus | undefined, at: n
   }
 }
 
-function show(row: EndpointRow) {
+function present(row: EndpointRow) {
   return {
     id: row.id,
     projectId: row.projectId,

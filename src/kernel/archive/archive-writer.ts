@@ -7,18 +7,18 @@ import { removeGradually } from "./remove-gradually.ts";
 import { BLOCK_BYTES, paddingOf, writeTarHeader } from "./tar.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Written to disk in pieces: one large flush at the end would make every commit of the server wait behind it. */
+/** Flushed regularly: one large flush at the end would delay every commit of the server. */
 const FLUSH_BYTES = 2 * 1024 * 1024;
 
-export type Written = { bytes: number; sha256: string };
+export type WrittenArchive = { bytes: number; sha256: string };
 
-/** Writes an archive under another name and gives it its own only when it is whole and on disk. */
+/** Writes an archive to a partial file and renames it only when it is complete and on disk. */
 export class ArchiveWriter {
   readonly #path: string;
   readonly #file: FileHandle;
   readonly #now: number;
   readonly #checksums: string[] = [];
-  readonly #whole = createHash("sha256");
+  readonly #hash = createHash("sha256");
   readonly #chunk = Buffer.alloc(CHUNK_BYTES);
   #bytes = 0;
   #unflushed = 0;
@@ -63,7 +63,7 @@ export class ArchiveWriter {
     }
   }
 
-  async finish(): Promise<Written> {
+  async finish(): Promise<WrittenArchive> {
     await this.addText(CHECKSUMS, this.#checksums.join(""));
     await this.#append(Buffer.alloc(2 * BLOCK_BYTES));
     await this.#file.sync();
@@ -71,7 +71,7 @@ export class ArchiveWriter {
     await replace(partialOf(this.#path), this.#path);
     const folder = await open(dirname(this.#path), "r");
     await folder.sync().finally(() => folder.close());
-    return { bytes: this.#bytes, sha256: this.#whole.digest("hex") };
+    return { bytes: this.#bytes, sha256: this.#hash.digest("hex") };
   }
 
   async abandon(): Promise<void> {
@@ -85,7 +85,7 @@ export class ArchiveWriter {
   }
 
   async #append(data: Buffer): Promise<void> {
-    this.#whole.update(data);
+    this.#hash.update(data);
     this.#bytes += data.length;
     for (let at = 0; at < data.length; ) at += (await this.#file.write(data, at, data.length - at)).bytesWritten;
     this.#unflushed += data.length;
@@ -99,11 +99,11 @@ export function partialOf(path: string): string {
   return `${path}.partial`;
 }
 
-/** In one step, also where a file of that name has to go: that one is kept under another name until it can go slowly. */
+/** Replaces a file in one step; the replaced file is kept under another name and removed gradually. */
 async function replace(from: string, to: string): Promise<void> {
   const replaced = `${to}.replaced`;
   await removeGradually(replaced);
-  // There may be none, or a file system without links.
+  // The file may not exist, or the file system may not support links.
   await link(to, replaced).catch(() => {});
   await rename(from, to);
   await removeGradually(replaced);

@@ -1,4 +1,4 @@
-/** As much of tar (POSIX ustar) as a backup needs: plain files, so that any tar can look into one or take it apart. */
+/** The part of tar (POSIX ustar) that a backup needs: plain files, which any tar program can read. */
 import type { FileHandle } from "node:fs/promises";
 
 export const BLOCK_BYTES = 512;
@@ -9,9 +9,9 @@ const CHECKSUM_AT = 148;
 
 export type TarEntry = { name: string; size: number };
 
-/** Throws for names that do not fit; ours are short. */
+/** Throws for a name that is too long for the header. */
 export function writeTarHeader({ name, size }: TarEntry, modifiedAt: number): Buffer {
-  if (Buffer.byteLength(name) > 100) throw new Error(`${name} is too long a name`);
+  if (Buffer.byteLength(name) > 100) throw new Error(`${name} is too long for a tar header`);
   const header = Buffer.alloc(BLOCK_BYTES);
   header.write(name, 0, "utf8");
   writeOctal(header, 100, 7, 0o600);
@@ -22,21 +22,21 @@ export function writeTarHeader({ name, size }: TarEntry, modifiedAt: number): Bu
   header.write("0", 156);
   header.write("ustar\x0000", 257, "latin1");
   header.fill(" ", CHECKSUM_AT, CHECKSUM_AT + 8);
-  writeOctal(header, CHECKSUM_AT, 6, sumOf(header));
+  writeOctal(header, CHECKSUM_AT, 6, checksumOf(header));
   header[CHECKSUM_AT + 6] = 0;
   return header;
 }
 
-/** Null for the block of zeros at the end; undefined for a block that is no header of ours. */
+/** Null for the block of zeros at the end; undefined for an invalid header. */
 export function readTarHeader(header: Buffer): TarEntry | null | undefined {
   if (header.every((byte) => byte === 0)) return null;
-  const expected = Number.parseInt(textAt(header, CHECKSUM_AT, 8).trim(), 8);
+  const expected = Number.parseInt(readText(header, CHECKSUM_AT, 8).trim(), 8);
   const blanked = Buffer.from(header).fill(" ", CHECKSUM_AT, CHECKSUM_AT + 8);
-  if (expected !== sumOf(blanked) || textAt(header, 257, 5) !== "ustar" || textAt(header, 156, 1) !== "0") {
+  if (expected !== checksumOf(blanked) || readText(header, 257, 5) !== "ustar" || readText(header, 156, 1) !== "0") {
     return undefined;
   }
   const size = readSize(header);
-  return Number.isSafeInteger(size) ? { name: textAt(header, 0, 100), size } : undefined;
+  return Number.isSafeInteger(size) ? { name: readText(header, 0, 100), size } : undefined;
 }
 
 /** Every entry starts at a multiple of the block size. */
@@ -44,7 +44,7 @@ export function paddingOf(size: number): number {
   return (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
 }
 
-/** Fills the whole of `buffer`; false when the file ends before. */
+/** Fills the whole buffer; false when the file ends earlier. */
 export async function readFully(file: FileHandle, buffer: Buffer): Promise<boolean> {
   for (let at = 0; at < buffer.length; ) {
     const { bytesRead } = await file.read(buffer, at, buffer.length - at);
@@ -58,7 +58,7 @@ function writeOctal(header: Buffer, at: number, digits: number, value: number): 
   header.write(value.toString(8).padStart(digits, "0"), at, "latin1");
 }
 
-/** Past 8 GB octal digits do not suffice; every tar of today reads the binary form that GNU's introduced. */
+/** From 8 GB on the octal digits do not suffice; current tar programs read GNU's binary form. */
 function writeSize(header: Buffer, size: number): void {
   if (size < 8 ** SIZE_DIGITS) {
     writeOctal(header, SIZE_AT, SIZE_DIGITS, size);
@@ -70,14 +70,14 @@ function writeSize(header: Buffer, size: number): void {
 
 function readSize(header: Buffer): number {
   if (header[SIZE_AT] === 0x80) return Number(header.readBigUInt64BE(SIZE_AT + 4));
-  return Number.parseInt(textAt(header, SIZE_AT, SIZE_DIGITS), 8);
+  return Number.parseInt(readText(header, SIZE_AT, SIZE_DIGITS), 8);
 }
 
-function sumOf(header: Buffer): number {
+function checksumOf(header: Buffer): number {
   return header.reduce((sum, byte) => sum + byte, 0);
 }
 
-function textAt(header: Buffer, at: number, length: number): string {
+function readText(header: Buffer, at: number, length: number): string {
   const field = header.subarray(at, at + length);
   const end = field.indexOf(0);
   return field.toString("utf8", 0, end < 0 ? length : end);

@@ -5,11 +5,11 @@ export const accountVariables = {
   REGISTRATION: choice(
     "first-user",
     ["first-user", "open", "closed"],
-    "Who may register: only the first account (others by invitation), everyone, or nobody.",
+    "Who may register: only the first account (others by invitation), everyone, or no one.",
   ),
   ADMIN_EMAIL: optional(email, "Operator account made at the first start on an empty database. Needs ADMIN_PASSWORD."),
   ADMIN_PASSWORD: secret(lengthBetween(10, 200), "Password of the account of ADMIN_EMAIL."),
-  SMTP_URL: secret(smtpUrl, "Mail server. Unset: nobody must verify an address, and links go to the log."),
+  SMTP_URL: secret(smtpUrl, "Mail server. Unset: addresses need no verification, and links are written to the log."),
   MAIL_FROM: text("Stoa <stoa@localhost>", mailbox, "Sender of mails."),
   USAGE_INCLUDED_MINUTES: integer(
     20_000,

@@ -1,4 +1,4 @@
-import { webAddress, webhookSecret } from "./checks.ts";
+import { httpUrl, webhookSecret } from "./checks.ts";
 import { choice, integer, optional, secret } from "./variable.ts";
 
 const perWindow = { min: 1, max: 1_000_000 };
@@ -10,10 +10,14 @@ export const chatVariables = {
   CHAT_MAX_REACTIONS_PER_MESSAGE: integer(200, { min: 1, max: 10_000 }, "Reactions (user and emoji) on a message."),
   CHAT_MAX_ROOM_SUBSCRIPTIONS: integer(20, { min: 1, max: 10_000 }, "Conversations joined on one chat connection."),
   CHAT_MAX_HISTORY_PAGE_SIZE: integer(100, { min: 1, max: 1000 }, "Messages on a page of history."),
-  CHAT_TOKEN_DEFAULT_TTL_SECONDS: integer(3600, { min: 60, max: 21_600 }, "Lifetime of a chat token that names none."),
+  CHAT_TOKEN_DEFAULT_TTL_SECONDS: integer(
+    3600,
+    { min: 60, max: 21_600 },
+    "Lifetime of a chat token whose request sets none.",
+  ),
   CHAT_TOKEN_MAX_TTL_SECONDS: integer(21_600, { min: 60, max: 21_600 }, "Longest lifetime of a chat token."),
   CHAT_PRESENCE_TTL_SECONDS: integer(45, { min: 1, max: 86_400 }, "Silence after which a user counts as offline."),
-  CHAT_TYPING_TTL_SECONDS: integer(7, { min: 1, max: 3600 }, "Seconds after which a typing indicator ends by itself."),
+  CHAT_TYPING_TTL_SECONDS: integer(7, { min: 1, max: 3600 }, "Seconds after which a typing indicator expires."),
   CHAT_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which messages are kept; 0 keeps them."),
   CHAT_FRAME_RATE_LIMIT: integer(600, perWindow, "Frames of any kind on one chat connection in a window."),
   CHAT_REQUEST_RATE_LIMIT: integer(
@@ -28,14 +32,18 @@ export const chatVariables = {
   CHAT_TYPING_RATE_LIMIT: integer(120, perWindow, "Typing signals by one user in a window."),
   CHAT_SUBSCRIBE_RATE_LIMIT: integer(60, perWindow, "Conversations joined by one user in a window."),
   CHAT_FILTER_URL: optional(
-    webAddress,
-    "Your backend, asked before a user's message is stored: it may refuse or rewrite.",
+    httpUrl,
+    "URL of your backend that is called before a user's message is stored; it can reject or rewrite the message.",
   ),
-  CHAT_FILTER_SECRET: secret(webhookSecret, "Signs those questions as webhooks are signed."),
-  CHAT_FILTER_TIMEOUT_MS: integer(300, { min: 10, max: 10_000 }, "Time that backend has to answer."),
-  CHAT_FILTER_FAILURE: choice("open", ["open", "closed"], "Without an answer: send the message, or refuse it."),
+  CHAT_FILTER_SECRET: secret(webhookSecret, "Signs the requests to CHAT_FILTER_URL as webhooks are signed."),
+  CHAT_FILTER_TIMEOUT_MS: integer(300, { min: 10, max: 10_000 }, "Time that CHAT_FILTER_URL has to respond."),
+  CHAT_FILTER_FAILURE: choice(
+    "open",
+    ["open", "closed"],
+    "Without a response: send the message (open) or reject it (closed).",
+  ),
   CHAT_REPORT_RATE_LIMIT: integer(20, perWindow, "Messages reported, and users blocked, by one user in a window."),
   CHAT_RING_RATE_LIMIT: integer(20, perWindow, "Times one user rings others in a window."),
-  CHAT_RING_TIMEOUT_SECONDS: integer(30, { min: 5, max: 300 }, "Seconds that a ring lasts when it names none."),
+  CHAT_RING_TIMEOUT_SECONDS: integer(30, { min: 5, max: 300 }, "Seconds that a ring lasts when its request sets none."),
   CHAT_CONNECTION_RATE_LIMIT: integer(30, perWindow, "Chat connections from one IP address in a window."),
 };

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
 
-/** What the texts of the configuration must look like, each with the words an operator reads when it does not. */
+/* The formats of text settings, each with the words that an operator reads when a value is invalid. */
 
 function parsesAsUrl(value: string, protocols: readonly string[]): boolean {
   const url = URL.canParse(value) ? new URL(value) : undefined;
@@ -16,7 +16,7 @@ export const host = {
   accepts: (value: string) => ipaddr.isValid(value) || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value),
 };
 
-/** As the API takes it when the node registers: both words are paths of their own there. */
+/** The API has the same rule for node registration: both words are paths there. */
 export const serverName = {
   expected: "1 to 128 characters of A-Z a-z 0-9 . _ -, and neither metrics nor register",
   accepts: (value: string) => new RegExp(SERVER_NAME_PATTERN).test(value),
@@ -27,13 +27,13 @@ export const region = {
   accepts: (value: string) => new RegExp(`^[A-Za-z0-9._-]{1,${MAX_REGION_LENGTH}}$`).test(value),
 };
 
-/** Without a path: the service answers at the root, and every address it prints or signs is built on this one. */
 export const postgresUrl = {
   expected: "an address such as postgres://user:password@host:5432/database",
   accepts: (value: string): boolean =>
     parsesAsUrl(value, ["postgres:", "postgresql:"]) && new URL(value).hostname !== "",
 };
 
+/** Without a path: the server responds at the root, and every URL that it prints or signs is based on this one. */
 export const origin = {
   expected: "an http or https address without a path, such as https://rtc.example.com",
   accepts(value: string): boolean {
@@ -43,7 +43,7 @@ export const origin = {
   },
 };
 
-/** A name that an authority can give a certificate for. */
+/** A name that a certificate authority can issue a certificate for. */
 export const domain = {
   expected: "a domain name, such as rtc.example.com",
   accepts: (value: string) =>
@@ -77,13 +77,13 @@ export const email = {
   accepts: (value: string) => value.length <= 254 && /^[^\s@<>]+@[^\s@<>]+$/.test(value),
 };
 
-/** As it stands in a From header: an address, or a name followed by the address in angle brackets. */
+/** The format of a From header: an address, or a name followed by the address in angle brackets. */
 export const mailbox = {
   expected: "an e-mail address, or Name <address>",
   accepts: (value: string) => /^([^\r\n<>]+ )?<?[^\s@<>]+@[^\s@<>]+>?$/.test(value),
 };
 
-/** What a header can carry after "Bearer ": anything else would be set here and never match there. */
+/** The characters that a header can hold after "Bearer ": a token with others could never match. */
 export function bearerToken(min: number, max: number) {
   const shape = new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`);
   return {
@@ -99,13 +99,7 @@ export function lengthBetween(min: number, max: number) {
   };
 }
 
-/** With a path or without. */
-export const webAddress = {
-  expected: "an http or https address",
-  accepts: (value: string) => parsesAsUrl(value, ["http:", "https:"]),
-};
-
-/** As the server makes them for webhooks, so that the same verifiers work. */
+/** The format of webhook secrets, so that the same verifiers work. */
 export const webhookSecret = {
   expected: "whsec_ and the base64 of 24 to 64 bytes",
   accepts: (value: string) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(value),

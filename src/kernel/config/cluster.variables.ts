@@ -9,7 +9,7 @@ export const clusterVariables = {
   ROLE: choice(
     "server",
     ["server", "edge"],
-    "edge: holds no data, and carries requests and sockets to whichever server of the commit log leads.",
+    "edge: holds no data, and forwards requests and sockets to the server of the commit log that leads.",
   ),
   CLUSTER_URL: optional(
     origin,

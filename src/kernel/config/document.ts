@@ -11,7 +11,7 @@ const OAUTH = `### Sign-in providers
 | \`OAUTH_<NAME>_CLIENT_ID\`, \`OAUTH_<NAME>_CLIENT_SECRET\` | A sign-in provider. \`GOOGLE\` and \`GITHUB\` need no more. |
 | \`OAUTH_<NAME>_ISSUER\` | Address of any other OpenID Connect issuer. |`;
 
-/** The reference as Markdown; the guide on configuration shows it. */
+/** The reference of all settings as Markdown, for the configuration guide. */
 export function documentConfig(): string {
   const groups = GROUPS.map(({ title, names }) =>
     [`### ${title}`, "", "| Variable | Default | Values | Description |", "|---|---|---|---|", ...names.map(row)].join(
@@ -21,7 +21,7 @@ export function documentConfig(): string {
   return [PREAMBLE, ...groups, OAUTH].join("\n\n");
 }
 
-/** A value for the eye: secrets say only whether they are set. */
+/** A value to print: a secret shows only that it is set. */
 export function shownValue(config: Config, name: VariableName): unknown {
   const value = config[name];
   return VARIABLES[name].secret && value !== undefined ? "[secret]" : value;

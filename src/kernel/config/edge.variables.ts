@@ -14,28 +14,39 @@ export const edgeVariables = {
     { min: 0, max: 65_535 },
     "TCP port that sends browsers from http to https, and answers http-01 challenges. 0: none.",
   ),
-  ACME_EMAIL: optional(email, "Address that the certificate authority may write to."),
+  ACME_EMAIL: optional(email, "Contact address for the certificate authority."),
   ACME_DIRECTORY: optional(httpUrl, "Directory of the certificate authority (ACME). Unset: Let's Encrypt."),
-  ACME_CA: optionalPath("Certificates (PEM) to trust for ACME_DIRECTORY itself, should it be a private one."),
+  ACME_CA: optionalPath("Certificates (PEM) to trust when connecting to a private ACME_DIRECTORY."),
   ACME_CHALLENGE: choice(
     "auto",
     ["auto", "tls-alpn-01", "http-01"],
-    "How the domain is proved: at EDGE_PORT, at HTTP_PORT, or the second when the first fails.",
+    "How the domain is validated: at EDGE_PORT (tls-alpn-01), at HTTP_PORT (http-01), or auto for the second when the first fails.",
   ),
-  ACME_EAB_KEY_ID: optional(lengthBetween(1, 512), "Key id of an external account that the authority wants to see."),
-  ACME_EAB_HMAC: secret(lengthBetween(1, 1024), "Key of that external account, in base64url."),
-  TURN: choice("on", ["on", "off"], "Whether TLS is followed by a relay for clients that reach no other port."),
-  TURN_UDP_PORT: integer(0, { min: 0, max: 65_535 }, "Also relays without TLS, at this UDP and TCP port. 0: no."),
-  TURN_MAX_ALLOCATIONS: integer(2_000, { min: 1, max: 16_000 }, "Relays at a time, in all."),
-  TURN_MAX_ALLOCATIONS_PER_SESSION: integer(4, { min: 1, max: 100 }, "Relays at a time of one RTC session."),
+  ACME_EAB_KEY_ID: optional(
+    lengthBetween(1, 512),
+    "Key id of the external account (EAB) that the certificate authority requires.",
+  ),
+  ACME_EAB_HMAC: secret(lengthBetween(1, 1024), "HMAC key of the external account, in base64url."),
+  TURN: choice(
+    "on",
+    ["on", "off"],
+    "Whether EDGE_PORT also serves a TURN relay, for clients that reach no other port.",
+  ),
+  TURN_UDP_PORT: integer(
+    0,
+    { min: 0, max: 65_535 },
+    "Serves the TURN relay without TLS too, at this UDP and TCP port. 0: off.",
+  ),
+  TURN_MAX_ALLOCATIONS: integer(2_000, { min: 1, max: 16_000 }, "TURN allocations at a time."),
+  TURN_MAX_ALLOCATIONS_PER_SESSION: integer(4, { min: 1, max: 100 }, "TURN allocations of one RTC session at a time."),
   TURN_MAX_BPS: integer(
     8_000_000,
     { min: 64_000, max: 1_000_000_000 },
-    "Bits a second that one relay carries, each way.",
+    "Bits per second of one TURN allocation, in each direction.",
   ),
 };
 
-/** What PUBLIC_URL is when only DOMAIN is given. */
+/** PUBLIC_URL when only DOMAIN is set. */
 export function publicUrlOfDomain({
   DOMAIN,
   EDGE_PORT,

@@ -15,19 +15,19 @@ export function settingsOf(table: Readonly<Record<string, unknown>>, path: reado
   });
 }
 
-/** Throws an error whose message begins with the line that is wrong. */
+/** Throws an error whose message starts with the number of the invalid line. */
 export function readConfigFile(path: string): Readonly<Record<string, unknown>> {
   const text = readFileSync(path, "utf8");
   try {
     const parsed: unknown = Bun.TOML.parse(text);
     return isTable(parsed) ? parsed : {};
   } catch (error) {
-    throw new Error(`line ${wrongLine(text)}: ${(error as Error).message.replace(/^TOML Parse error: /, "")}`);
+    throw new Error(`line ${invalidLine(text)}: ${(error as Error).message.replace(/^TOML Parse error: /, "")}`);
   }
 }
 
-/** The line after the longest beginning of the file that can be read: the runtime's parser does not tell it. */
-function wrongLine(text: string): number {
+/** The line after the longest part of the file that parses: Bun's parser does not report it. */
+function invalidLine(text: string): number {
   const lines = text.split("\n");
   for (let count = lines.length - 1; count > 0; count--) {
     try {

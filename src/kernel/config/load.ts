@@ -18,7 +18,7 @@ export type ConfigInput = {
   file?: Readonly<Record<string, unknown>>;
 };
 
-/** Wrong configuration: every problem at once, so that one start shows all there is to mend. */
+/** An invalid configuration, with all of its problems at once. */
 export class ConfigError extends Error {
   constructor(readonly problems: readonly string[]) {
     super(problems.join("\n"));
@@ -26,7 +26,7 @@ export class ConfigError extends Error {
   }
 }
 
-type Setting = { value: unknown; source: Exclude<Source, "default">; shown: string };
+type Setting = { value: unknown; source: Exclude<Source, "default">; label: string };
 
 /** Flag before environment before file before default. Throws a ConfigError that names every problem. */
 export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { config: Config; sources: Sources } {
@@ -35,14 +35,14 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
 
   addFile(settings, settingsOf(file), problems);
   for (const [name, value] of Object.entries(env)) {
-    // An empty variable is how compose files and shells say "not set".
+    // Compose files and shells set an empty variable to mean "not set".
     if (value === undefined || value === "") continue;
-    if (isKnown(name)) settings.set(name, { value, source: "environment", shown: name });
+    if (isKnown(name)) settings.set(name, { value, source: "environment", label: name });
     else if (looksLikeOurs(name)) problems.push(unknownName([name], name, "environment"));
   }
   for (const [name, value] of Object.entries(flags)) {
     if (value === undefined) continue;
-    if (isKnown(name)) settings.set(name, { value, source: "flag", shown: flagOf(name) });
+    if (isKnown(name)) settings.set(name, { value, source: "flag", label: flagOf(name) });
     else problems.push(unknownName([name], flagOf(name), "flag"));
   }
 
@@ -57,12 +57,12 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
     }
     const reading = VARIABLES[name].read(setting.value);
     if (reading.ok) values[name] = reading.value;
-    else problems.push(outOfRange(name, setting, reading.expected));
+    else problems.push(invalidValue(name, setting, reading.expected));
   }
 
   resolvePaths(values);
   values.PUBLIC_URL ??= publicUrlOfDomain(values as Config);
-  const oauth = readProviders(valuesOf(settings));
+  const oauth = readProviders(oauthValues(settings));
   problems.push(...oauth.problems);
   const config = Object.freeze({ ...values, OAUTH: oauth.providers }) as Config;
   if (problems.length === 0) problems.push(...relationProblems(config));
@@ -70,7 +70,7 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
   return { config, sources };
 }
 
-/** Relative paths count from where the program was started, also for what runs in another directory, such as ffmpeg. */
+/** Relative paths refer to the directory of the start, also for programs that run in another, such as ffmpeg. */
 function resolvePaths(values: Record<string, unknown>): void {
   for (const name of VARIABLE_NAMES) {
     const value = values[name];
@@ -83,17 +83,17 @@ function addFile(settings: Map<string, Setting>, found: readonly FileSetting[], 
     const name = names.find(isKnown);
     if (name === undefined) problems.push(unknownName(names, key, "file"));
     else if (settings.has(name)) problems.push(`${name} is set twice in the file, the second time as ${key}.`);
-    else settings.set(name, { value, source: "file", shown: key });
+    else settings.set(name, { value, source: "file", label: key });
   }
 }
 
-function outOfRange(name: VariableName, { value, source, shown }: Setting, expected: string): string {
+function invalidValue(name: VariableName, { value, source, label }: Setting, expected: string): string {
   const display = VARIABLES[name].secret ? "[secret]" : JSON.stringify(value);
-  const origin = shown === name ? source : `${source} ${shown}`;
+  const origin = label === name ? source : `${source} ${label}`;
   return `${name} = ${display} (${origin}): must be ${expected}.`;
 }
 
-function valuesOf(settings: ReadonlyMap<string, Setting>): Map<string, unknown> {
+function oauthValues(settings: ReadonlyMap<string, Setting>): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const [name, { value }] of settings) if (!isVariableName(name) && isOAuthName(name)) values.set(name, value);
   return values;

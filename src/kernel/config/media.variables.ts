@@ -21,16 +21,16 @@ export const mediaVariables = {
   MEDIA_WORKER_MAX_MEMORY_MB: integer(
     2048,
     { min: 256, max: 1_048_576 },
-    "MiB that one media worker may hold; one that holds more is replaced, and its calls connect again.",
+    "MiB of memory that one media worker may use; a worker beyond it is replaced, and its calls reconnect.",
   ),
   MEDIA_FAN_OUT: choice(
     "auto",
     ["auto", "typescript", "native"],
-    "Who encrypts and sends media packets: native code takes about half the CPU time; auto uses it where it can be loaded.",
+    "Whether native code encrypts and sends media packets, at about half the CPU time; auto uses it where it can be loaded.",
   ),
   SFU_NODE_NAME: text("local", serverName, "Name of this media node in the fleet."),
   SFU_REGION: text("local", region, "Region of this media node."),
-  SFU_CAPACITY: integer(0, { min: 0, max: 100_000 }, "Rooms this media node takes; 0 takes as many as come."),
+  SFU_CAPACITY: integer(0, { min: 0, max: 100_000 }, "Rooms that this media node accepts; 0: no limit."),
   SFU_INTERNAL_URL: optional(
     origin,
     "Address under which the control plane reaches `stoa node`. Unset: its HOST and PORT.",
@@ -50,7 +50,7 @@ export const mediaVariables = {
     ["on", "off"],
     "Whether LiveKit's client SDKs may join rooms, at /rtc, /agent and /twirp, with tokens signed by an API key's signing secret.",
   ),
-  TURN_URLS: list([], turnUrl, "TURN servers handed to clients. Needs TURN_SECRET."),
+  TURN_URLS: list([], turnUrl, "TURN servers that clients are given. Needs TURN_SECRET."),
   TURN_SECRET: secret(lengthBetween(1, 512), "Shared secret of the TURN servers (static-auth-secret)."),
   SIGNALING_MAX_PARTICIPANTS_PER_ROOM: integer(50, { min: 1, max: 10_000 }, "Participants in one room."),
   SIGNALING_MAX_MESSAGE_BYTES: integer(16_384, { min: 1024, max: 65_536 }, "Size of a signaling frame."),
@@ -64,7 +64,11 @@ export const mediaVariables = {
     { min: 1, max: 1_000_000 },
     "Signaling connection attempts of one IP address in a window.",
   ),
-  RTC_TOKEN_DEFAULT_TTL_SECONDS: integer(600, { min: 30, max: 21_600 }, "Lifetime of an RTC token that names none."),
+  RTC_TOKEN_DEFAULT_TTL_SECONDS: integer(
+    600,
+    { min: 30, max: 21_600 },
+    "Lifetime of an RTC token whose request sets none.",
+  ),
   CONNECTION_RETENTION_DAYS: integer(
     30,
     { min: 0, max: 36_500 },
@@ -73,6 +77,6 @@ export const mediaVariables = {
   IP_RETENTION_DAYS: integer(
     0,
     { min: 0, max: 36_500 },
-    "Days for which records of connections show their address; 0 as long as there is a record.",
+    "Days for which connection records keep the client's address; 0 keeps it as long as the record.",
   ),
 };

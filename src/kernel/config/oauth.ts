@@ -1,13 +1,13 @@
 import { httpUrl } from "./checks.ts";
 
 export type OAuthProvider = {
-  /** Absent only for github, which is no OpenID Connect issuer. */
+  /** Absent only for GitHub, which is not an OpenID Connect issuer. */
   readonly issuer: string | undefined;
   readonly clientId: string;
   readonly clientSecret: string;
 };
 
-/** By the provider's name in lower case, as it stands in /v1/auth/oauth/{provider}. */
+/** By the provider's name in lower case, as in /v1/auth/oauth/{provider}. */
 export type OAuthProviders = Readonly<Record<string, OAuthProvider>>;
 
 export const OAUTH_FIELDS = ["ISSUER", "CLIENT_ID", "CLIENT_SECRET"] as const;
@@ -20,7 +20,7 @@ export function isOAuthName(name: string): boolean {
   return PATTERN.test(name);
 }
 
-/** Turns OAUTH_<NAME>_… values into providers; what is missing or wrong is reported, never half applied. */
+/** Reads providers from OAUTH_<NAME>_… values. An incomplete provider is a problem, and none of it is applied. */
 export function readProviders(values: ReadonlyMap<string, unknown>): { providers: OAuthProviders; problems: string[] } {
   const providers: Record<string, OAuthProvider> = {};
   const problems: string[] = [];
@@ -50,7 +50,7 @@ export function readProviders(values: ReadonlyMap<string, unknown>): { providers
   return { providers, problems };
 }
 
-/** Codes and secrets travel to an issuer: by https, or without leaving the machine. */
+/** Codes and secrets are sent to an issuer only over https or within the machine. */
 function isConfidential(issuer: string): boolean {
   const { protocol, hostname } = new URL(issuer);
   return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127\.[\d.]+$/.test(hostname);

@@ -5,12 +5,12 @@ const bytes = { min: 0, max: 1_000_000_000_000_000 };
 
 export const storageVariables = {
   STORAGE_MAX_ATTACHMENT_BYTES: integer(26_214_400, { min: 1, max: 5_368_709_120 }, "Bytes of an attachment."),
-  STORAGE_MAX_PROJECT_BYTES: integer(0, bytes, "Bytes of a project's attachments and recordings; 0: no bound."),
-  STORAGE_MAX_USER_BYTES: integer(0, bytes, "Bytes of what one user of a project has uploaded; 0: no bound."),
+  STORAGE_MAX_PROJECT_BYTES: integer(0, bytes, "Bytes of a project's attachments and recordings; 0: no limit."),
+  STORAGE_MAX_USER_BYTES: integer(0, bytes, "Bytes of the uploads of one user of a project; 0: no limit."),
   STORAGE_MIN_FREE_BYTES: integer(
     536_870_912,
     bytes,
-    "Bytes that stay free on the disk of DATA_DIR: attachments and recordings are refused before that.",
+    "Bytes to keep free on the disk of DATA_DIR: with less, attachments and recordings are refused.",
   ),
   STORAGE_UPLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed upload URL."),
   STORAGE_DOWNLOAD_URL_TTL_SECONDS: integer(900, { min: 1, max: 604_800 }, "Lifetime of a signed download URL."),
@@ -25,7 +25,7 @@ export const storageVariables = {
 };
 
 export const recordingVariables = {
-  HLS_TRANSCODE: boolean(false, "Encode live streams in VP8 and VP9 anew for HLS, by an installed ffmpeg."),
+  HLS_TRANSCODE: boolean(false, "Transcode live streams in VP8 and VP9 for HLS with an installed ffmpeg."),
   RECORDING_DIR: optionalPath("Directory for recordings. Unset: recordings in DATA_DIR."),
   RECORDING_MAX_MINUTES: integer(720, { min: 1, max: 10_080 }, "Minutes after which a recording is stopped."),
   RECORDING_RETENTION_DAYS: integer(0, { min: 0, max: 36_500 }, "Days for which recordings are kept; 0 keeps them."),
@@ -37,7 +37,7 @@ export const recordingVariables = {
 };
 
 export const backupVariables = {
-  BACKUP_DIR: optionalPath("Directory for backups on a schedule. Unset: none are made."),
+  BACKUP_DIR: optionalPath("Directory for scheduled backups. Unset: no backups."),
   BACKUP_EVERY_HOURS: integer(24, { min: 1, max: 8760 }, "Hours between two backups."),
   BACKUP_KEEP: integer(7, { min: 1, max: 10_000 }, "Backups kept in BACKUP_DIR; older ones are removed."),
 };

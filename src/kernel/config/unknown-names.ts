@@ -1,57 +1,81 @@
 import { isOAuthName } from "./oauth.ts";
-import { nearest } from "./suggest.ts";
 import { isVariableName, VARIABLE_NAMES } from "./variables.ts";
 
-/** Prefixes that hardly anything but Stoa uses: a name that begins like this is meant for us. */
+/** Hardly any other program uses these prefixes. */
 const OUR_PREFIXES = ["STOA_", "SIGNALING_", "CHAT_", "SFU_", "RATE_LIMIT_", "RTC_TOKEN_", "STORAGE_S3_", "WEBHOOK_"];
 
-/** Read by install.sh and the launcher, not by the server. */
+/** install.sh and the launcher read these, the server does not. */
 const FOR_THE_INSTALLER = ["STOA_VERSION", "STOA_BASE_URL", "STOA_INSTALL_DIR"];
 
-/** Read by clients and by `startStoa`; a server may find them in its environment, and they say nothing to it. */
+/** Clients and `startStoa` read these; a server may find them in its environment and ignores them. */
 const FOR_CLIENTS = ["STOA_URL", "STOA_API_KEY", "STOA_WS", "STOA_BINARY"];
 
-/** Kubernetes gives every pod such variables for each service: one called "stoa" or "chat" must not stop the start. */
+/** Kubernetes sets these for every service: one named "stoa" or "chat" must not prevent the start. */
 const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)$/;
 
 export function isKnown(name: string): boolean {
   return isVariableName(name) || isOAuthName(name);
 }
 
-/** The environment is full of other programs' names: only those that look like ours are held against the operator. */
+/** Whether an unknown name in the environment is probably a misspelled setting, and not another program's variable. */
 export function looksLikeOurs(name: string): boolean {
   if ([...FOR_THE_INSTALLER, ...FOR_CLIENTS].includes(name) || KUBERNETES_SERVICE.test(name)) return false;
   if (OUR_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
-  // A short name is near to many words: two edits turn SMTP_URL into HTTP_URL.
+  // Short names are similar to many words: two edits turn SMTP_URL into HTTP_URL.
   const tolerance = name.length >= 12 ? 2 : name.length >= 8 ? 1 : 0;
   const best = nearest(
     name,
-    VARIABLE_NAMES.filter((candidate) => mayBeNear(name, candidate, tolerance)),
+    VARIABLE_NAMES.filter((candidate) => mayBeSimilar(name, candidate, tolerance)),
   );
   return best !== undefined && best.distance <= tolerance;
 }
 
 /**
- * Whether a comparison is worth its while; it would run for every variable of the environment at each start. An edit
- * spoils at most two neighbouring pieces of a name, so of enough pieces one is found intact in a name that is near, and
- * as far from its place as there are edits.
+ * Whether the edit distance is worth computing, which would otherwise happen for every variable of the environment at each
+ * start. An edit changes at most two neighbouring parts of a name, so a similar name contains at least one of enough parts
+ * unchanged, shifted by at most the number of edits.
  */
-function mayBeNear(name: string, candidate: string, edits: number): boolean {
+function mayBeSimilar(name: string, candidate: string, edits: number): boolean {
   if (Math.abs(candidate.length - name.length) > edits) return false;
-  const pieces = 2 * edits + 1;
-  const size = Math.floor(name.length / pieces);
-  for (let piece = 0; piece < pieces; piece++) {
-    const [from, to] = [piece * size, (piece + 1) * size];
+  const parts = 2 * edits + 1;
+  const size = Math.floor(name.length / parts);
+  for (let part = 0; part < parts; part++) {
+    const [from, to] = [part * size, (part + 1) * size];
     if (candidate.slice(Math.max(0, from - edits), to + edits).includes(name.slice(from, to))) return true;
   }
   return false;
 }
 
-/** `names`: the ways in which what was written can be read as a variable's name. */
+/** The error for an unknown name; `names` are the variable names that the text can stand for. */
 export function unknownName(names: readonly string[], shown: string, source: string): string {
   const best = names
     .flatMap((name) => nearest(name, VARIABLE_NAMES) ?? [])
     .toSorted((a, b) => a.distance - b.distance)
     .find(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)));
   return `${shown} (${source}) is not a variable of Stoa.${best === undefined ? "" : ` Did you mean ${best.name}?`}`;
+}
+
+/** The number of edits (insert, delete, replace, swap of neighbours) that turn one name into the other. */
+export function editDistance(from: string, to: string): number {
+  const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, column) => column)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= from.length; i++) {
+    rows.push([i]);
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = at(i - 1, j - 1) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      const swapped =
+        i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1] ? at(i - 2, j - 2) + 1 : replaced;
+      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+    }
+  }
+  return at(from.length, to.length);
+}
+
+export function nearest(name: string, candidates: Iterable<string>): { name: string; distance: number } | undefined {
+  let best: { name: string; distance: number } | undefined;
+  for (const candidate of candidates) {
+    const distance = editDistance(name, candidate);
+    if (best === undefined || distance < best.distance) best = { name: candidate, distance };
+  }
+  return best;
 }

@@ -1,4 +1,4 @@
-/** How a variable's raw value (a string, or what TOML made of it) becomes a typed one. */
+/** A raw value (a string, or a value from TOML) as a typed one. */
 type Reading<Value> = { ok: true; value: Value } | { ok: false; expected: string };
 
 type VariableType = "integer" | "boolean" | "text" | "path" | "list" | "choice";
@@ -6,7 +6,7 @@ type VariableType = "integer" | "boolean" | "text" | "path" | "list" | "choice";
 export type Variable<Value = unknown> = {
   readonly type: VariableType;
   readonly fallback: Value;
-  /** What the documentation shows when the default is computed at start. */
+  /** The documented default when it is computed at the start. */
   readonly fallbackText?: string;
   /** The accepted values in words, for error messages and the documentation. */
   readonly range: string;

@@ -11,11 +11,11 @@ export type Jwt = {
   /** `expiresAt` in milliseconds; the token carries whole seconds. */
   sign(kind: TokenKind, tokenId: string, claims: Record<string, unknown>, expiresAt: number): Promise<string>;
   verify(kind: TokenKind, token: string): Promise<Claims>;
-  /** Signature, audience and form as in `verify`; whether it is over is for the caller to judge. */
+  /** Like `verify`, but also accepts an expired token. */
   read(kind: TokenKind, token: string): Promise<Claims>;
 };
 
-/** HS256 with a key and an audience per kind: a chat token is no session, whatever it claims. */
+/** HS256 with a key and an audience for each kind, so that a chat token is never accepted as a session. */
 export function createJwt(keyring: Keyring, now: Now): Jwt {
   async function check(kind: TokenKind, token: string, currentDate: Date): Promise<Claims> {
     try {
@@ -41,7 +41,7 @@ export function createJwt(keyring: Keyring, now: Now): Jwt {
         .setExpirationTime(Math.floor(expiresAt / 1000))
         .sign(keyring.key(kind)),
     verify: (kind, token) => check(kind, token, new Date(now())),
-    // At the dawn of time nothing has expired yet.
+    // At the epoch no token has expired.
     read: (kind, token) => check(kind, token, new Date(0)),
   };
 }

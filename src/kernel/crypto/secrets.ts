@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeDurably } from "../data-directory/durable-file.ts";
 
-/** Each purpose has a key of its own, so that no credential passes for another. */
+/** Each purpose has its own key, so that no credential is valid for another purpose. */
 type KeyPurpose =
   | "session"
   | "chat-token"
@@ -27,9 +27,9 @@ type KeyPurpose =
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;
-  /** HMAC-SHA-256 in hex; what the database keeps in place of a secret. */
+  /** HMAC-SHA-256 in hex, which the database stores in place of a secret. */
   digest(purpose: KeyPurpose, text: string): string;
-  /** Tells two master secrets apart without revealing either. */
+  /** Identifies the master secret without revealing it. */
   readonly fingerprint: string;
 };
 
@@ -49,26 +49,23 @@ export function createKeyring(masterSecret: string): Keyring {
   };
 }
 
-/** As the configuration demands of a secret that is given. */
-const LEAST_CHARACTERS = 16;
+const MIN_CHARACTERS = 16;
 
-/** A file that should hold a secret does not: going on without would sign with what anybody can guess. */
+/** A secret file has no valid content: continuing would sign tokens with a guessable key. */
 export class SecretRefused extends Error {
   override readonly name = "SecretRefused";
   constructor(path: string) {
-    super(
-      `${path} holds no secret. Put the file of a backup in its place; with none, remove it to get another secret.`,
-    );
+    super(`${path} contains no secret. Restore it from a backup, or remove the file to generate a new secret.`);
   }
 }
 
-/** A secret of the installation, made once and kept beside the database. */
+/** A secret of the installation, generated once and stored next to the database. */
 export function secretFromFile(dataDir: string, name: string): string {
   const path = join(dataDir, name);
   if (existsSync(path)) {
     chmodSync(path, 0o600);
     const kept = readFileSync(path, "utf8").trim();
-    if (kept.length < LEAST_CHARACTERS) throw new SecretRefused(path);
+    if (kept.length < MIN_CHARACTERS) throw new SecretRefused(path);
     return kept;
   }
   const secret = randomBytes(32).toString("base64url");
@@ -76,7 +73,7 @@ export function secretFromFile(dataDir: string, name: string): string {
   return secret;
 }
 
-/** Constant time for equal lengths; the length of our own secrets is no secret. */
+/** Compares in constant time for equal lengths; the length of the expected secret is not confidential. */
 export function sameSecret(given: string, expected: string): boolean {
   const a = Buffer.from(given);
   const b = Buffer.from(expected);

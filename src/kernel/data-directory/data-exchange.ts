@@ -1,15 +1,14 @@
 /**
- * Puts the contents of a restored backup into the place of the data. Several renames cannot be one step, so a note says
- * how far it has come; whoever opens the data next goes on from there, also after a power failure.
+ * Replaces the data with the contents of a restored backup. Several renames are not atomic, so a note records the progress;
+ * the next process that opens the data continues from there, also after a power failure.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ATTACHMENTS, DATABASE, SECRETS } from "./data-contents.ts";
-import { syncFolder, writeDurably } from "./durable-file.ts";
-import { giveToOwnerOf } from "./file-owner.ts";
+import { giveToOwnerOf, syncFolder, writeDurably } from "./durable-file.ts";
 
 const NOTE = "restore.json";
-/** The write-ahead log belongs to the old database and must never meet the new one. */
+/** The write-ahead log belongs to the old database and must never be used with the new one. */
 const DATA = [`${DATABASE}-wal`, `${DATABASE}-shm`, DATABASE, ...SECRETS, ATTACHMENTS];
 
 /** A restore that cannot be finished; the message is for the operator. */
@@ -19,13 +18,13 @@ export class ExchangeBroken extends Error {
 
 type Note = { step: "set aside" | "put in place"; from: string; aside: string };
 
-/** `from` and `aside` are folders of the data directory; the first holds the new data, the second takes the old. */
+/** `from` and `aside` are folders in the data directory: the first has the new data, the second gets the old. */
 export function beginExchange(dataDir: string, from: string, aside: string): void {
   writeNote(dataDir, { step: "set aside", from, aside });
   finishExchange(dataDir);
 }
 
-/** Without effect unless an exchange was begun. */
+/** Does nothing unless an exchange was begun. */
 export function finishExchange(dataDir: string): void {
   let note = readNote(dataDir);
   if (note === null) return;
@@ -43,21 +42,21 @@ export function finishExchange(dataDir: string): void {
 }
 
 /**
- * Whoever cleared away the folder in between would be left with an empty server, which lets the next visitor register as
- * its operator. It says what is where, and starts no sooner than somebody has decided.
+ * Without the folder of the restore the server would start empty and let the next visitor register as its operator.
+ * Instead it refuses to start and tells the operator where the data is.
  */
 function requireRestored(dataDir: string, { step }: Note, from: string, aside: string): void {
   if (existsSync(join(from, DATABASE))) return;
   if (step === "put in place" && existsSync(join(dataDir, DATABASE))) return;
   const note = join(dataDir, NOTE);
-  const cure =
+  const advice =
     step === "set aside"
-      ? `The data of before is still in place: remove ${note} to go on with it, or restore again after that.`
-      : `The data of before is in ${aside}: move it back to ${dataDir} and remove ${note}, or restore again after that.`;
-  throw new ExchangeBroken(`A restore was interrupted, and its folder ${from} is gone. ${cure}`);
+      ? `The previous data is still in place: remove ${note} to continue with it, or restore again after that.`
+      : `The previous data is in ${aside}: move it back to ${dataDir} and remove ${note}, or restore again after that.`;
+  throw new ExchangeBroken(`A restore was interrupted, and its folder ${from} is gone. ${advice}`);
 }
 
-/** A file that cannot be moved, such as a mount point, leaves everything as it was. */
+/** When a file cannot be moved, such as a mount point, all files are moved back. */
 function setAside(dataDir: string, aside: string): void {
   mkdirSync(aside, { recursive: true, mode: 0o700 });
   giveToOwnerOf(dataDir)(aside);

@@ -1,18 +1,18 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { giveToOwnerOf } from "./file-owner.ts";
+import { giveToOwnerOf } from "./durable-file.ts";
 
-/** What a running server tells those who look at its data directory. */
+/** How a running server describes itself in its data directory. */
 export type ServerNote = {
   pid: number;
   version: string;
   url: string;
   mediaPorts: number[];
   announce: string[];
-  /** Credentials of checks that the media ports answer. */
+  /** Credentials of ICE checks that the media ports answer. */
   probe: { ufrag: string; pwd: string };
-  /** Opens the route that tells how a request arrived. */
+  /** The secret of the route that shows how a request arrived. */
   doctorSecret: string;
 };
 
@@ -24,14 +24,14 @@ export class DataInUse extends Error {
 }
 
 export type DataLock = {
-  /** For whoever may read the directory, until the lock is released. */
+  /** Written for processes with access to the directory, until the lock is released. */
   note(note: ServerNote): void;
   release(): void;
 };
 
 /**
- * One server for one data directory: two would each keep in memory what the other changes. The lock is the kernel's, held
- * through an empty database; it is gone with the process, however that ends.
+ * Allows one server per data directory: two servers would cache data that the other changes. The lock is a file lock of an
+ * empty SQLite database, so it ends with the process in any case.
  */
 export function lockData(dataDir: string): DataLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -59,7 +59,7 @@ export function lockData(dataDir: string): DataLock {
   };
 }
 
-/** The server that is running on this data, if one is. */
+/** The server that is running on this data, or null. */
 export function runningServer(dataDir: string): ServerNote | null {
   const note = readNote(dataDir);
   if (note === null) return null;

@@ -1,18 +1,17 @@
-import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { giveToOwnerOf } from "./file-owner.ts";
+import { closeSync, fsyncSync, lchownSync, openSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
-/** Puts a whole file in place, for its owner alone: neither a full disk nor a power failure leaves a part of it. */
+/** Writes a file that only its owner can read; a full disk or a power failure never leaves a part of it. */
 export function writeDurably(path: string, text: string): void {
   const folder = dirname(path);
-  const fresh = `${path}.new`;
-  writeFileSync(fresh, text, { mode: 0o600, flush: true });
-  giveToOwnerOf(folder)(fresh);
-  renameSync(fresh, path);
+  const temporary = `${path}.new`;
+  writeFileSync(temporary, text, { mode: 0o600, flush: true });
+  giveToOwnerOf(folder)(temporary);
+  renameSync(temporary, path);
   syncFolder(folder);
 }
 
-/** A rename is on disk once its folder is. */
+/** A rename is durable once its folder is synced. */
 export function syncFolder(path: string): void {
   const folder = openSync(path, "r");
   try {
@@ -20,4 +19,22 @@ export function syncFolder(path: string): void {
   } finally {
     closeSync(folder);
   }
+}
+
+/**
+ * Returns a function that gives a file, or a folder with its content, to the owner of the data directory. When root writes
+ * into the directory of another user, that user runs the server and must be able to read it. It does nothing for others.
+ */
+export function giveToOwnerOf(dataDir: string): (path: string) => void {
+  const { uid, gid } = statSync(dataDir);
+  if (process.getuid?.() !== 0 || uid === 0) return () => {};
+  const give = (path: string) => {
+    // Links are not followed: they may point to files of other users.
+    lchownSync(path, uid, gid);
+  };
+  return (path) => {
+    const content = statSync(path).isDirectory() ? readdirSync(path, { recursive: true, encoding: "utf8" }) : [];
+    for (const name of content) give(join(path, name));
+    give(path);
+  };
 }

@@ -3,7 +3,6 @@ import type { Db } from "../db/open.ts";
 import { run } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 
-/** What the facts of an installation are read from and written through. */
 export type InstallationData = { db: Db; write: Writer["write"] };
 
 export class SecretMismatch extends Error {
@@ -17,19 +16,19 @@ export class SecretMismatch extends Error {
 }
 
 /**
- * Facts about the installation itself, kept in the database so that they travel with a backup. One that is made is on
- * disk before whatever is written after it.
+ * A property of the installation, kept in the database so that it is part of a backup. A new value is on disk before
+ * everything that is written after it.
  */
 export function installationValue({ db, write }: InstallationData, name: string, make: () => string): string {
-  const known = knownValue(db, name);
-  if (known !== undefined) return known;
+  const stored = storedValue(db, name);
+  if (stored !== undefined) return stored;
   const value = make();
-  // Should it fail, so does all that is written with it, and the next start makes another.
+  // If it fails, everything written with it fails too, and the next start makes another value.
   write((unit) => setInstallationValue(unit, db, name, value)).catch(() => {});
   return value;
 }
 
-function knownValue(db: Db, name: string): string | undefined {
+function storedValue(db: Db, name: string): string | undefined {
   return db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name)
     ?.value;
 }
@@ -39,10 +38,10 @@ export function setInstallationValue(unit: Unit, db: Db, name: string, value: st
   run(unit, { run: () => db.$client.run(put, [name, value]) });
 }
 
-/** A changed master secret would silently void every credential; it takes a flag to do that. */
+/** A changed master secret would invalidate every credential, so it requires a flag. */
 export function checkSecret(data: InstallationData, keyring: Keyring, rotate: boolean): void {
-  const known = installationValue(data, "secret-fingerprint", () => keyring.fingerprint);
-  if (known === keyring.fingerprint) return;
+  const stored = installationValue(data, "secret-fingerprint", () => keyring.fingerprint);
+  if (stored === keyring.fingerprint) return;
   if (!rotate) throw new SecretMismatch();
   const { db, write } = data;
   write((unit) => setInstallationValue(unit, db, "secret-fingerprint", keyring.fingerprint)).catch(() => {});
@@ -50,12 +49,12 @@ export function checkSecret(data: InstallationData, keyring: Keyring, rotate: bo
 
 const VALID_FROM = "tokens-valid-from";
 
-/** Tokens of end users that are older than this count for nothing; 0 until a backup was restored. */
+/** Tokens of end users that are older than this are invalid; 0 until a backup is restored. */
 export function tokensValidFrom(db: Db): number {
-  return Number(knownValue(db, VALID_FROM) ?? 0);
+  return Number(storedValue(db, VALID_FROM) ?? 0);
 }
 
-/** Called when a backup was restored: it knows nothing of what was revoked after it was made. */
+/** Called after a restore: the backup does not contain revocations that came after it. */
 export function voidTokensBefore(unit: Unit, db: Db, at: number): void {
   setInstallationValue(unit, db, VALID_FROM, String(at));
 }

@@ -1,12 +1,16 @@
-import { ApiError } from "../../protocol/errors.ts";
+import type { TSchema } from "@sinclair/typebox";
+import type { AnyElysia } from "elysia";
+import { BunAdapter } from "elysia/adapter/bun";
+import { ApiError, invalid } from "../../protocol/errors.ts";
 import { jsonProblem } from "../json.ts";
 import type { Timers } from "../time/timers.ts";
+import { credentialsOf } from "./guards.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
 export const SMALL_BODY_BYTES = 16 * 1024;
-/** What the larger bodies under way may hold together, whoever sends them. */
+/** The memory that all larger bodies in transfer may use together. */
 const SHARED_BYTES = 64 * 1024 * 1024;
-const LARGE_WITHIN_MS = 30_000;
+const LARGE_BODY_TIMEOUT_MS = 30_000;
 
 function unreadable(problem: string): ApiError {
   return new ApiError("SVC_VALIDATION_FAILED", problem, { details: [{ field: "body", message: problem }] });
@@ -15,8 +19,8 @@ function unreadable(problem: string): ApiError {
 export type ReadBody = (request: Request) => Promise<string>;
 
 /**
- * Small bodies are always read; larger ones share a bound and have to arrive in time, or those who never finish theirs
- * would fill the memory with a mebibyte for every connection.
+ * Small bodies are always read; larger ones share a limit and have to arrive in time. Otherwise clients that never finish
+ * their bodies would fill the memory with a mebibyte for every connection.
  */
 export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES): ReadBody {
   let held = 0;
@@ -26,7 +30,7 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
     const chunks: Uint8Array[] = [];
     let size = 0;
     const late = Promise.withResolvers<null>();
-    const cancelLate = after(LARGE_WITHIN_MS, () => late.resolve(null));
+    const cancelLate = after(LARGE_BODY_TIMEOUT_MS, () => late.resolve(null));
     try {
       for (;;) {
         const part = await Promise.race([reader.read(), late.promise]);
@@ -54,34 +58,34 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
       return await readLarge(request.body);
     } catch (error) {
       if (error instanceof ApiError) throw error;
-      // Hung up in the middle: there is nobody to tell.
+      // The client disconnected; no one receives this error.
       throw unreadable("The body did not arrive.");
     }
   };
 }
 
-/** Below it bodies are files of any type and size; their route streams them. */
+/** Below this path bodies are files of any type and size, which their route streams. */
 export const UPLOAD_PATH = "/v1/storage/";
 
-/** Below these a body is an SDP offer, as WHIP and WHEP have it. */
+/** Below these paths (WHIP and WHEP) a body is an SDP offer. */
 const SDP_PATH = /^\/(?:whip|whep)\//;
 
 const rawBodies = new WeakMap<Request, string>();
 
-/** The body's text as it arrived; what an idempotency key is compared by. */
+/** The body's text as it arrived; idempotency keys are compared with it. */
 export function rawBody(request: Request): string {
   return rawBodies.get(request) ?? "";
 }
 
 type BodyContext = { request: Request; path: string; body: unknown };
 
-/** A route's last `transform`, behind its guard: whoever holds no credential gets 401 and learns nothing of the body. */
-export const readBodies = (read: ReadBody) =>
+/** A route's last `transform`, after its guard: a client without a credential gets 401 and nothing about the body. */
+const readBodies = (read: ReadBody) =>
   async function readBody(context: BodyContext): Promise<void> {
     context.body = await parseBody(read, context.request, context.path);
   };
 
-/** JSON (for WHIP and WHEP: SDP as text) only, and bounded. */
+/** Accepts JSON only (for WHIP and WHEP: SDP as text). */
 async function parseBody(read: ReadBody, request: Request, path: string): Promise<unknown> {
   const text = await read(request);
   rawBodies.set(request, text);
@@ -105,36 +109,78 @@ async function parseBody(read: ReadBody, request: Request, path: string): Promis
 }
 
 /**
- * `constructor`, `toString` and their like are unknown fields, but every object has them: the framework, which drops
- * unknown fields, finds these in its own schema and refuses the body for them.
+ * `constructor`, `toString` and the like are unknown fields, but every object inherits them: the framework, which drops
+ * unknown fields, finds these in its own schema object and refuses the body.
  */
 function withoutInheritedNames(body: unknown): unknown {
-  // A list has no fields, but a mebibyte of it has 350,000 names.
+  // A list has no fields, but a mebibyte of it has 350,000 indexes.
   if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
   for (const name of Object.keys(body)) if (name in Object.prototype) Reflect.deleteProperty(body, name);
   return body;
 }
 
-/**
- * A route's `beforeHandle`: the framework drops unknown fields; where they are to be refused, look at the body as it arrived,
- * or at one object `within` it.
- */
+/** A route's `beforeHandle` that refuses unknown fields, which the framework would drop, in the body or in one object of it. */
 export function refuseUnknownFields(
   allowed: readonly string[],
-  within?: string,
+  inField?: string,
 ): (context: { request: Request }) => void {
   return ({ request }) => {
     const body: unknown = JSON.parse(rawBody(request) || "{}");
-    const sent = within === undefined ? body : (body as Record<string, unknown> | null)?.[within];
+    const sent = inField === undefined ? body : (body as Record<string, unknown> | null)?.[inField];
     const unknown = Object.keys(sent ?? {})
       .filter((field) => !allowed.includes(field))
-      .map((field) => (within === undefined ? field : `${within}.${field}`))
+      .map((field) => (inField === undefined ? field : `${inField}.${field}`))
       .slice(0, MAX_LISTED);
     if (unknown.length === 0) return;
-    const message = within === undefined ? "unknown field" : `unknown; the names are ${allowed.join(", ")}`;
+    const message = inField === undefined ? "unknown field" : `unknown; the names are ${allowed.join(", ")}`;
     const details = unknown.map((field) => ({ field, message }));
     throw new ApiError("SVC_VALIDATION_FAILED", `Unknown field: ${unknown.join(", ")}`, { details });
   };
 }
 
 const MAX_LISTED = 64;
+
+type Hooks = { parse?: { fn: unknown }[]; body?: unknown; query?: TSchema; transform?: { fn: unknown }[] };
+type Route = { method: string; path: string; hooks: Hooks };
+
+const { composeHandler } = BunAdapter;
+
+/**
+ * A framework adapter whose JSON parser reads nothing. Without a parser the framework opens the stream of a body, which copies
+ * all of it, before any hook; if told that there is no body, it validates none.
+ */
+export const UNREAD_BODIES = {
+  ...BunAdapter,
+  composeHandler: { ...composeHandler, parser: { ...composeHandler.parser, json: () => "" } },
+} satisfies typeof BunAdapter;
+
+/**
+ * Parses and validates the content of a request after the guard and the rate limiter of its route. The framework would read
+ * and parse a body first, so that a client without a credential could make the server parse the largest body.
+ */
+export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
+  for (const { method, path, hooks } of app.router.history as unknown as Route[]) {
+    hooks.parse = method === "GET" ? undefined : [{ fn: "json" }];
+    const hooksAfterGuard: { fn: unknown }[] = [];
+    const names = Object.keys(hooks.query?.properties ?? {});
+    if (names.length > 0) hooksAfterGuard.push({ fn: refuseRepeated(names) });
+    if (readsBody(method, path, hooks)) hooksAfterGuard.push({ fn: readBodies(read) });
+    if (hooksAfterGuard.length > 0) hooks.transform = [...(hooks.transform ?? []), ...hooksAfterGuard];
+  }
+}
+
+/** The body of an open route without a schema is not read: no limiter comes before it. */
+function readsBody(method: string, path: string, hooks: Hooks): boolean {
+  if (!["POST", "PUT", "PATCH", "DELETE"].includes(method) || path.startsWith(UPLOAD_PATH)) return false;
+  return hooks.body !== undefined || credentialsOf(hooks).length > 0;
+}
+
+/** The framework silently takes one of two values for the same query parameter. */
+const refuseRepeated = (names: readonly string[]) =>
+  function refuseRepeatedNames({ request: { url } }: { request: Request }): void {
+    const start = url.indexOf("?");
+    if (start === -1 || !url.includes("&", start)) return;
+    const given = new URLSearchParams(url.slice(start));
+    const repeated = names.find((name) => given.getAll(name).length > 1);
+    if (repeated !== undefined) throw invalid(repeated, "must be given once");
+  };

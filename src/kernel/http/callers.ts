@@ -3,7 +3,7 @@ import type { Profile } from "../../protocol/room-records.ts";
 import type { Author } from "../author.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** Who is asking. One shape per kind of credential; `kind` tells them apart. */
+/** The caller of a request: one type for each kind of credential, with `kind` as the discriminator. */
 export type ApiKeyCaller = {
   kind: "apiKey";
   keyId: string;
@@ -26,9 +26,9 @@ export type ChatTokenCaller = {
   projectId: string;
   environment: Environment;
   userId: string;
-  /** What the token allows; the member's role narrows it further per conversation. */
+  /** What the token permits; the member's role restricts it further in each conversation. */
   scopes: ChatScope[];
-  /** Conversation ids (uuid) it may touch; null means all that the user belongs to. */
+  /** Conversations (uuids) that it may access; null for all that the user belongs to. */
   conversations: string[] | null;
   expiresAt: number;
 };
@@ -53,12 +53,12 @@ export type RtcTokenCaller = {
   permissions: RtcPermissions;
   metadata: string | null;
   profile: Profile;
-  /** Others hear nothing of it; it only watches. */
+  /** A participant that others do not see and that only subscribes. */
   hidden?: boolean;
   expiresAt: number;
 };
 
-/** A secret of one media node, and the only name it may come under. */
+/** A secret of one media node, and the only name that the node may use with it. */
 export type NodeKey = { publicId: string; name: string };
 
 /** `key` is null for the secret that all nodes may share. */
@@ -66,15 +66,15 @@ export type NodeCaller = { kind: "node"; key: NodeKey | null };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;
 
-/** The same for what a server of the project does: a key has no person behind it, but the request has an address. */
+/** The author of an action with an API key, which has no user but an address. */
 export function authorOfKey({ caller, info }: { caller: ApiKeyCaller; info: RequestInfo }): Author {
   const request = { id: info.id, ip: info.ip, userAgent: info.userAgent };
   return { actor: null, request, environment: caller.environment };
 }
 
-/** The half of an audit entry that says who acts; a dashboard route's context is enough. */
-export function authorOf(asking: { caller: SessionCaller; info: RequestInfo; environment?: Environment }): Author {
-  const { caller, info, environment = "DEVELOPMENT" } = asking;
+/** The author of an action in the dashboard, from the context of its route. */
+export function authorOf(context: { caller: SessionCaller; info: RequestInfo; environment?: Environment }): Author {
+  const { caller, info, environment = "DEVELOPMENT" } = context;
   return {
     actor: { id: caller.userId, email: caller.email },
     request: { id: info.id, ip: info.ip, userAgent: info.userAgent },

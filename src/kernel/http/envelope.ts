@@ -6,79 +6,84 @@ import type { Metrics } from "../metrics.ts";
 import type { Now } from "../time/clock.ts";
 import type { SpanContext } from "../tracing/span.ts";
 import type { Tracing } from "../tracing/tracing.ts";
-import { corsHeaders, isPreflight, preflight } from "./cors.ts";
-import { toApiError } from "./failure.ts";
-import { adoptRequestId, createHostCheck, type InfoLookUp, LazyRequestInfo, type RequestInfo } from "./request-info.ts";
+import { toApiError } from "./errors.ts";
+import {
+  adoptRequestId,
+  createHostCheck,
+  type InfoSources,
+  LazyRequestInfo,
+  type RequestInfo,
+} from "./request-info.ts";
 import { createRequestMetrics } from "./request-metrics.ts";
 import { overloadError } from "./serving/request-admission.ts";
 
-export type EnvelopeDeps = InfoLookUp & {
+export type EnvelopeDeps = InfoSources & {
   now: Now;
   log: Log;
   metrics: Metrics;
   tracing: Tracing | null;
   ids: Ids;
-  /** Methods that the path of an unmatched request does exist with. */
+  /** The methods of the routes at a path, for requests that match none. */
   methodsOf: (path: string) => string[];
 };
 
 export type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (request: Request) => RequestInfo };
 
-/** For scrapers; no page of anybody has a use for it. */
+/** For scrapers; it gets no CORS headers. */
 export const METRICS_PATH = "/metrics";
 
-/** On the request itself: a weak map of requests in flight cost a twentieth of a small one. */
+/** Properties of the request itself: a weak map would cost a twentieth of a small request. */
 const INFO = Symbol("info");
 const SPAN = Symbol("span");
-type Noted = Request & { [INFO]?: RequestInfo; [SPAN]?: SpanContext };
+type MarkedRequest = Request & { [INFO]?: RequestInfo; [SPAN]?: SpanContext };
 
-/** What every answer has in common: request id, CORS, error envelope, a log line, a figure. */
+/** The common part of every response: request id, CORS, error envelope, log line, metrics. */
 export function createEnvelope(deps: EnvelopeDeps): Envelope {
-  const problemOfHost = createHostCheck();
+  const hostError = createHostCheck();
   const newRequestId = () => deps.ids.publicId("request");
-  const noted = (request: Request): RequestInfo => {
-    const found = (request as Noted)[INFO];
+  const infoOfAny = (request: Request): RequestInfo => {
+    const found = (request as MarkedRequest)[INFO];
     if (found) return found;
     const id = adoptRequestId(request.headers.get("x-request-id"), newRequestId);
     const info = new LazyRequestInfo(id, deps.now(), request, deps);
-    (request as Noted)[INFO] = info;
-    if (deps.tracing) (request as Noted)[SPAN] = deps.tracing.enter(request);
+    (request as MarkedRequest)[INFO] = info;
+    if (deps.tracing) (request as MarkedRequest)[SPAN] = deps.tracing.enter(request);
     return info;
   };
-  // Made for whoever asks first, guard or parser. A hook before every route would cost a tenth of a small request: the
-  // framework then takes the address of each apart and looks for an early answer.
+  // Created by the first caller, a guard or a parser. A hook before every route would cost a tenth of a small request: the
+  // framework then parses each URL and looks for an early response.
   const infoOf = (request: Request): RequestInfo => {
-    const found = (request as Noted)[INFO];
+    const found = (request as MarkedRequest)[INFO];
     if (found) return found;
-    const info = noted(request);
-    const problem = problemOfHost(request) ?? overloadError(request);
+    const info = infoOfAny(request);
+    const problem = hostError(request) ?? overloadError(request);
     if (problem) throw problem;
     return info;
   };
-  return { plugin: createPlugin({ ...deps, infoOf, noted, problemOfHost }), infoOf };
+  return { plugin: createPlugin({ ...deps, infoOf, infoOfAny, hostError }), infoOf };
 }
 
 type PluginDeps = EnvelopeDeps & {
   infoOf: (request: Request) => RequestInfo;
-  /** The same for one that is refused already, whatever host it named. */
-  noted: (request: Request) => RequestInfo;
-  problemOfHost: (request: Request) => ApiError | null;
+  /** Also for a request that is already refused, whatever its host. */
+  infoOfAny: (request: Request) => RequestInfo;
+  hostError: (request: Request) => ApiError | null;
 };
-type Answer = { headers: Record<string, string | number | string[] | undefined>; status?: number | string };
+type ResponseState = { headers: Record<string, string | number | string[] | undefined>; status?: number | string };
 
 function createPlugin(deps: PluginDeps) {
-  const { now, log, metrics, tracing, methodsOf, infoOf, noted, problemOfHost } = deps;
+  const { now, log, metrics, tracing, methodsOf, infoOf, infoOfAny, hostError } = deps;
   const count = createRequestMetrics(metrics);
-  const talkative = log.isLevelEnabled("debug");
+  const logsRequests = log.isLevelEnabled("debug");
 
-  const finish = (info: RequestInfo, request: Request, set: Answer, route = "unmatched") => {
-    // The framework's object has no prototype, and those take Bun twice as long to read.
+  const finish = (info: RequestInfo, request: Request, set: ResponseState, route = "unmatched") => {
+    // Bun reads the framework's headers object, which has no prototype, half as fast as a plain one.
     set.headers = { ...set.headers, "x-request-id": info.id };
     if (info.origin !== null && route !== METRICS_PATH) corsHeaders(set.headers, info.origin);
     const status = typeof set.status === "number" ? set.status : 200;
     const ms = now() - info.startedAt;
     count(request.method, route, status, ms);
-    const span = tracing && (request as Noted)[SPAN];
+    const span = tracing && (request as MarkedRequest)[SPAN];
     if (span) {
       const attributes = {
         "http.request.method": request.method,
@@ -94,25 +99,25 @@ function createPlugin(deps: PluginDeps) {
         ...error,
       });
     }
-    if (!talkative) return;
+    if (!logsRequests) return;
     const { id: requestId, ip } = info;
-    log.debug({ requestId, method: request.method, path: loggedPath(request.url), status, ms, ip }, "request");
+    log.debug({ requestId, method: request.method, path: loggedPath(request.url), status, ms, ip }, "http: request");
   };
 
-  // The framework reads the source of its hooks: one that names `headers`, `server` or the whole context makes it copy
-  // all headers, or redefine a property, on every request; one that returns a call makes it wait.
+  // The framework analyses the source of its hooks: one that mentions `headers`, `server` or the whole context makes it
+  // copy all headers, or redefine a property, for every request; one that returns a call makes it wait.
   return new Elysia({ name: "envelope" })
     .onAfterHandle({ as: "global" }, ({ request, set, route }) => {
       finish(infoOf(request), request, set, route);
     })
     .onError({ as: "global" }, ({ error, code, path, request, set, route }) => {
-      const info = noted(request);
-      // No route takes OPTIONS, so the question of a browser ends up here.
+      const info = infoOfAny(request);
+      // No route accepts OPTIONS, so preflight requests end up here.
       if (info.origin !== null && path !== METRICS_PATH && isPreflight(request)) {
         set.status = 204;
         return preflight(request, info.id, info.origin);
       }
-      let failure = toApiError(code, problemOfHost(request) ?? error);
+      let failure = toApiError(code, hostError(request) ?? error);
       if (failure.code === "SVC_ROUTE_NOT_FOUND") {
         const allow = methodsOf(path);
         if (allow.length > 0 && !allow.includes(request.method)) {
@@ -121,7 +126,8 @@ function createPlugin(deps: PluginDeps) {
         }
       }
       const requestId = info.id;
-      if (failure.status >= 500) log.error({ err: error, requestId, path: loggedPath(request.url) }, "request failed");
+      if (failure.status >= 500)
+        log.error({ err: error, requestId, path: loggedPath(request.url) }, "http: request failed");
       if (failure.status === 401) set.headers["www-authenticate"] = "Bearer";
       if (failure.extra.retryAfterSeconds !== undefined) {
         set.headers["retry-after"] = String(failure.extra.retryAfterSeconds);
@@ -132,4 +138,60 @@ function createPlugin(deps: PluginDeps) {
       const { legacyCode, message, extra } = failure;
       return { ...extra, code: failure.code, legacyCode, message, requestId, path };
     });
+}
+
+type HeaderFields = Record<string, string | number | string[] | undefined>;
+
+const EXPOSED_HEADERS =
+  "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed, " +
+  "content-disposition, content-range, accept-ranges, etag";
+
+/**
+ * Any origin may read a response: no cookie authorises anything outside of /v1/auth, and whether an origin may use a
+ * project is checked with its credential. A page that is refused can thus read the reason.
+ */
+function corsHeaders(headers: HeaderFields, origin: string): void {
+  headers["access-control-allow-origin"] = origin;
+  headers["access-control-expose-headers"] = EXPOSED_HEADERS;
+  headers.vary = "origin";
+}
+
+function isPreflight(request: Request): boolean {
+  return request.method === "OPTIONS" && request.headers.has("access-control-request-method");
+}
+
+function preflight(request: Request, requestId: string, origin: string): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "x-request-id": requestId,
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+      "access-control-allow-headers":
+        request.headers.get("access-control-request-headers") ?? "authorization, content-type, idempotency-key",
+      "access-control-max-age": "7200",
+      vary: "origin",
+    },
+  });
+}
+
+type RoutePath = { method: string; path: string };
+
+/** The methods of the routes at a path, for requests that match none. */
+export function createMethodsOf(routes: () => readonly RoutePath[]): (path: string) => string[] {
+  let table: { pattern: RegExp; method: string }[] | null = null;
+  return (path) => {
+    table ??= routes()
+      .filter(({ method, path: template }) => method !== "WS" && !template.endsWith("*"))
+      .map(({ method, path: template }) => ({ method, pattern: patternOf(template) }));
+    return [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
+  };
+}
+
+function patternOf(template: string): RegExp {
+  const source = template
+    .replace(/\/$/, "")
+    .replace(/[.+?^${}()|[\]\\]/g, "\\$&")
+    .replace(/:[^/]+/g, "[^/]+");
+  return new RegExp(`^${source}/?$`);
 }

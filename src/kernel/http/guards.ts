@@ -6,20 +6,20 @@ import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, Session
 import { type OriginPolicy, originAllowed, originRefused } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** How features answer "whose credential is this?". Each throws the 401 that fits. */
+/** How features verify credentials. Each throws the appropriate 401. */
 export type Verifiers = {
   apiKey(key: string): ApiKeyCaller;
   session(token: string): Promise<SessionCaller>;
   chatToken(token: string): Promise<ChatTokenCaller>;
-  /** Throws when this user has asked too often: SVC_RATE_LIMITED. */
+  /** Throws SVC_RATE_LIMITED when this user has sent too many requests. */
   chatRequest(caller: ChatTokenCaller): void;
   rtcToken(token: string): Promise<RtcTokenCaller>;
-  /** Also one that is over, to end what it began. */
+  /** Accepts an expired token too, to end what it began. */
   rtcTokenAnyAge(token: string): Promise<RtcTokenCaller>;
-  /** The secret that media nodes share, or one of a single node. */
+  /** The secret that media nodes share, or the secret of one node. */
   node(secret: string): NodeCaller;
   originPolicy(projectId: string): OriginPolicy;
-  /** Role of a user in a project; null for a stranger, to whom the project does not exist. */
+  /** The role of a user in a project; null for a user that is not a member. */
   roleIn(projectId: string, userId: string): ProjectRole | null;
   isArchived(projectId: string): boolean;
 };
@@ -29,20 +29,20 @@ export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo 
 const BEARER = /^Bearer [\x21-\x7e]+$/i;
 
 /**
- * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read:
- * whoever holds no credential gets 401, learns nothing about the body, and costs no more than a header.
+ * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read: a
+ * client without a credential gets 401, learns nothing about the body, and costs no more than a header.
  */
 export function createGuards(deps: GuardDeps) {
   const { infoOf } = deps;
 
-  // Not from the context's `headers`: a single plugin that names them has all headers copied on every later route.
+  // A plugin that mentions the context's `headers` makes the framework copy all headers on every later route.
   const bearer = (request: Request): string => {
     const header = request.headers.get("authorization");
     if (header === null || !BEARER.test(header)) throw new ApiError("SVC_AUTH_ERROR");
     return header.slice("Bearer ".length);
   };
 
-  const judgeOrigin = (projectId: string, info: RequestInfo) => {
+  const requireAllowedOrigin = (projectId: string, info: RequestInfo) => {
     if (info.foreignOrigin !== null && !originAllowed(info.foreignOrigin, deps.originPolicy(projectId))) {
       throw originRefused(info.foreignOrigin);
     }
@@ -51,8 +51,11 @@ export function createGuards(deps: GuardDeps) {
   const requireOwnPage = ({ foreignOrigin, publicUrl, ownHost }: RequestInfo) => {
     if (foreignOrigin === null) return;
     if (!ownHost) {
-      const cure = `If ${publicUrl} is this server's own address, start it with PUBLIC_URL=${publicUrl}.`;
-      throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `The page ${foreignOrigin.slice(0, 256)} is a stranger's. ${cure}`);
+      const hint = `If ${publicUrl} is this server's own address, start it with PUBLIC_URL=${publicUrl}.`;
+      throw new ApiError(
+        "SVC_ORIGIN_NOT_ALLOWED",
+        `The page ${foreignOrigin.slice(0, 256)} is not one of this server's pages. ${hint}`,
+      );
     }
     throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `Only the server's own pages may do this. They are at ${publicUrl}.`);
   };
@@ -65,13 +68,13 @@ export function createGuards(deps: GuardDeps) {
   };
 
   return {
-    /** Routes that take no credential. */
+    /** Routes without a credential. */
     open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request }) => ({ info: infoOf(request) })),
 
-    /** Routes of the sign-in pages: no credential yet, but only from our own pages. Their limiter precedes the body. */
+    /** Routes of the sign-in pages: without a credential, but only from this server's own pages. */
     ownPage: new Elysia({ name: "guard:own-page" }).derive(
       { as: "scoped" },
-      answers(["SVC_ORIGIN_NOT_ALLOWED"], ({ request }) => {
+      throwsErrors(["SVC_ORIGIN_NOT_ALLOWED"], ({ request }) => {
         const info = infoOf(request);
         requireOwnPage(info);
         return { info };
@@ -80,10 +83,10 @@ export function createGuards(deps: GuardDeps) {
 
     apiKey: new Elysia({ name: "guard:api-key" }).derive(
       { as: "scoped" },
-      takes(["apiKey"], ({ request }) => {
+      accepts(["apiKey"], ({ request }) => {
         const info = infoOf(request);
         const caller = deps.apiKey(bearer(request));
-        judgeOrigin(caller.projectId, info);
+        requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
     ),
@@ -91,15 +94,15 @@ export function createGuards(deps: GuardDeps) {
     /** Chat routes: an API key acts as a server, a chat token as one user. */
     chat: new Elysia({ name: "guard:chat" }).derive(
       { as: "scoped" },
-      answers(
+      throwsErrors(
         ["SVC_RATE_LIMITED"],
-        takes(["apiKey", "chatToken"], async ({ request }) => {
+        accepts(["apiKey", "chatToken"], async ({ request }) => {
           const info = infoOf(request);
           const credential = bearer(request);
           const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
             ? deps.apiKey(credential)
             : await deps.chatToken(credential);
-          judgeOrigin(caller.projectId, info);
+          requireAllowedOrigin(caller.projectId, info);
           if (caller.kind === "chatToken") deps.chatRequest(caller);
           return { caller, info };
         }),
@@ -108,27 +111,27 @@ export function createGuards(deps: GuardDeps) {
 
     rtcToken: new Elysia({ name: "guard:rtc-token" }).derive(
       { as: "scoped" },
-      takes(["rtcToken"], async ({ request }) => {
+      accepts(["rtcToken"], async ({ request }) => {
         const info = infoOf(request);
         const caller = await deps.rtcToken(bearer(request));
-        judgeOrigin(caller.projectId, info);
+        requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
     ),
 
     rtcTokenAnyAge: new Elysia({ name: "guard:rtc-token-any-age" }).derive(
       { as: "scoped" },
-      takes(["rtcToken"], async ({ request }) => {
+      accepts(["rtcToken"], async ({ request }) => {
         const info = infoOf(request);
         const caller = await deps.rtcTokenAnyAge(bearer(request));
-        judgeOrigin(caller.projectId, info);
+        requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
     ),
 
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },
-      takes(["sfuSecret"], ({ request }) => {
+      accepts(["sfuSecret"], ({ request }) => {
         const caller = deps.node(bearer(request));
         return { caller, info: infoOf(request) };
       }),
@@ -136,55 +139,55 @@ export function createGuards(deps: GuardDeps) {
 
     session: new Elysia({ name: "guard:session" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request }) => {
+      accepts(["session"], async ({ request }) => {
         return signedIn(request);
       }),
     ),
 
     operator: new Elysia({ name: "guard:operator" }).derive(
       { as: "scoped" },
-      takes(["session"], async ({ request }) => {
-        const asking = await signedIn(request);
-        if (!asking.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
-        return asking;
+      accepts(["session"], async ({ request }) => {
+        const session = await signedIn(request);
+        if (!session.caller.isOperator) throw new ApiError("SVC_PERMISSION_DENIED");
+        return session;
       }),
     ),
 
-    /** `/v1/projects/:projectId/…`: a member of that project; anyone else finds nothing there. */
+    /** `/v1/projects/:projectId/…`: only members of the project; others get 404. */
     member: new Elysia({ name: "guard:member" }).derive(
       { as: "scoped" },
-      answers(
+      throwsErrors(
         ["SVC_PROJECT_NOT_FOUND", "SVC_VALIDATION_FAILED"],
-        takes(["session"], async ({ request, params }) => {
-          const asking = await signedIn(request);
+        accepts(["session"], async ({ request, params }) => {
+          const session = await signedIn(request);
           const { projectId = "" } = params as { projectId?: string };
-          const role = deps.roleIn(projectId, asking.caller.userId);
+          const role = deps.roleIn(projectId, session.caller.userId);
           if (role === null) throw new ApiError("SVC_PROJECT_NOT_FOUND");
           const archived = deps.isArchived(projectId);
-          return { ...asking, role, projectId, archived, environment: environmentOf(request) };
+          return { ...session, role, projectId, archived, environment: environmentOf(request) };
         }),
       ),
     ),
   };
 }
 
-/** The kinds of credential; the reference names its security schemes by them. */
+/** The kinds of credentials, which are also the names of the security schemes in the reference. */
 export type CredentialKind = "apiKey" | "session" | "chatToken" | "rtcToken" | "sfuSecret";
 
-/** Marks a guard with what it takes, so that the reference can say it of every route behind the guard. */
-function takes<Derive extends object>(credentials: CredentialKind[], derive: Derive): Derive {
+/** Marks a guard with the credentials it accepts, for the reference. */
+function accepts<Derive extends object>(credentials: CredentialKind[], derive: Derive): Derive {
   return Object.assign(derive, { credentials });
 }
 
-/** Marks a guard with the errors that are its own, besides those of the credentials it takes. */
-export function answers<Derive extends object>(errors: ErrorCode[], derive: Derive): Derive {
+/** Marks a guard with its own errors, besides those of the credentials it accepts. */
+export function throwsErrors<Derive extends object>(errors: ErrorCode[], derive: Derive): Derive {
   return Object.assign(derive, { errors });
 }
 
 type Marked = { transform?: unknown };
 type Marks = { fn: { credentials?: CredentialKind[]; errors?: ErrorCode[] } }[];
 
-/** What a route's guard takes: one of these, or nothing for an open route. */
+/** The credentials that a route's guard accepts; none for an open route. */
 export function credentialsOf(hooks: Marked): CredentialKind[] {
   return ((hooks.transform ?? []) as Marks).flatMap(({ fn }) => fn.credentials ?? []);
 }
@@ -195,14 +198,14 @@ export function guardErrorsOf(hooks: Marked): ErrorCode[] {
 
 export type Guards = ReturnType<typeof createGuards>;
 
-// Not from the context's `query`: a plugin that names it has the address of every request taken apart, on all routes.
+// A plugin that mentions the context's `query` makes the framework parse the URL of every request on all routes.
 function environmentOf(request: Request): Environment {
-  const given = new URL(request.url).searchParams.get("environment");
-  if (given === null) return "DEVELOPMENT";
-  if (!(ENVIRONMENTS as readonly string[]).includes(given)) {
+  const environment = new URL(request.url).searchParams.get("environment");
+  if (environment === null) return "DEVELOPMENT";
+  if (!(ENVIRONMENTS as readonly string[]).includes(environment)) {
     throw invalid("environment", `must be one of ${ENVIRONMENTS.join(", ")}`);
   }
-  return given as Environment;
+  return environment as Environment;
 }
 
 /** A route's `transform`, so that it runs before validation and, listed first, before the limiter. */

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 
-/** Whether requests should come here. The last four only on servers that share a commit log. */
+/** Whether this server can serve requests. The last four fields exist only on servers that share a commit log. */
 export const ServerReadiness = t.Object({
   status: t.String({ description: "`ready`, `unavailable`, or `standby` when another server leads." }),
   reasons: t.Record(t.String(), t.String()),

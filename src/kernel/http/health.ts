@@ -8,7 +8,7 @@ import { ServerReadiness } from "./health.schema.ts";
 import { documented } from "./reference/docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** Null when the part is ready, otherwise the reason why not. */
+/** Null when the part is ready, otherwise the reason. */
 type ReadinessCheck = () => string | null;
 
 export type Readiness = {
@@ -34,7 +34,7 @@ export function createReadiness(): Readiness {
 
 const LOOPBACK = new Set(["127.0.0.1", "::1"]);
 
-/** A proxy on this machine speaks for others, trusted or not: whomever it names must be on this machine as well. */
+/** A proxy on this machine forwards requests of others: every address that it names must be local as well. */
 function isLocal(ip: string, request: Request): boolean {
   const forwarded = request.headers.get("x-forwarded-for")?.split(",") ?? [];
   return [ip, ...forwarded.map((hop) => hop.trim())].every((address) => LOOPBACK.has(address));
@@ -45,13 +45,13 @@ export function healthRoutes(deps: {
   metrics: Metrics;
   metricsToken: string | undefined;
   infoOf: (request: Request) => RequestInfo;
-  /** Null for a server that stands alone. */
+  /** Null for a server without a cluster. */
   cluster: (() => Pick<Static<typeof ServerReadiness>, "role" | "leader" | "position" | "lag">) | null;
 }) {
   const { readiness, metrics, metricsToken, infoOf, cluster } = deps;
   return new Elysia({ tags: ["health"] })
     .get("/healthz", () => ({ status: "ok", version: VERSION }), {
-      ...documented("The process answers"),
+      ...documented("The process responds"),
       response: { 200: t.Object({ status: t.String(), version: t.String() }) },
     })
     .get(

@@ -4,7 +4,7 @@ import type { Idempotency } from "./idempotency.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** What every feature's routes are made from. */
+/** The dependencies of every feature's routes. */
 export type Http = {
   guards: Guards;
   rateLimit: RateLimit;

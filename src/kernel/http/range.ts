@@ -1,8 +1,8 @@
 export type ByteRange = { start: number; end: number };
 
 /**
- * `Range` of RFC 9110 for a file of `size` bytes; both ends are included. Null: none was asked, or one that may be
- * ignored (another unit, several ranges, unreadable), and the whole file is the answer.
+ * Parses `Range` (RFC 9110) for a file of `size` bytes; both ends are inclusive. Null for no range, or for one that may be
+ * ignored (another unit, several ranges, invalid): the response is the whole file.
  */
 export function parseRange(header: string | null, size: number): ByteRange | "unsatisfiable" | null {
   const match = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? "");

@@ -7,17 +7,17 @@ import type { RequestInfo } from "./request-info.ts";
 
 export type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
 
-/** Fixed windows in memory, one per budget and key. What costs as much as several takes as many `units`. */
+/** Fixed windows in memory, one per budget and key. An expensive request takes several `units`. */
 export type RateLimiter = { take(budget: string, key: string, limit: number, units?: number): Verdict };
 
 export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter {
   const windows = new Map<string, { count: number; endsAt: number }>();
   const windowMs = windowSeconds * 1000;
   let sweptAt = now();
-  // A window that ends later than a whole one from now was begun before the clock was set back.
+  // A window that ends more than its length from now began before the clock was set back.
   const isOver = (window: { endsAt: number }, at: number) => window.endsAt <= at || window.endsAt > at + windowMs;
 
-  /** Once a window at the most: with many keys a look at all of them is not free. */
+  /** Runs once per window at most: with many keys it is not free. */
   function sweep(at: number): void {
     if (Math.abs(at - sweptAt) < windowMs) return;
     sweptAt = at;
@@ -55,7 +55,7 @@ type LimitedContext = {
   set: { headers: Record<string, string | number | string[] | undefined> };
 };
 
-/** A route's `transform`: after the credential, before validation; failed requests count as well. */
+/** A route's `transform`, after the credential and before validation; failed requests count as well. */
 export function createRateLimit(limiter: RateLimiter, config: Config) {
   return (budget: Budget) => {
     const limit = config[`RATE_LIMIT_${budget}`];
@@ -73,7 +73,7 @@ export function createRateLimit(limiter: RateLimiter, config: Config) {
 
 export type RateLimit = ReturnType<typeof createRateLimit>;
 
-/** The most specific identity the request carries; never combined with the address. */
+/** The most specific identity of the request; never combined with the address. */
 function identityOf(caller: Caller | undefined, info: RequestInfo): string {
   switch (caller?.kind) {
     case "apiKey":

@@ -5,25 +5,25 @@ import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
 import { createTrust, plainAddress } from "../net/addresses.ts";
 import type { TlsClients } from "./serving/tls-clients.ts";
 
-/** What is known of a request before anyone looks at its credential; audit entries and log lines are made of it. */
+/** The properties of a request that do not depend on its credential; audit entries and log lines use them. */
 export type RequestInfo = {
   id: string;
   ip: string;
   userAgent: string | null;
   origin: string | null;
-  /** The same, but null for the pages that this server itself serves: what a project allows is asked of others only. */
+  /** Null for the pages that this server itself serves, to which a project's allowed origins do not apply. */
   foreignOrigin: string | null;
   startedAt: number;
-  /** Whether the host that the request names can be this server's, and nobody's who only points there. */
+  /** Whether the request's host can be this server's own, and not a foreign name that resolves to it. */
   ownHost: boolean;
-  /** Scheme and host under which this client reaches the server, for the addresses in an answer. */
+  /** Scheme and host by which this client reaches the server, for URLs in a response. */
   publicUrl: string;
 };
 
-/** Whoever listens for requests; null until it does. */
+/** The HTTP server; null until it listens. */
 export type Listening = { readonly server: Server<unknown> | null };
 
-export type InfoLookUp = {
+export type InfoSources = {
   listening: Listening;
   clientIp: ClientIp;
   publicUrl: PublicUrl;
@@ -32,8 +32,8 @@ export type InfoLookUp = {
 };
 
 /**
- * Most routes never ask for the address or the browser, and finding out costs as much as the rest of a small request:
- * each is looked up when it is first read.
+ * Most routes never use the address or the browser, and determining them costs as much as the rest of a small request: each
+ * is determined when it is first read.
  */
 export class LazyRequestInfo implements RequestInfo {
   readonly origin: string | null;
@@ -44,28 +44,28 @@ export class LazyRequestInfo implements RequestInfo {
     readonly id: string,
     readonly startedAt: number,
     private readonly request: Request,
-    private readonly lookUp: InfoLookUp,
+    private readonly sources: InfoSources,
   ) {
     this.origin = request.headers.get("origin");
   }
 
   get ip(): string {
-    this.#ip ??= this.lookUp.clientIp(this.request, this.lookUp.listening.server);
+    this.#ip ??= this.sources.clientIp(this.request, this.sources.listening.server);
     return this.#ip;
   }
 
   get publicUrl(): string {
-    this.#publicUrl ??= this.lookUp.publicUrl(this.request, this.lookUp.listening.server);
+    this.#publicUrl ??= this.sources.publicUrl(this.request, this.sources.listening.server);
     return this.#publicUrl;
   }
 
   get foreignOrigin(): string | null {
     if (this.origin === null) return null;
-    return this.lookUp.isOwnOrigin(this.origin, this.request) ? null : this.origin;
+    return this.sources.isOwnOrigin(this.origin, this.request) ? null : this.origin;
   }
 
   get ownHost(): boolean {
-    return this.lookUp.isOwnHost(this.request);
+    return this.sources.isOwnHost(this.request);
   }
 
   get userAgent(): string | null {
@@ -75,12 +75,12 @@ export class LazyRequestInfo implements RequestInfo {
 
 export type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
 
-/** PUBLIC_URL, or what the request itself says; `x-forwarded-proto` counts only from a trusted proxy. */
+/** PUBLIC_URL, or the URL of the request; `x-forwarded-proto` counts only from a trusted proxy. */
 export function createPublicUrl(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
   clients: TlsClients | null = null,
-  throughEdge: ThroughEdge = null,
+  forwardedClient: ForwardedClient = null,
 ): PublicUrl {
   if (publicUrl !== undefined) {
     const { origin } = new URL(publicUrl);
@@ -89,7 +89,7 @@ export function createPublicUrl(
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
     const url = new URL(request.url);
-    const isProxied = isTrusted(socketAddress(request, server, clients, throughEdge));
+    const isProxied = isTrusted(socketAddress(request, server, clients, forwardedClient));
     const forwarded = isProxied ? request.headers.get("x-forwarded-proto") : null;
     const own = clients?.clientOf(request, server) ? "https:" : url.protocol;
     const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : own;
@@ -97,12 +97,12 @@ export function createPublicUrl(
   };
 }
 
-/** Of a name or an address with a port, and of nothing else that would end up in the addresses of an answer. */
+/** The characters of a name or an address with a port: the host becomes part of URLs in responses. */
 const HOST_CHARACTERS = /^[\w.~!$&'()*+,;=%:[\]-]{1,300}$/;
 
-/** HTTP wants 400 for a Host that is none; the request's address cannot even be read with one. */
+/** HTTP requires 400 for an invalid Host; the request's URL cannot even be parsed with one. */
 export function createHostCheck(): (request: Request) => ApiError | null {
-  // Most clients of a server use one name for it, and reading it anew costs as much as looking up their key.
+  // Most clients use the same name for a server, and parsing it costs as much as looking up their key.
   let known: string | null = null;
   return (request) => {
     const host = request.headers.get("host");
@@ -115,8 +115,8 @@ export function createHostCheck(): (request: Request) => ApiError | null {
   };
 }
 
-/** The client of a request that another server carried here in its name; null for any other. */
-export type ThroughEdge = ((request: Request) => string | null) | null;
+/** The client of a request that a cluster proxy forwarded; null for any other. */
+export type ForwardedClient = ((request: Request) => string | null) | null;
 
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
@@ -124,11 +124,11 @@ export type ClientIp = (request: Request, server: Server<unknown> | null) => str
 export function createClientIp(
   trustedProxies: readonly string[],
   clients: TlsClients | null = null,
-  throughEdge: ThroughEdge = null,
+  forwardedClient: ForwardedClient = null,
 ): ClientIp {
   const isTrusted = createTrust(trustedProxies);
   return (request, server) => {
-    const socket = socketAddress(request, server, clients, throughEdge);
+    const socket = socketAddress(request, server, clients, forwardedClient);
     if (!isTrusted(socket)) return socket;
     const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
     for (const hop of hops.reverse()) {
@@ -139,15 +139,15 @@ export function createClientIp(
   };
 }
 
-/** Who opened the connection; for one that the edge carries, the client on its other side. */
+/** The address of the connection; for one through the TLS thread or a cluster proxy, that of the client behind it. */
 export function socketAddress(
   request: Request,
   server: Server<unknown> | null,
   clients: TlsClients | null,
-  throughEdge: ThroughEdge = null,
+  forwardedClient: ForwardedClient = null,
 ): string {
-  const carried = throughEdge?.(request) ?? null;
-  if (carried !== null) return carried;
+  const forwarded = forwardedClient?.(request) ?? null;
+  if (forwarded !== null) return forwarded;
   const client = clients?.clientOf(request, server);
   if (client !== undefined) return client;
   const peer = server?.requestIP(request);

@@ -6,17 +6,17 @@ const SECONDS = "stoa_http_request_seconds";
 const BUCKETS_SECONDS = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, Number.POSITIVE_INFINITY];
 
 type Tally = { method: string; status: number; count: number };
-type RouteFigures = { tallies: Tally[]; buckets: number[]; seconds: number; count: number };
+type RouteCounts = { tallies: Tally[]; buckets: number[]; seconds: number; count: number };
 type Value = { value: number; labels: Record<string, string | number>; metricName?: string };
 
 /**
- * HTTP requests by route and status. Counted in plain objects that are shown to the registry when it is scraped: its own
- * counters hash their labels at every increment, which cost a fifth of an authenticated request.
+ * Counts HTTP requests by route and status, in plain objects that the registry reads when it is scraped: its own counters
+ * hash their labels at every increment, which would cost a fifth of an authenticated request.
  */
 export function createRequestMetrics({ registry }: Metrics) {
-  const routes = new Map<string, RouteFigures>();
+  const routes = new Map<string, RouteCounts>();
 
-  const show = (name: string, help: string, type: string, values: () => Value[]) =>
+  const register = (name: string, help: string, type: string, values: () => Value[]) =>
     registry.registerMetric({
       name,
       help,
@@ -26,7 +26,7 @@ export function createRequestMetrics({ registry }: Metrics) {
       reset: () => {},
     } as unknown as Metric);
 
-  show(COUNT, "HTTP requests by route and status", "counter", () =>
+  register(COUNT, "HTTP requests by route and status", "counter", () =>
     [...routes].flatMap(([route, { tallies }]) =>
       tallies.map(({ method, status, count }) => ({
         value: count,
@@ -34,7 +34,7 @@ export function createRequestMetrics({ registry }: Metrics) {
       })),
     ),
   );
-  show(SECONDS, "Time to answer by route", "histogram", () =>
+  register(SECONDS, "Response time by route", "histogram", () =>
     [...routes].flatMap(([route, { buckets, seconds, count }]) => [
       ...BUCKETS_SECONDS.map((bound, index) => ({
         metricName: `${SECONDS}_bucket`,
@@ -47,22 +47,22 @@ export function createRequestMetrics({ registry }: Metrics) {
   );
 
   return (method: string, route: string, status: number, ms: number): void => {
-    let of = routes.get(route);
-    if (!of) {
-      of = { tallies: [], buckets: BUCKETS_SECONDS.map(() => 0), seconds: 0, count: 0 };
-      routes.set(route, of);
+    let counts = routes.get(route);
+    if (!counts) {
+      counts = { tallies: [], buckets: BUCKETS_SECONDS.map(() => 0), seconds: 0, count: 0 };
+      routes.set(route, counts);
     }
-    tallyOf(of.tallies, method, status).count += 1;
+    tallyOf(counts.tallies, method, status).count += 1;
     const seconds = ms / 1000;
     let bucket = 0;
     while (seconds > (BUCKETS_SECONDS[bucket] ?? 0)) bucket += 1;
-    of.buckets[bucket] = (of.buckets[bucket] ?? 0) + 1;
-    of.seconds += seconds;
-    of.count += 1;
+    counts.buckets[bucket] = (counts.buckets[bucket] ?? 0) + 1;
+    counts.seconds += seconds;
+    counts.count += 1;
   };
 }
 
-/** A route has few of them. */
+/** A linear search, because a route has few. */
 function tallyOf(tallies: Tally[], method: string, status: number): Tally {
   for (const tally of tallies) if (tally.status === status && tally.method === method) return tally;
   const tally = { method, status, count: 0 };

@@ -23,7 +23,7 @@ export function oneOf<const T extends readonly [string, ...string[]]>(values: T)
   const schema = t.UnionEnum(values as unknown as [T[number], ...T[number][]], {
     error: `must be one of ${values.join(", ")}`,
   });
-  // The framework makes the first value the default: a field left out would be filled in, a PATCH would change it.
+  // The framework makes the first value the default: an omitted field would be filled in, and a PATCH would change it.
   delete (schema as { default?: unknown }).default;
   return schema;
 }
@@ -32,7 +32,7 @@ export function nullable<T extends Parameters<typeof t.Union>[0][number]>(schema
   return t.Union([schema, t.Null()]);
 }
 
-/** Free text, counted in code points as people count characters; half of a surrogate pair is no text. */
+/** Free text, with its length in code points; an unpaired surrogate is invalid. */
 export function textOf(min: number, max: number) {
   return t.String({
     pattern: `^(?:[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]|[^\\uD800-\\uDFFF]){${min},${max}}$`,
@@ -44,34 +44,33 @@ export function textOf(min: number, max: number) {
 
 type Bounds = { min?: number; max?: number; description?: string };
 
-/** A whole number of a JSON body. The framework's own also takes "5" for 5. */
+/** A whole number in a JSON body. The framework's own schema also accepts "5". */
 export function wholeNumber({ min, max, description }: Bounds = {}) {
-  return Type.Integer({ minimum: min, maximum: max, description, error: wholeNumberWords({ min, max }) });
+  return Type.Integer({ minimum: min, maximum: max, description, error: describeWholeNumber({ min, max }) });
 }
 
-/** The same, with a fraction or without. */
 export function anyNumber({ min, max, description }: Bounds = {}) {
   return Type.Number({ minimum: min, maximum: max, description });
 }
 
 /**
- * A whole number of a query: digits and nothing else, where the framework's own takes `0x10`, `1e2` and ` 5`. Longer than
- * 15 digits a number is no longer the one that was written.
+ * A whole number in a query: digits only, whereas the framework's own schema accepts `0x10`, `1e2` and ` 5`. With more than
+ * 15 digits a number would lose precision.
  */
 export function queryInteger({ min = 0, max = Number.MAX_SAFE_INTEGER, description }: Bounds) {
   const format = `whole number ${min} ${max}`;
   FormatRegistry.Set(format, (text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max);
-  const written = t.String({ format, wholeNumber: [min, max], description, error: wholeNumberWords({ min, max }) });
+  const written = t.String({ format, wholeNumber: [min, max], description, error: describeWholeNumber({ min, max }) });
   const schema = t.Transform(written).Decode(Number).Encode(String);
-  // To handlers and clients it is the number that it stands for.
+  // For handlers and clients it is a number.
   return schema as unknown as TInteger;
 }
 
-function wholeNumberWords({ min, max }: Bounds): string {
+function describeWholeNumber({ min, max }: Bounds): string {
   if (min === undefined) return "must be a whole number";
   const open = max === undefined || max === Number.MAX_SAFE_INTEGER;
   return open ? `must be a whole number of at least ${min}` : `must be a whole number from ${min} to ${max}`;
 }
 
-/** `true` or `false` of a query. */
+/** `true` or `false` in a query. */
 export const QueryBoolean = t.BooleanString({ error: "must be true or false" });

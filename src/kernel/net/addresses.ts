@@ -2,20 +2,20 @@ import ipaddr from "ipaddr.js";
 
 type Address = ReturnType<typeof ipaddr.process>;
 
-/** `::ffff:10.0.0.1` and `10.0.0.1` are one client. */
+/** Converts IPv4-mapped addresses: `::ffff:10.0.0.1` and `10.0.0.1` are the same client. */
 export function plainAddress(address: string): string {
   if (!address.includes(":")) return address;
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
 }
 
-/** Whom a budget by address belongs to. With IPv6 everybody has a network of addresses, and would have as many budgets. */
+/** The key of a budget per address. With IPv6 it is the /64 network, because every client has a whole network. */
 export function budgetHolder(ip: string): string {
   if (!ip.includes(":") || !ipaddr.IPv6.isValid(ip)) return ip;
   const network = ipaddr.IPv6.parse(ip).parts.slice(0, 4);
   return `${network.map((part) => part.toString(16)).join(":")}::/64`;
 }
 
-/** Whether an address is in one of the ranges. */
+/** Returns a check whether an address is in one of the ranges. */
 export function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
   if (trustedProxies.length === 0) return () => false;
   const trusted = trustedProxies.map((entry) => parseRange(entry));
@@ -31,4 +31,10 @@ function parseRange(entry: string): [Address, number] {
 
 function inRange(address: Address, range: Address, bits: number): boolean {
   return address.kind() === range.kind() && address.match(range, bits);
+}
+
+/** Whether a configured name or address can be reached only from this machine. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replaceAll(/[[\]]/g, "");
+  return bare === "localhost" || (ipaddr.isValid(bare) && ipaddr.process(bare).range() === "loopback");
 }

@@ -1,19 +1,19 @@
-// A bad network on demand, for tests: loss, bursts, delay, jitter, reordering, duplication, and a narrow link with a
-// queue. Seeded, and driven by the caller's clock: the same packets at the same times meet the same fate.
+// Simulates a bad network for tests: loss, bursts, delay, jitter, reordering, duplication, and a narrow link with a queue.
+// It is seeded and driven by the caller's clock: the same packets at the same times have the same outcome.
 
 export interface ImpairmentOptions {
-  /** 0 … 1, each packet by itself. */
+  /** 0 … 1, independently for each packet. */
   lossRatio?: number;
-  /** Within every `periodMs`, the first `lengthMs` lose `lossRatio` (all, unless told) of the packets. */
+  /** In the first `lengthMs` of every `periodMs`, this ratio of the packets is lost, all by default. */
   burst?: { periodMs: number; lengthMs: number; lossRatio?: number };
   delayMs?: number;
-  /** Added to the delay, even over 0 … jitterMs; the order stays. */
+  /** Added to the delay, uniform over 0 … jitterMs; the order is kept. */
   jitterMs?: number;
-  /** This share of packets is held back by `reorderMs` and overtaken. */
+  /** This ratio of packets is delayed by `reorderMs` and overtaken. */
   reorderRatio?: number;
   reorderMs?: number;
   duplicateRatio?: number;
-  /** The link: packets wait for each other, and are dropped when more than `queueBytes` wait. */
+  /** The bandwidth of the link: packets queue, and are dropped when more than `queueBytes` wait. */
   bandwidthBitsPerSecond?: number;
   queueBytes?: number;
 }
@@ -36,7 +36,7 @@ export class Impairment<Packet> {
     this.#options = options;
   }
 
-  /** From now on; what is under way stays under way. */
+  /** Applies to new packets; packets in transit are not affected. */
   set(options: ImpairmentOptions): void {
     this.#options = options;
   }
@@ -77,7 +77,7 @@ export class Impairment<Packet> {
     this.#due.splice(i, 0, { atMs, packet });
   }
 
-  /** When the packet has left the link, or undefined when the queue is full. */
+  /** When the packet leaves the link; undefined when the queue is full. */
   #throughLink(bytes: number, nowMs: number): number | undefined {
     const { bandwidthBitsPerSecond: rate, queueBytes = DEFAULT_QUEUE_BYTES } = this.#options;
     if (rate === undefined) return nowMs;
@@ -87,7 +87,7 @@ export class Impairment<Packet> {
     return this.#linkFreeAtMs;
   }
 
-  /** What has arrived by now, in order. */
+  /** The packets that have arrived by now, in order. */
   takeDue(nowMs: number): Packet[] {
     let count = 0;
     while (count < this.#due.length && (this.#due[count]?.atMs ?? 0) <= nowMs) count++;
@@ -95,13 +95,13 @@ export class Impairment<Packet> {
     return this.#due.splice(0, count).map((entry) => entry.packet);
   }
 
-  /** When to call `takeDue` next; undefined when nothing is under way. */
+  /** When to call `takeDue` next; undefined without packets in transit. */
   get nextDueMs(): number | undefined {
     return this.#due[0]?.atMs;
   }
 }
 
-/** Mulberry32: small, and good enough to lose packets with. */
+/** Mulberry32, a small pseudo-random generator. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

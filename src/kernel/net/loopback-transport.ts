@@ -1,51 +1,50 @@
 /**
- * The short way from the edge to the HTTP server of the same process: a socket of the machine without addresses, which
- * takes neither side half of what a connection of loopback does. Since no address is to be had there, each request says
- * for whom it is, and shows that the edge said so. What that shows is good for that one address and no other: whoever got
- * hold of it could only claim to be who they are.
+ * The connection from the TLS thread to the HTTP server of the same process: a Unix socket, which costs both sides less than
+ * half of a TCP connection over loopback. It has no client address, so each request carries the address in a header, with a
+ * proof that the TLS thread wrote it. The proof is valid for that one address: a client that learned it could only claim to
+ * be itself.
  */
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
+import { sameSecret } from "../crypto/secrets.ts";
 
 export type LoopbackTransport = {
-  /** Of an abstract socket: no file stays behind, and no two servers have the same. */
+  /** The name of an abstract socket, which leaves no file behind and is different for every server. */
   readonly name: string;
   readonly secret: string;
 };
 
 const HEADER = "x-stoa-carried-for";
-/** So many clients are known without looking twice. */
-const MOST_KNOWN = 10_000;
+/** How many verified header values are cached. */
+const MAX_CACHED = 10_000;
 
-/** Null where the system has no such sockets: connections of loopback do as well. */
+/** Null where the system has no abstract sockets: TCP connections over loopback are used there. */
 export function createLoopbackTransport(): LoopbackTransport | null {
   if (process.platform !== "linux") return null;
   const secret = randomBytes(32).toString("base64url");
   return { name: `\0stoa-${randomBytes(16).toString("hex")}`, secret };
 }
 
-/** What stands among the headers of a request that the edge carries. */
+/** The header line that the TLS thread adds to a request. */
 export function forwardedForLine({ secret }: LoopbackTransport, address: string): string {
-  return `${HEADER}: ${saying(secret, address)}\r\n`;
+  return `${HEADER}: ${headerValue(secret, address)}\r\n`;
 }
 
-/** Tells for whom a request is; null when nobody says so who may. Given twice, it is nobody's. */
+/** Returns a function for the client address of a request; null without a valid header. A repeated header is invalid. */
 export function createForwardedClient({ secret }: LoopbackTransport): (request: Request) => string | null {
-  const known = new Map<string, string>();
+  const verified = new Map<string, string>();
   return ({ headers }) => {
-    const said = headers.get(HEADER);
-    if (said === null) return null;
-    const client = known.get(said);
+    const value = headers.get(HEADER);
+    if (value === null) return null;
+    const client = verified.get(value);
     if (client !== undefined) return client;
-    const [address = ""] = said.split(" ", 1);
-    const given = Buffer.from(said);
-    const right = Buffer.from(saying(secret, address));
-    if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
-    if (known.size >= MOST_KNOWN) known.clear();
-    known.set(said, address);
+    const [address = ""] = value.split(" ", 1);
+    if (!sameSecret(value, headerValue(secret, address))) return null;
+    if (verified.size >= MAX_CACHED) verified.clear();
+    verified.set(value, address);
     return address;
   };
 }
 
-function saying(secret: string, address: string): string {
+function headerValue(secret: string, address: string): string {
   return `${address} ${createHmac("sha256", secret).update(address).digest("base64url")}`;
 }

@@ -1,4 +1,4 @@
-/** Socket options Bun does not offer, set through libc where it can be reached. Everything works without, only less well. */
+/** Socket options that Bun does not offer, set through libc where possible. Without them everything works, only slower. */
 import { dlopen, FFIType, ptr } from "bun:ffi";
 
 const LINUX = { solSocket: 1, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
@@ -21,7 +21,7 @@ function openLibc() {
         setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
       });
     } catch {
-      // The next name, or none: a libc that cannot be opened is not an error.
+      // A libc that cannot be opened is not an error.
     }
   }
   return null;
@@ -32,8 +32,8 @@ const NOT_SENT_LOW_WATER: Record<string, number> = { linux: 25, darwin: 0x201 };
 const IPPROTO_TCP = 6;
 
 /**
- * A function that keeps the kernel from taking more than so many bytes that it cannot send yet. What waits there can neither be
- * seen nor dropped, and grows to seconds of video. It is false where the option is not to be had.
+ * Limits how many unsent bytes the operating system buffers for a socket. Its buffer can be neither inspected nor dropped,
+ * and would grow to seconds of video. `apply` returns false where the option is unavailable.
  */
 export function createUnsentBound(bytes: number): { apply(fd: number): boolean; close(): void } {
   const libc = openLibc();
@@ -55,8 +55,9 @@ export type SocketTuning = {
 };
 
 /**
- * Bun asks the kernel to report ICMP errors on the socket (IP_RECVERR); on a shared one, a peer that closed its port then
- * makes the next send, to anybody, fail. Buffers: the default of 212 KB drops packets at 10,000 a second.
+ * Turns off the ICMP errors that Bun enables on the socket (IP_RECVERR): on a shared socket, a peer that closed its port
+ * would make the next send to any peer fail. It also raises the buffers: the default of 212 KB drops packets at 10,000 per
+ * second.
  */
 export function tuneUdpSocket(fd: number, bufferBytes: number): SocketTuning {
   const libc = openLibc();

@@ -1,7 +1,7 @@
 import { ApiError, type ErrorCode, type FrameErrorCode, frameCode } from "../../protocol/errors.ts";
 import { MediaError, type MediaErrorCode } from "../../protocol/media-node.ts";
 
-/** A frame that is answered with an `error`; by itself it closes nothing. */
+/** The error of one frame, sent back as an `error`; it does not close the socket. */
 export class FrameError extends Error {
   constructor(
     readonly code: FrameErrorCode | MediaErrorCode,
@@ -13,12 +13,12 @@ export class FrameError extends Error {
   }
 }
 
-/** An error of the catalogue as a frame shows it: the same code without its prefix, the same sentence unless given. */
+/** An error of the catalogue for a frame: the code without its prefix, and its message unless another is given. */
 export function frameError(code: ErrorCode, message?: string, retryAfterSeconds?: number): FrameError {
   return new FrameError(frameCode(code), message ?? new ApiError(code).message, retryAfterSeconds);
 }
 
-/** How a failure of another layer answers a frame; null is unforeseen, and belongs into the log. */
+/** The frame error for an error of another layer; null for an unexpected one, which belongs into the log. */
 export function frameErrorOf(error: unknown): FrameError | null {
   if (error instanceof FrameError) return error;
   if (error instanceof MediaError) return new FrameError(error.code, error.message);

@@ -4,12 +4,12 @@ import { parseJson } from "../json.ts";
 import type { Now } from "../time/clock.ts";
 import { FrameError, frameError } from "./frame-error.ts";
 
-/** Why a client cannot go on with this socket; each protocol has its own close code for it. */
+/** Why a socket is closed; each protocol has its own close code for it. */
 export type FrameAbuse = "tooLarge" | "tooMany" | "malformed";
 
 export type FrameReading<Frame> =
   | { kind: "frame"; frame: Frame }
-  /** Answered with an `error`; the socket stays. */
+  /** Answered with an `error`; the socket stays open. */
   | { kind: "refused"; error: FrameError; id: string | undefined }
   /** Answered with an `error`, then closed. */
   | { kind: "abuse"; abuse: FrameAbuse; error: FrameError; id: string | undefined };
@@ -18,7 +18,7 @@ export type FrameLimits = { now: Now; maxBytes: number; framesPerWindow: number;
 
 const MALFORMED_FRAMES = 3;
 
-/** What one socket sends, frame by frame: within its size, within its budget, and as its protocol says. */
+/** Reads the frames of one socket and checks their size, the socket's budget and the protocol. */
 export function createFrameReader<Frame extends { id?: string }>(
   decode: FrameDecoder<Frame>,
   { now, maxBytes, framesPerWindow, windowSeconds }: FrameLimits,
@@ -32,7 +32,7 @@ export function createFrameReader<Frame extends { id?: string }>(
       return { kind: "abuse", abuse: "tooLarge", error, id: undefined };
     }
     const verdict = spend();
-    // Before it is read: a flood costs no parsing.
+    // Checked before parsing, so that a flood costs no parsing.
     if (verdict.kind === "flood") {
       return { kind: "abuse", abuse: "tooMany", error: frameError("SVC_RATE_LIMITED"), id: undefined };
     }
@@ -66,22 +66,22 @@ function idOf(decoded: ReturnType<FrameDecoder<{ id?: string }>>): string | unde
   }
 }
 
-/** Past the budget every frame is refused; this many refused in one window, and the socket is closed. */
+/** Frames over the budget are refused; after this many refusals in one window the socket is closed. */
 const FLOOD_FRAMES = 100;
 
 type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
 
-// Said of nearly every frame.
+// Shared, because nearly every frame is accepted.
 const OK: Verdict = { kind: "ok" };
 
-/** Frames of one socket in a fixed window that starts with its first frame; a large one may count as several. */
+/** The frames of one socket in a fixed window that starts with its first frame; a large frame may count as several. */
 export function createFrameBudget(now: Now, limit: number, windowSeconds: number): (cost?: number) => Verdict {
   const windowMs = windowSeconds * 1000;
   let count = 0;
   let endsAt = 0;
   return (cost = 1) => {
     const at = now();
-    // Further ahead than a whole window: the clock was set back.
+    // An end further ahead than a window means that the clock was set back.
     if (at >= endsAt || endsAt > at + windowMs) {
       count = 0;
       endsAt = at + windowMs;
@@ -99,22 +99,22 @@ type FrameOf<Schemas extends FrameSchemas> = { [Type in keyof Schemas]: Static<S
 
 export type Decoded<Frame> =
   | { kind: "frame"; frame: Frame }
-  /** A frame, but not as the protocol says: an `error`, no more. */
+  /** A frame that violates its schema: answered with an `error`. */
   | { kind: "invalid"; error: FrameError; id: string | undefined }
-  /** No frame at all: some of them close the socket. */
+  /** Not a frame; several of them close the socket. */
   | { kind: "malformed"; error: FrameError };
 
 export type FrameDecoder<Frame> = (text: string | null) => Decoded<Frame>;
 
 /**
- * Reads frames against their schemas, each compiled with the first frame of its kind: a start waits for none of them.
- * Never throws, whatever was sent; `text` is null for a binary frame.
+ * Checks frames against their schemas. Each schema is compiled with the first frame of its type, which keeps the start fast.
+ * It never throws; `text` is null for a binary frame.
  */
 export function createFrameDecoder<Schemas extends FrameSchemas>(schemas: Schemas): FrameDecoder<FrameOf<Schemas>> {
-  const kinds: ReadonlyMap<string, TObject> = new Map(Object.entries(schemas));
+  const schemaOf: ReadonlyMap<string, TObject> = new Map(Object.entries(schemas));
   const checks = new Map<string, TypeCheck<TObject>>();
   const checkOf = (type: string): TypeCheck<TObject> | undefined => {
-    const schema = kinds.get(type);
+    const schema = schemaOf.get(type);
     const check = checks.get(type) ?? (schema && TypeCompiler.Compile(schema));
     if (check) checks.set(type, check);
     return check;
@@ -128,20 +128,20 @@ export function createFrameDecoder<Schemas extends FrameSchemas>(schemas: Schema
     }
     const { type, id } = value as { type?: unknown; id?: unknown };
     if (typeof type !== "string") return malformed("A frame has a string `type`.");
-    const known = typeof id === "string" && id.length >= 1 && id.length <= 64 ? id : undefined;
+    const validId = typeof id === "string" && id.length >= 1 && id.length <= 64 ? id : undefined;
     const check = checkOf(type);
     if (!check) {
       return {
         kind: "invalid",
         error: new FrameError("UNKNOWN_TYPE", `No frame is called ${quoted(type)}.`),
-        id: known,
+        id: validId,
       };
     }
     if (check.Check(value)) return { kind: "frame", frame: value as FrameOf<Schemas> };
     const problem = check.Errors(value).First();
     const field = problem?.path.slice(1).replaceAll("/", ".") || "frame";
     const message = `${field}: ${problem?.message ?? "is not valid"}`;
-    return { kind: "invalid", error: frameError("SVC_VALIDATION_FAILED", message), id: known };
+    return { kind: "invalid", error: frameError("SVC_VALIDATION_FAILED", message), id: validId };
   };
 }
 
@@ -157,7 +157,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What a client sent is shown back to it shortened: no frame makes us send a larger one. */
+/** Shortened, so that no frame makes the server send a larger one. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
 }

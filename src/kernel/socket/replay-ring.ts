@@ -1,34 +1,34 @@
 /**
- * Frames for one reader: numbered without a gap, the last of them kept, so that a reader who comes back gets exactly what
- * it missed. Kept is what many readers share, without the number.
+ * The frames for one client, numbered without a gap. The last frames are kept, so that a client that reconnects gets exactly
+ * those it missed. They are kept without their numbers, because many clients share the same text.
  */
 export type ReplayRing = {
-  /** Number of the last frame; the first has the next one. */
+  /** The number of the last frame. */
   readonly seq: number;
-  /** Numbers a frame and answers the text to send. */
+  /** Numbers a frame and returns the text to send. */
   add(body: string): string;
-  /** Frames after `lastSeq` in order; null when some of them are gone, or `lastSeq` was never reached. */
+  /** The frames after `lastSeq`; null when some of them are no longer kept, or `lastSeq` was never reached. */
   since(lastSeq: number): string[] | null;
 };
 
 type ReplayRingOptions = {
   startSeq?: number;
-  /** Some frames carry data of their senders: many readers of many large ones must not fill the memory. */
+  /** Frames can contain data of their senders: many clients with many large frames must not fill the memory. */
   keptCharacters?: number;
 };
 
 export function createReplayRing(capacity: number, options: ReplayRingOptions = {}): ReplayRing {
   const { startSeq = 0, keptCharacters = Number.POSITIVE_INFINITY } = options;
-  /** Bodies, by their numbers. */
+  /** Frame bodies by number modulo the capacity. */
   const ring: string[] = [];
   let seq = startSeq;
-  /** Number of the oldest frame kept; past `seq` when none is. */
+  /** The number of the oldest frame that is kept; `seq + 1` when there is none. */
   let oldest = startSeq + 1;
   let characters = 0;
 
   const bodyAt = (number: number) => ring[number % capacity] ?? "";
 
-  function forgetOldest(): void {
+  function dropOldest(): void {
     characters -= bodyAt(oldest).length;
     ring[oldest % capacity] = "";
     oldest += 1;
@@ -39,10 +39,10 @@ export function createReplayRing(capacity: number, options: ReplayRingOptions = 
       return seq;
     },
     add(body) {
-      if (seq + 1 - oldest >= capacity) forgetOldest();
+      if (seq + 1 - oldest >= capacity) dropOldest();
       ring[++seq % capacity] = body;
       characters += body.length;
-      while (characters > keptCharacters) forgetOldest();
+      while (characters > keptCharacters) dropOldest();
       return numbered(body, seq);
     },
     since(lastSeq) {
@@ -55,7 +55,7 @@ export function createReplayRing(capacity: number, options: ReplayRingOptions = 
   };
 }
 
-/** A frame for many readers is written out once; only the number differs from reader to reader. */
+/** A frame for many clients is serialized once; only the number differs. */
 function numbered(body: string, seq: number): string {
   return `{"seq":${seq},${body.slice(1)}`;
 }

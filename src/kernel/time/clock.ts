@@ -1,9 +1,9 @@
-/** Integer milliseconds since the epoch. Injected everywhere, so that a test can move time. */
+/** Integer milliseconds since the epoch. Injected, so that a test controls the time. */
 export type Now = () => number;
 
 export const systemNow: Now = () => Date.now();
 
-// One moment is told several times: in a message, in its event, and in those that came with it.
+// The same time is often formatted several times: for a message, its event and its webhook.
 let last = { at: Number.NaN, text: "" };
 
 export function iso(at: number): string;

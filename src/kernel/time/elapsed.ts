@@ -1,16 +1,16 @@
 /**
- * Milliseconds that have passed, for leases: never fewer than there were. The steady clock stands still while a machine
- * is suspended, and the wall clock is set back; whichever has moved more since the last look counts.
+ * Elapsed milliseconds for leases, never less than the real time. The monotonic clock stands still while a machine is
+ * suspended, and the wall clock can be set back; the one that has moved further since the last call counts.
  */
 export function createElapsed(
-  steady: () => number = () => performance.now(),
+  monotonic: () => number = () => performance.now(),
   wall: () => number = Date.now,
 ): () => number {
   let elapsed = 0;
-  let last = { steady: steady(), wall: wall() };
+  let last = { monotonic: monotonic(), wall: wall() };
   return () => {
-    const at = { steady: steady(), wall: wall() };
-    elapsed += Math.max(0, at.steady - last.steady, at.wall - last.wall);
+    const at = { monotonic: monotonic(), wall: wall() };
+    elapsed += Math.max(0, at.monotonic - last.monotonic, at.wall - last.wall);
     last = at;
     return elapsed;
   };

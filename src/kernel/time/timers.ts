@@ -1,8 +1,8 @@
 import type { Log } from "../log.ts";
 
-/** Things to do later. Injected with the clock, so that a test can reach the end of a timeout at once. */
+/** Injected together with the clock, so that a test can reach the end of a timeout at once. */
 export type Timers = {
-  /** Runs once after `ms`; the answer cancels it. A timer never keeps the process alive. */
+  /** Runs once after `ms`; the returned function cancels it. A timer never keeps the process alive. */
   after(ms: number, run: () => void): () => void;
 };
 
@@ -15,8 +15,8 @@ export const systemTimers: Timers = {
 };
 
 /**
- * Again and again, the next run starting only when the one before is over. A run that fails is logged, and no more:
- * a promise that nobody waits for would take the process down with it.
+ * Runs repeatedly, each run starting only after the previous one has ended. A run that fails is logged: an unhandled
+ * rejection would end the process.
  */
 export function every(
   { timers, log }: { timers: Timers; log: Log },
@@ -30,7 +30,7 @@ export function every(
       try {
         await run();
       } catch (err) {
-        log.error({ err }, "recurring task failed; it runs again at its next turn");
+        log.error({ err }, "timers: recurring task failed");
       }
       if (!stopped) next();
     });

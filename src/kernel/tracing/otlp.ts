@@ -1,4 +1,4 @@
-/** OpenTelemetry's JSON over HTTP: spans, and the figures of the registry, as a collector reads them. */
+/** Spans and the metrics of the registry in OpenTelemetry's JSON (OTLP over HTTP). */
 import type { MetricObjectWithValues, MetricValue } from "prom-client";
 import type { Span, SpanKind } from "./span.ts";
 
@@ -38,12 +38,12 @@ function spanPayload({ traceId, spanId, parentSpanId, name, kind, startMs, endMs
   };
 }
 
-type Figures = MetricObjectWithValues<MetricValue<string>>;
-type Figure = Figures["values"][number] & { metricName?: string };
+type Metric = MetricObjectWithValues<MetricValue<string>>;
+type Sample = Metric["values"][number] & { metricName?: string };
 
 export function metricsPayload(
   resource: Attributes,
-  figures: readonly Figures[],
+  registered: readonly Metric[],
   sinceMs: number,
   nowMs: number,
 ): object {
@@ -52,7 +52,7 @@ export function metricsPayload(
     resourceMetrics: [
       {
         resource: { attributes: attributesOf(resource) },
-        scopeMetrics: [{ scope: { name: "stoa" }, metrics: figures.flatMap((one) => metricPayload(one, times)) }],
+        scopeMetrics: [{ scope: { name: "stoa" }, metrics: registered.flatMap((one) => metricPayload(one, times)) }],
       },
     ],
   };
@@ -60,40 +60,40 @@ export function metricsPayload(
 
 type Times = { startTimeUnixNano: string; timeUnixNano: string };
 
-function metricPayload({ name, help, type, values }: Figures, times: Times): object[] {
-  const shown = values.filter(({ value }) => Number.isFinite(value)) as Figure[];
-  if (shown.length === 0) return [];
-  // The registry names kinds by words, although its types have numbers for them.
+function metricPayload({ name, help, type, values }: Metric, times: Times): object[] {
+  const finite = values.filter(({ value }) => Number.isFinite(value)) as Sample[];
+  if (finite.length === 0) return [];
+  // The registry's types declare numbers, but it uses words.
   switch (String(type)) {
     case "histogram":
       return [
         {
           name,
           description: help,
-          histogram: { aggregationTemporality: CUMULATIVE, dataPoints: buckets(shown, times) },
+          histogram: { aggregationTemporality: CUMULATIVE, dataPoints: buckets(finite, times) },
         },
       ];
     case "counter": {
       const sum = {
         aggregationTemporality: CUMULATIVE,
         isMonotonic: true,
-        dataPoints: shown.map((one) => point(one, times)),
+        dataPoints: finite.map((one) => point(one, times)),
       };
       return [{ name, description: help, sum }];
     }
     default:
-      return [{ name, description: help, gauge: { dataPoints: shown.map((one) => point(one, times)) } }];
+      return [{ name, description: help, gauge: { dataPoints: finite.map((one) => point(one, times)) } }];
   }
 }
 
-const point = ({ value, labels }: Figure, times: Times) => ({
+const point = ({ value, labels }: Sample, times: Times) => ({
   ...times,
   attributes: attributesOf(labels as Attributes),
   asDouble: value,
 });
 
-/** A point for each set of labels; the registry counts up from bucket to bucket, a collector wants each by itself. */
-function buckets(values: readonly Figure[], times: Times): object[] {
+/** A data point for each set of labels. The registry's buckets are cumulative, OTLP's are not. */
+function buckets(values: readonly Sample[], times: Times): object[] {
   const points = new Map<
     string,
     { labels: Attributes; bounds: number[]; upTo: number[]; sum: number; count: number }

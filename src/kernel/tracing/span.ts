@@ -1,4 +1,4 @@
-/** Where a span stands: in which trace, and as whose child. Ids are hexadecimal, as OpenTelemetry writes them. */
+/** The position of a span in its trace. Ids are hexadecimal, as in OpenTelemetry. */
 export type SpanContext = { traceId: string; spanId: string; parentSpanId?: string };
 
 export type SpanKind = "internal" | "server" | "client" | "producer";
@@ -14,7 +14,7 @@ export type Span = SpanContext & {
 
 const hex = (bytes: number): string => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex");
 
-/** Below its parent, or the root of a trace of its own. */
+/** A child of its parent, or the root of a new trace. */
 export function newContext(parent: Pick<SpanContext, "traceId" | "spanId"> | null | undefined): SpanContext {
   if (!parent) return { traceId: hex(16), spanId: hex(8) };
   return { traceId: parent.traceId, spanId: hex(8), parentSpanId: parent.spanId };
@@ -22,7 +22,7 @@ export function newContext(parent: Pick<SpanContext, "traceId" | "spanId"> | nul
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** W3C: what a caller that traces itself sends along. */
+/** Reads the W3C header of a caller that traces its requests. */
 export function readTraceparent(header: string | null): Pick<SpanContext, "traceId" | "spanId"> | null {
   const [, traceId = "", spanId = ""] = TRACEPARENT.exec(header ?? "") ?? [];
   return traceId === "" || /^0+$/.test(traceId) || /^0+$/.test(spanId) ? null : { traceId, spanId };

@@ -10,10 +10,10 @@ import { metricsPayload, tracesPayload } from "./otlp.ts";
 import { newContext, readTraceparent, type Span, type SpanContext } from "./span.ts";
 
 const FLUSH_MS = 2_000;
-/** What a collector that is down makes us hold; past it the oldest spans go. */
-const MOST_SPANS = 4_096;
-/** Of events whose deliveries are still to come. */
-const MOST_REMEMBERED = 10_000;
+/** The spans that are kept while the collector is down; the oldest are dropped beyond that. */
+const MAX_SPANS = 4_096;
+/** The events whose deliveries can still be linked to their trace. */
+const MAX_REMEMBERED = 10_000;
 const TIMEOUT_MS = 5_000;
 
 type Deps = { config: Config; log: Log; metrics: Metrics; now: Now; timers: Timers; fetch: typeof fetch };
@@ -22,7 +22,7 @@ type Ended = Pick<Span, "name" | "startMs"> & Partial<Pick<Span, "kind" | "endMs
 
 export type Tracing = ReturnType<typeof createTracing>;
 
-/** Traces and metrics for a collector. It exists only where one is named: without, nothing of this runs. */
+/** Traces and metrics for a collector; created only when one is configured. */
 export function createTracing(endpoint: string, { config, log, metrics, now, timers, fetch }: Deps) {
   const current = new AsyncLocalStorage<SpanContext>();
   const resource = { "service.name": config.OTEL_SERVICE_NAME, "service.version": VERSION };
@@ -30,7 +30,7 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
   const startedAt = now();
   const remembered = new Map<string, SpanContext>();
   let spans: Span[] = [];
-  let complained = false;
+  let hasWarned = false;
 
   async function send(path: string, payload: object): Promise<void> {
     try {
@@ -39,13 +39,12 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       await response.body?.cancel();
-      if (response.status >= 300) throw new Error(`the collector answered ${response.status}`);
-      complained = false;
+      if (response.status >= 300) throw new Error(`the collector responded with ${response.status}`);
+      hasWarned = false;
     } catch (error) {
-      // Once until it works again: a collector that is down for a night must not fill the log.
-      if (!complained)
-        log.warn({ reason: (error as Error).message, path }, "traces or metrics were not taken by the collector");
-      complained = true;
+      // Logged once until an export succeeds: a collector that is down for a night must not fill the log.
+      if (!hasWarned) log.warn({ reason: (error as Error).message, path }, "tracing: export failed");
+      hasWarned = true;
     }
   }
 
@@ -65,18 +64,18 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
   ];
 
   function end(context: SpanContext, { kind = "internal", endMs = now(), attributes = {}, ...span }: Ended): void {
-    if (spans.length >= MOST_SPANS) spans.shift();
+    if (spans.length >= MAX_SPANS) spans.shift();
     spans.push({ ...context, ...span, kind, endMs, attributes });
   }
 
-  /** Each unit of work as a span of whoever asked for it; what it announces is its child. */
+  /** Makes each unit of work a span of its caller; events that it publishes are children of that span. */
   function traced(inner: Writer["write"]): Writer["write"] {
     return (work) => {
       const parent = current.getStore();
       if (!parent) return inner(work);
       const context = newContext(parent);
       const startMs = now();
-      // Handed in outside of any request: what a commit sets going, such as deliveries, outlives the one that asked.
+      // Submitted outside of the request's context: work that a commit starts, such as deliveries, outlives the request.
       const written = current.exit(() =>
         inner(((unit: Unit) => current.run(context, () => work(unit))) as typeof work),
       );
@@ -94,7 +93,7 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
     newContext,
     current: (): SpanContext | undefined => current.getStore(),
 
-    /** A request has arrived: what is done for it from here on belongs to it. */
+    /** Starts the span of a request; everything done for it from here on belongs to the span. */
     enter(request: Request): SpanContext {
       const context = newContext(readTraceparent(request.headers.get("traceparent")));
       current.enterWith(context);
@@ -107,7 +106,7 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
       checkThenWrite: traced(writer.checkThenWrite),
     }),
 
-    /** What is written down now is sent later: its deliveries find their way back to this trace, until a restart. */
+    /** Links the later deliveries of an event to the current trace, until a restart. */
     remember(eventId: string): void {
       const parent = current.getStore();
       if (!parent) return;
@@ -115,7 +114,7 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
       end(context, { name: "outbox", kind: "producer", startMs: now(), attributes: { "stoa.event.id": eventId } });
       remembered.set(eventId, context);
       for (const [oldest] of remembered) {
-        if (remembered.size <= MOST_REMEMBERED) break;
+        if (remembered.size <= MAX_REMEMBERED) break;
         remembered.delete(oldest);
       }
     },

@@ -1,15 +1,16 @@
-/** From an order to a certificate (RFC 8555 §7.4). */
+/** Orders a certificate (RFC 8555 §7.4). */
+import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { type AcmeClient, acmeError } from "./client.ts";
-import { certificateRequest, challengeCertificate, type KeyedCertificate, keyPem, newKey } from "./x509.ts";
+import { certificateRequest, challengeCertificate, keyPem, newKey } from "./x509.ts";
 
 export const CHALLENGE_TYPES = ["tls-alpn-01", "http-01"] as const;
 export type ChallengeType = (typeof CHALLENGE_TYPES)[number];
 
-/** Where the proofs are shown; each answers once the authority may look. */
+/** Shows the proofs to the authority; null removes one. */
 export type ChallengeResponder = {
-  /** Null: the challenge is over. */
-  setTlsAlpn(certificate: KeyedCertificate | null): Promise<void>;
+  /** Resolves when the authority can see the certificate. */
+  setTlsAlpn(certificate: Certificate | null): Promise<void>;
   setHttp(token: string, proof: string | null): void;
 };
 
@@ -30,10 +31,9 @@ type Request = {
 
 const POLL_MS = 1_000;
 const MAX_POLL_MS = 60_000;
-/** An authority that is not done by then is not going to be. */
 const MAX_POLLS = 60;
 
-export async function orderCertificate(request: Request): Promise<KeyedCertificate> {
+export async function orderCertificate(request: Request): Promise<Certificate> {
   const { client, domain } = request;
   const { newOrder } = await client.directory();
   const { body: order, location } = await client.post<Order>(newOrder, {
@@ -42,9 +42,9 @@ export async function orderCertificate(request: Request): Promise<KeyedCertifica
   for (const url of order.authorizations) await prove(request, url);
   const key = newKey();
   const csr = certificateRequest(domain, key).toString("base64url");
-  await polled(request, location, (current: Order) => current.status !== "pending");
+  await poll(request, location, (current: Order) => current.status !== "pending");
   await client.post(order.finalize, { csr });
-  const done = await polled(request, location, ({ status }: Order) => status === "valid" || status === "invalid");
+  const done = await poll(request, location, ({ status }: Order) => status === "valid" || status === "invalid");
   if (done.status === "invalid" || done.certificate === undefined) throw acmeError(done.error ?? {});
   return { cert: await client.download(done.certificate), key: keyPem(key) };
 }
@@ -61,7 +61,7 @@ async function prove(request: Request, url: string): Promise<void> {
   else responder.setHttp(challenge.token, proof);
   try {
     await client.post(challenge.url, {});
-    const settled = await polled(request, url, ({ status }: Authorization) => status !== "pending");
+    const settled = await poll(request, url, ({ status }: Authorization) => status !== "pending");
     if (settled.status === "valid") return;
     throw acmeError(settled.challenges.find(({ error }) => error !== undefined)?.error ?? {});
   } finally {
@@ -70,15 +70,11 @@ async function prove(request: Request, url: string): Promise<void> {
   }
 }
 
-async function polled<Body>(
-  { client, sleep }: Request,
-  url: string,
-  isSettled: (body: Body) => boolean,
-): Promise<Body> {
+async function poll<Body>({ client, sleep }: Request, url: string, isSettled: (body: Body) => boolean): Promise<Body> {
   for (let count = 0; ; count++) {
     const { body, retryAfterMs } = await client.post<Body>(url);
     if (isSettled(body)) return body;
-    if (count >= MAX_POLLS) throw acmeError({ type: "timeout", detail: "The authority does not come to a decision." });
+    if (count >= MAX_POLLS) throw acmeError({ type: "timeout", detail: "The authority does not finish the order." });
     await sleep(Math.min(retryAfterMs ?? POLL_MS, MAX_POLL_MS));
   }
 }

@@ -1,12 +1,13 @@
-/** Has a certificate, and goes on having one: when to ask, whom to tell, and what to do when it fails. */
+/** Obtains a certificate and renews it, with growing delays after failures. */
 import { X509Certificate } from "node:crypto";
-import type { Now } from "../../kernel/time/clock.ts";
+import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import type { Timers } from "../../kernel/time/timers.ts";
 import { AcmeClient, AcmeError, type ExternalAccount } from "./client.ts";
-import { type ChallengeType, orderCertificate, type ChallengeResponder } from "./order.ts";
+import { type ChallengeResponder, type ChallengeType, orderCertificate } from "./order.ts";
 import type { AcmeStore, AttemptRecord } from "./store.ts";
-import { type KeyedCertificate, renewalName } from "./x509.ts";
+import { renewalName } from "./x509.ts";
 
 type Options = {
   domain: string;
@@ -14,16 +15,16 @@ type Options = {
   ca: string | undefined;
   email: string | undefined;
   external: ExternalAccount | undefined;
-  /** Tried in this order. */
+  /** The challenge types in the order of the attempts. */
   challenges: readonly ChallengeType[];
   responder: ChallengeResponder;
-  /** Why no attempt can succeed until the next start; null when one may. */
-  unable?: string | null;
-  /** What is wrong with the domain, before anything is asked of the authority; null when nothing is. */
+  /** Why no attempt can succeed before the next start; null when one can. */
+  unableReason?: string | null;
+  /** A problem of the domain, found before the authority is asked; null when there is none. */
   precheck: () => Promise<string | null>;
-  /** Whether a domain that is wrong is not even tried: public authorities count failures. */
+  /** With a problem of the domain no order is made, because public authorities limit failures. */
   isStrict: boolean;
-  onCertificate: (certificate: KeyedCertificate) => void;
+  onCertificate: (certificate: Certificate) => void;
   userAgent: string;
   store: AcmeStore;
   timers: Timers;
@@ -34,21 +35,21 @@ type Options = {
 
 export type CertificateStatus = {
   domain: string;
-  /** Null: there is none yet. */
+  /** Null while there is no certificate. */
   expiresAt: number | null;
-  /** When it is asked for next. */
+  /** The time of the next attempt. */
   nextAt: number | null;
-  /** Why the last attempt failed; null when it did not. */
+  /** Why the last attempt failed; null when it succeeded. */
   problem: string | null;
 };
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MAX_BACK_OFF_MS = 12 * HOUR_MS;
-/** What is not asked of the authority costs nothing, and is looked at again soon. */
+/** A failed check of the domain costs the authority nothing and is repeated soon. */
 const PRECHECK_MS = 30_000;
 const ARI_EVERY_MS = 6 * HOUR_MS;
-/** Timers hold 24 days; looking now and then also notices a clock that was set. */
+/** A timer holds at most 24 days, and shorter sleeps also notice a clock that was set. */
 const LONGEST_SLEEP_MS = HOUR_MS;
 const RENEW_AFTER = 2 / 3;
 const JITTER = 0.05;
@@ -56,12 +57,12 @@ const JITTER = 0.05;
 export class CertificateRenewal {
   readonly #options: Options;
   readonly #random: () => number;
-  #certificate: KeyedCertificate | null;
-  #note: AttemptRecord;
+  #certificate: Certificate | null;
+  #lastAttempt: AttemptRecord;
   #renewAt: number;
-  /** When the authority is asked again at which time to renew. */
+  /** When the authority is next asked for its suggested renewal time. */
   #suggestionAt = 0;
-  #toldProblem = "";
+  #domainProblem = "";
   #cancel: () => void = () => {};
   #isStopped = false;
 
@@ -70,32 +71,32 @@ export class CertificateRenewal {
     this.#random = options.random ?? Math.random;
     const { store, domain, directory } = options;
     this.#certificate = store.certificate(domain);
-    this.#note = store.attempt(domain, directory);
-    this.#renewAt = this.#certificate ? this.#usualTime(this.#certificate) : 0;
+    this.#lastAttempt = store.attempt(domain, directory);
+    this.#renewAt = this.#certificate ? this.#defaultRenewalTime(this.#certificate) : 0;
   }
 
-  /** The one that was kept; one that has run out is still better than none. */
-  get certificate(): KeyedCertificate | null {
+  /** The stored certificate; an expired one is better than none. */
+  get certificate(): Certificate | null {
     return this.#certificate;
   }
 
   get status(): CertificateStatus {
     const expiresAt = this.#certificate ? expiryOf(this.#certificate) : null;
-    const problem = this.#toldProblem || this.#note.problem;
+    const problem = this.#domainProblem || this.#lastAttempt.problem;
     const nextAt = this.#dueAt();
     return { domain: this.#options.domain, expiresAt, nextAt, problem: problem === "" ? null : problem };
   }
 
   start(): () => void {
-    void this.#turn();
+    void this.#run();
     return () => {
       this.#isStopped = true;
       this.#cancel();
     };
   }
 
-  /** One look: asks when it is time, and comes back. */
-  async #turn(): Promise<void> {
+  /** Renews the certificate if it is due and schedules the next run. */
+  async #run(): Promise<void> {
     const { now, timers } = this.#options;
     if (this.#isStopped) return;
     let nextMs = LONGEST_SLEEP_MS;
@@ -104,48 +105,49 @@ export class CertificateRenewal {
       const dueAt = this.#dueAt();
       nextMs = dueAt > now() ? dueAt - now() : await this.#renew();
     } catch (err) {
-      this.#options.log.error({ err }, "the certificate could not be looked after");
+      this.#options.log.error({ err }, "acme: certificate renewal failed unexpectedly");
       nextMs = MINUTE_MS;
     }
     if (this.#isStopped) return;
-    this.#cancel = timers.after(Math.max(1, Math.min(nextMs, LONGEST_SLEEP_MS)), () => void this.#turn());
+    this.#cancel = timers.after(Math.max(1, Math.min(nextMs, LONGEST_SLEEP_MS)), () => void this.#run());
   }
 
   #dueAt(): number {
-    const { at, notBefore } = this.#note;
-    // Written by a clock that was ahead and has been set right since: waiting until then could take years.
+    const { at, notBefore } = this.#lastAttempt;
+    // The record was written by a clock that was ahead; waiting for its time could take years.
     return at > this.#options.now() + HOUR_MS ? this.#renewAt : Math.max(this.#renewAt, notBefore);
   }
 
-  /** How long until the next look. */
+  /** Returns the time until the next run. */
   async #renew(): Promise<number> {
-    const { log, domain, precheck, isStrict, now, unable = null } = this.#options;
-    if (unable !== null) return this.#putOff(new Error(unable), this.#outcome());
-    const wrong = await precheck();
-    if (wrong !== null && wrong !== this.#toldProblem)
-      log.warn({ domain, problem: wrong }, "the domain does not lead here");
-    this.#toldProblem = wrong ?? "";
-    if (wrong !== null && isStrict) return PRECHECK_MS;
+    const { log, domain, precheck, isStrict, now, unableReason = null } = this.#options;
+    if (unableReason !== null) return this.#putOff(new Error(unableReason), this.#outcome());
+    const problem = await precheck();
+    if (problem !== null && problem !== this.#domainProblem) {
+      log.warn({ domain, problem }, "acme: domain does not resolve to this machine");
+    }
+    this.#domainProblem = problem ?? "";
+    if (problem !== null && isStrict) return PRECHECK_MS;
     try {
       this.#obtained(await this.#obtain());
     } catch (error) {
       return this.#putOff(error, this.#outcome());
     }
     if (this.#renewAt > now()) return this.#renewAt - now();
-    // Asking again at once would bring the next one of the same kind, until the authority has had enough.
-    const clock = `The clock of this machine says ${new Date(now()).toISOString()}, by which the certificate of today is old.`;
-    return this.#putOff(new Error(`${clock} Set it right.`), "the new certificate is due for renewal already");
+    // Another order would return the same kind of certificate, until the authority's rate limit is reached.
+    const clock = `The clock of this machine says ${new Date(now()).toISOString()}, by which a new certificate is old.`;
+    return this.#putOff(new Error(`${clock} Set it right.`), "acme: new certificate is due for renewal already");
   }
 
   #outcome(): string {
-    return this.#certificate ? "certificate not renewed; the old one stays" : "no certificate yet";
+    return this.#certificate ? "acme: certificate not renewed, keeping the old one" : "acme: no certificate yet";
   }
 
-  async #obtain(): Promise<KeyedCertificate> {
+  async #obtain(): Promise<Certificate> {
     const { directory, ca, email, external, userAgent, store, timers, now, challenges } = this.#options;
     const account = store.account(directory);
     const client = new AcmeClient({ directoryUrl: directory, account, ca, userAgent });
-    if (account.url === null) store.keepAccount(await client.register(email, external));
+    if (account.url === null) store.saveAccount(await client.register(email, external));
     const sleep = (ms: number) => new Promise<void>((resolve) => void timers.after(ms, resolve));
     let failure: unknown;
     for (const challenge of challenges) {
@@ -153,56 +155,56 @@ export class CertificateRenewal {
         return await orderCertificate({ ...this.#options, client, challenge, sleep, now });
       } catch (error) {
         if (error instanceof AcmeError && error.type === "accountDoesNotExist") {
-          // The authority has forgotten it: the next attempt registers anew.
-          store.keepAccount({ ...account, url: null });
+          // The next attempt registers a new account.
+          store.saveAccount({ ...account, url: null });
         }
         failure = error;
-        if (!isOfTheProof(error)) break;
+        if (!isChallengeFailure(error)) break;
       }
     }
     throw failure;
   }
 
-  #obtained(certificate: KeyedCertificate): void {
+  #obtained(certificate: Certificate): void {
     const { store, log, domain, directory, onCertificate, now } = this.#options;
-    store.keepCertificate(certificate);
+    store.saveCertificate(certificate);
     this.#certificate = certificate;
-    this.#renewAt = this.#usualTime(certificate);
+    this.#renewAt = this.#defaultRenewalTime(certificate);
     this.#suggestionAt = 0;
-    this.#toldProblem = "";
-    // Those that were no use by our clock are counted on: they must come less and less often.
-    const failures = this.#renewAt > now() ? 0 : this.#note.failures;
-    this.#keep({ domain, directory, failures, notBefore: 0, problem: "", at: now() });
+    this.#domainProblem = "";
+    // Certificates that our clock calls old count as failures, so that they are requested less and less often.
+    const failures = this.#renewAt > now() ? 0 : this.#lastAttempt.failures;
+    this.#saveAttempt({ domain, directory, failures, notBefore: 0, problem: "", at: now() });
     onCertificate(certificate);
-    log.info({ domain, expiresAt: new Date(expiryOf(certificate)).toISOString() }, "certificate obtained");
+    log.info({ domain, expiresAt: new Date(expiryOf(certificate)).toISOString() }, "acme: certificate obtained");
   }
 
   #putOff(error: unknown, outcome: string): number {
     const { log, now, domain, directory } = this.#options;
     const problem = error instanceof Error ? error.message : String(error);
-    const asked = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
-    const failures = this.#note.failures + 1;
-    const backOffMs = Math.max(asked, Math.min(MAX_BACK_OFF_MS, MINUTE_MS * 2 ** (failures - 1)));
-    this.#keep({ domain, directory, failures, notBefore: now() + backOffMs, problem, at: now() });
-    const details = { domain, problem, failures, againInSeconds: Math.round(backOffMs / 1_000) };
+    const retryAfterMs = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
+    const failures = this.#lastAttempt.failures + 1;
+    const backOffMs = Math.max(retryAfterMs, Math.min(MAX_BACK_OFF_MS, MINUTE_MS * 2 ** (failures - 1)));
+    this.#saveAttempt({ domain, directory, failures, notBefore: now() + backOffMs, problem, at: now() });
+    const details = { domain, problem, failures, retryInSeconds: Math.round(backOffMs / 1_000) };
     log.warn(details, outcome);
     return backOffMs;
   }
 
-  #keep(note: AttemptRecord): void {
-    this.#note = note;
-    this.#options.store.keepAttempt(note);
+  #saveAttempt(attempt: AttemptRecord): void {
+    this.#lastAttempt = attempt;
+    this.#options.store.saveAttempt(attempt);
   }
 
-  /** At two thirds of its life, and not at the same moment as everybody else. */
-  #usualTime({ cert }: KeyedCertificate): number {
+  /** About two thirds of the lifetime, with jitter so that servers do not renew at the same moment. */
+  #defaultRenewalTime({ cert }: Certificate): number {
     const { validFromDate, validToDate } = new X509Certificate(cert);
     const life = validToDate.getTime() - validFromDate.getTime();
     return validFromDate.getTime() + life * (RENEW_AFTER - JITTER * this.#random());
   }
 
-  /** The authority may know better (RFC 9773): it says when, and sooner when certificates have to be replaced. */
-  async #followSuggestion({ cert }: KeyedCertificate): Promise<void> {
+  /** The authority suggests when to renew, and earlier when certificates have to be replaced (RFC 9773). */
+  async #followSuggestion({ cert }: Certificate): Promise<void> {
     const { directory, ca, userAgent, store, log, now } = this.#options;
     this.#suggestionAt = now() + ARI_EVERY_MS;
     try {
@@ -210,26 +212,25 @@ export class CertificateRenewal {
       const { renewalInfo } = await client.directory();
       const name = renewalName(cert);
       if (renewalInfo === undefined || name === null) return;
-      const { body, retryAfterMs } = await client.plain(`${renewalInfo.replace(/\/$/, "")}/${name}`);
+      const { body, retryAfterMs } = await client.get(`${renewalInfo.replace(/\/$/, "")}/${name}`);
       const { suggestedWindow: window } = body as { suggestedWindow?: { start: string; end: string } };
       const [start, end] = [Date.parse(window?.start ?? ""), Date.parse(window?.end ?? "")];
       if (!(end > start)) return;
       this.#suggestionAt = now() + (retryAfterMs ?? ARI_EVERY_MS);
-      // One moment of the window, chosen once: asking again must not push it away.
+      // The moment is chosen once, because a new choice at every request would postpone it.
       if (this.#renewAt < start || this.#renewAt > end) this.#renewAt = start + (end - start) * this.#random();
     } catch (error) {
-      // Without an answer the usual time holds.
-      log.debug({ problem: String(error) }, "no renewal time from the authority");
+      log.debug({ problem: String(error) }, "acme: no renewal time from the authority");
     }
   }
 }
 
-function expiryOf({ cert }: KeyedCertificate): number {
+function expiryOf({ cert }: Certificate): number {
   return new X509Certificate(cert).validToDate.getTime();
 }
 
-/** The domain was not proved: another challenge may do. Of other refusals none will. */
-function isOfTheProof(error: unknown): boolean {
+/** Another challenge type may succeed where this one failed. */
+function isChallengeFailure(error: unknown): boolean {
   const types = ["unauthorized", "connection", "dns", "tls", "incorrectResponse", "unsupported", "caa"];
   return error instanceof AcmeError && types.includes(error.type);
 }

@@ -2,21 +2,22 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeDurably } from "../../kernel/data-directory/durable-file.ts";
+import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Account } from "./client.ts";
-import { type KeyedCertificate, newKey } from "./x509.ts";
+import { newKey } from "./x509.ts";
 
-/** What is remembered of attempts, so that a restart neither forgets a failure nor asks too soon. */
+/** Kept on disk, so that a restart does not ask the authority too soon. */
 export type AttemptRecord = {
   domain: string;
   directory: string;
   failures: number;
   notBefore: number;
   problem: string;
-  /** When it was written, as far as the clock was right then. */
+  /** When it was written, by this machine's clock. */
   at: number;
 };
 
-/** In a folder of the data directory, for its owner alone. */
+/** Files in a folder of the data directory that only its owner can read. */
 export class AcmeStore {
   readonly #folder: string;
 
@@ -24,19 +25,19 @@ export class AcmeStore {
     this.#folder = join(dataDir, "acme");
   }
 
-  /** One for each authority: a key that is known to one says nothing to another. */
+  /** Another authority needs an account of its own. */
   account(directory: string): Account {
-    const kept = this.#json<Account>("account.json");
-    if (kept?.directory === directory) return kept;
+    const saved = this.#json<Account>("account.json");
+    if (saved?.directory === directory) return saved;
     return { directory, key: newKey().export({ format: "jwk" }), url: null };
   }
 
-  keepAccount(account: Account): void {
+  saveAccount(account: Account): void {
     this.#write("account.json", `${JSON.stringify(account, null, 2)}\n`);
   }
 
-  /** Null unless both files are there, belong together and are for this domain: half of a renewal is none. */
-  certificate(domain: string): KeyedCertificate | null {
+  /** Null unless both files exist, belong together and are for this domain. A renewal may have been interrupted. */
+  certificate(domain: string): Certificate | null {
     const [cert, key] = [this.#text("certificate.pem"), this.#text("key.pem")];
     if (cert === null || key === null) return null;
     try {
@@ -48,19 +49,19 @@ export class AcmeStore {
     }
   }
 
-  keepCertificate({ cert, key }: KeyedCertificate): void {
+  saveCertificate({ cert, key }: Certificate): void {
     this.#write("key.pem", key);
     this.#write("certificate.pem", cert);
   }
 
   attempt(domain: string, directory: string): AttemptRecord {
-    const kept = this.#json<AttemptRecord>("attempts.json");
-    if (kept?.domain === domain && kept.directory === directory) return { ...kept, at: kept.at ?? 0 };
+    const saved = this.#json<AttemptRecord>("attempts.json");
+    if (saved?.domain === domain && saved.directory === directory) return { ...saved, at: saved.at ?? 0 };
     return { domain, directory, failures: 0, notBefore: 0, problem: "", at: 0 };
   }
 
-  keepAttempt(note: AttemptRecord): void {
-    this.#write("attempts.json", `${JSON.stringify(note)}\n`);
+  saveAttempt(attempt: AttemptRecord): void {
+    this.#write("attempts.json", `${JSON.stringify(attempt)}\n`);
   }
 
   #text(name: string): string | null {

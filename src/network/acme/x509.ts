@@ -1,4 +1,4 @@
-/** What is asked of an authority, and what it is shown: a request (PKCS #10) and the certificate of a challenge. */
+/** Certificate requests (PKCS #10) and challenge certificates (RFC 8737). */
 import {
   createHash,
   createPublicKey,
@@ -8,6 +8,7 @@ import {
   sign,
   X509Certificate,
 } from "node:crypto";
+import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import { bits, implicit, integer, isTrue, octets, oid, sequence, set, tagged, time, utf8 } from "./der.ts";
 
 const OID = {
@@ -17,8 +18,6 @@ const OID = {
   extensionRequest: "1.2.840.113549.1.9.14",
   acmeIdentifier: "1.3.6.1.5.5.7.1.31",
 } as const;
-
-export type KeyedCertificate = { cert: string; key: string };
 
 export function newKey(): KeyObject {
   return generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
@@ -39,7 +38,7 @@ function namesExtension(domain: string): Buffer {
   return sequence(oid(OID.subjectAltName), octets(sequence(dnsName)));
 }
 
-/** The name stands where authorities look for it; a common name holds only 64 characters, and none is needed. */
+/** The domain is a subject alternative name, because a common name holds only 64 characters. */
 export function certificateRequest(domain: string, key: KeyObject): Buffer {
   const extensions = sequence(oid(OID.extensionRequest), set(sequence(namesExtension(domain))));
   const version = integer(Buffer.from([0]));
@@ -48,15 +47,15 @@ export function certificateRequest(domain: string, key: KeyObject): Buffer {
 
 const DAY_MS = 86_400_000;
 
-/** Shown to who offers `acme-tls/1` (RFC 8737): signed by its own key, with the proof in a critical extension. */
-export function challengeCertificate(domain: string, keyAuthorization: string, now: number): KeyedCertificate {
+/** A self-signed certificate with the proof in a critical extension, for clients that offer `acme-tls/1` (RFC 8737). */
+export function challengeCertificate(domain: string, keyAuthorization: string, now: number): Certificate {
   const key = newKey();
   const name = sequence(set(sequence(oid(OID.commonName), utf8("ACME challenge"))));
   const proof = octets(createHash("sha256").update(keyAuthorization).digest());
   const extensions = sequence(namesExtension(domain), sequence(oid(OID.acmeIdentifier), isTrue(), octets(proof)));
   const body = sequence(
     tagged(0, integer(Buffer.from([2]))),
-    // Never a leading zero byte, which would not be the shortest form.
+    // The first byte is not zero, which DER would not allow.
     integer(Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm(),
     name,
@@ -73,16 +72,16 @@ export function challengeCertificate(domain: string, keyAuthorization: string, n
 
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x06, 0x03, 0x55, 0x1d, 0x23]);
 
-/** The name under which an authority says when to renew (RFC 9773 §4.1); null when the certificate does not hold it. */
+/** The certificate's identifier for renewal information (RFC 9773 §4.1); null when it has no key identifier. */
 export function renewalName(pem: string): string | null {
   const { raw, serialNumber } = new X509Certificate(pem);
   const at = raw.indexOf(AUTHORITY_KEY_IDENTIFIER);
   if (at < 0) return null;
-  // OCTET STRING, SEQUENCE, [0]: all shorter than 128 bytes.
+  // The tags are OCTET STRING, SEQUENCE and [0], each shorter than 128 bytes.
   const value = raw.subarray(at + AUTHORITY_KEY_IDENTIFIER.length);
   if (value[0] !== 0x04 || value[2] !== 0x30 || value[4] !== 0x80) return null;
   const keyIdentifier = value.subarray(6, 6 + (value[5] ?? 0));
   const serial = Buffer.from(serialNumber.padStart(serialNumber.length + (serialNumber.length % 2), "0"), "hex");
-  const shown = ((serial[0] ?? 0) & 0x80) === 0 ? serial : Buffer.concat([Buffer.from([0]), serial]);
-  return `${keyIdentifier.toString("base64url")}.${shown.toString("base64url")}`;
+  const unsigned = ((serial[0] ?? 0) & 0x80) === 0 ? serial : Buffer.concat([Buffer.from([0]), serial]);
+  return `${keyIdentifier.toString("base64url")}.${unsigned.toString("base64url")}`;
 }

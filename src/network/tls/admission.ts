@@ -2,12 +2,12 @@ import type { Now } from "../../kernel/time/clock.ts";
 import { CountByHolder } from "../turn/quota.ts";
 
 export type AdmissionLimits = {
-  /** A client has this long for the handshake and its first byte. */
+  /** The time for the handshake and the first byte. */
   patienceMs: number;
-  /** Connections that have said nothing yet: of one address, and in all. */
+  /** The limits of connections that have not sent their first byte. */
   waitingPerAddress: number;
   waiting: number;
-  /** Handshakes of one address: a second, and at once. */
+  /** The limits of handshakes per address. */
   handshakesPerSecond: number;
   handshakeBurst: number;
 };
@@ -16,22 +16,22 @@ export const ADMISSION_LIMITS: AdmissionLimits = {
   patienceMs: 10_000,
   waitingPerAddress: 512,
   waiting: 4_096,
-  // A whole office behind one address may arrive at once; a handshake costs a third of a millisecond.
+  // A whole office behind one address may connect at once; a handshake costs a third of a millisecond.
   handshakesPerSecond: 200,
   handshakeBurst: 1_000,
 };
 
 const MAX_BUCKETS = 10_000;
 
-type Newcomer = { holder: string; deadlineMs: number; close(): void };
+type WaitingConnection = { holder: string; deadlineMs: number; close(): void };
 
-/** Who may come in, and how long it may stay without a word. */
+/** Limits new connections and closes those that send nothing in time. */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #holderOf: (address: string) => string;
   readonly #now: Now;
-  /** Oldest first. */
-  readonly #waiting = new Set<Newcomer>();
+  /** In the order of arrival. */
+  readonly #waiting = new Set<WaitingConnection>();
   readonly #perHolder = new CountByHolder();
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
   refused = 0;
@@ -47,7 +47,7 @@ export class Admission {
     return this.#waiting.size;
   }
 
-  /** Null when it is one too many. Otherwise what to call once it has spoken, or gone. */
+  /** Null when the address has too many. Otherwise the caller calls the result when bytes arrive or the socket closes. */
   admit(address: string, close: () => void): (() => void) | null {
     const holder = this.#holderOf(address);
     if (this.#perHolder.of(holder) >= this.#limits.waitingPerAddress || !this.#takeToken(holder)) {
@@ -57,37 +57,36 @@ export class Admission {
     return this.await(holder, close);
   }
 
-  /** For one that was admitted before, and is now to speak again. */
+  /** Waits for the first bytes without counting against an address. */
   await(holder: string, close: () => void): () => void {
-    // The one that has been silent for longest makes room.
+    // The connection that has waited longest makes room.
     if (this.#waiting.size >= this.#limits.waiting) this.#closeOldest();
-    const newcomer: Newcomer = { holder, deadlineMs: this.#now() + this.#limits.patienceMs, close };
-    this.#waiting.add(newcomer);
+    const connection: WaitingConnection = { holder, deadlineMs: this.#now() + this.#limits.patienceMs, close };
+    this.#waiting.add(connection);
     this.#perHolder.add(holder);
-    return () => this.#settled(newcomer);
+    return () => this.#settled(connection);
   }
 
-  /** Closes those whose time is over. */
   sweep(): void {
     const nowMs = this.#now();
-    for (const newcomer of this.#waiting) {
-      if (newcomer.deadlineMs > nowMs) break;
+    for (const connection of this.#waiting) {
+      if (connection.deadlineMs > nowMs) break;
       this.late++;
-      this.#settled(newcomer);
-      newcomer.close();
+      this.#settled(connection);
+      connection.close();
     }
     if (this.#buckets.size > MAX_BUCKETS) this.#buckets.clear();
   }
 
-  #settled(newcomer: Newcomer): void {
-    if (this.#waiting.delete(newcomer)) this.#perHolder.remove(newcomer.holder);
+  #settled(connection: WaitingConnection): void {
+    if (this.#waiting.delete(connection)) this.#perHolder.remove(connection.holder);
   }
 
   #closeOldest(): void {
-    for (const newcomer of this.#waiting) {
+    for (const connection of this.#waiting) {
       this.late++;
-      this.#settled(newcomer);
-      newcomer.close();
+      this.#settled(connection);
+      connection.close();
       return;
     }
   }

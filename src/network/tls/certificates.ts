@@ -1,19 +1,19 @@
-/** Where the edge's certificate comes from: files that somebody else renews, or an authority that is asked for one. */
+/** The certificate comes from files that another program renews, or from an ACME certificate authority. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Now } from "../../kernel/time/clock.ts";
-import { HTTPS_PORT } from "../../kernel/config/edge-place.ts";
 import type { Config } from "../../kernel/config/index.ts";
+import { HTTPS_PORT } from "../../kernel/config/listen-addresses.ts";
 import {
   type Certificate,
   CertificateRefused,
   certificateDoubt,
   certificateFiles,
   readCertificate,
-  tellDoubt,
+  warnOfDoubt,
   watchCertificate,
 } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import type { Timers } from "../../kernel/time/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
 import { CHALLENGE_TYPES } from "../acme/order.ts";
@@ -28,40 +28,40 @@ export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
 type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
 export type CertificateSource = {
-  /** Null until an authority has given one. */
+  /** Null until the authority has issued one. */
   readonly first: Certificate | null;
-  /** Null when it is not this server that asks for it. */
+  /** Null when the certificate comes from files. */
   status(): CertificateStatus | null;
-  /** Shows every later one to the edge. */
-  start(edge: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
+  /** Hands every later certificate to the multiplexer. */
+  start(multiplexer: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
 };
 
-/** Throws when a file that TLS needs cannot be used: to be asked before anything is made. */
+/** Throws when a file that TLS needs is unusable. The start calls this before it creates anything. */
 export function requireCertificates(config: Config): void {
   const files = certificateFiles(config);
   if (files) readCertificate(files);
   else if (config.DOMAIN !== undefined && config.ACME_CA !== undefined) readAuthority(config.ACME_CA);
 }
 
-/** Null: this server has no TLS of its own. */
+/** Null when this server does not terminate TLS. */
 export function certificateSource(deps: Deps): CertificateSource | null {
   const { config, log, now } = deps;
   const files = certificateFiles(config);
   if (files) {
     const doubt = (certificate: Certificate) =>
-      tellDoubt(log, files, certificateDoubt(certificate, config.DOMAIN, now()));
+      warnOfDoubt(log, files, certificateDoubt(certificate, config.DOMAIN, now()));
     const first = readCertificate(files);
     doubt(first);
-    const taken = (edge: TlsMultiplexer) => (certificate: Certificate) => {
+    const onChange = (multiplexer: TlsMultiplexer) => (certificate: Certificate) => {
       doubt(certificate);
-      edge.setCertificate(certificate);
+      multiplexer.setCertificate(certificate);
     };
-    return { first, status: () => null, start: (edge) => watchCertificate(files, deps, taken(edge)) };
+    return { first, status: () => null, start: (multiplexer) => watchCertificate(files, deps, onChange(multiplexer)) };
   }
-  return deps.config.DOMAIN === undefined ? null : fromAuthority(deps, deps.config.DOMAIN.toLowerCase());
+  return deps.config.DOMAIN === undefined ? null : acmeSource(deps, deps.config.DOMAIN.toLowerCase());
 }
 
-function fromAuthority({ config, log, timers, now }: Deps, domain: string): CertificateSource {
+function acmeSource({ config, log, timers, now }: Deps, domain: string): CertificateSource {
   const { ACME_DIRECTORY, ACME_CA, ACME_EMAIL, ACME_CHALLENGE, ACME_EAB_KEY_ID, ACME_EAB_HMAC } = config;
   const store = new AcmeStore(config.DATA_DIR);
   const ca = ACME_CA === undefined ? undefined : readAuthority(ACME_CA);
@@ -69,8 +69,9 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
   return {
     first: store.certificate(domain),
     status: () => renewal?.status ?? null,
-    start(edge, announced) {
-      const home = config.PUBLIC_URL ?? `https://${domain}${edge.port === HTTPS_PORT ? "" : `:${edge.port}`}`;
+    start(multiplexer, announced) {
+      const home =
+        config.PUBLIC_URL ?? `https://${domain}${multiplexer.port === HTTPS_PORT ? "" : `:${multiplexer.port}`}`;
       const port80 = config.HTTP_PORT === 0 ? null : openPort80({ hostname: "::", port: config.HTTP_PORT, home, log });
       const hasPort80 = port80 !== null && port80.port !== null;
       const possible = CHALLENGE_TYPES.filter((type) => type !== "http-01" || hasPort80);
@@ -85,18 +86,17 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
             : { keyId: ACME_EAB_KEY_ID, hmac: ACME_EAB_HMAC },
         challenges: ACME_CHALLENGE === "auto" ? possible : [ACME_CHALLENGE],
         responder: {
-          setTlsAlpn: (certificate) => edge.setChallenge(certificate),
-          setHttp: (token, proof) => port80?.show(token, proof),
+          setTlsAlpn: (certificate) => multiplexer.setChallenge(certificate),
+          setHttp: (token, proof) => port80?.setProof(token, proof),
         },
-        // What nobody could see need not be asked for.
-        unable:
+        unableReason:
           ACME_CHALLENGE === "http-01" && !hasPort80
-            ? `ACME_CHALLENGE is http-01, but port ${config.HTTP_PORT} cannot be had here. Free it, or set ACME_CHALLENGE to auto, and start again.`
+            ? `ACME_CHALLENGE is http-01, but port ${config.HTTP_PORT} is unavailable. Free it, or set ACME_CHALLENGE to auto, and start again.`
             : null,
         precheck: () => domainProblem(domain, announced),
-        // A private authority may see names that this machine does not, and counts nothing.
+        // A private authority may resolve names that this machine cannot, and has no rate limit for failures.
         isStrict: ACME_DIRECTORY === undefined,
-        onCertificate: (certificate) => edge.setCertificate(certificate),
+        onCertificate: (certificate) => multiplexer.setCertificate(certificate),
         userAgent: `stoa/${VERSION}`,
         store,
         timers,
@@ -115,7 +115,7 @@ function fromAuthority({ config, log, timers, now }: Deps, domain: string): Cert
 function readAuthority(path: string): string {
   try {
     const pem = readFileSync(path, "utf8");
-    // One that holds none would be told as an authority that nobody can trust.
+    // Without this check a file without a certificate would be reported as an untrusted authority.
     new X509Certificate(pem);
     return pem;
   } catch (error) {

@@ -1,42 +1,42 @@
 import { lookup, resolve4, resolve6 } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 
 type Resolve = (name: string) => Promise<string[]>;
 
-type Names = {
-  /** As any program of this machine would, its own file of hosts included. */
+type Resolvers = {
+  /** Resolves as any program of this machine does, with its hosts file. */
   lookUp: Resolve;
-  /** As the rest of the world does. */
+  /** Resolves as other machines do. */
   askNameServers: Resolve;
 };
 
-const NAMES: Names = {
+const RESOLVERS: Resolvers = {
   lookUp: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
   async askNameServers(name) {
-    const [ipv4, ipv6] = await Promise.allSettled([inTime(resolve4(name)), inTime(resolve6(name))]);
+    const [ipv4, ipv6] = await Promise.allSettled([withTimeout(resolve4(name)), withTimeout(resolve6(name))]);
     if (ipv4.status === "rejected" && ipv6.status === "rejected") throw ipv4.reason;
     return [ipv4, ipv6].flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   },
 };
 
-/** A network without name servers must not keep a start, or the doctor, waiting. */
-const NAME_SERVER_MS = 3_000;
+/** A network without name servers must not delay a start or `stoa doctor`. */
+const NAME_SERVER_TIMEOUT_MS = 3_000;
 
-function inTime<Answer>(asked: Promise<Answer>): Promise<Answer> {
+function withTimeout<Answer>(answer: Promise<Answer>): Promise<Answer> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject({ code: "ETIMEOUT" }), NAME_SERVER_MS);
-  return Promise.race([asked, late]).finally(() => clearTimeout(timer));
+  const timer = setTimeout(() => reject({ code: "ETIMEOUT" }), NAME_SERVER_TIMEOUT_MS);
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-const isOfHostsFile = (address: string) => address !== "127.0.0.1" && address !== "::1";
+const isFromHostsFile = (address: string) => address !== "127.0.0.1" && address !== "::1";
 
-/** Many systems name themselves in their file of hosts, by 127.0.1.1: that says nothing of where others find them. */
-export function createResolve({ lookUp, askNameServers }: Names = NAMES): Resolve {
+/** Many systems list their own name in the hosts file as 127.0.1.1, which other machines do not see. */
+export function createResolve({ lookUp, askNameServers }: Resolvers = RESOLVERS): Resolve {
   return async (name) => {
     const found = await lookUp(name);
-    return found.every(isLoopback) && found.some(isOfHostsFile) ? askNameServers(name) : found;
+    return found.every(isLoopback) && found.some(isFromHostsFile) ? askNameServers(name) : found;
   };
 }
 
@@ -44,14 +44,14 @@ function interfaceAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map(({ address }) => address));
 }
 
-/** The one way to write an address, so that two of them can be compared. */
-const written = (address: string) => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address);
+/** Two addresses are compared in this form. */
+const canonical = (address: string) => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address);
 
 const isPublic = (address: string) => ipaddr.isValid(address) && ipaddr.process(address).range() === "unicast";
 
 /**
- * Whether a name leads to this machine, in a sentence when it does not. Where the machine knows no public address of
- * its own (behind a NAT) only that the name resolves can be said.
+ * A sentence when the name does not resolve to this machine, else null. A machine without a public address of its own
+ * (behind a NAT) can only check that the name resolves.
  */
 export async function domainProblem(
   domain: string,
@@ -62,8 +62,8 @@ export async function domainProblem(
   if (typeof found === "string") {
     return `${domain} cannot be resolved (${found}). Point its A or AAAA record at this machine.`;
   }
-  const known = new Set([...announced, ...own()].map(written));
-  const strangers = found.filter((address) => !known.has(written(address)));
+  const known = new Set([...announced, ...own()].map(canonical));
+  const strangers = found.filter((address) => !known.has(canonical(address)));
   if (strangers.length === 0) return null;
   const publicOnes = [...known].filter(isPublic);
   if (publicOnes.length === 0) return null;

@@ -2,11 +2,11 @@ import { isIP } from "node:net";
 import { plainAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 
-/** What a proxy says of the connection that it carries (PROXY protocol, versions 1 and 2). */
+/** The header that a load balancer sends before a connection's own bytes (PROXY protocol, versions 1 and 2). */
 type ProxyHeader = {
-  /** Null when it speaks for itself, or for something that is no TCP client. */
+  /** Null for the proxy's own connections, such as health checks, and for clients other than TCP. */
   client: ClientAddress | null;
-  /** Where the connection's own bytes begin. */
+  /** The header's length. */
   bytes: number;
 };
 
@@ -14,10 +14,10 @@ const SIGNATURE_2 = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 const SIGNATURE_1 = Buffer.from("PROXY ");
 const MAX_LINE_BYTES = 107;
 const MAX_HEADER_BYTES = 1_024;
-/** An address has no zone: what follows a `%` is a name of the proxy's own. */
+/** A zone after `%` would be a name of the proxy's own and is refused. */
 const LINE = /^PROXY TCP([46]) ([\da-f.:]+) ([\da-f.:]+) (\d{1,5}) (\d{1,5})$/i;
 
-/** Null: more bytes are needed; "wrong": it starts like a header and is none. A connection without one has no bytes of it. */
+/** Null when more bytes are needed, "wrong" for a malformed header. Without a header `bytes` is 0. */
 export function readProxyHeader(data: Buffer): ProxyHeader | "wrong" | null {
   if (startsLike(data, SIGNATURE_2)) return data.length < SIGNATURE_2.length + 4 ? null : version2(data);
   if (startsLike(data, SIGNATURE_1)) return version1(data);

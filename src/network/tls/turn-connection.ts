@@ -1,79 +1,75 @@
 import type { Now } from "../../kernel/time/clock.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
-import { isChannelData } from "../turn/channel-data.ts";
-import type { ClientTransport, TransportProtocol } from "../turn/transports.ts";
+import { isChannelData, TurnStream } from "../turn/framing.ts";
 import { isDataIndication } from "../turn/message.ts";
 import type { TurnServer } from "../turn/server.ts";
-import { TurnStream } from "../turn/framing.ts";
-import type { ConnectionHandler } from "./http-forwarding.ts";
-import { type StreamSocket, BufferedWriter } from "./sockets.ts";
+import type { ClientTransport, TransportProtocol } from "../turn/transports.ts";
+import { BufferedWriter, type ConnectionHandler, type StreamSocket } from "./sockets.ts";
 
-/** A client that reads more slowly than this fills up loses whole packets, as on any narrow link. */
+/** A client that reads too slowly loses whole packets when this is full, as on any narrow link. */
 const MAX_WAITING_BYTES = 256 * 1_024;
 /**
- * Media that has waited longer is of no use any more, and only makes what follows late as well. Not shorter: a connection
- * that repeats lost segments stands still for some hundred milliseconds, and what comes right after is still shown.
+ * Older media is useless and delays the media behind it. The limit is not shorter because TCP pauses for some hundred
+ * milliseconds to resend lost segments, and media right after such a pause is still played.
  */
 const MAX_WAIT_MS = 1_000;
-/** What fits into one TLS record. */
+/** The size of one TLS record. */
 const BATCH_BYTES = 16_000;
 
-/**
- * Media comes in bursts, a few packets for each client; each write costs as much as several packets. So what is to leave
- * waits for the rest of its burst, and one timer serves everybody.
- */
-const GATHER_MS = 2;
+/** Media comes in bursts, and one write costs as much as several packets, so a burst is written at once. */
+const COALESCE_MS = 2;
 
+/** Flushes all connections that have unwritten packets with one timer. */
 export class WriteScheduler {
-  #waiting: (() => void)[] = [];
+  #flushes: (() => void)[] = [];
 
-  add(leave: () => void): void {
-    this.#waiting.push(leave);
-    if (this.#waiting.length === 1) setTimeout(this.#depart, GATHER_MS);
+  add(flush: () => void): void {
+    this.#flushes.push(flush);
+    if (this.#flushes.length === 1) setTimeout(this.#flushAll, COALESCE_MS);
   }
 
-  readonly #depart = () => {
-    const leaving = this.#waiting;
-    this.#waiting = [];
-    for (const leave of leaving) leave();
+  readonly #flushAll = () => {
+    const flushes = this.#flushes;
+    this.#flushes = [];
+    for (const flush of flushes) flush();
   };
 }
 
 type Waiting = { message: Buffer; atMs: number };
 
-/** One TURN client on a connection. What goes to it within a moment leaves as one write. */
+/** One TURN client over TCP or TLS. Packets of one burst leave in one write. */
 export class TurnConnection implements ConnectionHandler, ClientTransport {
   readonly address: string;
   readonly port: number;
-  readonly transport: TransportProtocol;
-  readonly #outlet: BufferedWriter;
+  readonly protocol: TransportProtocol;
+  readonly #writer: BufferedWriter;
   readonly #server: TurnServer;
   readonly #now: Now;
   readonly #stream = new TurnStream();
   #batch: Buffer | null = null;
   #batched = 0;
-  /** While the socket takes nothing. Oldest first. */
+  /** The messages that wait for room in the socket, oldest first. */
   #waiting: Waiting[] = [];
   #waitingBytes = 0;
   #isClosed = false;
 
-  readonly #departures: WriteScheduler;
-  readonly #leave = () => this.#flush();
+  readonly #scheduler: WriteScheduler;
+  readonly #scheduledFlush = () => this.#flush();
 
   constructor(
     socket: StreamSocket,
     client: ClientAddress,
-    transport: TransportProtocol,
+    protocol: TransportProtocol,
     server: TurnServer,
-    departures: WriteScheduler,
+    scheduler: WriteScheduler,
     now: Now,
   ) {
     this.address = client.address;
     this.port = client.port;
-    this.transport = transport;
-    this.#outlet = new BufferedWriter(socket);
+    this.protocol = protocol;
+    this.#writer = new BufferedWriter(socket);
     this.#server = server;
-    this.#departures = departures;
+    this.#scheduler = scheduler;
     this.#now = now;
   }
 
@@ -84,7 +80,7 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
 
   send(message: Uint8Array): boolean {
     if (this.#isClosed) return false;
-    if (this.#outlet.pendingBytes > 0) return this.#wait(message);
+    if (this.#writer.pendingBytes > 0) return this.#wait(message);
     this.#add(message);
     return true;
   }
@@ -99,12 +95,12 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
   #add(message: Uint8Array): void {
     if (this.#batched + message.length > BATCH_BYTES) this.#flush();
     if (message.length > BATCH_BYTES) {
-      this.#outlet.write(message);
+      this.#writer.write(message);
       return;
     }
     if (this.#batched === 0) {
       this.#batch ??= Buffer.allocUnsafe(BATCH_BYTES);
-      this.#departures.add(this.#leave);
+      this.#scheduler.add(this.#scheduledFlush);
     }
     this.#batch?.set(message, this.#batched);
     this.#batched += message.length;
@@ -114,18 +110,18 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
     if (this.#batched === 0 || !this.#batch) return;
     const bytes = this.#batch.subarray(0, this.#batched);
     this.#batched = 0;
-    if (!this.#isClosed) this.#outlet.write(bytes);
+    if (!this.#isClosed) this.#writer.write(bytes);
   }
 
   drained(): void {
-    this.#outlet.drained();
+    this.#writer.drained();
     let taken = 0;
     const staleBefore = this.#now() - MAX_WAIT_MS;
     for (const { message, atMs } of this.#waiting) {
-      if (this.#outlet.pendingBytes > 0) break;
+      if (this.#writer.pendingBytes > 0) break;
       taken++;
       this.#waitingBytes -= message.length;
-      // An answer is waited for, however late: over TCP nobody asks again.
+      // A response is sent however late it is, because clients do not repeat requests over TCP.
       if (atMs < staleBefore && isMedia(message)) this.#server.counters.dropped++;
       else this.#add(message);
     }
@@ -135,7 +131,7 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
   close(): void {
     if (this.#isClosed) return;
     this.#flush();
-    this.#outlet.end();
+    this.#writer.end();
     this.closed();
   }
 

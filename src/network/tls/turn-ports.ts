@@ -1,20 +1,16 @@
-import type { TCPSocketListener } from "bun";
 import { plainAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
-import type { ClientTransport } from "../turn/transports.ts";
 import type { TurnServer } from "../turn/server.ts";
+import type { ClientTransport } from "../turn/transports.ts";
 import type { Admission } from "./admission.ts";
-import type { ConnectionHandler } from "./http-forwarding.ts";
-import type { StreamSocket } from "./sockets.ts";
+import type { ConnectionHandler, StreamSocket } from "./sockets.ts";
 
-type TurnPorts = { port: number };
+type BindAddress = { hostname: string; port: number };
+type HandleTcp = (socket: StreamSocket, client: ClientAddress) => ConnectionHandler;
 
-type Place = { hostname: string; port: number };
-type Carry = (socket: StreamSocket, client: ClientAddress) => ConnectionHandler;
+const MAX_ATTEMPTS = 20;
 
-const TRIES = 20;
-
-/** The port of TURN without TLS could not be had. */
+/** The port of TURN without TLS is unavailable. */
 export class TurnPortRefused extends Error {
   override readonly name = "TurnPortRefused";
   readonly code: string | null;
@@ -27,31 +23,31 @@ export class TurnPortRefused extends Error {
   }
 }
 
-/** TURN without TLS, over UDP and TCP on one port: for networks that let out this much and no more. */
+/** Opens TURN without TLS on one port, over UDP and TCP. */
 export async function openTurnPorts(
-  place: Place,
+  address: BindAddress,
   server: TurnServer,
   admission: Admission,
-  carry: Carry,
-): Promise<TurnPorts> {
+  handleTcp: HandleTcp,
+): Promise<{ port: number }> {
   for (let attempt = 1; ; attempt++) {
     let udp: Bun.udp.Socket<"buffer"> | null = null;
     try {
-      udp = await openUdp(place, server);
+      udp = await openUdp(address, server);
       const { port } = udp;
-      openTcp({ hostname: place.hostname, port }, admission, carry);
+      openTcp({ hostname: address.hostname, port }, admission, handleTcp);
       return { port };
     } catch (error) {
       udp?.close();
-      // Any port will do, and this one is somebody's over TCP.
-      if (place.port !== 0 || attempt === TRIES) throw new TurnPortRefused(error, place.port);
+      // The system's choice for UDP may be taken over TCP; another choice may be free over both.
+      if (address.port !== 0 || attempt === MAX_ATTEMPTS) throw new TurnPortRefused(error, address.port);
     }
   }
 }
 
-function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp.Socket<"buffer">> {
-  /** Only clients that hold an allocation; of others nothing is remembered. */
-  const lines = new Map<string, ClientTransport>();
+function openUdp({ hostname, port }: BindAddress, server: TurnServer): Promise<Bun.udp.Socket<"buffer">> {
+  /** Clients without an allocation are not kept. */
+  const clients = new Map<string, ClientTransport>();
   return Bun.udpSocket({
     hostname,
     port,
@@ -59,24 +55,24 @@ function openUdp({ hostname, port }: Place, server: TurnServer): Promise<Bun.udp
     socket: {
       data(socket, data, remotePort, remoteAddress) {
         const key = `${remoteAddress} ${remotePort}`;
-        const line = lines.get(key) ?? {
+        const client = clients.get(key) ?? {
           address: plainAddress(remoteAddress),
           port: remotePort,
           protocol: "udp" as const,
-          send: (message) => sent(socket, message, remotePort, remoteAddress),
-          close: () => void lines.delete(key),
+          send: (message) => send(socket, message, remotePort, remoteAddress),
+          close: () => void clients.delete(key),
         };
-        server.receive(data, line);
-        if (server.hasAllocation(line)) lines.set(key, line);
-        else lines.delete(key);
+        server.receive(data, client);
+        if (server.hasAllocation(client)) clients.set(key, client);
+        else clients.delete(key);
       },
       error: () => {},
     },
   });
 }
 
-/** An address that a datagram only claims to come from may be one that nothing can be sent to. */
-function sent(socket: Bun.udp.Socket<"buffer">, message: Uint8Array, port: number, address: string): boolean {
+/** A spoofed source address may be one that nothing can be sent to. */
+function send(socket: Bun.udp.Socket<"buffer">, message: Uint8Array, port: number, address: string): boolean {
   try {
     return socket.send(message, port, address);
   } catch {
@@ -84,10 +80,10 @@ function sent(socket: Bun.udp.Socket<"buffer">, message: Uint8Array, port: numbe
   }
 }
 
-type Guest = { connection: ConnectionHandler; settled: () => void };
+type TcpClient = { handler: ConnectionHandler; settled: () => void };
 
-function openTcp({ hostname, port }: Place, admission: Admission, carry: Carry): TCPSocketListener<Guest | null> {
-  return Bun.listen<Guest | null>({
+function openTcp({ hostname, port }: BindAddress, admission: Admission, handleTcp: HandleTcp): void {
+  Bun.listen<TcpClient | null>({
     hostname,
     port,
     socket: {
@@ -99,17 +95,17 @@ function openTcp({ hostname, port }: Place, admission: Admission, carry: Carry):
           return;
         }
         socket.setNoDelay(true);
-        socket.data = { connection: carry(socket, client), settled };
+        socket.data = { handler: handleTcp(socket, client), settled };
       },
-      data({ data: guest }, bytes) {
-        guest?.settled();
-        guest?.connection.received(bytes);
+      data({ data: client }, bytes) {
+        client?.settled();
+        client?.handler.received(bytes);
       },
-      drain: ({ data: guest }) => guest?.connection.drained(),
+      drain: ({ data: client }) => client?.handler.drained(),
       end: (socket) => void socket.end(),
-      close({ data: guest }) {
-        guest?.settled();
-        guest?.connection.closed();
+      close({ data: client }) {
+        client?.settled();
+        client?.handler.closed();
       },
       error: () => {},
     },

@@ -1,79 +1,82 @@
-/** Entry point of the edge thread. */
-
+/** Entry point of the TLS thread. */
 import { budgetHolder, createTrust } from "../../kernel/net/addresses.ts";
+import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { createIdleCollector } from "../../kernel/scheduling/idle.ts";
 import { systemNow } from "../../kernel/time/clock.ts";
-import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { systemTimers } from "../../kernel/time/timers.ts";
 import { type ClientAddress, ClientTable } from "../../protocol/client-table.ts";
-import type { TransportProtocol } from "../turn/transports.ts";
 import { TurnServer } from "../turn/server.ts";
+import type { TransportProtocol } from "../turn/transports.ts";
 import { Admission } from "./admission.ts";
-import { type ConnectionHandler, forwardOverTcp, forwardOverLoopback } from "./http-forwarding.ts";
-import { TlsListener } from "./tls-listener.ts";
-import type { TlsThreadSettings, TlsStats, FromTlsThread, ToTlsThread } from "./thread-messages.ts";
+import { forwardOverLoopback, forwardOverTcp, HttpConnections } from "./http-forwarding.ts";
 import { relaySockets } from "./relay-sockets.ts";
-import type { StreamSocket } from "./sockets.ts";
-import { WriteScheduler, TurnConnection } from "./turn-connection.ts";
+import { ClosedOnce, type ConnectionHandler, type StreamSocket } from "./sockets.ts";
+import type { FromTlsThread, TlsStats, TlsThreadSettings, ToTlsThread } from "./thread-messages.ts";
+import { TlsListener } from "./tls-listener.ts";
+import { TurnConnection, WriteScheduler } from "./turn-connection.ts";
 import { openTurnPorts, TurnPortRefused } from "./turn-ports.ts";
-import { ClosedOnce, HttpConnections } from "./visits.ts";
 
 declare const self: Worker;
 
 const SWEEP_MS = 1_000;
-/** A connection that spoke TURN but holds no relay is of no use to anybody. */
-const RELAYLESS_MS = 15_000;
-/** Of media, the kernel takes no more than keeps a connection busy: what waits there can neither be seen nor dropped. */
+/** A TURN connection without an allocation is closed after this. */
+const UNALLOCATED_MS = 15_000;
+/** Media in the kernel's send buffer cannot be dropped, so the kernel takes only enough to keep a connection busy. */
 const MAX_UNSENT_BYTES = 16 * 1_024;
 
-type Running = { door: TlsListener; turn: TurnServer | null; turnPort: number | null; stats(): TlsStats };
+type Running = { listener: TlsListener; turn: TurnServer | null; turnPort: number | null; stats(): TlsStats };
 
-async function start(settings: TlsThreadSettings, fault: (error: unknown) => void): Promise<Running> {
+async function start(settings: TlsThreadSettings, reportFault: (error: unknown) => void): Promise<Running> {
   const tcpClients = new ClientTable(settings.tcpClients);
   const udpClients = new ClientTable(settings.udpClients);
-  const outerClients = new ClientTable(settings.nodeClients);
+  const nodeClients = new ClientTable(settings.nodeClients);
   const admission = new Admission(settings.admission, budgetHolder, systemNow);
   const turn =
     settings.turn &&
     new TurnServer({
       ...settings.turn,
-      open: relaySockets(udpClients, outerClients),
+      open: relaySockets(udpClients, nodeClients),
       holderOf: budgetHolder,
       now: systemNow,
     });
   const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
-  const departures = new WriteScheduler();
-  const lines = new Map<TurnConnection, number>();
-  const visits = new HttpConnections(systemTimers, createIdleCollector(), fault);
+  const writes = new WriteScheduler();
+  const turnConnections = new Map<TurnConnection, number>();
+  const httpConnections = new HttpConnections(systemTimers, createIdleCollector(), reportFault);
 
-  function carryTurn(server: TurnServer, socket: StreamSocket, client: ClientAddress, transport: TransportProtocol): ConnectionHandler {
+  function handleTurn(
+    server: TurnServer,
+    socket: StreamSocket,
+    client: ClientAddress,
+    protocol: TransportProtocol,
+  ): ConnectionHandler {
     if (socket.fd !== undefined) unsentBound.apply(socket.fd);
-    const line = new TurnConnection(socket, client, transport, server, departures, systemNow);
-    lines.set(line, systemNow());
-    return new ClosedOnce(line, () => lines.delete(line));
+    const connection = new TurnConnection(socket, client, protocol, server, writes, systemNow);
+    turnConnections.set(connection, systemNow());
+    return new ClosedOnce(connection, () => turnConnections.delete(connection));
   }
 
-  const door = new TlsListener({
+  const listener = new TlsListener({
     ...settings,
     isTrustedProxy: settings.trustedProxies.length > 0 ? createTrust(settings.trustedProxies) : null,
     admission,
     http(socket, client) {
       const { upstream, loopback } = settings;
-      return visits.begin(
+      return httpConnections.add(
         loopback
           ? forwardOverLoopback(loopback, upstream, socket, client, tcpClients)
           : forwardOverTcp(upstream, socket, client, tcpClients),
       );
     },
-    turn: turn && ((socket, client) => carryTurn(turn, socket, client, "tls")),
+    turn: turn && ((socket, client) => handleTurn(turn, socket, client, "tls")),
   });
-  const plain = settings.turn?.port ?? null;
+  const plainPort = settings.turn?.port ?? null;
   const ports =
-    turn && plain !== null
-      ? await openTurnPorts({ hostname: settings.hostname, port: plain }, turn, admission, (socket, client) =>
-          carryTurn(turn, socket, client, "tcp"),
+    turn && plainPort !== null
+      ? await openTurnPorts({ hostname: settings.hostname, port: plainPort }, turn, admission, (socket, client) =>
+          handleTurn(turn, socket, client, "tcp"),
         ).catch((error) => {
-          door.close();
+          listener.close();
           throw error;
         })
       : null;
@@ -81,21 +84,21 @@ async function start(settings: TlsThreadSettings, fault: (error: unknown) => voi
   setInterval(() => {
     admission.sweep();
     turn?.tick();
-    const relaylessBefore = systemNow() - RELAYLESS_MS;
-    for (const [line, heldAt] of lines) {
-      if (turn?.hasAllocation(line)) lines.set(line, systemNow());
-      else if (heldAt < relaylessBefore) line.close();
+    const unallocatedBefore = systemNow() - UNALLOCATED_MS;
+    for (const [connection, allocatedAt] of turnConnections) {
+      if (turn?.hasAllocation(connection)) turnConnections.set(connection, systemNow());
+      else if (allocatedAt < unallocatedBefore) connection.close();
     }
   }, SWEEP_MS);
 
   return {
-    door,
+    listener,
     turn,
     turnPort: ports?.port ?? null,
     stats: () => ({
-      handshakes: door.handshakes,
-      httpConnections: visits.open,
-      turnConnections: lines.size,
+      handshakes: listener.handshakes,
+      httpConnections: httpConnections.open,
+      turnConnections: turnConnections.size,
       waiting: admission.waiting,
       refused: admission.refused,
       late: admission.late,
@@ -109,20 +112,20 @@ function codeOf(error: unknown): string | null {
 }
 
 function serve(): void {
-  let edge: Running | null = null;
+  let running: Running | null = null;
   const post = (message: FromTlsThread) => self.postMessage(message);
-  const fault = (error: unknown) =>
+  const reportFault = (error: unknown) =>
     post({ type: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
 
-  async function begin(settings: TlsThreadSettings): Promise<void> {
+  async function listen(settings: TlsThreadSettings): Promise<void> {
     try {
-      edge = await start(settings, fault).catch((error) => {
-        // A machine without IPv6 has no `::`.
+      running = await start(settings, reportFault).catch((error) => {
+        // On a machine without IPv6 `::` cannot be bound.
         if (settings.hostname !== "::" || error instanceof TurnPortRefused) throw error;
         if (codeOf(error) === "EADDRINUSE" || codeOf(error) === "EACCES") throw error;
-        return start({ ...settings, hostname: "0.0.0.0" }, fault);
+        return start({ ...settings, hostname: "0.0.0.0" }, reportFault);
       });
-      post({ type: "started", port: edge.door.port, turnPort: edge.turnPort });
+      post({ type: "started", port: running.listener.port, turnPort: running.turnPort });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const isTurnPort = error instanceof TurnPortRefused;
@@ -134,31 +137,31 @@ function serve(): void {
   self.onmessage = ({ data }: MessageEvent<ToTlsThread>) => {
     switch (data.type) {
       case "start":
-        void begin(data.settings);
+        void listen(data.settings);
         break;
       case "certificate":
-        edge?.door.setCertificate(data.certificate);
+        running?.listener.setCertificate(data.certificate);
         break;
       case "challenge":
-        edge?.door.setChallenge(data.certificate);
-        if (edge) post({ type: "answer", id: data.id, stats: edge.stats() });
+        running?.listener.setChallenge(data.certificate);
+        if (running) post({ type: "response", id: data.id, stats: running.stats() });
         break;
       case "peers":
-        edge?.turn?.setPeers(data.peers);
+        running?.turn?.setPeers(data.peers);
         break;
-      case "end":
-        edge?.turn?.revoke(data.id, data.untilMs);
+      case "revoke":
+        running?.turn?.revoke(data.id, data.untilMs);
         break;
       case "ping":
-        if (edge) post({ type: "answer", id: data.id, stats: edge.stats() });
+        if (running) post({ type: "response", id: data.id, stats: running.stats() });
         break;
       case "drain":
-        edge?.door.drain();
+        running?.listener.drain();
         break;
     }
   };
 
-  process.on("unhandledRejection", fault);
+  process.on("unhandledRejection", reportFault);
 }
 
 serve();

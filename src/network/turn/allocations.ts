@@ -1,18 +1,22 @@
 import { randomInt } from "node:crypto";
 import type { Now } from "../../kernel/time/clock.ts";
-import { Allocation, newFrame } from "./allocation.ts";
-import type { TurnCounters } from "./counters.ts";
-import type { OpenRelay, ClientTransport } from "./transports.ts";
+import { Allocation, newFrame, type RelayCounters } from "./allocation.ts";
 import { CountByHolder } from "./quota.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal, type RefusalCode } from "./refusal.ts";
+import type { ClientTransport, OpenRelay } from "./transports.ts";
 
 export type TurnLimits = {
-  /** Allocations of one id, of one address, and in all. */
   perId: number;
   perAddress: number;
   total: number;
-  /** Each way, of one allocation. */
+  /** The limit of each allocation in each direction. */
   bitsPerSecond: number;
+};
+
+export type TurnCounters = RelayCounters & {
+  allocations: number;
+  allocationsMade: number;
+  refusals: Partial<Record<RefusalCode, number>>;
 };
 
 type Options = {
@@ -30,17 +34,16 @@ type Request = {
   key: Buffer;
   transaction: string;
   address: string;
-  /** Whether the relayed port has to be an even one. */
   isEven: boolean;
 };
 
 const FIRST_RELAYED_PORT = 49_152;
 const RELAYED_PORTS = 65_536 - FIRST_RELAYED_PORT;
 
-/** Every allocation, and how many each may hold. */
+/** Every allocation, and the limits of their number. */
 export class Allocations {
   readonly #options: Options;
-  readonly #byLine = new Map<ClientTransport, Allocation>();
+  readonly #byClient = new Map<ClientTransport, Allocation>();
   readonly #byId = new CountByHolder();
   readonly #byAddress = new CountByHolder();
   readonly #relayedPorts = new Set<number>();
@@ -51,12 +54,12 @@ export class Allocations {
   }
 
   get(line: ClientTransport): Allocation | undefined {
-    return this.#byLine.get(line);
+    return this.#byClient.get(line);
   }
 
-  /** A copy: releasing while looking through them is allowed. */
+  /** A copy, so that the caller may release allocations while iterating. */
   all(): Allocation[] {
-    return [...this.#byLine.values()];
+    return [...this.#byClient.values()];
   }
 
   make({ address, isEven, ...request }: Request): Allocation | Refusal {
@@ -64,7 +67,7 @@ export class Allocations {
     const { client, id } = request;
     const holder = holderOf(client.address);
     if (this.#byId.of(id) >= limits.perId || this.#byAddress.of(holder) >= limits.perAddress) return new Refusal(486);
-    const port = this.#byLine.size < limits.total ? this.#takeRelayedPort(isEven) : undefined;
+    const port = this.#byClient.size < limits.total ? this.#takeRelayedPort(isEven) : undefined;
     if (port === undefined) return new Refusal(508);
     const allocation = new Allocation({
       ...request,
@@ -75,25 +78,25 @@ export class Allocations {
       frame: this.#frame,
       now,
     });
-    this.#byLine.set(client, allocation);
+    this.#byClient.set(client, allocation);
     this.#byId.add(id);
     this.#byAddress.add(holder);
     counters.allocationsMade++;
-    counters.allocations = this.#byLine.size;
+    counters.allocations = this.#byClient.size;
     return allocation;
   }
 
   release(allocation: Allocation): void {
     const { client, id, relayed } = allocation.options;
-    if (!this.#byLine.delete(client)) return;
+    if (!this.#byClient.delete(client)) return;
     allocation.close();
     this.#byId.remove(id);
     this.#byAddress.remove(this.#options.holderOf(client.address));
     this.#relayedPorts.delete(relayed.port);
-    this.#options.counters.allocations = this.#byLine.size;
+    this.#options.counters.allocations = this.#byClient.size;
   }
 
-  /** Only a name for the allocation: the sockets to the peers have ports of their own. */
+  /** The relayed port only names the allocation: the sockets to peers have ports of their own. */
   #takeRelayedPort(isEven: boolean): number | undefined {
     const step = isEven ? 2 : 1;
     const choices = RELAYED_PORTS / step;

@@ -1,6 +1,6 @@
 import type { Now } from "../../kernel/time/clock.ts";
 
-/** How much may be relayed in one direction of one allocation. */
+/** Limits the bytes of one allocation in one direction. */
 export class RelayBudget {
   readonly #perMs: number;
   readonly #burst: number;
@@ -9,7 +9,7 @@ export class RelayBudget {
 
   constructor(bitsPerSecond: number, nowMs: number) {
     this.#perMs = bitsPerSecond / 8_000;
-    // Half a second: a keyframe leaves at once, a flood does not.
+    // A burst of half a second lets a keyframe pass at once.
     this.#burst = bitsPerSecond / 16;
     this.#left = this.#burst;
     this.#atMs = nowMs;
@@ -25,7 +25,7 @@ export class RelayBudget {
   }
 }
 
-/** Counts by holder, forgetting those that hold nothing. */
+/** Counts by holder without keeping those that have none. */
 export class CountByHolder {
   readonly #counts = new Map<string, number>();
 
@@ -47,10 +47,7 @@ export class CountByHolder {
 const CHALLENGES_PER_SECOND = 5;
 const MAX_ADDRESSES = 10_000;
 
-/**
- * An answer over UDP goes to whoever the sender claims to be: a few a second for an address, then silence, so that
- * nobody can be flooded through this server.
- */
+/** A UDP response goes to an address that may be spoofed, so each address gets only a few per second. */
 export class ChallengeLimit {
   readonly #now: Now;
   #second = 0;

@@ -1,15 +1,13 @@
 /**
- * A TURN server (RFC 8656) that relays to a given set of peers and to nobody else. It owns no socket: messages come in
- * with the line they came on, and leave through it.
+ * A TURN server (RFC 8656) that relays to a given set of peers only. It owns no sockets: messages come in with the client
+ * transport on which the responses leave.
  */
 import type { Now } from "../../kernel/time/clock.ts";
 import { type Address, type Family, familyNamed, familyOf, maskAddress, peerKey, unmaskAddress } from "./address.ts";
 import type { Allocation } from "./allocation.ts";
-import { Allocations, type TurnLimits } from "./allocations.ts";
-import { isChannelData, readChannelData } from "./channel-data.ts";
-import type { TurnCounters } from "./counters.ts";
-import { type TurnUser, TurnAuthenticator } from "./authentication.ts";
-import type { OpenRelay, Peer, ClientTransport } from "./transports.ts";
+import { Allocations, type TurnCounters, type TurnLimits } from "./allocations.ts";
+import { TurnAuthenticator, type TurnUser } from "./authentication.ts";
+import { isChannelData, readChannelData } from "./framing.ts";
 import {
   ATTRIBUTE,
   type Attribute,
@@ -24,31 +22,31 @@ import {
   uint32,
   writeMessage,
 } from "./message.ts";
-import { PeerTable } from "./peers.ts";
 import { ChallengeLimit } from "./quota.ts";
 import { Refusal } from "./refusal.ts";
+import { type ClientTransport, type OpenRelay, type Peer, PeerTable } from "./transports.ts";
 
 type TurnOptions = {
   secret: string;
   realm: string;
-  /** What clients are told to have as relayed addresses, one for each family at most. Nothing listens there. */
+  /** The relayed addresses given to clients, at most one of each family. No socket listens on them. */
   relayAddresses: readonly string[];
   limits: TurnLimits;
   open: OpenRelay;
-  /** Whose the budget of an address is. */
+  /** The holder of the limits that an address counts against. */
   holderOf: (address: string) => string;
   now: Now;
 };
 
 const UDP_PROTOCOL = 17;
-/** A bit of EVEN-PORT (RFC 8656 §18.7). */
+/** The R bit of EVEN-PORT (RFC 8656 §18.7). */
 const RESERVE_NEXT_PORT = 0x80;
 const MIN_LIFETIME_SECONDS = 600;
 const MAX_LIFETIME_SECONDS = 3_600;
-/** A connection that fails so often is no client of ours. */
+/** A connection without an allocation is closed after this many invalid requests. */
 const MAX_FAILURES = 20;
 
-type Answer = Attribute[] | Refusal;
+type Response = Attribute[] | Refusal;
 
 export class TurnServer {
   readonly counters: TurnCounters = {
@@ -62,7 +60,7 @@ export class TurnServer {
     refusals: {},
   };
   readonly #options: TurnOptions;
-  readonly #gate: TurnAuthenticator;
+  readonly #authenticator: TurnAuthenticator;
   readonly #challenges: ChallengeLimit;
   readonly #allocations: Allocations;
   readonly #failures = new WeakMap<ClientTransport, number>();
@@ -70,7 +68,7 @@ export class TurnServer {
 
   constructor(options: TurnOptions) {
     this.#options = options;
-    this.#gate = new TurnAuthenticator(options);
+    this.#authenticator = new TurnAuthenticator(options);
     this.#challenges = new ChallengeLimit(options.now);
     this.#allocations = new Allocations({ ...options, counters: this.counters });
   }
@@ -79,54 +77,53 @@ export class TurnServer {
     this.#peers = new PeerTable(peers);
   }
 
-  /** Whether the line has an allocation, and must be remembered. */
-  hasAllocation(line: ClientTransport): boolean {
-    return this.#allocations.get(line) !== undefined;
+  hasAllocation(client: ClientTransport): boolean {
+    return this.#allocations.get(client) !== undefined;
   }
 
-  receive(data: Buffer, line: ClientTransport): void {
+  receive(data: Buffer, client: ClientTransport): void {
     if (isChannelData(data)) {
       const framed = readChannelData(data);
-      if (framed) this.#allocations.get(line)?.sendOnChannel(framed.channel, framed.data, this.#options.now());
+      if (framed) this.#allocations.get(client)?.sendOnChannel(framed.channel, framed.data, this.#options.now());
       return;
     }
     const message = readMessage(data);
     if (!message) {
-      this.#failed(line);
+      this.#failed(client);
       return;
     }
     switch (message.type) {
       case TURN_TYPE.send:
-        this.#send(message, line);
+        this.#send(message, client);
         break;
       case TURN_TYPE.binding:
-        if (this.#mayAnswerStranger(line)) this.#answer(message, line, [this.#mapped(message, line)], null);
+        if (this.#mayAnswerUnauthenticated(client))
+          this.#succeed(message, client, [this.#mapped(message, client)], null);
         break;
       case TURN_TYPE.allocate:
       case TURN_TYPE.refresh:
       case TURN_TYPE.createPermission:
       case TURN_TYPE.channelBind:
-        this.#request(message, line);
+        this.#request(message, client);
         break;
     }
   }
 
-  /** The client has gone. */
-  closed(line: ClientTransport): void {
-    const allocation = this.#allocations.get(line);
+  closed(client: ClientTransport): void {
+    const allocation = this.#allocations.get(client);
     if (allocation) this.#allocations.release(allocation);
   }
 
-  /** Ends what an id holds, and refuses its credentials until they run out by themselves. */
+  /** Ends the allocations of an id and refuses its credentials until they expire. */
   revoke(id: string, untilMs: number): void {
-    this.#gate.revoke(id, untilMs);
+    this.#authenticator.revoke(id, untilMs);
     for (const allocation of this.#allocations.all()) if (allocation.options.id === id) this.#drop(allocation);
   }
 
-  /** To be called every few seconds. */
+  /** The owner calls this every few seconds. */
   tick(): void {
     const nowMs = this.#options.now();
-    this.#gate.prune(nowMs);
+    this.#authenticator.prune(nowMs);
     for (const allocation of this.#allocations.all()) if (allocation.isExpired(nowMs)) this.#drop(allocation);
   }
 
@@ -134,22 +131,22 @@ export class TurnServer {
     for (const allocation of this.#allocations.all()) this.#drop(allocation);
   }
 
-  #request(message: TurnMessage, line: ClientTransport): void {
-    const allocation = this.#allocations.get(line);
-    const caller = this.#gate.authenticate(message, line, allocation?.options);
-    if (caller instanceof Refusal) {
-      if (this.#failed(line) && this.#mayAnswerStranger(line)) this.#refuse(message, line, caller, null);
+  #request(message: TurnMessage, client: ClientTransport): void {
+    const allocation = this.#allocations.get(client);
+    const user = this.#authenticator.authenticate(message, client, allocation?.options);
+    if (user instanceof Refusal) {
+      if (this.#failed(client) && this.#mayAnswerUnauthenticated(client)) this.#refuse(message, client, user, null);
       return;
     }
-    const answer = message.unknown.length > 0 ? new Refusal(420) : this.#granted(message, line, caller, allocation);
-    if (answer instanceof Refusal) this.#refuse(message, line, answer, caller.key);
-    else this.#answer(message, line, answer, caller.key);
+    const response = message.unknown.length > 0 ? new Refusal(420) : this.#handle(message, client, user, allocation);
+    if (response instanceof Refusal) this.#refuse(message, client, response, user.key);
+    else this.#succeed(message, client, response, user.key);
   }
 
-  #granted(message: TurnMessage, line: ClientTransport, caller: TurnUser, allocation: Allocation | undefined): Answer {
-    if (message.type === TURN_TYPE.allocate) return this.#allocate(message, line, caller, allocation);
+  #handle(message: TurnMessage, client: ClientTransport, user: TurnUser, allocation: Allocation | undefined): Response {
+    if (message.type === TURN_TYPE.allocate) return this.#allocate(message, client, user, allocation);
     if (!allocation) return new Refusal(437);
-    if (allocation.options.username !== caller.username) return new Refusal(441);
+    if (allocation.options.username !== user.username) return new Refusal(441);
     switch (message.type) {
       case TURN_TYPE.refresh:
         return this.#refresh(message, allocation);
@@ -160,19 +157,19 @@ export class TurnServer {
     }
   }
 
-  #allocate(message: TurnMessage, line: ClientTransport, caller: TurnUser, held: Allocation | undefined): Answer {
+  #allocate(message: TurnMessage, client: ClientTransport, user: TurnUser, held: Allocation | undefined): Response {
     const transaction = transactionOf(message).toString("latin1");
-    // An answer that was lost is given again.
+    // A lost response is repeated.
     if (held) return held.options.transaction === transaction ? this.#allocated(message, held) : new Refusal(437);
     const protocol = message.attributes.get(ATTRIBUTE.requestedTransport)?.at(0);
     if (protocol !== UDP_PROTOCOL) return new Refusal(protocol === undefined ? 400 : 442);
     const address = this.#relayAddressFor(message);
     if (address === undefined) return new Refusal(440);
     const evenPort = message.attributes.get(ATTRIBUTE.evenPort);
-    // A relayed port is only a name here, so an even one is had for the asking; a pair of them is of no use to anybody.
+    // A relayed port is only a name here, so an even one is always available, but a reserved pair would be useless.
     if ((evenPort?.at(0) ?? 0) & RESERVE_NEXT_PORT) return new Refusal(508);
     const isEven = evenPort !== undefined;
-    const allocation = this.#allocations.make({ client: line, ...caller, transaction, address, isEven });
+    const allocation = this.#allocations.make({ client: client, ...user, transaction, address, isEven });
     if (allocation instanceof Refusal) return allocation;
     allocation.expiresAtMs = this.#options.now() + (lifetimeOf(message) || MIN_LIFETIME_SECONDS) * 1_000;
     return this.#allocated(message, allocation);
@@ -188,25 +185,26 @@ export class TurnServer {
     ];
   }
 
-  /** Of the family that is asked for; without a word of it IPv4, or what there is. */
+  /** The address of the requested family, by default IPv4 or else the only one. */
   #relayAddressFor(message: TurnMessage): string | undefined {
     const { relayAddresses } = this.#options;
-    const asked = message.attributes.get(ATTRIBUTE.requestedFamily);
+    const requested = message.attributes.get(ATTRIBUTE.requestedFamily);
     const of = (family: Family | undefined) => relayAddresses.find((address) => familyOf(address) === family);
-    if (asked) return of(familyNamed(asked[0] ?? 0));
+    if (requested) return of(familyNamed(requested[0] ?? 0));
     return of("ipv4") ?? relayAddresses[0];
   }
 
-  #refresh(message: TurnMessage, allocation: Allocation): Answer {
-    const asked = message.attributes.get(ATTRIBUTE.requestedFamily);
-    if (asked && familyNamed(asked[0] ?? 0) !== familyOf(allocation.options.relayed.address)) return new Refusal(443);
+  #refresh(message: TurnMessage, allocation: Allocation): Response {
+    const requested = message.attributes.get(ATTRIBUTE.requestedFamily);
+    if (requested && familyNamed(requested[0] ?? 0) !== familyOf(allocation.options.relayed.address))
+      return new Refusal(443);
     const seconds = lifetimeOf(message);
     if (seconds === 0) this.#allocations.release(allocation);
     else allocation.expiresAtMs = this.#options.now() + seconds * 1_000;
     return [[ATTRIBUTE.lifetime, uint32(seconds)]];
   }
 
-  #permit(message: TurnMessage, allocation: Allocation): Answer {
+  #permit(message: TurnMessage, allocation: Allocation): Response {
     if (message.peers.length === 0) return new Refusal(400);
     const addresses: string[] = [];
     for (const value of message.peers) {
@@ -219,7 +217,7 @@ export class TurnServer {
     return [];
   }
 
-  #bind(message: TurnMessage, allocation: Allocation): Answer {
+  #bind(message: TurnMessage, allocation: Allocation): Response {
     const channel = message.attributes.get(ATTRIBUTE.channelNumber);
     const [value] = message.peers;
     if (channel?.length !== 4 || !value) return new Refusal(400);
@@ -238,9 +236,9 @@ export class TurnServer {
     return familyOf(address.address) === family ? address : new Refusal(443);
   }
 
-  /** Firefox sends all its media like this: what is known by its bytes is not read again. */
-  #send(message: TurnMessage, line: ClientTransport): void {
-    const allocation = this.#allocations.get(line);
+  /** Firefox sends all its media in Send indications, so a known peer's address is not decoded again. */
+  #send(message: TurnMessage, client: ClientTransport): void {
+    const allocation = this.#allocations.get(client);
     const [value] = message.peers;
     const data = message.attributes.get(ATTRIBUTE.data);
     if (!allocation || !value || !data || message.unknown.length > 0) return;
@@ -252,36 +250,36 @@ export class TurnServer {
     if (peer) allocation.sendTo(peer, key, data, nowMs);
   }
 
-  #mapped(message: TurnMessage, line: ClientTransport): Attribute {
-    return [ATTRIBUTE.mappedAddress, maskAddress(line, transactionOf(message))];
+  #mapped(message: TurnMessage, client: ClientTransport): Attribute {
+    return [ATTRIBUTE.mappedAddress, maskAddress(client, transactionOf(message))];
   }
 
-  #answer(message: TurnMessage, line: ClientTransport, attributes: readonly Attribute[], key: Buffer | null): void {
+  #succeed(message: TurnMessage, client: ClientTransport, attributes: readonly Attribute[], key: Buffer | null): void {
     const fingerprint = message.attributes.has(ATTRIBUTE.fingerprint);
-    line.send(writeMessage(successOf(message.type), transactionOf(message), attributes, { key, fingerprint }));
+    client.send(writeMessage(successOf(message.type), transactionOf(message), attributes, { key, fingerprint }));
   }
 
-  #refuse(message: TurnMessage, line: ClientTransport, refusal: Refusal, key: Buffer | null): void {
+  #refuse(message: TurnMessage, client: ClientTransport, refusal: Refusal, key: Buffer | null): void {
     const { code, reason } = refusal;
     this.counters.refusals[code] = (this.counters.refusals[code] ?? 0) + 1;
     const attributes: Attribute[] = [[ATTRIBUTE.errorCode, errorValue(code, reason)]];
-    if (code === 401 || code === 438) attributes.push(...this.#gate.challenge(line));
+    if (code === 401 || code === 438) attributes.push(...this.#authenticator.challenge(client));
     if (code === 420) attributes.push([ATTRIBUTE.unknownAttributes, uint16s(message.unknown)]);
     const fingerprint = message.attributes.has(ATTRIBUTE.fingerprint);
-    line.send(writeMessage(errorOf(message.type), transactionOf(message), attributes, { key, fingerprint }));
+    client.send(writeMessage(errorOf(message.type), transactionOf(message), attributes, { key, fingerprint }));
   }
 
-  #mayAnswerStranger(line: ClientTransport): boolean {
-    return line.protocol !== "udp" || this.#challenges.allows(this.#options.holderOf(line.address));
+  #mayAnswerUnauthenticated(client: ClientTransport): boolean {
+    return client.protocol !== "udp" || this.#challenges.allows(this.#options.holderOf(client.address));
   }
 
-  /** False when the line was closed for it. */
-  #failed(line: ClientTransport): boolean {
-    if (line.protocol === "udp") return true;
-    const failures = (this.#failures.get(line) ?? 0) + 1;
-    this.#failures.set(line, failures);
-    if (failures <= MAX_FAILURES || this.hasAllocation(line)) return true;
-    line.close();
+  /** False when the connection is closed because of too many failures. */
+  #failed(client: ClientTransport): boolean {
+    if (client.protocol === "udp") return true;
+    const failures = (this.#failures.get(client) ?? 0) + 1;
+    this.#failures.set(client, failures);
+    if (failures <= MAX_FAILURES || this.hasAllocation(client)) return true;
+    client.close();
     return false;
   }
 
@@ -292,8 +290,8 @@ export class TurnServer {
 }
 
 function lifetimeOf(message: TurnMessage): number {
-  const asked = message.attributes.get(ATTRIBUTE.lifetime);
-  if (asked?.length !== 4) return MIN_LIFETIME_SECONDS;
-  const seconds = asked.readUInt32BE(0);
+  const requested = message.attributes.get(ATTRIBUTE.lifetime);
+  if (requested?.length !== 4) return MIN_LIFETIME_SECONDS;
+  const seconds = requested.readUInt32BE(0);
   return seconds === 0 ? 0 : Math.min(MAX_LIFETIME_SECONDS, Math.max(MIN_LIFETIME_SECONDS, seconds));
 }

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ArchiveWriter, partialOf, type Written } from "../../kernel/archive/archive-writer.ts";
+import { ArchiveWriter, partialOf, type WrittenArchive } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import {
@@ -16,7 +16,7 @@ import {
 
 export type BackupOptions = { dataDir: string; file: string; now: number; version: string };
 
-export type BackupReport = Written & {
+export type BackupReport = WrittenArchive & {
   file: string;
   attachments: number;
   /** Removed between the copy of the database and that of the files: their messages were, too. */

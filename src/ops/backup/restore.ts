@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { renewChatEpoch } from "../../features/chat/event-log.ts";
 import { BackupRefused, DATABASE, type Description } from "../../kernel/data-directory/data-contents.ts";
 import { beginExchange, finishExchange } from "../../kernel/data-directory/data-exchange.ts";
-import { giveToOwnerOf } from "../../kernel/data-directory/file-owner.ts";
+import { giveToOwnerOf } from "../../kernel/data-directory/durable-file.ts";
 import { voidTokensBefore } from "../../kernel/data-directory/installation.ts";
 import { leaveLog } from "../../kernel/db/log-position.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../../kernel/db/migrate.ts";

@@ -1,7 +1,7 @@
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { createLog } from "../../kernel/log.ts";
-import { isLoopback } from "../../kernel/loopback.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
 import { mediaAddresses } from "../../nodes/addresses.ts";
 import { type Check, type Examination, fail, type Patient, pass, warn } from "./check.ts";
 import { answersTcp, answersUdp } from "./probe.ts";

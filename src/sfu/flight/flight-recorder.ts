@@ -1,4 +1,4 @@
-/** The last seconds of one connection, always on: what arrived, what was reported, what was estimated. No content. */
+/** Records the last seconds of one connection: packet headers, RTCP reports and estimates, without content. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import { RTCP_TYPE } from "../wire/rtcp/rtcp.ts";
 import { readUint8, readUint16 } from "../wire/rtp/bytes.ts";
@@ -8,10 +8,10 @@ const WORDS = 4;
 const STATES = 120;
 const STATE_COLUMNS = 7;
 const STATE_EVERY_MS = 500;
-/** Of reports; the older half is forgotten when the newer one is full. */
+/** Per half of the report log; the older half is discarded when the newer one is full. */
 const REPORT_BYTES = 8_192;
 const REPORT_HEADER = 10;
-/** Without who the source says that it is. */
+/** SDES is not kept, because it names the source. */
 const KEPT: ReadonlySet<number> = new Set([
   RTCP_TYPE.sr,
   RTCP_TYPE.rr,
@@ -28,13 +28,13 @@ export type FlightState = {
   jitterMs: number | null;
 };
 
-/** Of one half of the reports: the time and the length of each, then itself. */
+/** Half of the reports: the time, the length and the bytes of each. */
 class ReportLog {
   length = 0;
   readonly bytes = new Uint8Array(REPORT_BYTES);
   readonly #view = new DataView(this.bytes.buffer);
 
-  /** False: it is full. */
+  /** Returns false when it is full. */
   add(data: Uint8Array, from: number, end: number, nowMs: number): boolean {
     const at = this.length;
     if (at + REPORT_HEADER + end - from > REPORT_BYTES) return false;
@@ -62,7 +62,7 @@ class ReportLog {
 
 type ReceivedHeader = { ssrc: number; sequenceNumber: number; timestamp: number; length: number; marker: boolean };
 
-/** `flight` in native.h: native code notes packets here, too. */
+/** `flight` in native.h, because native code records packets here too. */
 type ReceivedPackets = { count: Uint32Array; times: Float64Array; words: Uint32Array };
 
 function createReceivedPackets(): ReceivedPackets {
@@ -74,7 +74,7 @@ function createReceivedPackets(): ReceivedPackets {
   };
 }
 
-/** Nothing is allocated before there is something to keep: most participants only watch. */
+/** Memory is allocated with the first entry, because most participants only watch. */
 export class FlightRecorder {
   #received: ReceivedPackets | null = null;
   #reports: { newer: ReportLog; older: ReportLog } | null = null;
@@ -101,7 +101,7 @@ export class FlightRecorder {
     return this.#received?.count ?? null;
   }
 
-  /** A compound as it came, decrypted. */
+  /** Takes a decrypted compound packet. */
   reported(data: Uint8Array, length: number, nowMs: number): void {
     for (let at = 0; at + 4 <= length; ) {
       const end = at + 4 + readUint16(data, at + 2) * 4;

@@ -1,4 +1,4 @@
-/** A dump of the flight recorder, run through the packet path again: what was decided then, and why. Value in, value out. */
+/** Runs a flight record through the retransmission and bandwidth logic again, to show what was decided and why. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import { BandwidthEstimator } from "../bandwidth/bandwidth-estimator.ts";
 import { NackGenerator } from "../wire/rtcp/nack-generator.ts";
@@ -19,7 +19,7 @@ type StreamFigures = {
 };
 type Replayed = { decisions: Decision[]; streams: StreamFigures[]; estimates: { atMs: number; bps: number }[] };
 
-/** A change of the estimate that anybody would notice. */
+/** Smaller changes of the estimate are not listed. */
 const NOTICEABLE = 0.05;
 const UNKNOWN = -1;
 
@@ -30,7 +30,7 @@ export function replayFlight(dump: FlightDump): Replayed {
   return { decisions, streams: uplink.streams, estimates: downlink.estimates };
 }
 
-/** What the client sent: which packets were missing, asked for again, and given up. */
+/** Replays the client's packets: which were missing, requested again and given up. */
 function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
   const decisions: Decision[] = [];
   const replays = new Map(
@@ -81,12 +81,12 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
   return { decisions, streams: figures };
 }
 
-/** As often as the room looks after what is missing. */
+/** As often as the room requests missing packets. */
 const ASK_EVERY_MS = 20;
 
-type Happened = { atMs: number } & ({ sent: readonly number[] } | { reported: RtcpPacket });
+type FlightEvent = { atMs: number } & ({ sent: readonly number[] } | { reported: RtcpPacket });
 
-/** What the client reported of what it was sent: how much was thought to fit, and what moved that. */
+/** Replays the client's reports: the estimates of its downlink, and what changed them. */
 function replayReports({ sent, rtcp, states }: FlightDump) {
   const decisions: Decision[] = [];
   const estimates: { atMs: number; bps: number }[] = [];
@@ -95,14 +95,14 @@ function replayReports({ sent, rtcp, states }: FlightDump) {
   const estimator = new BandwidthEstimator(estimate === undefined ? {} : { resume: { estimate, atMs: firstAtMs } });
   const packets = new SentPackets(sent[0]?.[1] ?? 1);
   const feedback = new TransportFeedback();
-  const happened: Happened[] = [
+  const events: FlightEvent[] = [
     ...sent.map((row) => ({ atMs: row[0] ?? 0, sent: row })),
     ...rtcp.flatMap(({ atMs, packet }) =>
       parseRtcp(Buffer.from(packet, "base64")).map((reported) => ({ atMs, reported })),
     ),
   ].sort((a, b) => a.atMs - b.atMs);
-  let told = estimator.estimate;
-  for (const event of happened) {
+  let listed = estimator.estimate;
+  for (const event of events) {
     const { atMs } = event;
     if ("sent" in event) {
       const [, , bytes = 0, probe = 0] = event.sent;
@@ -127,15 +127,15 @@ function replayReports({ sent, rtcp, states }: FlightDump) {
       estimator.onFeedback(feedback, packets, atMs);
     const { estimate: now } = estimator;
     estimates.push({ atMs, bps: Math.round(now) });
-    if (Math.abs(now - told) < told * NOTICEABLE) continue;
-    const decided = `${now < told ? "lowered" : "raised"} the estimate from ${kbps(told)} to ${kbps(now)} kbit/s`;
-    decisions.push({ atMs, about: "to the client", decided, why: whyOf(estimator, now < told, atMs) });
-    told = now;
+    if (Math.abs(now - listed) < listed * NOTICEABLE) continue;
+    const decided = `${now < listed ? "lowered" : "raised"} the estimate from ${kbps(listed)} to ${kbps(now)} kbit/s`;
+    decisions.push({ atMs, about: "to the client", decided, why: whyOf(estimator, now < listed, atMs) });
+    listed = now;
   }
   return { decisions, estimates };
 }
 
-/** Above this, loss alone lowers the estimate. */
+/** Above this loss alone lowers the estimate. */
 const HIGH_LOSS = 0.1;
 
 function whyOf(estimator: BandwidthEstimator, lowered: boolean, atMs: number): string {
@@ -146,7 +146,7 @@ function whyOf(estimator: BandwidthEstimator, lowered: boolean, atMs: number): s
   return `packets arrive more slowly than they were sent: ${waiting}`;
 }
 
-/** The value of a column in the last row before a time; null when it was not known. */
+/** Returns the value of a column in the last row before a time; null while it is unknown. */
 function lastKnown(rows: FlightDump["states"], column: number): (atMs: number) => number | null {
   let at = 0;
   let value: number | null = null;

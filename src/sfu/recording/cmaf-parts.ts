@@ -1,5 +1,5 @@
-// One track as the pieces of a live stream (CMAF, ISO/IEC 23000-19): parts of half a second, so that a player need not wait
-// for a whole segment, and segments that each begin with a picture that stands for itself.
+// One track as parts of a live stream (CMAF, ISO/IEC 23000-19): parts of half a second, so that a player need not wait for a
+// whole segment, and segments that each begin with a keyframe.
 
 import type { RecordedPart } from "../../protocol/media/recording.ts";
 import { concatSpans, type Span } from "../wire/frames/frame.ts";
@@ -7,12 +7,12 @@ import type { TrackFormat } from "./media-file.ts";
 import { initialization } from "./mp4-boxes.ts";
 import { FRAGMENT_BYTES, fragment, type Sample } from "./mp4-file.ts";
 
-/** A part is at most a picture longer, and then still within the half second that players are told. */
+/** A part is at most one frame longer, which is still within the half second that players expect. */
 const PART_MS = 450;
 const SEGMENT_MS = 1_900;
-/** Players begin only once there is a whole segment: the first is short. */
+/** Players start with the first complete segment, so it is short. */
 const FIRST_SEGMENT_MS = 900;
-/** A longer silence is one: what comes after it begins anew instead of standing still. */
+/** After a longer gap a new segment begins, instead of a frame that stands still. */
 const GAP_MS = 1_000;
 
 export type Piece = Pick<
@@ -21,7 +21,7 @@ export type Piece = Pick<
 >;
 
 export class CmafParts {
-  /** As players are asked whether they can play it (RFC 6381). */
+  /** The codecs string of RFC 6381. */
   readonly codecs: string;
   readonly #timescale: number;
   readonly #emit: (piece: Piece) => void;
@@ -41,12 +41,12 @@ export class CmafParts {
     this.#emit = emit;
   }
 
-  /** How long the segment at hand is already, at that moment: pictures that stand for themselves come only when asked for. */
+  /** Is true when the current segment is long enough to end: then a keyframe has to be requested. */
   isDue(atMs: number): boolean {
     return this.#begins ? false : atMs * (this.#timescale / 1_000) - this.#segmentTime >= this.#ticks(this.#segmentMs);
   }
 
-  /** `atMs` counts from the start of the recording, on the clock that all of its tracks share. */
+  /** `atMs` counts from the start of the recording, on the clock that all its tracks share. */
   add(frame: readonly Span[], atMs: number, durationMs: number, keyframe: boolean): void {
     const last = this.#samples.at(-1);
     const time = Math.max(Math.round((atMs * this.#timescale) / 1_000), last ? last.time + 1 : this.#endTime);
@@ -95,7 +95,7 @@ export class CmafParts {
   }
 }
 
-/** What a live stream can be made of without being encoded again. */
+/** Is true for codecs that players of live streams can decode. */
 export function isStreamable({ codec }: TrackFormat): boolean {
   return codec === "h264" || codec === "av1" || codec === "opus";
 }

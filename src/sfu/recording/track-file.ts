@@ -1,8 +1,8 @@
-// One file of a track while it is written: from its first frame until the track ends or goes on in another codec.
+// One file of a track while it is written: from its first frame until the track ends or changes its codec.
 
 import type { RecordedFeed, RecordedFile, RecordedPart } from "../../protocol/media/recording.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
-import { type EncodedFrame, concatSpans, spanOf } from "../wire/frames/frame.ts";
+import { concatSpans, type EncodedFrame, spanOf } from "../wire/frames/frame.ts";
 import { opusDurationMs } from "../wire/frames/opus-frames.ts";
 import { CmafParts, isStreamable } from "./cmaf-parts.ts";
 import { FileSink } from "./file-sink.ts";
@@ -17,17 +17,16 @@ export type TrackFileHost = {
   fileStarted(file: RecordedFile): void;
   fileEnded(file: RecordedFile): void;
   failed(error: Error): void;
-  /** Where a live stream is made of it. */
+  /** Present when a live stream is made of the recording. */
   part?(part: RecordedPart): void;
   notStreamable?(file: RecordedFile): void;
-  /** Instead of saying that it cannot be streamed. */
+  /** Takes tracks that have to be encoded again, instead of `notStreamable`. */
   feed?(feed: RecordedFeed): void;
 };
 
-/** Whose it is. */
 export type RecordedTrack = { identity: string; trackId: string; kind: TrackKind; source: TrackSource };
 
-/** How long a picture stands when nothing is known about the next one. */
+/** The duration of a frame until the next one is known. */
 const FRAME_MS = 33;
 
 export class TrackFile {
@@ -36,12 +35,12 @@ export class TrackFile {
   readonly #host: TrackFileHost;
   readonly #file: MediaFile;
   readonly #sink: FileSink;
-  /** The same pictures on the recording's clock, for whoever encodes them anew. */
+  /** The same frames on the recording's clock, for an encoder. */
   readonly #feed: ((frame: EncodedFrame, atMs: number) => void) | null;
-  /** Server time of the first frame. */
+  /** The server time of the first frame. */
   #startMs: number;
   #lastMs: number;
-  /** The newest picture waits for the next: a better layer may show the same moment. */
+  /** The newest frame is held until the next, because a better layer may replace it. */
   #held: { frame: EncodedFrame; atMs: number } | null = null;
 
   constructor(track: RecordedTrack, format: TrackFormat, atMs: number, host: TrackFileHost) {
@@ -70,23 +69,23 @@ export class TrackFile {
     this.#feed = this.#feedOf(format);
   }
 
-  /** Nothing more can be taken at the moment: leave out whole frames. */
+  /** Is true when no more can be accepted now: then whole frames have to be dropped. */
   get isFull(): boolean {
     return this.#sink.isFull;
   }
 
-  /** Frames come in the order of their time. */
+  /** Takes frames in order of time. */
   add(frame: EncodedFrame, atMs: number): void {
     this.#writeHeld();
     this.#held = { frame, atMs };
   }
 
-  /** Another layer shows this moment better: the picture that was the last is left out when it lies so close. */
+  /** Drops the held frame if it is within `withinMs` of a frame from a better layer. */
   replace(atMs: number, withinMs: number): void {
     if (this.#held && Math.abs(atMs - this.#held.atMs) < withinMs) this.#held = null;
   }
 
-  /** The clock of the track is known better: everything in the file lies that much later. */
+  /** Moves all frames of the file after the track's clock was corrected. */
   move(byMs: number): void {
     this.#startMs += byMs;
     this.#lastMs += byMs;
@@ -94,7 +93,7 @@ export class TrackFile {
     this.record.offsetMs = Math.round(this.#startMs - this.#host.startedAtMs);
   }
 
-  /** After so much silence, of which nothing was sent. Resolves when everything is on disk. */
+  /** Ends the file after silence that was not sent. Resolves when everything is on disk. */
   async end(silenceMs = 0): Promise<void> {
     this.#writeHeld();
     this.parts?.end();

@@ -1,6 +1,6 @@
 /** One message on its way to others, in the two forms that clients read; each is written for the first who needs it. */
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
-import { type DataPacket, type Sender, addSender, writeUserPacket } from "./livekit-data-packet.ts";
+import { addSender, type DataPacket, type Sender, writeUserPacket } from "./livekit-data-packet.ts";
 
 /** Frames of text of our own clients, packets of LiveKit's. */
 export type DataDialect = "frames" | "packets";

@@ -94,7 +94,8 @@ export class Downlink {
     for (const [trackId, subscription] of this.#subscriptions) if (!tracks.has(trackId)) this.#end(subscription);
     for (const { mid, trackId, ...viewing } of wanted) {
       const publication = this.#room.publication(trackId);
-      if (publication) this.#place(publication, this.#sections.at(mid), { ...DEFAULT_SUBSCRIPTION_SETTINGS, ...defined(viewing) });
+      if (publication)
+        this.#place(publication, this.#sections.at(mid), { ...DEFAULT_SUBSCRIPTION_SETTINGS, ...defined(viewing) });
     }
     this.allocate(this.#host.now());
   }
@@ -112,7 +113,10 @@ export class Downlink {
         throw new MediaError("NEGOTIATION_FAILED", "A participant does not receive its own track.");
       } else if (!publication) unknown.push(trackId);
       else
-        this.#place(publication, this.#sections.at(mid), { ...(existing?.settings ?? DEFAULT_SUBSCRIPTION_SETTINGS), ...defined(viewing) });
+        this.#place(publication, this.#sections.at(mid), {
+          ...(existing?.settings ?? DEFAULT_SUBSCRIPTION_SETTINGS),
+          ...defined(viewing),
+        });
     }
     this.allocate(this.#host.now());
     if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);

@@ -21,7 +21,7 @@ import { decideSections } from "../wire/sdp/answer.ts";
 import { parseOffer } from "../wire/sdp/offer.ts";
 import { DataRelay, type DataSink } from "./data-relay.ts";
 import { Downlink } from "./downlink.ts";
-import { Health, type ExpectedMedia, StallWatch } from "./health.ts";
+import { type ExpectedMedia, Health, StallWatch } from "./health.ts";
 import type {
   MediaOwner,
   ParticipantEvent,
@@ -51,12 +51,7 @@ export class Participant implements MediaOwner, TrackOwner {
   #receiving: PeerConnection | null = null;
   #firstOfferAtMs: number | null = null;
 
-  constructor(
-    host: ParticipantHost,
-    room: RoomTracks & DataSink,
-    self: ParticipantIdentity,
-    permissions: Permissions,
-  ) {
+  constructor(host: ParticipantHost, room: RoomTracks & DataSink, self: ParticipantIdentity, permissions: Permissions) {
     this.#host = host;
     this.self = self;
     this.permissions = permissions;

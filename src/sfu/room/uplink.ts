@@ -3,10 +3,10 @@ import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
 import { Demux, type StreamName } from "../tracks/demux.ts";
-import { PublisherFeedback } from "../tracks/publisher-feedback.ts";
-import type { PublishedLayer } from "../tracks/published-layer.ts";
 import { Publication } from "../tracks/publication.ts";
+import type { PublishedLayer } from "../tracks/published-layer.ts";
 import { PublisherClock } from "../tracks/publisher-clock.ts";
+import { PublisherFeedback } from "../tracks/publisher-feedback.ts";
 import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
@@ -206,7 +206,8 @@ export class Uplink {
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
     if (publication.kind === "video") {
       if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
-    } else if (this.#extensions.audioLevel >= 0) this.#room.observeAudioLevel(publication, this.#extensions.audioLevel, nowMs);
+    } else if (this.#extensions.audioLevel >= 0)
+      this.#room.observeAudioLevel(publication, this.#extensions.audioLevel, nowMs);
     if (layer.needsFeedbackNow) this.#host.expediteFeedback();
     publication.receive(layer, view, extended, codec, nowMs);
     if (!publication.announced) {

@@ -6,8 +6,8 @@ import type { ProbePlan } from "../bandwidth/probe.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { RtcpBytes } from "../wire/rtcp/rtcp.ts";
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
-import type { PublishedLayer } from "./published-layer.ts";
 import type { Publication } from "./publication.ts";
+import type { PublishedLayer } from "./published-layer.ts";
 import { layerNumber, type Subscription } from "./subscription.ts";
 
 /** What layers usually measure, until a keyframe tells. */
@@ -22,7 +22,7 @@ const REASONS: Record<LayerReason, DeliveryReason> = {
   unavailable: "source",
 };
 
-/** Between two reports of a viewer there may be nothing that was numbered: what was last known of its path still is. */
+/** Between two reports of a viewer there may be nothing that was hasTransportSequence: what was last known of its path still is. */
 const OWN_LOSS_HOLDS_MS = 15_000;
 
 export class Allocation {
@@ -105,11 +105,11 @@ export class Allocation {
     this.#live = liveLayers(subscriptions, nowMs);
     const requests: LayerRequest[] = [];
     const flowing: Subscription[] = [];
-    const options = { numbered: false, canProbe: false, willProbe: false };
+    const options = { hasTransportSequence: false, canProbe: false, willProbe: false };
     for (const subscription of subscriptions.values()) {
       const { section } = subscription;
       requests.push(requestOf(subscription, nowMs));
-      if (section.usesTransportSequence) options.numbered = true;
+      if (section.usesTransportSequence) options.hasTransportSequence = true;
       if (!section.canProbe) continue;
       options.willProbe = true;
       if (subscription.currentLayer !== null) flowing.push(subscription);

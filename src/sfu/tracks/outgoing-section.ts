@@ -17,7 +17,7 @@ import { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
 import { RtxStream } from "../wire/rtp/rtx.ts";
 import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import { matchCodec, mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
-import { type NegotiatedExtensions, FORWARDED_EXTENSION_URI, type ForwardedExtension } from "../wire/sdp/extensions.ts";
+import { FORWARDED_EXTENSION_URI, type ForwardedExtension, type NegotiatedExtensions } from "../wire/sdp/extensions.ts";
 
 const PASSED = ["audioLevel", ...(Object.keys(FORWARDED_EXTENSION_URI) as ForwardedExtension[])] as const;
 

@@ -7,13 +7,18 @@ import type { SeatHolder } from "../forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
-import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
 import type { Publication, Subscriber } from "./publication.ts";
+import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
 
 export type SubscriptionSettings = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
 
-export const DEFAULT_SUBSCRIPTION_SETTINGS: SubscriptionSettings = { paused: false, maxHeight: null, layer: "auto", priority: 0 };
+export const DEFAULT_SUBSCRIPTION_SETTINGS: SubscriptionSettings = {
+  paused: false,
+  maxHeight: null,
+  layer: "auto",
+  priority: 0,
+};
 
 export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
 

@@ -2,17 +2,17 @@
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
+import { AudioLag } from "../recording/audio-lag.ts";
 import { formatOf, framesOf } from "../recording/media-file.ts";
 import { MediaTime } from "../recording/media-time.ts";
-import { AudioLag } from "../recording/audio-lag.ts";
 import { TrackFile, type TrackFileHost } from "../recording/track-file.ts";
 import { primaryOfRed } from "../wire/codec/red.ts";
 import type { Depacketizer, EncodedFrame } from "../wire/frames/frame.ts";
 import { FrameAssembler } from "../wire/frames/frame-assembler.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
-import type { PublishedLayer } from "./published-layer.ts";
 import type { Publication, Subscriber } from "./publication.ts";
+import type { PublishedLayer } from "./published-layer.ts";
 
 export type TrackRecorderHost = TrackFileHost & {
   /** The disk is too slow, and frames are left out. */

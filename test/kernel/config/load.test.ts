@@ -8,8 +8,7 @@ import {
   VARIABLE_NAMES,
   VARIABLES,
 } from "../../../src/kernel/config/index.ts";
-import { editDistance } from "../../../src/kernel/config/suggest.ts";
-import { isKnown, looksLikeOurs } from "../../../src/kernel/config/unknown-names.ts";
+import { editDistance, isKnown, looksLikeOurs } from "../../../src/kernel/config/unknown-names.ts";
 import { testConfig } from "../../harness/test-config.ts";
 
 function problemsOf(input: ConfigInput): readonly string[] {

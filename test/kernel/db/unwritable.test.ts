@@ -13,7 +13,7 @@ function writable(is: boolean): void {
   runtime.db.$client.run(`PRAGMA query_only = ${is ? "OFF" : "ON"}`);
 }
 
-test("[11] while nothing can be written, an API key still reads, and the use of it is told to the log alone", async () => {
+test("[11] while the database is read-only, an API key still reads, and its unsaved use is logged", async () => {
   const { key } = await server.project();
   expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
   await runtime.writer.drain();
@@ -22,7 +22,7 @@ test("[11] while nothing can be written, an API key still reads, and the use of 
   expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
   expect((await server.call("POST", "/v1/rooms", { key, body: { name: "refused" } })).status).toBe(500);
   await settled();
-  expect(logLines.join("")).toContain("the use of a key is not on record");
+  expect(logLines.join("")).toContain("api key: last use not saved");
 
   writable(true);
   expect((await server.call("POST", "/v1/rooms", { key, body: { name: "accepted" } })).status).toBe(201);
@@ -51,5 +51,5 @@ test("what is done again and again survives a failure, of either kind", async ()
   stop();
   clock.advance(10_000);
   expect(turns).toBe(3);
-  expect(logLines.filter((line) => line.includes("recurring task failed"))).toHaveLength(2);
+  expect(logLines.filter((line) => line.includes("timers: recurring task failed"))).toHaveLength(2);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Elysia, type Static, t } from "elysia";
-import { shapeAnswers, shapeOf } from "../../../src/kernel/http/reference/answers.ts";
+import { shapeOf, shapeResponses } from "../../../src/kernel/http/reference/answers.ts";
 
 const Person = t.Object({ name: t.String(), email: t.Optional(t.String()) });
 const leaky = { name: "Ada", passwordHash: "secret" };
@@ -40,7 +40,7 @@ test("variants are told apart by their type; others are refused when the server 
     t.Object({ type: t.Literal("said"), text: t.String() }),
   ]);
   expect(shapeOf(Events)?.({ type: "said", text: "hi", who: "hidden" })).toEqual({ type: "said", text: "hi" });
-  expect(() => shapeOf(t.Union([Person, t.Object({ id: t.String() })]))).toThrow("told apart");
+  expect(() => shapeOf(t.Union([Person, t.Object({ id: t.String() })]))).toThrow("must differ by their type");
 });
 
 test("a route answers by the shape of the status it sets, and a response made by hand goes out as it is", async () => {
@@ -50,7 +50,7 @@ test("a route answers by the shape of the status it sets, and a response made by
       response: { 200: t.Object({}), 201: Person },
     })
     .get("/raw", () => new Response("as it is"), { response: { 200: t.Any() } });
-  shapeAnswers(app);
+  shapeResponses(app);
   const ask = async (path: string, method = "GET") => app.handle(new Request(`http://localhost${path}`, { method }));
   expect(await (await ask("/ok")).json()).toEqual({ name: "Ada" });
   expect(await (await ask("/made", "POST")).json()).toEqual({ name: "Ada" });
@@ -59,5 +59,5 @@ test("a route answers by the shape of the status it sets, and a response made by
 
 test("a route that lists its answer without a status does not start", () => {
   const app = new Elysia().get("/", () => leaky, { response: Person });
-  expect(() => shapeAnswers(app)).toThrow("by their status");
+  expect(() => shapeResponses(app)).toThrow("by their status");
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { decodeCursor, encodeCursor } from "../../../src/kernel/http/cursor.ts";
+import { createMethodsOf } from "../../../src/kernel/http/envelope.ts";
 import { normalOrigin, originAllowed, sameOrigin } from "../../../src/kernel/http/origins.ts";
 import { createRateLimiter } from "../../../src/kernel/http/rate-limit.ts";
-import { createMethodsOf } from "../../../src/kernel/http/reference/route-table.ts";
 import { createClientIp } from "../../../src/kernel/http/request-info.ts";
 import { budgetHolder } from "../../../src/kernel/net/addresses.ts";
 import { fakeClock } from "../../harness/clock.ts";

@@ -2,7 +2,7 @@ import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { Elysia } from "elysia";
-import { UNREAD_BODIES } from "../../../src/kernel/http/admission.ts";
+import { UNREAD_BODIES } from "../../../src/kernel/http/body.ts";
 import {
   admitRequests,
   createRequestAdmission,

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
-import { toApiError } from "../../../src/kernel/http/failure.ts";
+import { toApiError } from "../../../src/kernel/http/errors.ts";
 import { webRoutes } from "../../../src/kernel/http/serving/web-assets.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "stoa-web-"));

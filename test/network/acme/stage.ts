@@ -8,7 +8,7 @@ import { openPort80 } from "../../../src/network/acme/port-80.ts";
 import { CertificateRenewal } from "../../../src/network/acme/renewal.ts";
 import { AcmeStore } from "../../../src/network/acme/store.ts";
 import { fakeClock } from "../../harness/clock.ts";
-import { edgeStage } from "../tls/stage.ts";
+import { tlsStage } from "../tls/stage.ts";
 import { freePorts, startPebble } from "./pebble.ts";
 
 export const DOMAIN = "rtc.example.com";
@@ -23,17 +23,17 @@ export async function cleanUp(): Promise<void> {
   for (const clean of cleanup.splice(0).reverse()) await clean();
 }
 
-/** An edge without a certificate, port 80 in miniature, and an authority that looks at both. */
+/** A TLS thread without a certificate, a small HTTP port, and an authority that checks both. */
 export async function stageWith(options: { external?: { keyId: string; hmac: string }; wrongPort?: boolean } = {}) {
-  const edge = await edgeStage({ certificate: null });
-  cleanup.push(edge.close);
+  const tls = await tlsStage({ certificate: null });
+  cleanup.push(tls.close);
   const lines: string[] = [];
   const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
   const port80 = openPort80({ hostname: "127.0.0.1", port: 0, home: `https://${DOMAIN}`, log });
   cleanup.push(port80.stop);
   const [nobody = 0] = await freePorts(1);
   const pebble = await startPebble({
-    tlsPort: options.wrongPort ? nobody : edge.edge.port,
+    tlsPort: options.wrongPort ? nobody : tls.multiplexer.port,
     httpPort: port80.port ?? 0,
     ...(options.external ? { externalKey: { id: options.external.keyId, hmac: options.external.hmac } } : {}),
   });
@@ -51,12 +51,12 @@ export async function stageWith(options: { external?: { keyId: string; hmac: str
       external: options.external,
       challenges: ["tls-alpn-01"] as ChallengeType[],
       responder: {
-        setTlsAlpn: (certificate) => edge.edge.setChallenge(certificate),
-        setHttp: (token, proof) => port80.show(token, proof),
+        setTlsAlpn: (certificate) => tls.multiplexer.setChallenge(certificate),
+        setHttp: (token, proof) => port80.setProof(token, proof),
       },
       precheck: async () => null,
       isStrict: false,
-      onCertificate: (certificate) => edge.edge.setCertificate(certificate),
+      onCertificate: (certificate) => tls.multiplexer.setCertificate(certificate),
       userAgent: "stoa test",
       store: new AcmeStore(dataDir),
       timers: systemTimers,
@@ -66,5 +66,5 @@ export async function stageWith(options: { external?: { keyId: string; hmac: str
     });
     return renewal;
   }
-  return { edge, pebble, port80, dataDir, clock, lines, keeper };
+  return { tls, pebble, port80, dataDir, clock, lines, keeper };
 }

@@ -5,13 +5,13 @@ import type { Address } from "../../../src/network/turn/address.ts";
 import type { Check } from "../../../src/ops/doctor/check.ts";
 import { examineTurn } from "../../../src/ops/doctor/turn.ts";
 import { testConfig } from "../../harness/test-config.ts";
-import { ANNOUNCED, edgeStage } from "./stage.ts";
+import { ANNOUNCED, tlsStage } from "./stage.ts";
 
 const STOA_SECRET = "a secret of this server, long enough for keys";
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 
 beforeEach(async () => {
-  stage = await edgeStage({
+  stage = await tlsStage({
     turn: {
       secret: turnSecret(createKeyring(STOA_SECRET)),
       realm: "stoa",
@@ -30,15 +30,15 @@ afterEach(async () => {
 
 /** What the doctor finds at a relay that goes to these, over its own credentials and TLS. */
 async function turnClosed(...peers: Address[]): Promise<Check | undefined> {
-  stage.edge.setPeers(peers.map((peer) => ({ announced: peer, reached: peer })));
+  stage.multiplexer.setPeers(peers.map((peer) => ({ announced: peer, reached: peer })));
   // It has heard of them once it answers this.
-  await stage.edge.stats();
+  await stage.multiplexer.stats();
   const config = testConfig({
     STOA_SECRET,
     TLS_CERT: "certificate.pem",
     TLS_KEY: "key.pem",
-    EDGE_PORT: stage.edge.port,
-    PUBLIC_URL: `https://localhost:${stage.edge.port}`,
+    EDGE_PORT: stage.multiplexer.port,
+    PUBLIC_URL: `https://localhost:${stage.multiplexer.port}`,
   });
   const running = {
     pid: process.pid,
@@ -69,7 +69,7 @@ for (const [whom, peer] of Object.entries(open)) {
   test(`[22] the doctor says that a relay is open to ${whom}, and what to do`, async () => {
     expect(await turnClosed(media, peer)).toMatchObject({
       status: "fail",
-      detail: `turns:localhost:${stage.edge.port}?transport=tcp: it does not refuse ${peer.address} (0)`,
+      detail: `turns:localhost:${stage.multiplexer.port}?transport=tcp: it does not refuse ${peer.address} (0)`,
       remedy: "Set TURN to off, and report it.",
     });
   });

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { createIceServers, ownTurnUrls, turnSecret } from "../../../src/features/rooms/ice-servers.ts";
-import { edgePlace } from "../../../src/kernel/config/edge-place.ts";
 import { type Config, loadConfig } from "../../../src/kernel/config/index.ts";
+import { listenAddresses } from "../../../src/kernel/config/listen-addresses.ts";
 import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import { passwordOf } from "../../../src/network/turn/credentials.ts";
-import { closed, edgeStage, secured } from "./stage.ts";
+import { closed, secured, tlsStage } from "./stage.ts";
 
 const DOMAIN = "rtc.example.com";
 const FILES = { TLS_CERT: "cert.pem", TLS_KEY: "key.pem" };
@@ -33,13 +33,16 @@ test("[22] the variables of the port have the defaults that are promised", () =>
 
 test("[22] with a domain the edge stands at every address, and plain HTTP stays on loopback", () => {
   const plain = { hostname: "127.0.0.1", port: 7000 };
-  expect(edgePlace(configOf({}))).toBeNull();
-  expect(edgePlace(configOf({ DOMAIN }))).toEqual({ edge: { hostname: "::", port: 443 }, plain });
-  expect(edgePlace(configOf({ DOMAIN, ...FILES }))).toEqual({ edge: { hostname: "::", port: 443 }, plain });
-  expect(edgePlace(configOf({ ...FILES, EDGE_PORT: "5349" }))).toEqual({ edge: { hostname: "::", port: 5349 }, plain });
+  expect(listenAddresses(configOf({}))).toBeNull();
+  expect(listenAddresses(configOf({ DOMAIN }))).toEqual({ tls: { hostname: "::", port: 443 }, plain });
+  expect(listenAddresses(configOf({ DOMAIN, ...FILES }))).toEqual({ tls: { hostname: "::", port: 443 }, plain });
+  expect(listenAddresses(configOf({ ...FILES, EDGE_PORT: "5349" }))).toEqual({
+    tls: { hostname: "::", port: 5349 },
+    plain,
+  });
   // Certificate files alone put https where HTTP was.
-  expect(edgePlace(configOf({ ...FILES, HOST: "0.0.0.0" }))).toEqual({
-    edge: { hostname: "0.0.0.0", port: 7000 },
+  expect(listenAddresses(configOf({ ...FILES, HOST: "0.0.0.0" }))).toEqual({
+    tls: { hostname: "0.0.0.0", port: 7000 },
     plain: { hostname: "127.0.0.1", port: 0 },
   });
 });
@@ -99,15 +102,15 @@ test("[22] the own relay comes first, with credentials of the session, then TURN
 });
 
 test("[22] where the relay is off, whoever speaks TURN is sent away, and HTTP is served", async () => {
-  const stage = await edgeStage({ turn: null });
+  const stage = await tlsStage({ turn: null });
   try {
-    const socket = await secured(stage.edge.port);
+    const socket = await secured(stage.multiplexer.port);
     socket.on("error", () => {});
     const gone = closed(socket);
     socket.write(Buffer.from([0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42, ...new Uint8Array(12)]));
     await gone;
     expect((await stage.get("/")).status).toBe(200);
-    expect((await stage.edge.stats()).turn).toBeNull();
+    expect((await stage.multiplexer.stats()).turn).toBeNull();
   } finally {
     await stage.close();
   }

@@ -6,28 +6,32 @@ import { connect, type TLSSocket } from "node:tls";
 import { createLog } from "../../../src/kernel/log.ts";
 import { createForwardedClient, createLoopbackTransport } from "../../../src/kernel/net/loopback-transport.ts";
 import { ADMISSION_LIMITS, type AdmissionLimits } from "../../../src/network/tls/admission.ts";
-import { createClientTables, TlsMultiplexer, type TlsMultiplexerOptions } from "../../../src/network/tls/tls-multiplexer.ts";
+import {
+  createClientTables,
+  TlsMultiplexer,
+  type TlsMultiplexerOptions,
+} from "../../../src/network/tls/tls-multiplexer.ts";
 import { TurnClient } from "../../../src/network/turn/client.ts";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
 import { TurnStream } from "../../../src/network/turn/framing.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 
 export const TURN_SECRET = "a secret that only the server has";
-/** What clients are told to have; nothing of this machine. */
+/** The relayed address given to clients; it does not belong to this machine. */
 export const ANNOUNCED = "203.0.113.5";
 
 const CHUNK = new Uint8Array(64 * 1_024);
 
 type StageOptions = Partial<TlsMultiplexerOptions> & {
   limits?: Partial<AdmissionLimits>;
-  /** By the inner way, as in a whole server. */
-  within?: boolean;
+  /** Forwards over the loopback transport, as a whole server does. */
+  overLoopback?: boolean;
 };
 
-/** An edge in front of a bare HTTP server that says by whom it is asked. */
-export async function edgeStage(options: StageOptions = {}) {
-  const { limits, within = false, ...given } = options;
-  const folder = mkdtempSync(join(tmpdir(), "stoa-edge-"));
+/** A TLS thread in front of a bare HTTP server that responds with the client's address. */
+export async function tlsStage(options: StageOptions = {}) {
+  const { limits, overLoopback = false, ...given } = options;
+  const folder = mkdtempSync(join(tmpdir(), "stoa-multiplexer-"));
   const pem = async (name: string) => {
     const files = await makeCertificate(folder, name);
     return { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
@@ -41,13 +45,13 @@ export async function edgeStage(options: StageOptions = {}) {
         controller.enqueue(CHUNK);
       },
     });
-  const inner = within ? createLoopbackTransport() : null;
-  const carriedClient = inner && createForwardedClient(inner);
+  const loopback = overLoopback ? createLoopbackTransport() : null;
+  const forwardedClient = loopback && createForwardedClient(loopback);
   const served = {
     async fetch(request: Request, server: Bun.Server<undefined>) {
       const peer = server.requestIP(request);
       const client = tables.tcp.clientOf(peer?.port ?? 0);
-      const carried = carriedClient?.(request);
+      const carried = forwardedClient?.(request);
       if (!peer && carried === null) return new Response(null, { status: 403, headers: { connection: "close" } });
       const { pathname } = new URL(request.url);
       if (pathname === "/socket" && server.upgrade(request)) return undefined;
@@ -60,13 +64,13 @@ export async function edgeStage(options: StageOptions = {}) {
     websocket: { message: (socket: Bun.ServerWebSocket, message: string | Buffer) => void socket.send(message) },
   };
   const upstream = Bun.serve({ hostname: "127.0.0.1", port: 0, ...served });
-  const innerServer = inner ? Bun.serve({ unix: inner.name, ...served }) : null;
+  const loopbackServer = loopback ? Bun.serve({ unix: loopback.name, ...served }) : null;
   const certificate = await pem("first");
-  const edge = await TlsMultiplexer.start({
+  const multiplexer = await TlsMultiplexer.start({
     hostname: "127.0.0.1",
     port: 0,
     upstream: { hostname: "127.0.0.1", port: upstream.port ?? 0 },
-    loopback: inner,
+    loopback,
     certificate,
     trustedProxies: [],
     admission: { ...ADMISSION_LIMITS, ...limits },
@@ -81,23 +85,23 @@ export async function edgeStage(options: StageOptions = {}) {
     log: createLog({ level: "silent", format: "json" }),
     ...given,
   });
-  const url = `https://127.0.0.1:${edge.port}`;
+  const url = `https://127.0.0.1:${multiplexer.port}`;
   return {
-    edge,
+    multiplexer,
     tables,
     url,
-    inner,
-    innerServer,
+    loopback,
+    loopbackServer,
     pem,
-    /** Bytes that were asked of the answer without an end. */
+    /** The bytes that were read of the endless response. */
     pulled: () => pulled,
     get: (path: string, init: RequestInit = {}) =>
       fetch(`${url}${path}`, { ...init, keepalive: false, tls: { rejectUnauthorized: false } } as RequestInit),
-    tls: (alpn?: string[]) => secured(edge.port, alpn),
+    tls: (alpn?: string[]) => secured(multiplexer.port, alpn),
     async close() {
-      edge.close();
+      multiplexer.close();
       await upstream.stop(true);
-      await innerServer?.stop(true);
+      await loopbackServer?.stop(true);
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -111,7 +115,7 @@ export function secured(port: number, alpn?: string[]): Promise<TLSSocket> {
   });
 }
 
-/** A TURN client over TLS, with credentials for an id, for as long as it is needed. */
+/** A TURN client over TLS, with credentials for an id. */
 export function turnOver(port: number, id: string): Promise<TurnOverTls> {
   return turnAs(port, turnCredential(TURN_SECRET, id, Date.now() + 600_000));
 }
@@ -131,7 +135,6 @@ export async function turnAs(
   return { client, socket };
 }
 
-/** What the peer sends next. */
 export function nextData(client: TurnClient): Promise<string> {
   return new Promise((resolve) => {
     client.onData = (data) => resolve(data.toString());
@@ -139,7 +142,7 @@ export function nextData(client: TurnClient): Promise<string> {
 }
 
 export function closed(socket: Socket): Promise<void> {
-  // The end is seen only by who reads what comes before it.
+  // The end of a stream is seen only after everything before it is read.
   socket.resume();
   return new Promise((resolve) => socket.once("close", () => resolve()));
 }

@@ -107,7 +107,7 @@ export class Simulation {
   #choose(): void {
     const layers = LAYERS.map((layer, i) => ({ ...layer, live: i < this.published }));
     const request = { id: "c", kind: "camera", layers, paused: !this.watched, priority: 0 } as const;
-    const options = { numbered: true, canProbe: this.#layer >= 0, willProbe: true };
+    const options = { hasTransportSequence: true, canProbe: this.#layer >= 0, willProbe: true };
     const { decisions, stopsImmediately, defersKeyframes, probe } = this.#planner.plan([request], options, this.nowMs);
     const chosen = decisions[0]?.layer ?? -1;
     // A layer begins with a keyframe, and what is larger may have to end before.

@@ -5,20 +5,19 @@ import type { Storages } from "../../storage/storages.ts";
 import type { AttachmentStore } from "./attachment.store.ts";
 import type { AttachmentRow } from "./attachment.table.ts";
 
-/** An upload that is neither sent nor finished by then is given up. */
+/** An attachment that is not sent within this time expires. */
 const UNSENT_LIFETIME_MS = 24 * 3_600_000;
-/** For this long an expired attachment still answers what became of it. */
-const EXPIRED_SHOWN_MS = 30 * 24 * 3_600_000;
-/** A bucket's clock may differ from ours. */
+/** Expired attachments stay visible for this time. */
+const EXPIRED_KEEP_MS = 30 * 24 * 3_600_000;
 const CLOCK_SKEW_MS = 900_000;
-/** Rows per unit of work: a send never waits longer than that takes. */
+/** Rows per unit of work, for which sends wait. */
 const BATCH = 50;
 
 export type AttachmentRemovals = ReturnType<typeof attachmentRemovals>;
 
 /**
- * How bytes go. What is forgotten is queued in the transaction that forgets it, and removed once that is on disk; what
- * fails (a bucket that does not answer) stays queued for the job's next turn.
+ * Removes stored objects. A removal is queued in the transaction that drops the last reference and runs once that is on
+ * disk; a failed one, such as for a bucket that does not respond, stays queued for the next run of the job.
  */
 export function attachmentRemovals(
   runtime: Runtime,
@@ -26,7 +25,7 @@ export function attachmentRemovals(
 ) {
   const { config, log, now, write } = runtime;
   let running: Promise<void> | null = null;
-  let asked = false;
+  let isRequested = false;
   let stopped = false;
 
   async function removeQueued(): Promise<void> {
@@ -40,21 +39,21 @@ export function attachmentRemovals(
           await write((unit) => store.removed(unit, objectKey));
         } catch (err) {
           failed += 1;
-          log.warn({ err, location }, "a file could not be removed yet");
+          log.warn({ err, location }, "attachments: file not removed yet");
         }
       }
       if (batch.length < BATCH || failed > 0) return;
     }
   }
 
-  /** One at a time; asked again meanwhile, it looks again. */
+  /** Only one run at a time; a request meanwhile makes it repeat. */
   function run(): Promise<void> {
     if (stopped) return Promise.resolve();
-    asked = true;
+    isRequested = true;
     running ??= (async () => {
       try {
-        while (asked) {
-          asked = false;
+        while (isRequested) {
+          isRequested = false;
           await removeQueued();
         }
       } finally {
@@ -64,45 +63,43 @@ export function attachmentRemovals(
     return running;
   }
 
-  /** Until then the address of an upload to a bucket can be used, also to fill the key again. */
+  /** Until then a signed upload address can write to the object, even after its removal. */
   const addressEndsAt = (createdAt: number) => createdAt + config.STORAGE_UPLOAD_URL_TTL_SECONDS * 1000 + CLOCK_SKEW_MS;
 
   function queue(unit: Unit, row: Pick<AttachmentRow, "objectKey" | "location" | "status" | "createdAt">): void {
     const { objectKey, location, status, createdAt } = row;
     if (objectKey === null) return;
-    const isOpen = status === "PENDING" && location !== "disk" && now() < addressEndsAt(createdAt);
-    store.queueRemoval(unit, objectKey, location, isOpen ? addressEndsAt(createdAt) : now());
+    const isWritable = status === "PENDING" && location !== "disk" && now() < addressEndsAt(createdAt);
+    store.queueRemoval(unit, objectKey, location, isWritable ? addressEndsAt(createdAt) : now());
     unit.afterCommit(() => {
-      // What is there goes now; what is still sent to it, with the queue.
-      const removed = isOpen ? storages.at(location)?.remove(objectKey) : run();
-      removed?.catch((err) => log.warn({ err }, "attachment files not removed; the next cleanup does it"));
+      // A writable object is removed now, and once more from the queue when its address has expired.
+      const removed = isWritable ? storages.at(location)?.remove(objectKey) : run();
+      removed?.catch((err) => log.warn({ err }, "attachments: file not removed yet"));
     });
   }
 
   return {
-    /** The bytes of this row are wanted no more. */
     queue,
 
-    /** The same, at a later time; the job comes by. */
-    queueFor: (unit: Unit, at: number, objectKey: string, location: Location): void =>
+    /** Removes an object at a later time, unless `cancel` is called before. */
+    queueAt: (unit: Unit, at: number, objectKey: string, location: Location): void =>
       store.queueRemoval(unit, objectKey, location, at),
 
-    /** An upload whose bytes were copied elsewhere: the key goes when its address is over. */
+    /** Removes an upload that was copied to its final key, once its address has expired. */
     queueUpload: (unit: Unit, { createdAt, location }: AttachmentRow, objectKey: string): void =>
       store.queueRemoval(unit, objectKey, location, addressEndsAt(createdAt)),
 
-    /** They are wanted after all. */
-    spare: (unit: Unit, objectKey: string): void => store.removed(unit, objectKey),
+    cancel: (unit: Unit, objectKey: string): void => store.removed(unit, objectKey),
 
     run,
 
-    /** What is still queued is removed by the next run of the server. */
+    /** Queued removals continue after the next start. */
     async stop(): Promise<void> {
       stopped = true;
       await running;
     },
 
-    /** Gives up what was not sent within a day, in small units of work. */
+    /** Expires attachments that were not sent in time. */
     async expireUnsent(): Promise<number> {
       let expired = 0;
       for (;;) {
@@ -112,7 +109,7 @@ export function attachmentRemovals(
             store.expire(unit, row.id);
             queue(unit, row);
           }
-          store.forgetExpired(unit, now() - EXPIRED_SHOWN_MS, BATCH);
+          store.forgetExpired(unit, now() - EXPIRED_KEEP_MS, BATCH);
           return rows.length;
         });
         expired += done;

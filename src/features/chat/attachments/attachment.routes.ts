@@ -8,7 +8,7 @@ import * as schema from "./attachment.schema.ts";
 import type { AttachmentAccess, RequestedUpload } from "./attachment.service.ts";
 import type { Attachments } from "./attachments.ts";
 
-type Kept = {
+type StoredResponse = {
   id: string;
   upload: Pick<RequestedUpload, "uploadUrl" | "uploadMethod" | "uploadHeaders" | "expiresAt">;
 };
@@ -17,7 +17,7 @@ export const attachmentRoutes = (
   { guards, idempotency }: Http,
   { chat, attachments }: { chat: ChatService; attachments: Attachments },
 ) => {
-  const entered = (caller: ChatCaller, attachmentId: string): AttachmentAccess => {
+  const findFor = (caller: ChatCaller, attachmentId: string): AttachmentAccess => {
     const attachment = attachments.find(attachmentId);
     const { conversationId } = attachment;
     return { attachment, access: chat.access.byId(caller, conversationId, "chat:read", "SVC_ATTACHMENT_NOT_FOUND") };
@@ -39,15 +39,15 @@ export const attachmentRoutes = (
               body,
               info.publicUrl,
             ),
-          // No second copy of its name and metadata, which have to go with the message that shows it.
+          // The stored response holds neither name nor metadata, because they must be removed with the message.
           {
-            of: ({ id, uploadUrl, uploadMethod, uploadHeaders, expiresAt }): Kept => ({
+            of: ({ id, uploadUrl, uploadMethod, uploadHeaders, expiresAt }): StoredResponse => ({
               id,
               upload: { uploadUrl, uploadMethod, uploadHeaders, expiresAt },
             }),
-            follow: (kept) => {
-              const { id, upload } = kept as Kept;
-              return { ...attachments.present(entered(caller, id).attachment), ...upload };
+            follow: (stored) => {
+              const { id, upload } = stored as StoredResponse;
+              return { ...attachments.present(findFor(caller, id).attachment), ...upload };
             },
           },
         );
@@ -69,12 +69,12 @@ export const attachmentRoutes = (
     )
     .get(
       "/v1/chat/attachments/:attachmentId",
-      ({ caller, params }) => attachments.present(entered(caller, params.attachmentId).attachment),
+      ({ caller, params }) => attachments.present(findFor(caller, params.attachmentId).attachment),
       { ...documented("One attachment", ["SVC_ATTACHMENT_NOT_FOUND"]), response: { 200: Attachment } },
     )
     .post(
       "/v1/chat/attachments/:attachmentId/complete",
-      ({ caller, params }) => attachments.complete(entered(caller, params.attachmentId)),
+      ({ caller, params }) => attachments.complete(findFor(caller, params.attachmentId)),
       {
         ...documented("Confirm the upload, so that the attachment can be sent", [
           "SVC_ATTACHMENT_NOT_FOUND",
@@ -87,7 +87,7 @@ export const attachmentRoutes = (
     )
     .get(
       "/v1/chat/attachments/:attachmentId/download-url",
-      ({ caller, params, info }) => attachments.signDownload(entered(caller, params.attachmentId), info.publicUrl),
+      ({ caller, params, info }) => attachments.signDownload(findFor(caller, params.attachmentId), info.publicUrl),
       {
         ...documented("A short-lived address to download the attachment from", [
           "SVC_ATTACHMENT_NOT_FOUND",

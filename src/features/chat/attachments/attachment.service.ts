@@ -1,13 +1,13 @@
-import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Attachment, Metadata } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { StorageQuota } from "../../storage/quota.ts";
 import type { Location, Storage } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import { fits, emptyAsNull, storedMetadata } from "../input.ts";
+import { emptyAsNull, fits, storedMetadata } from "../input.ts";
 import type { ClaimAttachment } from "../messages/message.service.ts";
 import type { AttachmentRemovals } from "./attachment.removals.ts";
 import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
@@ -29,7 +29,6 @@ export type RequestedUpload = Attachment & {
   expiresAt: string;
 };
 
-/** One caller and one attachment of a conversation that they may read. */
 export type AttachmentAccess = { access: Access; attachment: FoundAttachment };
 
 type AttachmentDeps = {
@@ -39,21 +38,19 @@ type AttachmentDeps = {
   quota: StorageQuota;
 };
 
-/** Where the bytes of an upload are now; `before` then they must be taken up, or they are removed. */
-type Sealed = { objectKey: string; sha256: string | null; before: number };
+/** The sealed copy of an upload; it is removed unless a message can use it before `expiresAt`. */
+type Sealed = { objectKey: string; sha256: string | null; expiresAt: number };
 
 const MAX_FILENAME_LENGTH = 255;
-/** For copying and hashing the largest attachment in a bucket. */
+/** Enough time to copy and hash the largest attachment in a bucket. */
 const SEALING_MS = 3_600_000;
 
-/** `complete`, which asks the storage, writes on its own. */
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
   const { store, storages, removals, quota } = deps;
   const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
-  // Joins the deletion's transaction: a crash cannot leave the file behind.
+  // In the transaction of the deletion, so that a crash cannot leave the file behind.
   bus.inTransaction("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
 
-  /** Whoever asks is judged by its conversation. */
   function find(attachmentId: string): FoundAttachment {
     const attachment = store.find(attachmentId);
     if (!attachment) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
@@ -66,26 +63,26 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     return storage;
   }
 
-  /** The bytes of a finished upload where nobody can change them any more; null when they are not there. */
-  async function sealed({ location, objectKey, size }: AttachmentRow): Promise<Sealed | null> {
+  /** Copies a finished upload to a key to which no signed address can write; null when the upload is missing. */
+  async function seal({ location, objectKey, size }: AttachmentRow): Promise<Sealed | null> {
     if (objectKey === null) return null;
     try {
       const storage = storageAt(location);
       if (!(await storage.holds(objectKey, size))) return null;
       const sealedKey = storage.newObjectKey();
-      if (sealedKey === null) return { objectKey, sha256: null, before: Number.POSITIVE_INFINITY };
-      // Queued before it exists: a copy that is not taken up, after a crash too, does not stay for ever.
-      const before = now() + SEALING_MS;
-      await write((unit) => removals.queueFor(unit, before, sealedKey, location));
-      const found = await storage.seal(objectKey, sealedKey, size);
-      return found && { objectKey: sealedKey, sha256: found.sha256, before };
+      if (sealedKey === null) return { objectKey, sha256: null, expiresAt: Number.POSITIVE_INFINITY };
+      // The removal is queued first, so that an unused copy does not stay for ever, not even after a crash.
+      const expiresAt = now() + SEALING_MS;
+      await write((unit) => removals.queueAt(unit, expiresAt, sealedKey, location));
+      const copy = await storage.seal(objectKey, sealedKey, size);
+      return copy && { objectKey: sealedKey, sha256: copy.sha256, expiresAt };
     } catch (err) {
-      log.error({ err, location }, "an upload could not be verified");
+      log.error({ err, location }, "attachments: upload not verified");
       throw new ApiError("SVC_STORAGE_UNAVAILABLE");
     }
   }
 
-  /** One message fewer shows it; the last takes the file along. */
+  /** Called when a message is deleted; the last one removes the file. */
   function release(unit: Unit, attachmentId: string): void {
     const attachment = store.find(attachmentId);
     if (!attachment) return;
@@ -100,9 +97,9 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   const claim: ClaimAttachment = (unit, conversation, attachmentId, { senderId }) => {
     const found = store.find(attachmentId);
     if (found?.conversationId !== conversation.id) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
-    // What was not sent yet is known to its uploader alone.
-    const theirs = senderId === null || found.uploaderId === null || found.uploaderId === senderId;
-    if ((!theirs && found.messageCount === 0) || found.status === "EXPIRED") {
+    // Before it is sent, only its uploader may use it.
+    const isTheirs = senderId === null || found.uploaderId === null || found.uploaderId === senderId;
+    if ((!isTheirs && found.messageCount === 0) || found.status === "EXPIRED") {
       throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
     }
     if (found.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
@@ -114,10 +111,9 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     /** Throws unless new attachments can be stored. */
     checkStorage: () => storageAt(storages.current).check(),
 
-    /** Inside the unit that sends a message: the record that the message keeps. */
     claim,
     release,
-    /** The file goes, whoever still shows it. */
+    /** Removes the file, even if messages still show it. */
     erase(unit: Unit, attachment: AttachmentRow): void {
       store.remove(unit, attachment.id);
       removals.queue(unit, attachment);
@@ -125,12 +121,12 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     find,
     present,
 
-    /** Issues the address that the bytes are sent to; nothing larger than allowed gets one. */
+    /** Issues the signed address for the upload. */
     requestUpload(unit: Unit, access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
       requireActive(access);
       const at = now();
       requireUnmuted(access, at);
-      // Half a surrogate pair cannot be stored as UTF-8; what is answered is what will be read.
+      // Half a surrogate pair cannot be stored as UTF-8, and the response must equal the stored name.
       const filename = input.filename.toWellFormed();
       if (!fits(filename, MAX_FILENAME_LENGTH)) {
         throw invalid("filename", `must have at most ${MAX_FILENAME_LENGTH} characters`);
@@ -146,7 +142,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       if (storages.current === "disk" && config.COMMIT_LOG_URL !== undefined) {
         throw new ApiError(
           "SVC_STORAGE_UNAVAILABLE",
-          "Servers that stand by for each other keep attachments in a bucket, and none is set (STORAGE_S3_BUCKET).",
+          "Servers with a commit log keep attachments in a bucket, and none is set (STORAGE_S3_BUCKET).",
         );
       }
       if (storages.current === "disk") quota.requireFree(input.size);
@@ -178,25 +174,25 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       };
     },
 
-    /** Makes it sendable once exactly the declared bytes are there. Repeating it changes nothing. */
+    /** Makes an attachment sendable if its upload has exactly the declared size. Repeating it changes nothing. */
     async complete({ access, attachment }: AttachmentAccess): Promise<Attachment> {
       const { publicId, objectKey, status } = attachment;
-      const theirs = access.kind === "server" || attachment.uploaderId === access.userId;
-      if (!theirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
+      const isTheirs = access.kind === "server" || attachment.uploaderId === access.userId;
+      if (!isTheirs || status === "EXPIRED") throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
       if (status === "UPLOADED") return present(attachment);
       requireActive(access);
-      const found = await sealed(attachment);
+      const sealed = await seal(attachment);
       return write((unit) => {
         const current = find(publicId);
         if (current.status === "UPLOADED") return present(current);
-        // Another upload may have taken the place of the one that was judged, or its day be over.
-        if (!found || current.objectKey !== objectKey || now() >= found.before) {
+        // Another upload may have replaced the sealed one meanwhile.
+        if (!sealed || current.objectKey !== objectKey || now() >= sealed.expiresAt) {
           throw new ApiError("SVC_ATTACHMENT_NOT_READY");
         }
-        const sha256 = current.sha256 ?? found.sha256;
-        store.complete(unit, current.id, found.objectKey, sha256);
-        if (objectKey !== null && found.objectKey !== objectKey) {
-          removals.spare(unit, found.objectKey);
+        const sha256 = current.sha256 ?? sealed.sha256;
+        store.complete(unit, current.id, sealed.objectKey, sha256);
+        if (objectKey !== null && sealed.objectKey !== objectKey) {
+          removals.cancel(unit, sealed.objectKey);
           removals.queueUpload(unit, current, objectKey);
         }
         return present({ ...current, status: "UPLOADED", sha256 });
@@ -222,7 +218,7 @@ function present(row: AttachmentRow & { conversationPublicId: string }): Attachm
     filename: row.filename,
     mimeType: row.mimeType,
     size: row.size,
-    // Of an upload that is not complete, nothing is promised yet.
+    // The hash of an incomplete upload may still change.
     sha256: row.status === "UPLOADED" ? row.sha256 : null,
     status: row.status,
     uploaderId: row.uploaderId,

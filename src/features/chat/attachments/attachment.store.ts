@@ -5,7 +5,7 @@ import type { Environment } from "../../../protocol/enums.ts";
 import type { Location } from "../../storage/storage.ts";
 import { type AttachmentRow, attachments, type StorageRemovalRow, storageRemovals } from "./attachment.table.ts";
 
-/** An attachment, and what of its conversation every answer needs. */
+/** An attachment with the fields of its conversation that every request needs. */
 export type FoundAttachment = AttachmentRow & {
   conversationPublicId: string;
   projectId: string;
@@ -23,7 +23,9 @@ export function attachmentStore({ $client: client }: Db) {
     ),
   );
   const byObjectKey = reading(() => client.prepare("SELECT 1 FROM attachments WHERE object_key = ?"));
-  const arrived = changing(() => client.prepare("UPDATE attachments SET object_key = ?2, sha256 = ?3 WHERE id = ?1"));
+  const setUploadedObject = changing(() =>
+    client.prepare("UPDATE attachments SET object_key = ?2, sha256 = ?3 WHERE id = ?1"),
+  );
   const complete = changing(() =>
     client.prepare("UPDATE attachments SET status = 'UPLOADED', object_key = ?2, sha256 = ?3 WHERE id = ?1"),
   );
@@ -32,7 +34,7 @@ export function attachmentStore({ $client: client }: Db) {
     client.prepare("UPDATE attachments SET status = 'EXPIRED', object_key = NULL, sha256 = NULL WHERE id = ?"),
   );
   const remove = changing(() => client.prepare("DELETE FROM attachments WHERE id = ?"));
-  // `message_count = 0` literally: a bound value would not let SQLite use the partial index.
+  // With a bound value instead of the literal 0, SQLite would not use the partial index.
   const unsent = reading(() =>
     client.prepare<AttachmentRow, [number, number]>(
       `SELECT ${columnsOf(attachments)} FROM attachments
@@ -56,22 +58,21 @@ export function attachmentStore({ $client: client }: Db) {
   return {
     insert: inserter<AttachmentRow>(client, attachments),
     find: (publicId: string): FoundAttachment | null => byPublicId.get(publicId),
-    /** Whether a row names these bytes. */
-    names: (objectKey: string): boolean => byObjectKey.get(objectKey) !== null,
-    arrived: (unit: Unit, id: string, objectKey: string, sha256: string) =>
-      void arrived.run(unit, id, objectKey, sha256),
+    hasObject: (objectKey: string): boolean => byObjectKey.get(objectKey) !== null,
+    setUploadedObject: (unit: Unit, id: string, objectKey: string, sha256: string) =>
+      void setUploadedObject.run(unit, id, objectKey, sha256),
     complete: (unit: Unit, id: string, objectKey: string, sha256: string | null) =>
       void complete.run(unit, id, objectKey, sha256),
     countMessages: (unit: Unit, id: string, messageCount: number) => void countMessages.run(unit, id, messageCount),
     expire: (unit: Unit, id: string) => void expire.run(unit, id),
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
-    /** Never sent and older than `before`, oldest first. */
+    /** Unexpired attachments that were never sent and are older than `before`, oldest first. */
     unsent: (before: number, limit: number): AttachmentRow[] => unsent.all(before, limit),
     forgetExpired: (unit: Unit, before: number, limit: number) => void forgetExpired.run(unit, before, limit),
 
     queueRemoval: (unit: Unit, objectKey: string, location: Location, at: number) =>
       void queue.run(unit, objectKey, location, at),
-    /** Those whose time has come, the oldest first. */
+    /** Due removals, oldest first. */
     queuedRemovals: (now: number, limit: number): StorageRemovalRow[] => queued.all(now, limit),
     removed: (unit: Unit, objectKey: string) => void removed.run(unit, objectKey),
   };

@@ -18,18 +18,17 @@ export const attachments = sqliteTable("attachments", {
   status: text("status").$type<AttachmentStatus>().notNull().default("PENDING"),
   sha256: text("sha256"),
   location: text("location").$type<Location>().notNull(),
-  /** Where the bytes lie; null until some have arrived, and again once they were removed. */
+  /** The key in the storage; null until an upload has arrived, and again after its removal. */
   objectKey: text("object_key").unique(),
-  /** Messages that show it. */
   messageCount: integer("message_count").notNull().default(0),
   createdAt: integer("created_at").notNull(),
 });
 
-/** Bytes to remove once the transaction that forgot them is on disk. */
+/** Stored objects to remove, once the transaction that queued them is on disk. */
 export const storageRemovals = sqliteTable("storage_removals", {
   objectKey: text("object_key").primaryKey(),
   location: text("location").$type<Location>().notNull(),
-  /** Not before then: to some an address that was handed out still leads. */
+  /** The earliest time of removal: until then a signed upload address may still write to the object. */
   queuedAt: integer("queued_at").notNull(),
 });
 

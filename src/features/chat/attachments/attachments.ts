@@ -9,20 +9,19 @@ import { attachmentTransfers } from "./attachment.transfers.ts";
 
 export type Attachments = ReturnType<typeof createAttachments>;
 
-/** The parts of attachments, wired together: the records, the bytes on their way, and how they go. */
 export function createAttachments(runtime: Runtime, originPolicy: (projectId: string) => OriginPolicy) {
   const store = attachmentStore(runtime.db);
   const storages = createStorages(runtime);
   const quota = storageQuota(runtime);
   const removals = attachmentRemovals(runtime, { store, storages });
-  const judgeOrigin = (projectId: string, origin: string | null) => {
+  const requireAllowedOrigin = (projectId: string, origin: string | null) => {
     if (!originAllowed(origin, originPolicy(projectId))) throw originRefused(origin);
   };
   return {
     ...attachmentService(runtime, { store, storages, removals, quota }),
-    transfers: attachmentTransfers(runtime, { store, storages, removals, quota, judgeOrigin }),
+    transfers: attachmentTransfers(runtime, { store, storages, removals, quota, requireAllowedOrigin }),
     removals,
-    /** For whatever else is stored beside attachments. */
+    /** Recordings share the quota and the storages. */
     quota,
     storages,
   };

@@ -8,12 +8,8 @@ import type { Attachments } from "./attachments.ts";
 
 const Received = t.Object({ id: t.String(), size: Type.Integer(), sha256: t.String() });
 
-/** Where signed addresses lead. The signature stands for a credential, and bodies are files of any type. */
-export const storageRoutes = (
-  { guards }: Http,
-  { now }: Runtime,
-  { attachments: { transfers } }: { attachments: Attachments },
-) => {
+/** The targets of signed addresses. The signature is the credential, and bodies are files of any type. */
+export const storageRoutes = ({ guards }: Http, { now }: Runtime, { transfers }: Attachments) => {
   const signed = (request: Request, id: string, origin: string | null) => ({
     id,
     query: new URL(request.url).searchParams,

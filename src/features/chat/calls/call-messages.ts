@@ -1,6 +1,6 @@
-import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { WebhookEvent } from "../../webhooks/events.ts";
 import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
@@ -8,7 +8,7 @@ import type { MemberStore } from "../conversations/member.store.ts";
 import type { MessageStore } from "../messages/message.store.ts";
 import type { MessageRow } from "../messages/message.table.ts";
 import type { Posting } from "../messages/posting.ts";
-import { type CallNote, callText, callNoteMetadata, MAX_NAMES, parseCallNote } from "./call-note.ts";
+import { type CallNote, callNoteMetadata, callText, MAX_NAMES, parseCallNote } from "./call-note.ts";
 import type { RingService } from "./ring.service.ts";
 
 type CallEvent = Extract<WebhookEvent, { type: "call.started" | "call.participant_joined" | "call.ended" }>;

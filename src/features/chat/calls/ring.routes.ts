@@ -5,9 +5,9 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { Ring } from "../../../protocol/chat-records.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import { actingUser, type ChatCaller } from "../access.ts";
+import { NamedUser } from "../chat.schema.ts";
 import type { ChatService } from "../chat.ts";
 import { emptyAsNull } from "../input.ts";
-import { NamedUser } from "../chat.schema.ts";
 import { RingMembers } from "./ring.schema.ts";
 
 /** Rings by REST; the chat socket has `call.ring`, `call.answer`, `call.decline` and `call.cancel`. */

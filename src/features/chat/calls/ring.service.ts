@@ -1,7 +1,7 @@
-import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import { MAX_RUNG_MEMBERS, type Metadata, type Ring, type RingMemberStatus } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
@@ -56,9 +56,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
     const { projectId, environment, callerUserId } = row;
     const rung = store.members(row.id).map(({ userId }) => userId);
     const userIds =
-      callerUserId === null
-        ? rung
-        : [...rung, callerUserId].filter((userId) => !hasBlocked(row, userId, callerUserId));
+      callerUserId === null ? rung : [...rung, callerUserId].filter((userId) => !hasBlocked(row, userId, callerUserId));
     const ring = present(row);
     const frame = { type, conversationId: ring.conversationId, ring };
     bus.publish(unit, "chatPersonal", { projectId, environment, userIds, frame });
@@ -93,7 +91,13 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
     });
     notify(unit, "call.ring_updated", ended);
     const { projectId, environment } = row;
-    bus.publish(unit, "webhook", { type: "call.ring_ended", projectId, environment, at, data: { ring: present(ended) } });
+    bus.publish(unit, "webhook", {
+      type: "call.ring_ended",
+      projectId,
+      environment,
+      at,
+      data: { ring: present(ended) },
+    });
     const missed = rung.filter((member) => member.status === "MISSED").map(({ userId }) => userId);
     if (reportMissed && status !== "ANSWERED" && missed.length > 0 && !hasCall(row.roomId)) {
       onMissed(unit, { ...ended, missed });

@@ -1,5 +1,5 @@
-import { iso } from "../../../kernel/time/clock.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import { VERSION } from "../../../kernel/version.ts";
 import type { Metadata } from "../../../protocol/chat-records.ts";
 import { ApiError } from "../../../protocol/errors.ts";
@@ -25,7 +25,9 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
   if (url === undefined || secret === undefined) return null;
   const refusal = refusalOf(url, "DEVELOPMENT", config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
   if (refusal !== null) throw new Error(`CHAT_FILTER_URL ${refusal}.`);
-  const verdicts = metrics.counter("stoa_chat_filter_total", "Responses of the pre-send filter by outcome", ["outcome"]);
+  const verdicts = metrics.counter("stoa_chat_filter_total", "Responses of the pre-send filter by outcome", [
+    "outcome",
+  ]);
   /** By conversation: resolves when all earlier messages were passed to the writer. */
   const tails = new Map<string, Promise<void>>();
   let openRequests = 0;

@@ -1,8 +1,8 @@
 import type { Author } from "../../../kernel/author.ts";
-import { iso } from "../../../kernel/time/clock.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import type { Message, Report, ReportAction, ReportReason } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { Access, MessageAccess } from "../access.ts";

@@ -33,7 +33,8 @@ export function reportStore({ $client: client }: Db) {
   return {
     find: ({ projectId, environment }: Tenant, publicId: string): ReportRow | null =>
       byPublicId.get(publicId, projectId, environment),
-    findByReporter: (messageId: string, reporterUserId: string): ReportRow | null => byReporter.get(messageId, reporterUserId),
+    findByReporter: (messageId: string, reporterUserId: string): ReportRow | null =>
+      byReporter.get(messageId, reporterUserId),
     insert: inserter<ReportRow>(client, messageReports),
     /** Newest first. */
     list: ({ projectId, environment }: Tenant, status: ReportStatus | undefined, before: string, limit: number) =>

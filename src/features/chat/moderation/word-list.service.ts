@@ -36,7 +36,8 @@ export function wordListService({ bus, db, now }: Runtime) {
     get: (tenant: Tenant): WordList => store.get(tenant) ?? EMPTY_LIST,
 
     put(unit: Unit, { projectId, environment }: Tenant, input: WordList, author: Author): WordList {
-      const normalized = (words: string[]) => [...new Set(words.map((word) => word.trim()))].filter((word) => word !== "");
+      const normalized = (words: string[]) =>
+        [...new Set(words.map((word) => word.trim()))].filter((word) => word !== "");
       const list = { refuse: normalized(input.refuse), mask: normalized(input.mask), report: normalized(input.report) };
       if (list.refuse.length + list.mask.length + list.report.length > MAX_LISTED_WORDS) {
         throw invalid("refuse", `and mask and report together must have at most ${MAX_LISTED_WORDS} entries`);

@@ -1,8 +1,8 @@
-import { iso, type Now } from "../../../kernel/time/clock.ts";
 import type { ChatTokenCaller } from "../../../kernel/http/callers.ts";
 import { errorFrame, type FrameError, frameError, frameErrorOf } from "../../../kernel/socket/frame-error.ts";
 import type { FrameAbuse, FrameReading } from "../../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
+import { iso, type Now } from "../../../kernel/time/clock.ts";
 import { type ChatClientFrame, type ChatServerFrame, TOKEN_EXPIRING_SECONDS } from "../../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
 

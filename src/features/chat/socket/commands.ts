@@ -1,6 +1,6 @@
-import { iso } from "../../../kernel/time/clock.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { FrameError } from "../../../kernel/socket/frame-error.ts";
+import { iso } from "../../../kernel/time/clock.ts";
 import {
   type ChatAckBody,
   type ChatClientFrame,
@@ -89,7 +89,9 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
       budgets.send(socket.caller);
       socket.messagesSent += 1;
       const send = (checked: typeof input) =>
-        writer.checkThenWrite((unit) => messages.send(unit, sendAccess(socket, room), { ...checked, type: messageType }));
+        writer.checkThenWrite((unit) =>
+          messages.send(unit, sendAccess(socket, room), { ...checked, type: messageType }),
+        );
       if (preSend === null) return send(input);
       const { type: _, id: __, ...message } = input;
       const request = {

@@ -1,9 +1,9 @@
 import type { RequestInfo } from "../../../kernel/http/request-info.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import type { ChatSocket } from "./chat-socket.ts";
 import { connectionStore } from "./connection.store.ts";
 import type { ChatConnectionRow } from "./connection.table.ts";
-import type { ChatSocket } from "./chat-socket.ts";
 
 const KEEP_MS = 30 * 24 * 3_600_000;
 const PRUNE_BATCH = 500;

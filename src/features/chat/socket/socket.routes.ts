@@ -40,7 +40,9 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw notASocket();
       const { token, headers } = socketCredential(request);
       const admission = await admit(token, info);
-      const accepted = sockets.accept(server, request, headers, (socket) => chat.sockets.opened(socket, admission, info));
+      const accepted = sockets.accept(server, request, headers, (socket) =>
+        chat.sockets.opened(socket, admission, info),
+      );
       if (!accepted) throw notASocket();
     },
     documented(

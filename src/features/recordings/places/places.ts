@@ -18,7 +18,7 @@ type Deps = {
   store: RecordingStore;
   folder: RecordingFolder;
   storages: Storages;
-  removals: Pick<AttachmentRemovals, "queueFor" | "run">;
+  removals: Pick<AttachmentRemovals, "queueAt" | "run">;
   nodes: Pick<MediaNodes, "find">;
 };
 
@@ -41,7 +41,7 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
     for (const file of files) {
       const { location, serverName, recordingId, fileName } = file;
       if (!folder.contains(recordingId, fileName)) continue;
-      if (location === "s3") removals.queueFor(unit, now(), objectKeyOf(file), "s3");
+      if (location === "s3") removals.queueAt(unit, now(), objectKeyOf(file), "s3");
       if (serverName !== null) places.addLeftover(unit, { serverName, recordingId, fileName });
     }
   }

@@ -1,156 +1,98 @@
-import { and, asc, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, reading } from "../../../kernel/db/statements.ts";
+import { changing, reading, rowsOf } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { DeliveryStatus } from "../../../protocol/enums.ts";
-import { type Attempt, type DeliveryRow, webhookDeliveries as deliveries, webhookEvents } from "./webhook.table.ts";
+import { type Attempt, type DeliveryRow, webhookDeliveries } from "./webhook.table.ts";
 
 type NewDelivery = { id: string; endpointId: string; eventId: string; forced: boolean; at: number };
-export type ListedDelivery = { delivery: DeliveryRow; eventType: string };
 
 export type PendingDelivery = { id: string; eventId: string; orderKey: string | null; dueAt: number };
 
-export function deliveryStore(db: Db) {
+export function deliveryStore({ $client: client }: Db) {
+  const select = rowsOf(client, webhookDeliveries);
+  const byId = select<[string]>("WHERE id = ?");
+  const newest = select<[string, string, DeliveryStatus | null, number]>(
+    "WHERE endpoint_id = ?1 AND id < ?2 AND (?3 IS NULL OR status = ?3) ORDER BY id DESC LIMIT ?4",
+  );
   const insert = changing(() =>
-    db
-      .insert(deliveries)
-      .values({
-        id: sql.placeholder("id"),
-        endpointId: sql.placeholder("endpointId"),
-        eventId: sql.placeholder("eventId"),
-        forced: sql.placeholder("forced"),
-        nextAttemptAt: sql.placeholder("at"),
-        createdAt: sql.placeholder("at"),
-      })
-      .onConflictDoNothing()
-      .prepare(),
+    client.prepare<unknown, [string, string, string, number, number]>(
+      `INSERT INTO webhook_deliveries (id, endpoint_id, event_id, forced, next_attempt_at, created_at)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING`,
+    ),
   );
-  const byId = reading(() =>
-    db
-      .select()
-      .from(deliveries)
-      .where(eq(deliveries.id, sql.placeholder("id")))
-      .prepare(),
-  );
-  const listed = (where?: SQL) =>
-    db
-      .select({ delivery: deliveries, eventType: webhookEvents.type })
-      .from(deliveries)
-      .innerJoin(webhookEvents, eq(webhookEvents.id, deliveries.eventId))
-      .where(and(eq(deliveries.endpointId, sql.placeholder("endpointId")), where));
-  const page = (status?: SQL) =>
+  const pending = (condition: string) =>
     reading(() =>
-      listed(and(lt(deliveries.id, sql.placeholder("before")), status))
-        .orderBy(desc(deliveries.id))
-        .limit(sql.placeholder("limit"))
-        .prepare(),
+      client.prepare<PendingDelivery, [string, string, number]>(
+        `SELECT d.id, d.event_id AS eventId, e.order_key AS orderKey, d.next_attempt_at AS dueAt
+         FROM webhook_deliveries d JOIN webhook_events e ON e.id = d.event_id
+         WHERE d.status = 'PENDING' AND d.endpoint_id = ?1 ${condition}
+           AND (e.order_key IS NULL OR e.order_key NOT IN (SELECT value FROM json_each(?2)))
+         ORDER BY d.next_attempt_at, d.id LIMIT ?3`,
+      ),
     );
-  const all = page();
-  const ofStatus = page(eq(deliveries.status, sql.placeholder("status")));
-  const one = reading(() => listed(eq(deliveries.id, sql.placeholder("id"))).prepare());
-
-  const isPending = eq(deliveries.status, sql`'PENDING'`);
-  const unblocked = sql`(${webhookEvents.orderKey} IS NULL
-    OR ${webhookEvents.orderKey} NOT IN (SELECT value FROM json_each(${sql.placeholder("blockedKeys")})))`;
-  const pending = (forced?: SQL) =>
-    reading(() =>
-      db
-        .select({
-          id: deliveries.id,
-          eventId: deliveries.eventId,
-          orderKey: webhookEvents.orderKey,
-          dueAt: sql<number>`${deliveries.nextAttemptAt}`,
-        })
-        .from(deliveries)
-        .innerJoin(webhookEvents, eq(webhookEvents.id, deliveries.eventId))
-        .where(and(isPending, eq(deliveries.endpointId, sql.placeholder("endpointId")), unblocked, forced))
-        .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
-        .limit(sql.placeholder("limit"))
-        .prepare(),
-    );
-  const allPending = pending();
-  const forcedPending = pending(eq(deliveries.forced, true));
+  const allPending = pending("");
+  const forcedPending = pending("AND d.forced = 1");
   const record = changing(() =>
-    db
-      .update(deliveries)
-      .set({
-        status: sql`${sql.placeholder("status")}`,
-        attempts: sql`json_insert(${deliveries.attempts}, '$[#]', json(${sql.placeholder("attempt")}))`,
-        attemptCount: sql`${deliveries.attemptCount} + 1`,
-        nextAttemptAt: sql`${sql.placeholder("nextAttemptAt")}`,
-        lastError: sql`coalesce(${sql.placeholder("error")}, ${deliveries.lastError})`,
-        deliveredAt: sql`${sql.placeholder("deliveredAt")}`,
-      })
-      .where(eq(deliveries.id, sql.placeholder("id")))
-      .prepare(),
+    client.prepare<unknown, [string, DeliveryStatus, string, number | null, string | null, number | null]>(
+      `UPDATE webhook_deliveries SET status = ?2, attempts = json_insert(attempts, '$[#]', json(?3)),
+         attempt_count = attempt_count + 1, next_attempt_at = ?4, last_error = coalesce(?5, last_error),
+         delivered_at = ?6 WHERE id = ?1`,
+    ),
   );
   const reopen = changing(() =>
-    db
-      .update(deliveries)
-      .set({
-        status: "PENDING",
-        roundStart: sql`${deliveries.attemptCount}`,
-        nextAttemptAt: sql`${sql.placeholder("at")}`,
-        deliveredAt: null,
-      })
-      .where(eq(deliveries.id, sql.placeholder("id")))
-      .prepare(),
+    client.prepare<unknown, [number, string]>(
+      `UPDATE webhook_deliveries SET status = 'PENDING', round_start = attempt_count, next_attempt_at = ?,
+         delivered_at = NULL WHERE id = ?`,
+    ),
   );
-
   const waiting = reading(() =>
-    db.$client.prepare<{ pending: number; oldestAt: number | null }, [string]>(
+    client.prepare<{ pending: number; oldestAt: number | null }, [string]>(
       `SELECT count(*) AS pending, min(d.created_at) AS oldestAt FROM webhook_deliveries d
        JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.project_id = ? AND d.status = 'PENDING'`,
     ),
   );
-  const queued = reading(() =>
-    db.$client.prepare<{ count: number }, []>(
-      "SELECT count(*) AS count FROM webhook_deliveries WHERE status = 'PENDING'",
+  const pendingCount = reading(() =>
+    client.prepare<{ count: number }, []>("SELECT count(*) AS count FROM webhook_deliveries WHERE status = 'PENDING'"),
+  );
+  const pendingEndpoints = reading(() =>
+    client.prepare<{ id: string }, []>(
+      "SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries WHERE status = 'PENDING'",
     ),
   );
 
   return {
-    /** Again for the same event and endpoint: no effect. */
-    insert: (unit: Unit, row: NewDelivery) => void insert.run(unit, row),
-    get: (id: string): DeliveryRow | undefined => byId.get({ id }),
-    find: (endpointId: string, id: string): ListedDelivery | undefined => one.get({ endpointId, id }),
+    /** Has no effect for an event that the endpoint has a delivery of. */
+    insert: (unit: Unit, { id, endpointId, eventId, forced, at }: NewDelivery) =>
+      void insert.run(unit, id, endpointId, eventId, forced ? 1 : 0, at),
+    get: (id: string): DeliveryRow | undefined => byId.get(id),
     /** Newest first. */
-    list: (endpointId: string, status: DeliveryStatus | undefined, before: string, limit: number): ListedDelivery[] =>
-      status === undefined
-        ? all.all({ endpointId, before, limit })
-        : ofStatus.all({ endpointId, status, before, limit }),
+    list: (endpointId: string, status: DeliveryStatus | undefined, before: string, limit: number): DeliveryRow[] =>
+      newest.all(endpointId, before, status ?? null, limit),
 
     /**
-     * First due first, then first made. `forcedOnly`: of a disabled endpoint, only what was asked for by hand;
-     * `blockedKeys`: nothing with these order keys.
+     * The first due first, then the oldest. `forcedOnly` selects the deliveries that reach a disabled endpoint too;
+     * those with `blockedKeys` as order keys are left out.
      */
     pending: (
       endpointId: string,
       limit: number,
       { forcedOnly, blockedKeys }: { forcedOnly: boolean; blockedKeys: string[] },
     ): PendingDelivery[] =>
-      (forcedOnly ? forcedPending : allPending).all({ endpointId, limit, blockedKeys: JSON.stringify(blockedKeys) }),
-    /** How many of a project's wait, and since when. */
+      (forcedOnly ? forcedPending : allPending).all(endpointId, JSON.stringify(blockedKeys), limit),
+    /** The number of a project's pending deliveries, and the time of the oldest. */
     waiting: (projectId: string) => waiting.get(projectId) ?? { pending: 0, oldestAt: null },
-    /** How many wait, over all projects. */
-    queued: (): number => queued.get()?.count ?? 0,
-    /** Every endpoint that has something pending. */
-    pendingEndpoints: (): string[] =>
-      db
-        .selectDistinct({ endpointId: deliveries.endpointId })
-        .from(deliveries)
-        .where(isPending)
-        .all()
-        .map(({ endpointId }) => endpointId),
+    pendingCount: (): number => pendingCount.get()?.count ?? 0,
+    pendingEndpoints: () => pendingEndpoints.all().map(({ id }) => id),
     record: (
       unit: Unit,
       id: string,
       attempt: Attempt,
       result: { status: DeliveryStatus; nextAttemptAt: number | null; deliveredAt: number | null },
-    ) => void record.run(unit, { id, attempt: JSON.stringify(attempt), error: attempt.error, ...result }),
+    ) => {
+      const { status, nextAttemptAt, deliveredAt } = result;
+      record.run(unit, id, status, JSON.stringify(attempt), nextAttemptAt, attempt.error, deliveredAt);
+    },
     /** Starts another round of attempts. */
-    reopen: (unit: Unit, id: string, at: number) => void reopen.run(unit, { id, at }),
+    reopen: (unit: Unit, id: string, at: number) => void reopen.run(unit, at, id),
   };
 }
-
-export type DeliveryStore = ReturnType<typeof deliveryStore>;

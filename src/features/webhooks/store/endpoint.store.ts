@@ -1,129 +1,68 @@
-import { and, count, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, reading, run } from "../../../kernel/db/statements.ts";
+import { changing, inserter, reading, rowsOf, updater } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Environment, WebhookDisabledReason } from "../../../protocol/enums.ts";
-import { type EndpointRow, webhookEndpoints as endpoints } from "./webhook.table.ts";
+import { type EndpointRow, webhookEndpoints } from "./webhook.table.ts";
 
 export type EndpointChange = Partial<Omit<EndpointRow, "id" | "projectId" | "environment" | "createdAt">>;
 
-export function endpointStore(db: Db) {
-  const byId = reading(() =>
-    db
-      .select()
-      .from(endpoints)
-      .where(eq(endpoints.id, sql.placeholder("id")))
-      .prepare(),
+export function endpointStore({ $client: client }: Db) {
+  const select = rowsOf(client, webhookEndpoints);
+  const byId = select<[string]>("WHERE id = ?");
+  const newest = select<[string, string, Environment | null, number]>(
+    "WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR environment = ?3) ORDER BY id DESC LIMIT ?4",
   );
-  const inProject = reading(() =>
-    db
-      .select()
-      .from(endpoints)
-      .where(and(eq(endpoints.id, sql.placeholder("id")), eq(endpoints.projectId, sql.placeholder("projectId"))))
-      .prepare(),
+  const ofProject = select<[string]>("WHERE project_id = ?");
+  const active = reading(() =>
+    client.prepare<{ id: string }, []>("SELECT id FROM webhook_endpoints WHERE status = 'ACTIVE'"),
   );
-  const newest = (environment?: SQL) =>
-    reading(() =>
-      db
-        .select()
-        .from(endpoints)
-        .where(
-          and(
-            eq(endpoints.projectId, sql.placeholder("projectId")),
-            lt(endpoints.id, sql.placeholder("before")),
-            environment,
-          ),
-        )
-        .orderBy(desc(endpoints.id))
-        .limit(sql.placeholder("limit"))
-        .prepare(),
-    );
-  const all = newest();
-  const ofEnvironment = newest(eq(endpoints.environment, sql.placeholder("environment")));
-
-  const ofProject = reading(() =>
-    db
-      .select()
-      .from(endpoints)
-      .where(eq(endpoints.projectId, sql.placeholder("projectId")))
-      .prepare(),
+  const count = reading(() =>
+    client.prepare<{ count: number }, [string, Environment]>(
+      "SELECT count(*) AS count FROM webhook_endpoints WHERE project_id = ? AND environment = ?",
+    ),
   );
-  const counted = reading(() =>
-    db
-      .select({ count: count() })
-      .from(endpoints)
-      .where(
-        and(
-          eq(endpoints.projectId, sql.placeholder("projectId")),
-          eq(endpoints.environment, sql.placeholder("environment")),
-        ),
-      )
-      .prepare(),
+  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM webhook_endpoints WHERE id = ?"));
+  const recordSuccess = changing(() =>
+    client.prepare<unknown, [number, string]>(
+      "UPDATE webhook_endpoints SET consecutive_failures = 0, failing_since = NULL, last_delivery_at = ? WHERE id = ?",
+    ),
   );
-  const succeed = changing(() =>
-    db
-      .update(endpoints)
-      .set({ consecutiveFailures: 0, failingSince: null, lastDeliveryAt: sql`${sql.placeholder("at")}` })
-      .where(eq(endpoints.id, sql.placeholder("id")))
-      .prepare(),
+  const recordFailure = changing(() =>
+    client.prepare<unknown, [string, number, number, number]>(
+      `UPDATE webhook_endpoints SET consecutive_failures = ?2, failing_since = coalesce(failing_since, ?3),
+         missed_since = min(coalesce(missed_since, ?4), ?4) WHERE id = ?1`,
+    ),
   );
-  const fail = changing(() =>
-    db
-      .update(endpoints)
-      .set({
-        consecutiveFailures: sql`${sql.placeholder("failures")}`,
-        failingSince: sql`coalesce(${endpoints.failingSince}, ${sql.placeholder("at")})`,
-        missedSince: sql`min(coalesce(${endpoints.missedSince}, ${sql.placeholder("eventAt")}), ${sql.placeholder("eventAt")})`,
-      })
-      .where(eq(endpoints.id, sql.placeholder("id")))
-      .prepare(),
+  const recordRecovery = changing(() =>
+    client.prepare<unknown, [string]>("UPDATE webhook_endpoints SET missed_since = NULL WHERE id = ?"),
+  );
+  const disable = changing(() =>
+    client.prepare<unknown, [string, WebhookDisabledReason, number]>(
+      `UPDATE webhook_endpoints SET status = 'DISABLED', disabled_reason = ?2, updated_at = ?3,
+         missed_since = coalesce(missed_since, ?3) WHERE id = ?1`,
+    ),
   );
 
   return {
-    get: (id: string): EndpointRow | undefined => byId.get({ id }),
-    find: (projectId: string, id: string): EndpointRow | undefined => inProject.get({ projectId, id }),
-    /** Newest first; `before` is the last id of the page before (ids sort by time). */
-    list: (projectId: string, environment: Environment | undefined, before: string, limit: number): EndpointRow[] =>
-      environment === undefined
-        ? all.all({ projectId, before, limit })
-        : ofEnvironment.all({ projectId, environment, before, limit }),
-    insert: (unit: Unit, row: EndpointRow) => void run(unit, db.insert(endpoints).values(row)),
-    update: (unit: Unit, id: string, change: EndpointChange) =>
-      void run(unit, db.update(endpoints).set(change).where(eq(endpoints.id, id))),
-    /** Its deliveries go with it. */
-    delete: (unit: Unit, id: string) => void run(unit, db.delete(endpoints).where(eq(endpoints.id, id))),
+    get: (id: string) => byId.get(id),
+    /** Newest first. `before` is the last id of the previous page; ids sort by time. */
+    list: (projectId: string, environment: Environment | undefined, before: string, limit: number) =>
+      newest.all(projectId, before, environment ?? null, limit),
+    ofProject: (projectId: string) => ofProject.all(projectId),
+    active: () => active.all().map(({ id }) => id),
+    count: (projectId: string, environment: Environment) => count.get(projectId, environment)?.count ?? 0,
+    insert: inserter<EndpointRow>(client, webhookEndpoints),
+    update: updater(client, webhookEndpoints),
+    /** Its deliveries are deleted with it. */
+    delete: (unit: Unit, id: string) => void remove.run(unit, id),
 
-    ofProject: (projectId: string): EndpointRow[] => ofProject.all({ projectId }),
-    active: (): string[] =>
-      db
-        .select({ id: endpoints.id })
-        .from(endpoints)
-        .where(eq(endpoints.status, "ACTIVE"))
-        .all()
-        .map(({ id }) => id),
-
-    recordSuccess: (unit: Unit, id: string, at: number) => void succeed.run(unit, { id, at }),
-    /** `eventAt`: when that happened which was not delivered. */
+    recordSuccess: (unit: Unit, id: string, at: number) => void recordSuccess.run(unit, at, id),
+    /** `eventAt` is the time of the event that was not delivered. */
     recordFailure: (unit: Unit, id: string, failures: number, at: number, eventAt: number) =>
-      void fail.run(unit, { id, failures, at, eventAt }),
-    /** What was missed up to now is on its way again. */
-    recordRecovery: (unit: Unit, id: string) =>
-      void run(unit, db.update(endpoints).set({ missedSince: null }).where(eq(endpoints.id, id))),
-    count: (projectId: string, environment: Environment): number => counted.get({ projectId, environment })?.count ?? 0,
-    disable: (unit: Unit, id: string, disabledReason: WebhookDisabledReason, updatedAt: number) =>
-      void run(
-        unit,
-        db
-          .update(endpoints)
-          .set({
-            status: "DISABLED",
-            disabledReason,
-            updatedAt,
-            missedSince: sql`coalesce(${endpoints.missedSince}, ${updatedAt})`,
-          })
-          .where(eq(endpoints.id, id)),
-      ),
+      void recordFailure.run(unit, id, failures, at, eventAt),
+    /** All missed events are deliveries again. */
+    recordRecovery: (unit: Unit, id: string) => void recordRecovery.run(unit, id),
+    disable: (unit: Unit, id: string, reason: WebhookDisabledReason, at: number) =>
+      void disable.run(unit, id, reason, at),
   };
 }
-
-export type EndpointStore = ReturnType<typeof endpointStore>;

@@ -1,156 +1,103 @@
-import { and, asc, count, eq, gte, isNull, lte, max, min, ne, or, sql } from "drizzle-orm";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import { WEBHOOK_TEST_TYPE } from "../../../protocol/webhook-events.ts";
-import { type EventRow, webhookEvents as events, webhookDeliveries } from "./webhook.table.ts";
+import type { EventRow } from "./webhook.table.ts";
 
-/** Whose events, and of which types; an empty filter takes all. */
+/** Selects events by project, environment and type; an empty list of types selects all. */
 type Reader = { projectId: string; environment: Environment; events: readonly string[] };
+type ReaderValues = [projectId: string, environment: Environment, types: string];
 
-/** The log of events: the outbox, and what can be sent again. */
-export function eventStore(db: Db) {
+const READABLE = `e.project_id = ?1 AND e.environment = ?2 AND e.type <> '${WEBHOOK_TEST_TYPE}'
+  AND (?3 = '[]' OR e.type IN (SELECT value FROM json_each(?3)))`;
+const RANGE = `FROM webhook_events e WHERE ${READABLE} AND e.seq > ?4 AND e.seq <= ?5 ORDER BY e.seq LIMIT ?6`;
+
+/** The log of events: the outbox, and the source of redeliveries. */
+export function eventStore({ $client: client }: Db) {
   const insert = changing(() =>
-    db
-      .insert(events)
-      .values({
-        id: sql.placeholder("id"),
-        projectId: sql.placeholder("projectId"),
-        environment: sql.placeholder("environment"),
-        type: sql.placeholder("type"),
-        body: sql.placeholder("body"),
-        messageId: sql.placeholder("messageId"),
-        orderKey: sql.placeholder("orderKey"),
-        createdAt: sql.placeholder("createdAt"),
-      })
-      .prepare(),
+    client.prepare<unknown, (string | number | null)[]>(
+      `INSERT INTO webhook_events (id, project_id, environment, type, body, message_id, order_key, created_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
   );
-  const last = reading(() =>
-    db
-      .select({ seq: max(events.seq) })
-      .from(events)
-      .prepare(),
+  const last = reading(() => client.prepare<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM webhook_events"));
+  const range = reading(() =>
+    client.prepare<{ seq: number; id: string }, [...ReaderValues, number, number, number]>(
+      `SELECT e.seq, e.id ${RANGE}`,
+    ),
   );
-  const readable = and(
-    eq(events.projectId, sql.placeholder("projectId")),
-    eq(events.environment, sql.placeholder("environment")),
-    ne(events.type, WEBHOOK_TEST_TYPE),
-    sql`(${sql.placeholder("filter")} = '[]' OR ${events.type} IN (SELECT value FROM json_each(${sql.placeholder("filter")})))`,
+  const unread = reading(() =>
+    client.prepare<{ count: number; oldestAt: number | null }, [...ReaderValues, number, number, number]>(
+      `SELECT count(*) AS count, min(created_at) AS oldestAt FROM (SELECT e.created_at ${RANGE})`,
+    ),
   );
-  const ofStretch = and(
-    readable,
-    sql`${events.seq} > ${sql.placeholder("after")}`,
-    sql`${events.seq} <= ${sql.placeholder("until")}`,
-  );
-  const stretch = reading(() =>
-    db
-      .select({ seq: events.seq, id: events.id })
-      .from(events)
-      .where(ofStretch)
-      .orderBy(asc(events.seq))
-      .limit(sql.placeholder("limit"))
-      .prepare(),
-  );
-  const unread = reading(() => {
-    const part = db
-      .select({ createdAt: events.createdAt })
-      .from(events)
-      .where(ofStretch)
-      .orderBy(asc(events.seq))
-      .limit(sql.placeholder("limit"))
-      .as("part");
-    return db
-      .select({ count: count(), oldestAt: min(part.createdAt) })
-      .from(part)
-      .prepare();
-  });
   const missed = reading(() =>
-    db
-      .select({ seq: events.seq, id: events.id, deliveryId: webhookDeliveries.id })
-      .from(events)
-      .leftJoin(
-        webhookDeliveries,
-        and(
-          eq(webhookDeliveries.eventId, events.id),
-          eq(webhookDeliveries.endpointId, sql`${sql.placeholder("endpointId")}`),
-        ),
-      )
-      .where(
-        and(
-          readable,
-          sql`${events.seq} > ${sql.placeholder("after")}`,
-          gte(events.createdAt, sql.placeholder("since")),
-          lte(events.createdAt, sql.placeholder("until")),
-          or(isNull(webhookDeliveries.status), eq(webhookDeliveries.status, "FAILED")),
-          // What the endpoint has yet to read is on its way already.
-          sql`NOT EXISTS (SELECT 1 FROM webhook_periods AS ahead
-          WHERE ahead.endpoint_id = ${sql.placeholder("endpointId")} AND ${events.seq} > ahead.position
-            AND ${events.seq} <= coalesce(ahead.end_seq, ${events.seq}))`,
-        ),
-      )
-      .orderBy(asc(events.seq))
-      .limit(sql.placeholder("limit"))
-      .prepare(),
+    client.prepare<
+      { seq: number; id: string; deliveryId: string | null },
+      [...ReaderValues, string, number, number, number, number]
+    >(
+      `SELECT e.seq, e.id, d.id AS deliveryId FROM webhook_events e
+       LEFT JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = ?4
+       WHERE ${READABLE} AND e.seq > ?5 AND e.created_at >= ?6 AND e.created_at <= ?7
+         AND (d.status IS NULL OR d.status = 'FAILED')
+         -- The endpoint will still read these events from its open periods.
+         AND NOT EXISTS (SELECT 1 FROM webhook_periods p WHERE p.endpoint_id = ?4 AND e.seq > p.position
+           AND e.seq <= coalesce(p.end_seq, e.seq))
+       ORDER BY e.seq LIMIT ?8`,
+    ),
   );
   const body = reading(() =>
-    db
-      .select({ type: events.type, body: events.body, createdAt: events.createdAt })
-      .from(events)
-      .where(eq(events.id, sql.placeholder("id")))
-      .prepare(),
+    client.prepare<{ body: string; createdAt: number }, [string]>(
+      "SELECT body, created_at AS createdAt FROM webhook_events WHERE id = ?",
+    ),
+  );
+  const type = reading(() =>
+    client.prepare<{ type: string }, [string]>("SELECT type FROM webhook_events WHERE id = ?"),
   );
   const ofMessage = reading(() =>
-    db
-      .select({ id: events.id, body: events.body })
-      .from(events)
-      .where(eq(events.messageId, sql.placeholder("messageId")))
-      .prepare(),
+    client.prepare<{ id: string; body: string }, [string]>("SELECT id, body FROM webhook_events WHERE message_id = ?"),
   );
   const rewrite = changing(() =>
-    db
-      .update(events)
-      .set({ body: sql`${sql.placeholder("body")}` })
-      .where(eq(events.id, sql.placeholder("id")))
-      .prepare(),
+    client.prepare<unknown, [string, string]>("UPDATE webhook_events SET body = ? WHERE id = ?"),
   );
   const prune = changing(() =>
-    db
-      .delete(events)
-      .where(
-        sql`${events.seq} IN (SELECT seq FROM webhook_events WHERE created_at < ${sql.placeholder("before")} LIMIT ${sql.placeholder("limit")})`,
-      )
-      .returning({ id: events.id })
-      .prepare(),
+    client.prepare<unknown, [number, number]>(
+      "DELETE FROM webhook_events WHERE seq IN (SELECT seq FROM webhook_events WHERE created_at < ? LIMIT ?)",
+    ),
   );
 
-  const asked = ({ projectId, environment, events: filter }: Reader) => ({
+  const valuesOf = ({ projectId, environment, events }: Reader): ReaderValues => [
     projectId,
     environment,
-    filter: JSON.stringify(filter),
-  });
+    JSON.stringify(events),
+  ];
 
   return {
-    insert: (unit: Unit, row: Omit<EventRow, "seq">) => void insert.run(unit, row),
+    insert: (
+      unit: Unit,
+      { id, projectId, environment, type, body, messageId, orderKey, createdAt }: Omit<EventRow, "seq">,
+    ) => void insert.run(unit, id, projectId, environment, type, body, messageId, orderKey, createdAt),
     /** Number of the newest event; 0 before the first. */
     lastSeq: (): number => last.get()?.seq ?? 0,
-    /** What is new to the reader in a stretch of the log, oldest first. */
+    /** The reader's events in a range of the log, oldest first. */
     read: (reader: Reader, after: number, until: number, limit: number) =>
-      stretch.all({ ...asked(reader), after, until, limit }),
-    /** How much that is, counted up to `limit` without being read. */
+      range.all(...valuesOf(reader), after, until, limit),
+    /** Counts the reader's events in a range of the log, up to `limit`. */
     unread: (reader: Reader, after: number, until: number, limit: number) =>
-      unread.get({ ...asked(reader), after, until, limit }) ?? { count: 0, oldestAt: null },
-    /** What the endpoint never got: what failed, and what happened while it was disabled. Oldest first. */
+      unread.get(...valuesOf(reader), after, until, limit) ?? { count: 0, oldestAt: null },
+    /** The events that the endpoint never got because they failed or it was disabled, oldest first. */
     missed: (
       endpoint: Reader & { id: string },
-      range: { since: number; until: number; after: number },
+      { since, until, after }: { since: number; until: number; after: number },
       limit: number,
-    ) => missed.all({ ...asked(endpoint), endpointId: endpoint.id, ...range, limit }),
-    body: (id: string) => body.get({ id }),
-    ofMessage: (messageId: string) => ofMessage.all({ messageId }),
-    rewrite: (unit: Unit, id: string, body: string) => void rewrite.run(unit, { id, body }),
-    /** Deliveries go with their event. True when there may be more. */
-    prune: (unit: Unit, before: number, limit: number): boolean => prune.all(unit, { before, limit }).length === limit,
+    ) => missed.all(...valuesOf(endpoint), endpoint.id, after, since, until, limit),
+    body: (id: string) => body.get(id),
+    type: (id: string): string => type.get(id)?.type ?? "",
+    ofMessage: (messageId: string) => ofMessage.all(messageId),
+    rewrite: (unit: Unit, id: string, body: string) => void rewrite.run(unit, body, id),
+    /** Deletes events with their deliveries. True when there may be more. */
+    prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes >= limit,
   };
 }
 

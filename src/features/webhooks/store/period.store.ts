@@ -1,58 +1,40 @@
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, reading, run } from "../../../kernel/db/statements.ts";
+import { changing, rowsOf } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { type PeriodRow, webhookPeriods as periods } from "./webhook.table.ts";
+import { type PeriodRow, webhookPeriods } from "./webhook.table.ts";
 
-/** Which stretches of the log an endpoint is to get, and how far it has come in each. */
-export function periodStore(db: Db) {
-  const ofEndpoint = reading(() =>
-    db
-      .select()
-      .from(periods)
-      .where(eq(periods.endpointId, sql.placeholder("endpointId")))
-      .orderBy(asc(periods.startSeq))
-      .prepare(),
+/** The ranges of the event log that an endpoint gets, and its position in each. */
+export function periodStore({ $client: client }: Db) {
+  const ofEndpoint = rowsOf(client, webhookPeriods)<[string]>("WHERE endpoint_id = ? ORDER BY start_seq");
+  const begin = changing(() =>
+    client.prepare<unknown, [string, number]>(
+      `INSERT INTO webhook_periods (endpoint_id, start_seq, position) VALUES (?1, ?2, ?2)
+       ON CONFLICT (endpoint_id, start_seq) DO UPDATE SET end_seq = NULL`,
+    ),
+  );
+  const end = changing(() =>
+    client.prepare<unknown, [number, string]>(
+      "UPDATE webhook_periods SET end_seq = ? WHERE endpoint_id = ? AND end_seq IS NULL",
+    ),
   );
   const move = changing(() =>
-    db
-      .update(periods)
-      .set({ position: sql`${sql.placeholder("position")}` })
-      .where(
-        and(eq(periods.endpointId, sql.placeholder("endpointId")), eq(periods.startSeq, sql.placeholder("startSeq"))),
-      )
-      .prepare(),
+    client.prepare<unknown, [number, string, number]>(
+      "UPDATE webhook_periods SET position = ? WHERE endpoint_id = ? AND start_seq = ?",
+    ),
+  );
+  const remove = changing(() =>
+    client.prepare<unknown, [string, number]>("DELETE FROM webhook_periods WHERE endpoint_id = ? AND start_seq = ?"),
   );
 
   return {
     /** Oldest first. */
-    of: (endpointId: string): PeriodRow[] => ofEndpoint.all({ endpointId }),
-    /** From here on. */
-    begin: (unit: Unit, endpointId: string, seq: number) =>
-      void run(
-        unit,
-        db
-          .insert(periods)
-          .values({ endpointId, startSeq: seq, position: seq })
-          .onConflictDoUpdate({
-            target: [periods.endpointId, periods.startSeq],
-            set: { endSeq: null },
-          }),
-      ),
-    /** Up to here. */
-    end: (unit: Unit, endpointId: string, seq: number) =>
-      void run(
-        unit,
-        db
-          .update(periods)
-          .set({ endSeq: seq })
-          .where(and(eq(periods.endpointId, endpointId), isNull(periods.endSeq))),
-      ),
+    of: (endpointId: string) => ofEndpoint.all(endpointId),
+    /** Begins a period after the event `seq`. */
+    begin: (unit: Unit, endpointId: string, seq: number) => void begin.run(unit, endpointId, seq),
+    /** Ends the open period with the event `seq`. */
+    end: (unit: Unit, endpointId: string, seq: number) => void end.run(unit, seq, endpointId),
     move: (unit: Unit, { endpointId, startSeq }: PeriodRow, position: number) =>
-      void move.run(unit, { endpointId, startSeq, position }),
-    remove: (unit: Unit, { endpointId, startSeq }: PeriodRow) =>
-      void run(unit, db.delete(periods).where(and(eq(periods.endpointId, endpointId), eq(periods.startSeq, startSeq)))),
+      void move.run(unit, position, endpointId, startSeq),
+    remove: (unit: Unit, { endpointId, startSeq }: PeriodRow) => void remove.run(unit, endpointId, startSeq),
   };
 }
-
-export type PeriodStore = ReturnType<typeof periodStore>;

@@ -1,17 +1,12 @@
 import type { Db } from "../../../kernel/db/open.ts";
-import { type DeliveryStore, deliveryStore } from "./delivery.store.ts";
-import { type EndpointStore, endpointStore } from "./endpoint.store.ts";
-import { type EventStore, eventStore } from "./event.store.ts";
-import { type PeriodStore, periodStore } from "./period.store.ts";
+import { deliveryStore } from "./delivery.store.ts";
+import { endpointStore } from "./endpoint.store.ts";
+import { eventStore } from "./event.store.ts";
+import { periodStore } from "./period.store.ts";
 
-export type WebhookStores = {
-  endpoints: EndpointStore;
-  events: EventStore;
-  periods: PeriodStore;
-  deliveries: DeliveryStore;
-};
+export type WebhookStores = ReturnType<typeof webhookStores>;
 
-export function webhookStores(db: Db): WebhookStores {
+export function webhookStores(db: Db) {
   return {
     endpoints: endpointStore(db),
     events: eventStore(db),

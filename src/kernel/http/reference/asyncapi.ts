@@ -12,7 +12,7 @@ import { publicSchema } from "./public-schema.ts";
 
 type Json = Record<string, unknown>;
 
-/** One of the two WebSockets: what it takes, what each request is answered with, and what it sends unasked. */
+/** A WebSocket with its requests, their acknowledgements, and the frames that the server pushes. */
 type Socket = {
   name: string;
   address: string;
@@ -53,20 +53,20 @@ const SOCKETS: Socket[] = [
   },
 ];
 
-/** The two sockets as AsyncAPI, from the schemas that read and type their frames. */
+/** Describes both sockets as AsyncAPI, from the schemas of their frames. */
 export function* describeSockets(version: string, names: SchemaNames): CooperativeTask<Json> {
   const { refer, components } = yield* createComponents(names);
-  const shown = (schema: TSchema) => publicSchema(unwrapSchema(schema as never));
+  const publicOf = (schema: TSchema) => publicSchema(unwrapSchema(schema as never));
   const messages: Record<string, Json> = {};
   const channels: Record<string, Json> = {};
   const operations: Record<string, Json> = {};
 
   for (const { name, address, title, requests, acks, error, pushes, closeCodes } of SOCKETS) {
     const ofChannel: string[] = [];
-    /** Puts a message into the document, and gives the channel's reference to it. */
+    /** Adds a message to the document and returns the channel's reference to it. */
     const message = (key: string, frame: TObject): Json => {
       const id = `${name}.${key}`;
-      messages[id] ??= { name: String(frame.properties.type?.const), payload: refer(shown(frame)) };
+      messages[id] ??= { name: String(frame.properties.type?.const), payload: refer(publicOf(frame)) };
       if (!ofChannel.includes(id)) ofChannel.push(id);
       return { $ref: `#/channels/${name}/messages/${id}` };
     };

@@ -5,15 +5,15 @@ import { publicSchema } from "./public-schema.ts";
 
 type Json = Record<string, unknown>;
 
-/** Modules of schemas: what they export is known to the reference by the name of the export. */
+/** Modules of schemas; the reference uses the names of their exports. */
 export type SchemaNames = Record<string, unknown>;
 
 type Components = { refer(value: unknown): unknown; components(): Record<string, unknown> };
 
 /**
- * Gives schemas their names: where a document repeats one of them, `refer` puts a reference to the component. They are
- * told by what they say, since the framework hands out copies; two names for one shape would be a coin toss, so the
- * shorter wins, and `components` holds only what something refers to.
+ * Names schemas: where a document contains one of them, `refer` inserts a reference to the component. Schemas are compared
+ * by content, since the framework copies them; of two names for the same content the shorter one is used. `components`
+ * returns the schemas that are referred to.
  */
 export function* createComponents(names: SchemaNames, at = "#/components/schemas/"): CooperativeTask<Components> {
   const nameOf = new Map<string, string>();
@@ -53,7 +53,7 @@ export function* createComponents(names: SchemaNames, at = "#/components/schemas
   };
 }
 
-/** Records and bodies get a name; a text or a number is told where it stands. */
+/** Records and bodies get a name; texts and numbers stay inline. */
 function isNameable(value: unknown): boolean {
   return typeof value === "object" && value !== null && isRecord(value as Json);
 }

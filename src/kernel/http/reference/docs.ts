@@ -1,33 +1,33 @@
 import type { DocumentDecoration } from "elysia";
 import { ERRORS, type ErrorCode } from "../../../protocol/errors.ts";
 
-/** A route's documentation: a summary and the errors of its own. Those of its guard and its body are known already. */
+/** A route's documentation: a summary and its own errors. Those of its guard and its body are added automatically. */
 export function documented(
   summary: string,
   errors: ErrorCode[] = [],
   description?: string,
-  answers: Answers = {},
+  bodyTypes: BodyTypes = {},
 ): { detail: DocumentDecoration } {
-  const words = description === undefined ? {} : { description };
-  const detail = { summary, ...words, "x-errors": errors, "x-answers": answers };
+  const text = description === undefined ? {} : { description };
+  const detail = { summary, ...text, "x-errors": errors, "x-body-types": bodyTypes };
   return { detail };
 }
 
-/** Success of a route without a response schema: status, and the type of its body if it has one. */
-export type Answers = Record<number, string | null>;
+/** The successful responses of a route without a response schema: status, and the type of the body or null. */
+export type BodyTypes = Record<number, string | null>;
 
-export function answersOf(detail: unknown): Answers {
-  return (detail as { "x-answers"?: Answers } | undefined)?.["x-answers"] ?? {};
+export function bodyTypesOf(detail: unknown): BodyTypes {
+  return (detail as { "x-body-types"?: BodyTypes } | undefined)?.["x-body-types"] ?? {};
 }
 
-/** The codes that a route's own documentation names; undefined for a route without any. */
+/** The errors of a route's own documentation; undefined without documentation. */
 export function errorsOf(detail: unknown): ErrorCode[] | undefined {
   return (detail as { "x-errors"?: ErrorCode[] } | undefined)?.["x-errors"];
 }
 
 type ErrorResponse = { description: string; content: Record<string, { schema: object; example: object }> };
 
-/** Codes as responses, by status: each is the envelope, narrowed to what this answer can carry. */
+/** Error responses by status: each is the envelope with the codes that can occur. */
 export function errorResponses(codes: Iterable<ErrorCode>): Record<number, ErrorResponse> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of new Set(codes)) {
@@ -64,7 +64,7 @@ function exampleOfError(code: ErrorCode = "SVC_INTERNAL_ERROR"): object {
   };
 }
 
-/** The envelope of spec §7; the reference holds it once. */
+/** The error envelope (spec §7), once in the reference. */
 export const ERROR_SCHEMA = {
   type: "object",
   required: ["code", "legacyCode", "message", "requestId", "path"],

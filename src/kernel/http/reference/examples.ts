@@ -6,7 +6,7 @@ const PROJECT = "0199b0c0-11aa-7c02-8a44-90d1f5e3b702";
 const TIME = "2026-03-01T12:00:00.000Z";
 const LATER = "2026-03-01T13:00:00.000Z";
 
-/** What fields hold, by the record they stand in where that matters: one made-up project runs through all examples. */
+/** Values by field, or by record and field where that matters: all examples belong to one fictitious project. */
 const FIELDS: Record<string, unknown> = {
   "Message.id": "msg_4Tq8mZ1xW7cK2rB9nF6dY3sL",
   "Attachment.id": "att_8Hs2kV5pQ1zN7wC4xJ9mT6bR",
@@ -144,20 +144,20 @@ const FIELDS: Record<string, unknown> = {
   version: "0.2.0+5c1d9e7",
 };
 
-/** Optional fields that a first example is better without: nobody sets them before they know what they are for. */
-const LEFT_OUT = new Set(["mid", "resume", "metadata", "retentionDays", "replyTo", "clientSentAt", "sdpDeflate"]);
+/** Optional fields that would only clutter a first example. */
+const OMITTED = new Set(["mid", "resume", "metadata", "retentionDays", "replyTo", "clientSentAt", "sdpDeflate"]);
 
 /**
- * An example of a schema: what stands in it as such, else what its fields are known to hold, else the plainest value
- * that the schema allows. A test holds each against its schema.
+ * An example of a schema: its own example, else the known value of the field, else the simplest value that the schema
+ * allows. A test validates each example against its schema.
  */
 export function exampleOf(schema: Json, resolve: Resolve, field = "", record = ""): unknown {
   if (schema.$ref !== undefined) {
     const ref = String(schema.$ref);
     return exampleOf(resolve(ref), resolve, field, ref.slice(ref.lastIndexOf("/") + 1));
   }
-  const [given] = Array.isArray(schema.examples) ? schema.examples : [];
-  if (given !== undefined) return given;
+  const [own] = Array.isArray(schema.examples) ? schema.examples : [];
+  if (own !== undefined) return own;
   if (schema.const !== undefined) return schema.const;
   if (Array.isArray(schema.allOf)) {
     return Object.assign({}, ...schema.allOf.map((part: Json) => exampleOf(part, resolve, field, record)));
@@ -187,13 +187,13 @@ const allowsNull = ({ type, anyOf }: Json): boolean =>
 
 function exampleOfObject(schema: Json, resolve: Resolve, record: string): Json {
   const required = (schema.required ?? []) as string[];
-  const shown = Object.entries((schema.properties ?? {}) as Record<string, Json>).filter(
-    ([name]) => required.includes(name) || !LEFT_OUT.has(name),
+  const included = Object.entries((schema.properties ?? {}) as Record<string, Json>).filter(
+    ([name]) => required.includes(name) || !OMITTED.has(name),
   );
-  return Object.fromEntries(shown.map(([name, item]) => [name, exampleOf(item, resolve, name, record)]));
+  return Object.fromEntries(included.map(([name, item]) => [name, exampleOf(item, resolve, name, record)]));
 }
 
-/** The value that the field is known by, where the schema would take it. */
+/** The known value of the field, if the schema accepts it. */
 function knownValue(schema: Json, field: string, record: string): unknown {
   const value = FIELDS[`${record}.${field}`] ?? FIELDS[field];
   if (value === undefined) return undefined;

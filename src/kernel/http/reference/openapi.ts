@@ -7,7 +7,6 @@ import { ERROR_SCHEMA } from "./docs.ts";
 import { exampleOf } from "./examples.ts";
 import { completeOperation, type Hooks, type Operation } from "./operation.ts";
 import { publicSchema } from "./public-schema.ts";
-import { describeTags } from "./tags.ts";
 import { describeWebhooks } from "./webhooks.ts";
 
 type Json = Record<string, unknown>;
@@ -31,11 +30,11 @@ Lists are arrays, newest first; \`link\` with \`rel="next"\` leads to the next p
 \`ratelimit-limit\`, \`ratelimit-remaining\` and \`ratelimit-reset\`. The two sockets are \`GET /v1/rtc\` and
 \`GET /v1/chat/ws\`.`;
 
-/** The reference of the API, from the routes as they are: schemas, errors, and the credential that each guard takes. */
+/** The reference of the API, from the routes: their schemas, errors, and the credentials that their guards accept. */
 export function* describeApi(app: AnyElysia, version: string, names: SchemaNames): CooperativeTask<Json> {
   const { refer, components } = yield* createComponents(names);
-  const paths = yield* mapInPieces(yield* pathsOf(app), (verbs) => refer(publicSchema(verbs, true)) as Verbs);
-  const webhooks = yield* mapInPieces(yield* describeWebhooks(), (verbs) => refer(verbs) as Verbs);
+  const paths = yield* mapCooperatively(yield* pathsOf(app), (verbs) => refer(publicSchema(verbs, true)) as Verbs);
+  const webhooks = yield* mapCooperatively(yield* describeWebhooks(), (verbs) => refer(verbs) as Verbs);
   const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA, ...components() };
   const resolve = (ref: string) => schemas[ref.slice(ref.lastIndexOf("/") + 1)] as Json;
   const tags = Object.values(paths).flatMap((verbs) => Object.values(verbs).flatMap((one) => one.tags ?? []));
@@ -45,8 +44,8 @@ export function* describeApi(app: AnyElysia, version: string, names: SchemaNames
     info: { title: "Stoa", version, description: DESCRIPTION, license: { name: "MIT", identifier: "MIT" } },
     servers: [{ url: "/" }],
     tags: describeTags(tags),
-    paths: inOrderOfTags(yield* mapInPieces(paths, withExamples), describeTags(tags)),
-    webhooks: yield* mapInPieces(webhooks, withExamples),
+    paths: inOrderOfTags(yield* mapCooperatively(paths, withExamples), describeTags(tags)),
+    webhooks: yield* mapCooperatively(webhooks, withExamples),
     components: {
       schemas,
       securitySchemes: mapValues(SCHEMES, (description) => ({ type: "http", scheme: "bearer", description })),
@@ -61,9 +60,9 @@ function* pathsOf(app: AnyElysia): CooperativeTask<Paths> {
     const verb = method.toLowerCase();
     const template = path.replace(/:([^/]+)/g, "{$1}");
     if (!METHODS.includes(verb)) continue;
-    // The generator takes an app and describes it as a whole; it gets one of a single route.
-    const alone = { getGlobalRoutes: () => [route], getGlobalDefinitions: () => ({ type: {} }) };
-    const { paths } = toOpenAPISchema(alone as unknown as AnyElysia, { staticFile: false });
+    // The generator describes a whole app at once, so it gets an app with a single route.
+    const singleRouteApp = { getGlobalRoutes: () => [route], getGlobalDefinitions: () => ({ type: {} }) };
+    const { paths } = toOpenAPISchema(singleRouteApp as unknown as AnyElysia, { staticFile: false });
     const generated = (paths[template] as Verbs | undefined)?.[verb];
     if (generated) {
       described[template] = { ...described[template], [verb]: completeOperation(verb, generated, hooks as Hooks) };
@@ -73,7 +72,7 @@ function* pathsOf(app: AnyElysia): CooperativeTask<Paths> {
   return described;
 }
 
-/** An example beside every schema: of parameters in the path, the body and each answer. */
+/** Adds an example to every schema: path parameters, the body and each response. */
 function illustrate(operation: Operation, resolve: (ref: string) => Json): Operation {
   const content = (holder: Json | undefined): Json | undefined =>
     holder?.content === undefined
@@ -91,13 +90,13 @@ function illustrate(operation: Operation, resolve: (ref: string) => Json): Opera
       one.in === "path" ? { ...one, example: exampleOf(one.schema as Json, resolve, String(one.name)) } : one,
     ),
     ...(operation.requestBody === undefined ? {} : { requestBody: content(operation.requestBody as Json) }),
-    responses: mapValues(operation.responses ?? {}, (answer) => content(answer) as Json),
+    responses: mapValues(operation.responses ?? {}, (response) => content(response) as Json),
   };
 }
 
 const OFFER = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n…";
 
-/** Paths by the first tag of their first operation: readers that keep the document's order show chapters in ours. */
+/** Sorts paths by the first tag of their first operation, for viewers that keep the document's order. */
 function inOrderOfTags(paths: Paths, tags: { name: string }[]): Paths {
   const names = tags.map(({ name }) => name);
   const rank = (verbs: Verbs) => names.indexOf(Object.values(verbs)[0]?.tags?.[0] ?? "");
@@ -108,11 +107,55 @@ function mapValues<T, R>(object: Record<string, T>, map: (value: T, key: string)
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }
 
-function* mapInPieces<T, R>(object: Record<string, T>, map: (value: T) => R): CooperativeTask<Record<string, R>> {
+function* mapCooperatively<T, R>(object: Record<string, T>, map: (value: T) => R): CooperativeTask<Record<string, R>> {
   const mapped: Record<string, R> = {};
   for (const [key, value] of Object.entries(object)) {
     mapped[key] = map(value);
     yield;
   }
   return mapped;
+}
+
+/** The chapters of the reference: first the API for applications, then administration. */
+const TAGS: Record<string, string> = {
+  rooms: "Create rooms, see who is in them, and mint the tokens that let people in.",
+  "rooms: moderation": "Act on whoever is in a room now: remove, mute, change what they may do, send data.",
+  rtc: "The socket of the browser SDK, and WHIP and WHEP for encoders and players.",
+  chat: "Conversations with members, messages, reactions, read state, attachments and search, and the chat socket.",
+  "chat: moderation": "Reports of messages and what is done about them, blocked users, and words that are not wanted.",
+  push: "Web Push: browsers that are woken for messages, mentions and rings, and what mutes them.",
+  "live streams":
+    "A live stream is a room and a conversation with hosts and viewers, and a life: CREATED, LIVE, ENDED.",
+  webhooks: "Endpoints that are told what happens, and their deliveries.",
+  calls: "When people were in a room together, and how it was for each of them.",
+  recordings: "Rooms written down: one file for each track, as it was sent, and what happened when.",
+  people: "What is held about one of your users: read it, export it, erase it.",
+  observability: "Connections and why they failed, in single cases and in numbers.",
+  project: "The project that an API key belongs to.",
+  "rooms: dashboard": "Rooms by session, for the dashboard.",
+  "chat: dashboard": "Chat by session, for the dashboard: who and when, never what.",
+  "live streams: dashboard": "Live streams by session, for the dashboard.",
+  "calls: dashboard": "Calls by session, for the dashboard.",
+  "recordings: dashboard": "Recordings by session, for the dashboard.",
+  "people: dashboard": "The same by session, for owners and admins.",
+  "observability: dashboard": "Observability by session, for the dashboard.",
+  usage: "Participant minutes, and what is left of the allowance.",
+  projects: "Projects, and the browser origins that may use them.",
+  members: "Who works on a project, and in which role.",
+  "API keys": "Keys of a project; a key is shown once, when it is made.",
+  audit: "What was done to a project, by whom, and from where.",
+  auth: "Accounts of the dashboard and their sessions. The people who use your application have none.",
+  fleet: "Media servers, for operators.",
+  "fleet: nodes": "What media nodes call.",
+  health: "For load balancers and monitoring.",
+};
+
+const ORDER = Object.keys(TAGS);
+
+/** In the order of the table; a tag that is missing there comes before those of the dashboard, without a description. */
+function describeTags(used: Iterable<string>): { name: string; description?: string }[] {
+  const rank = (tag: string) => (ORDER.includes(tag) ? ORDER.indexOf(tag) : ORDER.indexOf("rooms: dashboard") - 0.5);
+  return [...new Set(used)]
+    .sort((a, b) => rank(a) - rank(b))
+    .map((name) => ({ name, ...(TAGS[name] === undefined ? {} : { description: TAGS[name] }) }));
 }

@@ -1,7 +1,7 @@
 import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { type CredentialKind, credentialsOf, guardErrorsOf } from "../guards.ts";
-import { answersOf, errorResponses, errorsOf } from "./docs.ts";
+import { bodyTypesOf, errorResponses, errorsOf } from "./docs.ts";
 
 type Json = Record<string, unknown>;
 export type Operation = Json & {
@@ -13,11 +13,11 @@ export type Operation = Json & {
 
 export type Hooks = { detail?: unknown; body?: unknown; query?: unknown; response?: unknown; transform?: unknown };
 
-/** What the generator leaves out of an operation, or says too much of. */
+/** Adds to an operation what the generator omits, and removes what it should not contain. */
 export function completeOperation(verb: string, generated: Operation, hooks: Hooks): Operation {
   const { "x-errors": _, "x-answers": __, ...operation } = generated;
   const credentials = credentialsOf(hooks);
-  // Guards refuse a body that cannot be read, whether the route wants one or not.
+  // A body that cannot be parsed is refused on every route with a guard, also without a body schema.
   const readsBody = hooks.body !== undefined || (verb !== "get" && credentials.length > 0);
   const codes = new Set<ErrorCode>([
     ...(errorsOf(hooks.detail) ?? []),
@@ -27,12 +27,13 @@ export function completeOperation(verb: string, generated: Operation, hooks: Hoo
     ...guardErrorsOf(hooks),
     "SVC_INTERNAL_ERROR",
   ]);
-  const answers = hooks.response === undefined ? unvalidated(verb, hooks.detail) : (generated.responses ?? {});
-  const described = Object.entries(answers).map(([status, answer]) => {
-    const { content, ...rest } = answer;
+  const responses =
+    hooks.response === undefined ? responsesWithoutSchema(verb, hooks.detail) : (generated.responses ?? {});
+  const described = Object.entries(responses).map(([status, response]) => {
+    const { content, ...rest } = response;
     return [status, { ...rest, ...(BODILESS.has(status) ? {} : { content }), description: SUCCESS[status] }];
   });
-  // With a parser of our own in place, the generator no longer knows what bodies are made of.
+  // The generator does not know the media type of bodies, because they have a custom parser.
   const schema = hooks.body === undefined ? undefined : unwrapSchema(hooks.body as never);
   const keyed = codes.has("SVC_IDEMPOTENCY_KEY_REUSED") ? [IDEMPOTENCY_KEY] : [];
   return {
@@ -50,12 +51,12 @@ export function completeOperation(verb: string, generated: Operation, hooks: Hoo
 const mediaTypeOf = (schema: object) =>
   (schema as { contentMediaType?: string }).contentMediaType ?? "application/json";
 
-/** Answers that no schema describes. A GET that says nothing of them is a socket; anything else has no body. */
-function unvalidated(verb: string, detail: unknown): Record<string, Json> {
-  const said = Object.entries(answersOf(detail));
-  if (said.length === 0) return { [verb === "get" ? 101 : 204]: {} };
+/** Responses without a schema. A GET without body types is a socket; other routes then have no body. */
+function responsesWithoutSchema(verb: string, detail: unknown): Record<string, Json> {
+  const types = Object.entries(bodyTypesOf(detail));
+  if (types.length === 0) return { [verb === "get" ? 101 : 204]: {} };
   const body = (type: string) => ({ content: { [type]: { schema: type.endsWith("json") ? {} : { type: "string" } } } });
-  return Object.fromEntries(said.map(([status, type]) => [status, type === null ? {} : body(type)]));
+  return Object.fromEntries(types.map(([status, type]) => [status, type === null ? {} : body(type)]));
 }
 
 const BODILESS = new Set(["101", "204", "304", "307"]);
@@ -64,11 +65,11 @@ const SUCCESS: Record<string, string> = {
   101: "The connection becomes a WebSocket",
   200: "OK",
   201: "Created",
-  202: "Accepted; it happens after the answer",
-  204: "Done; there is no body",
-  206: "The part asked for",
+  202: "Accepted; it happens after the response",
+  204: "Done; no body",
+  206: "The requested range",
   304: "Not modified",
-  307: "Found at another address, which the header `location` tells",
+  307: "Found at another address, in the header `location`",
   503: "Not ready",
 };
 
@@ -86,6 +87,6 @@ const IDEMPOTENCY_KEY = {
   name: "Idempotency-Key",
   in: "header",
   required: false,
-  description: "Repeating a request with the same key replays the first answer",
+  description: "Repeating a request with the same key replays the first response",
   schema: { type: "string", minLength: 1, maxLength: 255 },
 };

@@ -8,12 +8,12 @@ import { createLargeResponses, type LargeResponses } from "../serving/large-resp
 import type { SchemaNames } from "./components.ts";
 
 type ReferenceOptions = {
-  /** Where the build put the viewer, already compressed. */
+  /** The folder with the compressed viewer of the build. */
   folder: string;
   version: string;
-  /** Asked at the first request: by then every route is there. */
+  /** Called at the first request, when all routes exist. */
   app: () => AnyElysia;
-  /** Records and bodies by their names in the reference. */
+  /** Schemas of records and bodies by their names in the reference. */
   schemas: SchemaNames;
 };
 
@@ -34,7 +34,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Everything that would leave the machine is off: fonts, telemetry, hosted helpers. */
+/** Everything that would contact other hosts is off: fonts, telemetry, hosted services. */
 const START = `Scalar.createApiReference("#reference", {
   url: "/openapi.json",
   withDefaultFonts: false,
@@ -47,16 +47,16 @@ const START = `Scalar.createApiReference("#reference", {
 });
 `;
 
-/** The viewer writes style elements of its own, hence the one exception; scripts and connections are ours alone. */
+/** The viewer creates style elements, hence the exception for styles. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 const HEADERS = { "cache-control": "no-cache", "x-content-type-options": "nosniff" };
 const SCRIPT = "text/javascript; charset=utf-8";
 
-/** `/openapi.json`, `/asyncapi.json` for the sockets, and `/docs/api` to read the first in; none needs another host. */
+/** `/openapi.json`, `/asyncapi.json` for the sockets, and the viewer at `/docs/api`, without any other host. */
 export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
-  // What describes them is loaded for whoever asks first.
+  // The code that creates the documents is loaded with the first request.
   const openapi = once(async () => {
     const { describeApi } = await import("./openapi.ts");
     return document(describeApi(app(), version, schemas));
@@ -66,32 +66,29 @@ export function referenceRoutes({ folder, version, app, schemas }: ReferenceOpti
     return document(describeSockets(version, schemas));
   });
   const start = once(() => packed(SCRIPT, START));
-  const begins = createLargeResponses();
+  const admitLarge = createLargeResponses();
   const viewer = once(() => readPacked(SCRIPT, join(folder, "api-reference.js.gz")));
 
   return new Elysia({ detail: { hide: true } })
-    .get("/openapi.json", async ({ request }) => answer(request, begins, await openapi()))
-    .get("/asyncapi.json", async ({ request }) => answer(request, begins, await asyncapi()))
+    .get("/openapi.json", async ({ request }) => respond(request, admitLarge, await openapi()))
+    .get("/asyncapi.json", async ({ request }) => respond(request, admitLarge, await asyncapi()))
     .get("/docs/api", async () => {
       const page = PAGE.replace("viewer.js", `viewer.js?v=${(await viewer()).etag.slice(1, -1)}`);
       const headers = { ...HEADERS, "content-type": "text/html; charset=utf-8", "content-security-policy": POLICY };
       return new Response(page, { headers });
     })
-    .get("/docs/start.js", async ({ request }) => answer(request, begins, await start()))
+    .get("/docs/start.js", async ({ request }) => respond(request, admitLarge, await start()))
     .get("/docs/viewer.js", async ({ request }) => {
       const file = await viewer();
-      // The page names the file by its hash; whoever asks without it must ask again next time.
+      // The page requests the file with its hash; without it the file must be revalidated.
       const named = new URL(request.url).search === `?v=${file.etag.slice(1, -1)}`;
-      return answer(request, begins, file, named ? { "cache-control": IMMUTABLE } : {});
+      return respond(request, admitLarge, file, named ? { "cache-control": IMMUTABLE } : {});
     });
 }
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
-/**
- * Bytes as they are sent to nearly everyone, and how to have them plain for whoever takes nothing else. As blobs, which all
- * answers share: of an array each would hold a copy until its reader has taken it, and a thousand of them take nothing.
- */
+/** A document, compressed, and uncompressed for clients without gzip. Blobs, because each response would copy an array. */
 type Packed = { type: string; etag: string; gzipped: Blob; plain: () => Blob };
 
 async function packed(type: string, text: string): Promise<Packed> {
@@ -100,10 +97,10 @@ async function packed(type: string, text: string): Promise<Packed> {
   return { type, etag: etagOf(bytes), gzipped: new Blob([await gzipped(bytes)]), plain: () => plain };
 }
 
-/** Not on the thread that everybody else waits for. */
+/** Runs in another thread. */
 const gzipped = promisify<Uint8Array, Uint8Array<ArrayBuffer>>(gzip);
 
-/** A quarter of a second of work: whoever asks for it first waits, and nobody else. */
+/** Takes a quarter of a second, for which only the first request waits. */
 async function document(describing: CooperativeTask<object>): Promise<Packed> {
   return packed("application/json", await runCooperatively(writeDocument(describing)));
 }
@@ -112,10 +109,10 @@ function* writeDocument(describing: CooperativeTask<object>): CooperativeTask<st
   return yield* stringifyCooperatively(yield* describing, COOPERATIVE_LEVELS);
 }
 
-/** Down to a single schema, and to what one path does. */
+/** The level of single schemas, and of the operations of a path. */
 const COOPERATIVE_LEVELS = 3;
 
-/** Kept as the build packed it: 4 MB of script are unpacked once, for the first reader who cannot. */
+/** Kept compressed: the 4 MB of script are unpacked for the first client without gzip. */
 async function readPacked(type: string, path: string): Promise<Packed> {
   const file = Bun.file(path);
   if (!(await file.exists())) throw new ApiError("SVC_ROUTE_NOT_FOUND");
@@ -134,21 +131,21 @@ async function readPacked(type: string, path: string): Promise<Packed> {
 
 const etagOf = (bytes: Uint8Array) => `"${Bun.hash(bytes).toString(36)}"`;
 
-async function answer(
+async function respond(
   request: Request,
-  begins: LargeResponses,
+  admitLarge: LargeResponses,
   { type, etag, gzipped, plain }: Packed,
   more: Record<string, string> = {},
 ): Promise<Response> {
   const headers = { ...HEADERS, "content-type": type, vary: "accept-encoding", etag, ...more };
   if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-  const packs = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
-  const body = packs ? gzipped : plain();
-  await begins(body.size, request);
-  return new Response(body, { headers: packs ? { ...headers, "content-encoding": "gzip" } : headers });
+  const acceptsGzip = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  const body = acceptsGzip ? gzipped : plain();
+  await admitLarge(body.size, request);
+  return new Response(body, { headers: acceptsGzip ? { ...headers, "content-encoding": "gzip" } : headers });
 }
 
-/** Made when first asked for and kept; what failed is tried again. */
+/** Calls `make` once and keeps its result; after a failure it is called again. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

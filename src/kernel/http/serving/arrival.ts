@@ -5,37 +5,37 @@ import { createTrust } from "../../net/addresses.ts";
 import { type Listening, socketAddress } from "../request-info.ts";
 import type { TlsClients } from "./tls-clients.ts";
 
-/** How a request reached this server: by whom, and on whose behalf. */
+/** How a request reached this server. */
 export type Arrival = {
-  /** Who opened the connection: the client itself, or the last proxy. */
+  /** The address of the connection: the client itself, or the last proxy. */
   peer: string;
   /** Whether TRUSTED_PROXIES names the peer. */
   trusted: boolean;
   forwardedFor: string | null;
   forwardedProto: string | null;
-  /** The client, as rate limits and records know it. */
+  /** The client's address for rate limits and records. */
   ip: string;
 };
 
 export const ARRIVAL_PATH = "/healthz/arrival";
 
 type Deps = {
-  /** Known to whoever may read the data directory. */
+  /** Readable by processes with access to the data directory. */
   secret: string;
   trustedProxies: readonly string[];
   listening: Listening;
-  /** Of the edge, when there is one. */
+  /** The clients behind the TLS thread; null without one. */
   clients: TlsClients | null;
   infoOf: (request: Request) => { ip: string };
 };
 
-/** Lets `stoa doctor` see what a proxy makes of a request; for everybody else there is nothing here. */
+/** Shows `stoa doctor` how a proxy forwards a request; responds with 404 to all others. */
 export function arrivalRoutes({ secret, trustedProxies, listening, clients, infoOf }: Deps) {
   const isTrusted = createTrust(trustedProxies);
   return new Elysia({ detail: { hide: true } }).get(ARRIVAL_PATH, ({ request }): Arrival => {
     const { headers } = request;
-    const given = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? "";
-    if (!sameSecret(given, secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+    const secretGiven = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? "";
+    if (!sameSecret(secretGiven, secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
     const peer = socketAddress(request, listening.server, clients);
     return {
       peer,

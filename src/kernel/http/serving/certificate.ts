@@ -9,19 +9,19 @@ export type Certificate = { cert: string; key: string };
 
 export type CertificateFiles = { cert: string; key: string };
 
-/** A renewal is noticed within this long. Watching the files instead would miss those behind symbolic links. */
-const LOOK_EVERY_MS = 10_000;
+/** The files are polled, because watching them would miss changes behind symbolic links. */
+const POLL_EVERY_MS = 10_000;
 
 export function certificateFiles({ TLS_CERT: cert, TLS_KEY: key }: Config): CertificateFiles | undefined {
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Wrong files; the message is for the operator. */
+/** Invalid files; the message is for the operator. */
 export class CertificateRefused extends Error {
   override readonly name = "CertificateRefused";
 }
 
-/** One that has run out is read all the same: a server with it is better than none, and browsers say what is wrong. */
+/** An expired certificate is accepted: a server with it is better than none, and browsers show what is wrong. */
 export function readCertificate(files: CertificateFiles): Certificate {
   const certificate = { cert: readText("TLS_CERT", files.cert), key: readText("TLS_KEY", files.key) };
   const first = parsed(files.cert, () => new X509Certificate(certificate.cert));
@@ -39,11 +39,11 @@ function readText(variable: string, path: string): string {
   }
 }
 
-/** What clients will find wrong with one that can be used all the same; null when nothing. */
+/** Why clients will not trust a certificate that can be served; null when they will. */
 export function certificateDoubt({ cert }: Pick<Certificate, "cert">, domain: string | undefined, now: number) {
   const certificate = new X509Certificate(cert);
   const { validFromDate, validToDate } = certificate;
-  if (validToDate.getTime() <= now) return `it ran out on ${validToDate.toISOString()}`;
+  if (validToDate.getTime() <= now) return `it expired on ${validToDate.toISOString()}`;
   if (validFromDate.getTime() > now) return `it is not valid before ${validFromDate.toISOString()}`;
   if (domain === undefined || certificate.checkHost(domain) !== undefined) return null;
   const names = certificate.subjectAltName ?? certificate.subject;
@@ -54,20 +54,19 @@ function parsed<Value>(path: string, read: () => Value): Value {
   try {
     return read();
   } catch {
-    throw new CertificateRefused(`${path} holds no PEM that can be read`);
+    throw new CertificateRefused(`${path} is not valid PEM`);
   }
 }
 
 type WatchDeps = { timers: Timers; log: Log };
 
-/** As `certificateDoubt` says it; a server with such a one is better than none. */
-export function tellDoubt(log: Log, files: CertificateFiles, problem: string | null): void {
-  if (problem !== null) log.warn({ certificate: files.cert, problem }, "clients will not trust the certificate");
+export function warnOfDoubt(log: Log, files: CertificateFiles, problem: string | null): void {
+  if (problem !== null) log.warn({ certificate: files.cert, problem }, "tls: clients will not trust the certificate");
 }
 
 /**
- * Calls `onRenewed` when the files have changed and fit together. Whoever writes them writes two files, one after the
- * other: a pair that does not fit is looked at again at the next turn, and told once.
+ * Calls `onRenewed` when the files have changed and belong together. They are written one after the other: a pair that does
+ * not belong together is logged once and read again at the next poll.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -75,19 +74,19 @@ export function watchCertificate(
   onRenewed: (certificate: Certificate) => void,
 ): () => void {
   let seen = stampOf(files);
-  let told = "";
-  return every({ timers, log }, LOOK_EVERY_MS, () => {
+  let lastProblem = "";
+  return every({ timers, log }, POLL_EVERY_MS, () => {
     const stamp = stampOf(files);
     if (stamp === seen) return;
     try {
       onRenewed(readCertificate(files));
       seen = stamp;
-      told = "";
-      log.info({ certificate: files.cert }, "certificate renewed");
+      lastProblem = "";
+      log.info({ certificate: files.cert }, "tls: certificate renewed");
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
-      if (problem !== told) log.warn({ problem }, "the renewed certificate cannot be used; the old one stays");
-      told = problem;
+      if (problem !== lastProblem) log.warn({ problem }, "tls: new certificate is invalid, keeping the old one");
+      lastProblem = problem;
     }
   });
 }

@@ -1,53 +1,53 @@
-/** What is handed to the network in one turn of the loop takes less than a millisecond, whoever asks for it. */
-const BYTES_PER_TURN = 2 * 1024 * 1024;
-/** Those are sent at once. */
+/** Handing this much to the network takes less than a millisecond of an event-loop tick. */
+const BYTES_PER_TICK = 2 * 1024 * 1024;
+/** Smaller responses never wait. */
 const SMALL_BYTES = 64 * 1024;
 
-/** When an answer of so many bytes may begin: null is now. Who has gone meanwhile, as `signal` tells, is not waited for. */
-export type LargeResponses = (bytes: number, asker: { signal: AbortSignal }) => Promise<void> | null;
+/** When a response of so many bytes may begin; null means now. The wait ends early when `signal` aborts. */
+export type LargeResponses = (bytes: number, request: { signal: AbortSignal }) => Promise<void> | null;
 
 /**
- * Large answers begin a few at a time. Hundreds who ask for a megabyte in the same moment would otherwise be one turn of
- * the loop, in which nobody else is heard.
+ * Large responses begin a few at a time. Hundreds of requests for a megabyte at the same moment would otherwise block the
+ * event loop for everything else.
  */
-export function createLargeResponses(afterTurn: (run: () => void) => unknown = setImmediate): LargeResponses {
+export function createLargeResponses(nextTick: (run: () => void) => unknown = setImmediate): LargeResponses {
   const waiting = new Set<{ bytes: number; begin: () => void }>();
-  let left = BYTES_PER_TURN;
+  let left = BYTES_PER_TICK;
   let scheduled = false;
 
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
-    afterTurn(nextTurn);
+    nextTick(startTick);
   }
 
-  function nextTurn(): void {
+  function startTick(): void {
     scheduled = false;
-    left = BYTES_PER_TURN;
+    left = BYTES_PER_TICK;
     for (const next of waiting) {
       if (left <= 0) break;
       waiting.delete(next);
       left -= next.bytes;
       next.begin();
     }
-    if (left < BYTES_PER_TURN) schedule();
+    if (left < BYTES_PER_TICK) schedule();
   }
 
   function wait(bytes: number, { signal }: { signal: AbortSignal }): Promise<void> {
     return new Promise((begin) => {
-      const one = { bytes, begin };
-      waiting.add(one);
-      // What it is answered then goes nowhere, and costs nothing: those who hang up faster than they are served must not pile up.
-      const leave = () => waiting.delete(one) && begin();
+      const response = { bytes, begin };
+      waiting.add(response);
+      // Clients that disconnect faster than they are served must not pile up; sending to them costs nothing.
+      const leave = () => waiting.delete(response) && begin();
       signal.addEventListener("abort", leave, { once: true });
     });
   }
 
-  return (bytes, asker) => {
+  return (bytes, request) => {
     if (bytes < SMALL_BYTES) return null;
     schedule();
-    if (asker.signal.aborted) return null;
-    if (waiting.size > 0 || left <= 0) return wait(bytes, asker);
+    if (request.signal.aborted) return null;
+    if (waiting.size > 0 || left <= 0) return wait(bytes, request);
     left -= bytes;
     return null;
   };

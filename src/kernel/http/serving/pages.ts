@@ -5,16 +5,16 @@ import { queryInteger } from "../schema.ts";
 
 export const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 200;
-/** Sorts after every id: where a list that shows the newest first begins. */
+/** Sorts after every id: the start of a list with the newest first. */
 export const NEWEST = "~";
 
-/** Of a list whose pages may be longer than those of others; what comes without `limit` can be asked for by it as well. */
+/** The query of a list with another maximum; the default page size must be a valid `limit` too. */
 export const pageQueryUpTo = (max: number) => ({
   limit: t.Optional(queryInteger({ min: 1, max })),
   cursor: t.Optional(t.String({ maxLength: 256 })),
 });
 
-/** Query of every list route; spread it into a route's own query schema. */
+/** The query of every list route, to be spread into its query schema. */
 export const pageQuery = pageQueryUpTo(MAX_LIMIT);
 
 export type PageRequest = { limit?: number; cursor?: string };
@@ -34,8 +34,8 @@ type List<Row, Shown> = {
 };
 
 /**
- * One page of a list. `read` is asked for one row more than shown, which tells whether a next page exists; its
- * address is then given by `link` (RFC 8288).
+ * One page of a list. `read` gets one row more than is shown, which tells whether there is a next page; the header `link`
+ * (RFC 8288) then has its URL.
  */
 export function page<Row, Shown>(context: PageContext, asked: PageRequest, list: List<Row, Shown>): Shown[] {
   const { after, limit } = begin(asked, list);
@@ -46,8 +46,8 @@ export function page<Row, Shown>(context: PageContext, asked: PageRequest, list:
 }
 
 /**
- * The same of rows that may be long: it ends before its limit when it has `maxBytes` as JSON, after one row at the least,
- * and others are heard while it is read.
+ * A page of rows that may be long: it ends before its limit at `maxBytes` of JSON, but after one row at least, and does not
+ * block the event loop while it is read.
  */
 export async function longPage<Row, Shown>(
   context: PageContext,
@@ -61,8 +61,8 @@ export async function longPage<Row, Shown>(
 }
 
 /**
- * The same as JSON that is made row by row: of a megabyte at once it takes as long as all the reading. It is typed as what
- * it says, which is what the route's schema asks for.
+ * A long page whose JSON is written row by row, because writing a megabyte at once takes as long as reading it. The text is
+ * typed as its content, because the route's schema requires that.
  */
 export async function longPageAsJson<Row, Shown extends object>(
   context: PageContext,
@@ -80,7 +80,7 @@ export async function longPageAsJson<Row, Shown extends object>(
   return `[${shown.join(",")}]` as unknown as Shown[];
 }
 
-/** `onBytes` is told how long it came to be. */
+/** `onBytes` gets the size of the page. */
 type LongList<Row, Shown> = List<Row, Shown> & { maxBytes: number; onBytes?: (bytes: number) => void };
 
 function begin<Row, Shown>(asked: PageRequest, list: List<Row, Shown>) {
@@ -98,7 +98,7 @@ function linkToNext<Row, Shown>(context: PageContext, list: List<Row, Shown>, la
 
 type Read<Row, Shown> = { shown: Shown[]; last: Row | undefined; isMore: boolean; bytes: number };
 
-/** A few rows at a time: what would be left out is not even looked up. */
+/** Reads a few rows at a time, so that rows beyond the page are not read. */
 function* readLong<Row, Shown>(
   { maxBytes, read, show, position }: LongList<Row, Shown>,
   after: Position | null,
@@ -109,7 +109,7 @@ function* readLong<Row, Shown>(
   let last: Row | undefined;
   let bytes = 0;
   for (;;) {
-    const wanted = Math.min(ROWS_AT_ONCE, limit - shown.length);
+    const wanted = Math.min(ROWS_PER_STEP, limit - shown.length);
     const rows = read(last === undefined ? after : position(last), wanted + 1);
     for (const row of rows.slice(0, wanted)) {
       const one = show(row);
@@ -125,13 +125,13 @@ function* readLong<Row, Shown>(
   }
 }
 
-const ROWS_AT_ONCE = 50;
+const ROWS_PER_STEP = 50;
 const BYTES_OF_A_FIELD = 32;
-/** What JSON writes as more than one character. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are among them.
+/** Characters that JSON escapes. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are escaped.
 const ESCAPED = /["\\\u0000-\u001f]/;
 
-/** As JSON, without making it of what it would copy: to do so takes as long as the whole answer. */
+/** Estimates the size as JSON without writing it, which would take as long as the whole response. */
 function bytesOf(value: unknown): number {
   if (typeof value === "string") return Buffer.byteLength(ESCAPED.test(value) ? JSON.stringify(value) : value) + 2;
   if (typeof value !== "object" || value === null) return BYTES_OF_A_FIELD;

@@ -3,22 +3,22 @@ import type { ClientTable } from "../../../protocol/client-table.ts";
 import { plainAddress } from "../../net/addresses.ts";
 import { createForwardedClient, type LoopbackTransport } from "../../net/loopback-transport.ts";
 
-/** For whom the edge of this process asks. */
+/** The clients behind the TLS thread of this process. */
 export type TlsClients = {
-  /** The client's address; undefined for a request that the edge does not carry. */
+  /** The client's address; undefined for a request that did not come through the TLS thread. */
   clientOf(request: Request, server: Server<unknown> | null): string | undefined;
 };
 
-export function createTlsClients(table: ClientTable, inner: LoopbackTransport | null): TlsClients {
-  const carriedWithin = inner ? createForwardedClient(inner) : () => null;
+export function createTlsClients(table: ClientTable, loopback: LoopbackTransport | null): TlsClients {
+  const forwardedClient = loopback ? createForwardedClient(loopback) : () => null;
   return {
     clientOf(request, server) {
-      const client = carriedWithin(request);
+      const client = forwardedClient(request);
       if (client !== null) return client;
       const peer = server?.requestIP(request);
       if (!peer) return undefined;
       const address = plainAddress(peer.address);
-      // Only the edge's own sockets have a slot, and they are on this machine.
+      // Only sockets of the TLS thread have a slot, and they are on this machine.
       const isOwn = address === "127.0.0.1" || address === "::1" || address === server?.hostname;
       return isOwn ? table.clientOf(peer.port)?.address : undefined;
     },

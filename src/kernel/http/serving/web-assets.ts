@@ -4,18 +4,18 @@ import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 import { createLargeResponses } from "./large-responses.ts";
 
-/** As blobs, which all answers share: of an array each would hold a copy until its reader has taken it. */
+/** Blobs, because all responses share them: each response would copy an array. */
 type Asset = { type: string; plain: Blob; gzipped: Blob; etag: string };
 
 type WebAssetOptions = {
   folder: string;
   version: string;
-  /** Besides our own: the S3 bucket that pages send files to and play recordings from. */
+  /** The S3 bucket that pages upload files to and play recordings from. */
   bucketOrigins: string[];
 };
 
-/** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It holds no secret. */
-const FOR_EVERYONE = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
+/** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It contains no secret. */
+const ANY_ORIGIN = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
 const TYPES = [
   [".d.ts", "text/plain; charset=utf-8"],
   [".tgz", "application/gzip"],
@@ -23,8 +23,8 @@ const TYPES = [
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * The pages and the browser SDK, from the folder that the build made. Only names found in it are served, so no path
- * leads out of it; anything else that a browser navigates to is the dashboard's shell, whose router knows the rest.
+ * The pages and the browser SDK, from the folder that the build made. Only files found in it are served, so no path leads
+ * out of it; any other page that a browser navigates to is the dashboard, which routes by itself.
  */
 export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
   const names = new Set(listFiles(folder));
@@ -32,12 +32,12 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
   const load = (name: string): Promise<Asset> => {
     const known = loaded.get(name) ?? read(join(folder, name));
     loaded.set(name, known);
-    // Too many open files, for one: the next request tries again.
+    // A failure can be temporary (too many open files): the next request tries again.
     known.catch(() => loaded.delete(name));
     return known;
   };
   const policy = contentPolicy(bucketOrigins);
-  const begins = createLargeResponses();
+  const admitLarge = createLargeResponses();
 
   async function serve(
     request: Request,
@@ -60,22 +60,21 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
       headers["referrer-policy"] = "no-referrer";
     }
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-    // A package is compressed already; labelled as an encoding it would be unpacked on the way, and npm refuse it.
+    // A package is compressed already; with a content-encoding it would be unpacked in transit, and npm would refuse it.
     const gzip = gzipped !== plain && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
     const body = gzip ? gzipped : plain;
-    const turn = begins(body.size, request);
-    if (turn) await turn;
+    await admitLarge(body.size, request);
     return new Response(body, {
       headers: gzip ? { ...headers, "content-encoding": "gzip" } : headers,
     });
   }
 
   return new Elysia({ detail: { hide: true } })
-    .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", FOR_EVERYONE))
-    .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", FOR_EVERYONE))
-    .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, FOR_EVERYONE))
-    .get("/embed.js", ({ request }) => serve(request, "embed.js", "no-cache", FOR_EVERYONE))
-    .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", FOR_EVERYONE))
+    .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", ANY_ORIGIN))
+    .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, ANY_ORIGIN))
+    .get("/embed.js", ({ request }) => serve(request, "embed.js", "no-cache", ANY_ORIGIN))
+    .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", ANY_ORIGIN))
     .get("/playground", ({ request }) => serve(request, "playground/index.html", "no-cache"))
     .get("/replay", ({ request }) => serve(request, "replay/index.html", "no-cache"))
     .get("/docs", ({ request }) => serve(request, "docs/start.html", "no-cache"))
@@ -108,7 +107,7 @@ async function read(path: string): Promise<Asset> {
   };
 }
 
-/** No inline script or style, no eval, nothing from elsewhere, and no page may frame ours. */
+/** No inline script or style, no eval, nothing from other origins, and no framing by other pages. */
 function contentPolicy(bucketOrigins: string[]): string {
   return [
     "default-src 'none'",
