@@ -1,5 +1,5 @@
 import { ERASED } from "../../kernel/personal-data.ts";
-import { type CallNote, callText } from "./calls/call-message.ts";
+import { type CallNote, callText } from "./calls/call-note.ts";
 import { withoutMention } from "./messages/mentions.ts";
 
 /** Fields of events and records whose value is a user id. */

@@ -6,7 +6,6 @@ import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import { admissionService } from "./admission.service.ts";
 import { liveStreamService } from "./live-stream.service.ts";
 import { liveStreamStore } from "./live-stream.store.ts";
-import { peopleStore } from "./people.store.ts";
 import { viewerCounts } from "./viewer-count.ts";
 
 type LiveStreamsDeps = {
@@ -18,26 +17,24 @@ type LiveStreamsDeps = {
 
 export type LiveStreams = ReturnType<typeof createLiveStreams>;
 
-/** The feature as a whole: the streams, who is admitted to them, and how many watch. */
 export function createLiveStreams(runtime: Runtime, { rooms, rtcTokens, chat, liveRooms }: LiveStreamsDeps) {
   const store = liveStreamStore(runtime.db);
-  const people = peopleStore(runtime.db);
-  const streams = liveStreamService(runtime, { store, people, rooms, chat });
+  const streams = liveStreamService(runtime, { store, rooms, chat });
   return {
     streams,
-    admissions: admissionService(runtime, { streams, people, rtcTokens, chat }),
-    counts: viewerCounts(runtime, { store, people, liveRooms }),
+    admissions: admissionService(runtime, { store, streams, rtcTokens, chat }),
+    counts: viewerCounts(runtime, { store, liveRooms }),
   };
 }
 
-/** Whether viewers of a room still wait for its live stream to start. Signaling asks, before there are any streams. */
+/** For signaling, which is made before the live streams: whether viewers of a room wait for its stream to start. */
 export function waitingRooms({ db }: Runtime): (roomId: string) => boolean {
   const store = liveStreamStore(db);
   return (roomId) => store.ofRoom(roomId)?.status === "CREATED";
 }
 
-/** Whether a room is that of a live stream. Chat asks, before there are any streams. */
-export function streamRooms({ db }: Runtime): (roomId: string) => boolean {
+/** For chat, which is made before the live streams: whether a room belongs to a live stream. */
+export function liveStreamRooms({ db }: Runtime): (roomId: string) => boolean {
   const store = liveStreamStore(db);
   return (roomId) => store.ofRoom(roomId) !== undefined;
 }

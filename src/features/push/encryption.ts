@@ -8,16 +8,20 @@ const SALT_BYTES = 16;
 const TAG_BYTES = 16;
 const POINT_BYTES = 65;
 const HEADER_BYTES = SALT_BYTES + 4 + 1 + POINT_BYTES;
-/** Push services take 4096 bytes in all: header, tag and the delimiter included. */
+/** Push services accept 4096 bytes including header, tag and delimiter. */
 export const MAX_PLAINTEXT_BYTES = RECORD_BYTES - HEADER_BYTES - TAG_BYTES - 1;
 
-/** What a browser gave when it subscribed. */
+/** The keys of a browser's push subscription. */
 export type ReceiverKeys = { p256dh: Uint8Array; auth: Uint8Array };
-/** Made anew for every message; given only by who checks the result against a known one. */
-type OneTime = { privateKey?: Uint8Array; salt?: Uint8Array };
+/** Random for every message; tests set them to compare the result with a known one. */
+type OneTimeValues = { privateKey?: Uint8Array; salt?: Uint8Array };
 
-/** One record, which only the browser with those keys can open. Throws for a key that is not on the curve. */
-export function encryptPush(plaintext: Uint8Array, { p256dh, auth }: ReceiverKeys, oneTime: OneTime = {}): Buffer {
+/** One record that only the browser with these keys can decrypt. Throws for a key that is not on the curve. */
+export function encryptPush(
+  plaintext: Uint8Array,
+  { p256dh, auth }: ReceiverKeys,
+  oneTime: OneTimeValues = {},
+): Buffer {
   if (plaintext.length > MAX_PLAINTEXT_BYTES) throw new RangeError("the payload does not fit into a push message");
   const sender = createECDH(CURVE);
   if (oneTime.privateKey) sender.setPrivateKey(oneTime.privateKey);
@@ -36,12 +40,12 @@ export function encryptPush(plaintext: Uint8Array, { p256dh, auth }: ReceiverKey
   header.writeUInt32BE(RECORD_BYTES, SALT_BYTES);
   header.writeUInt8(senderKey.length, SALT_BYTES + 4);
   const cipher = createCipheriv("aes-128-gcm", key, nonce);
-  // 2 says that this record is the last one.
+  // The delimiter 2 marks the last record.
   const sealed = Buffer.concat([cipher.update(plaintext), cipher.update(Buffer.of(2)), cipher.final()]);
   return Buffer.concat([header, senderKey, sealed, cipher.getAuthTag()]);
 }
 
-/** Null when they are not what a browser makes: 65 bytes of a point on the curve, and 16 of a secret. */
+/** Null unless they are a point on the curve of 65 bytes and a secret of 16 bytes. */
 export function receiverKeys(p256dh: string, auth: string): ReceiverKeys | null {
   const keys = { p256dh: Buffer.from(p256dh, "base64url"), auth: Buffer.from(auth, "base64url") };
   if (keys.p256dh.length !== POINT_BYTES || keys.p256dh[0] !== 4 || keys.auth.length !== 16) return null;

@@ -8,7 +8,7 @@ import { createVapid } from "./vapid.ts";
 
 export type Push = ReturnType<typeof createPush>;
 
-/** Web Push: wakes browsers of members who have no socket open, for messages, mentions and rings. */
+/** Web Push to members without an open socket, for messages, mentions and rings. */
 export function createPush(runtime: Runtime, { chat }: { chat: ChatService }) {
   const store = pushStore(runtime.db);
   const subscriptions = subscriptionService(runtime, store);

@@ -22,7 +22,7 @@ test("[contract 8] a reader that stops reading is closed with 4408, resumes and 
   slow.stopReading();
 
   const sessionOf = (user: string) =>
-    [...world.server.services.chat.live.hub.sockets].find(({ userId }) => userId === user);
+    [...world.server.services.chat.sockets.hub.sockets].find(({ userId }) => userId === user);
   const padding = { k: "x".repeat(4000) };
   let sent = 0;
   while (sessionOf("slow")) {

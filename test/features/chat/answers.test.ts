@@ -49,7 +49,7 @@ test("[contract 8] whoever is closed right after a commit has heard its answer",
   const alice = await network.connect("alice");
   await alice.say("room.join", { room: "general" });
   const closeAll = () => {
-    for (const socket of [...network.live.hub.sockets]) socket.end(4500, "restarting");
+    for (const socket of [...network.chatSockets.hub.sockets]) socket.end(4500, "restarting");
   };
   chat.server.runtime.bus.on("chatEvent", ({ event }) => {
     // After the answer was made, before it has left.

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { callText, durationText } from "../../../src/features/chat/calls/call-message.ts";
-import { conversationStore } from "../../../src/features/chat/store/conversation.store.ts";
+import { callText, durationText } from "../../../src/features/chat/calls/call-note.ts";
 import { type RtcServer, rtcServer, settled } from "../../harness/rtc.ts";
 import { type ChatRest, chatRestOf } from "./rest.ts";
 import type { Body } from "./world.ts";
@@ -52,17 +51,13 @@ describe("a call in the conversation of its room", () => {
     expect(found.body.map((one: Body) => one.id)).toEqual([begun.id]);
   });
 
-  test("is told from the first that a project attaches, also while the call is on, and after a start", async () => {
+  test("is posted to a conversation that is attached while the call is on", async () => {
     const fresh = await rtcServer();
     const own = chatRestOf(fresh, fresh);
     const roomId = await fresh.room();
     await fresh.joined(roomId, "ada");
     await settled();
-    const attaching = () => conversationStore(fresh.runtime.db).attaching();
-    await own.room("beside", ["ada", "bob"]);
-    expect(attaching()).toEqual([]);
     const { id } = await own.room("within", ["ada", "bob"], { roomId });
-    expect(attaching()).toEqual([{ projectId: fresh.projectId, environment: "DEVELOPMENT" }]);
     await fresh.joined(roomId, "bob");
     await settled();
     const { data } = (await own.history(own.key, id)).body;

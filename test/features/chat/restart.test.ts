@@ -59,7 +59,7 @@ test("[chat] the job forgets expired tokens at once and connections after 30 day
     const network = fakeNetwork(chat);
     const alice = await network.connect("alice", { ttlSeconds: 3600 });
     alice.events.closed(1000);
-    await network.live.connections.flush();
+    await network.chatSockets.connections.flush();
     const prune = () => chat.server.services.chat.prune();
     await prune();
     expect([count("chat_tokens"), count("chat_connections")]).toEqual([2, 1]);

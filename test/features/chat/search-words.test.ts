@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { indexed } from "../../../src/features/chat/search.words.ts";
+import { indexEntry } from "../../../src/features/chat/search/search-words.ts";
 
 const CONVERSATION = "01990000-0000-7000-8000-0123456789ab";
 const wordsOf = (text: string) =>
-  indexed(CONVERSATION, text)
+  indexEntry(CONVERSATION, text)
     .text.split(" ")
     .filter((word) => word !== "")
     .map((word) => word.slice(12));

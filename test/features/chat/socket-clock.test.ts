@@ -22,7 +22,7 @@ const seen = ({ socket }: Fake, type: string): Body[] => socket.frames.filter((f
 function pass(seconds: number): void {
   for (let i = 0; i < seconds * 4; i += 1) {
     chat.clock.advance(250);
-    network.live.sweep();
+    network.chatSockets.sweep();
   }
 }
 const present = async () =>
@@ -36,7 +36,7 @@ test("[8] presence ends CHAT_PRESENCE_TTL_SECONDS after the last sign of life, a
   pass(1);
   expect(seen(alice, "presence").map(({ userId, status }) => `${userId} ${status}`)).toContain("bob online");
   pass(43);
-  alice.events.answered?.();
+  alice.events.pong?.();
   pass(0.75);
   expect(await present()).toEqual(["alice online", "bob online"]);
   pass(0.5);
@@ -69,7 +69,7 @@ test("[contract 8] two sockets of a user that expired together and came back: ei
   const alice = await joined("alice");
   const [one, two] = [await joined("bob"), await joined("bob")];
   pass(44);
-  alice.events.answered?.();
+  alice.events.pong?.();
   pass(2);
   expect(await present()).toEqual(["alice online"]);
   await one.say("ping");
@@ -91,7 +91,7 @@ test("[contract 8] who expired and then hung up is gone, and comes back as news"
   const alice = await joined("alice");
   const bob = await joined("bob");
   pass(44);
-  alice.events.answered?.();
+  alice.events.pong?.();
   pass(2);
   bob.events.closed(1006);
   pass(1);
@@ -107,10 +107,10 @@ test("[contract 8] who expired and then hung up is gone, and comes back as news"
   ]);
   // Everybody expires, then hangs up: nothing is kept of them.
   pass(46);
-  expect(network.live.presences.size).toBe(1);
+  expect(network.chatSockets.hub.presence.size).toBe(1);
   for (const one of [alice, back]) one.events.closed(1006);
   pass(0.25);
-  expect(network.live.presences.size).toBe(0);
+  expect(network.chatSockets.hub.presence.size).toBe(0);
 });
 
 test("[contract 8] a broken connection stays present until the TTL; whoever is back before is no news", async () => {
@@ -120,11 +120,11 @@ test("[contract 8] a broken connection stays present until the TTL; whoever is b
   const before = seen(alice, "presence").length;
   bob.events.closed(1006);
   pass(40);
-  alice.events.answered?.();
+  alice.events.pong?.();
   await joined("bob");
   pass(40);
   expect(seen(alice, "presence")).toHaveLength(before);
-  alice.events.answered?.();
+  alice.events.pong?.();
   pass(6);
   expect(seen(alice, "presence").at(-1)).toMatchObject({ userId: "bob", status: "offline" });
 });
@@ -267,10 +267,10 @@ test("[contract 8] silent sockets are pinged every heartbeat, talking ones are n
 test("[contract 8] a reader with more than 1 MiB unread is closed with 4408, no other", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
   bob.socket.bufferedBytes = 1024 * 1024;
-  network.live.sweep();
+  network.chatSockets.sweep();
   expect(bob.socket.closed).toBeNull();
   bob.socket.bufferedBytes += 1;
-  network.live.sweep();
+  network.chatSockets.sweep();
   expect([alice.socket.closed, bob.socket.closed]).toEqual([null, 4408]);
   // What follows is not sent to it any more.
   const before = bob.socket.frames.length;
@@ -293,7 +293,7 @@ test("[contract 8] a slow reader is found while much is published, without waiti
 
 test("[contract 2] revoking a token and archiving the project close its sockets with 4401", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
-  const caller = [...network.live.hub.sockets].find(({ userId }) => userId === "alice")?.caller;
+  const caller = [...network.chatSockets.hub.sockets].find(({ userId }) => userId === "alice")?.caller;
   await chat.ask(chat.key, "DELETE", `/v1/chat/tokens/${caller?.tokenId}`);
   expect([alice.socket.closed, bob.socket.closed]).toEqual([4401, null]);
   const owner = await chat.server.session({ projectId: chat.projectId, role: "OWNER" });

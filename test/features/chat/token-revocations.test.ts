@@ -1,7 +1,7 @@
 import { heapStats } from "bun:jsc";
 import { afterAll, expect, test } from "bun:test";
-import { chatTokenStore } from "../../../src/features/chat/store/token.store.ts";
-import { createRevocations } from "../../../src/features/chat/token.verify.ts";
+import { chatTokenStore } from "../../../src/features/chat/tokens/token.store.ts";
+import { createRevocationList } from "../../../src/features/chat/tokens/token.verify.ts";
 import { fakeClock } from "../../harness/clock.ts";
 import { chatRest, outcome } from "./rest.ts";
 
@@ -9,7 +9,7 @@ const HOUR = 3_600_000;
 
 test("what was revoked is kept for as long as the token could be used, and no longer", () => {
   const clock = fakeClock();
-  const revocations = createRevocations(clock.now);
+  const revocations = createRevocationList(clock.now);
   revocations.add("long", clock.now() + 6 * HOUR);
   for (let i = 0; i < 1_000; i += 1) revocations.add(`short-${i}`, clock.now() + HOUR);
   clock.advance(HOUR - 1);
@@ -22,7 +22,7 @@ test("what was revoked is kept for as long as the token could be used, and no lo
 
 test("a flood of revocations, hour after hour, never holds more than one life of them", () => {
   const clock = fakeClock();
-  const revocations = createRevocations(clock.now);
+  const revocations = createRevocationList(clock.now);
   let most = 0;
   for (let minute = 0; minute < 24 * 60; minute += 1) {
     for (let i = 0; i < 10; i += 1) revocations.add(`${minute}-${i}`, clock.now() + 6 * HOUR);
@@ -34,7 +34,7 @@ test("a flood of revocations, hour after hour, never holds more than one life of
 
 test("each is a number: no text of its own is left scattered over the heap", () => {
   const clock = fakeClock();
-  const revocations = createRevocations(clock.now);
+  const revocations = createRevocationList(clock.now);
   const texts = () => {
     Bun.gc(true);
     return heapStats().objectTypeCounts.string ?? 0;

@@ -1,4 +1,4 @@
-/** Words that a project does not want said: refused, masked, or reported to the moderators. */
+/** Words of messages that are refused, masked, or reported to the moderators. */
 export type WordList = { refuse: string[]; mask: string[]; report: string[] };
 
 export const EMPTY_LIST: WordList = { refuse: [], mask: [], report: [] };
@@ -6,23 +6,25 @@ export const EMPTY_LIST: WordList = { refuse: [], mask: [], report: [] };
 type Action = keyof WordList;
 
 /**
- * What listed phrases begin with, word by word. However many begin alike, a text is gone through once, with no more steps
- * at each word than the longest phrase has.
+ * A node of a trie of words. A text is read once, and each of its words takes no more steps than the longest phrase has
+ * words, however many phrases begin alike.
  */
 export type CompiledList = { next: Map<string, CompiledList>; actions: Set<Action> };
 
-export type Screened = { text: string; refused: boolean; isReported: boolean };
+type Screened = { text: string; refused: boolean; isReported: boolean };
 
 const WORD = /[\p{L}\p{M}\p{N}_]+/gu;
 
 /** Case, width and compatibility forms do not hide a word. */
-function folded(word: string): string {
+function normalized(word: string): string {
   return word.normalize("NFKC").toLowerCase();
 }
 
 function wordsIn(text: string): { word: string; start: number; end: number }[] {
   return [...text.matchAll(WORD)].map(({ 0: word, index }) => ({
-    ...{ word: folded(word), start: index, end: index + word.length },
+    word: normalized(word),
+    start: index,
+    end: index + word.length,
   }));
 }
 
@@ -45,10 +47,10 @@ export function compileList(list: WordList): CompiledList | null {
   return root.next.size === 0 ? null : root;
 }
 
-/** Whole words and phrases only: nobody is refused for a part of a harmless word. */
+/** Whole words and phrases only, so that a part of a harmless word never matches. */
 export function screen(list: CompiledList, text: string): Screened {
   const found = wordsIn(text);
-  let masked = "";
+  let output = "";
   let from = 0;
   let isReported = false;
   for (const [at, { word, start }] of found.entries()) {
@@ -60,14 +62,14 @@ export function screen(list: CompiledList, text: string): Screened {
       if (actions.has("report")) isReported = true;
       if (!actions.has("mask") || end <= from) continue;
       const begin = Math.max(from, start);
-      masked += text.slice(from, begin) + starred(text.slice(begin, end));
+      output += text.slice(from, begin) + masked(text.slice(begin, end));
       from = end;
     }
   }
-  return { text: masked + text.slice(from), refused: false, isReported };
+  return { text: output + text.slice(from), refused: false, isReported };
 }
 
-/** As many stars as letters; what stands between the words of a phrase stays. */
-function starred(text: string): string {
+/** One star for each letter; the characters between the words of a phrase stay. */
+function masked(text: string): string {
   return text.replace(WORD, (word) => "*".repeat([...word].length));
 }

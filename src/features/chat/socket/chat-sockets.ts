@@ -1,0 +1,144 @@
+import type { ChatTokenCaller } from "../../../kernel/http/callers.ts";
+import type { RequestInfo } from "../../../kernel/http/request-info.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import { errorFrame, type FrameError } from "../../../kernel/socket/frame-error.ts";
+import { createFrameDecoder, createFrameReader } from "../../../kernel/socket/frame-reader.ts";
+import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
+import { iso } from "../../../kernel/time/clock.ts";
+import { every } from "../../../kernel/time/timers.ts";
+import { ChatClientFrames } from "../../../protocol/chat.ts";
+import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
+import type { ChatRules } from "../rules.ts";
+import { publicScopes } from "../tokens/token.service.ts";
+import { ChatSocket, type ChatSocketDeps } from "./chat-socket.ts";
+import { createCommands } from "./commands.ts";
+import { createConnectionLog } from "./connection-log.ts";
+import { createHub } from "./hub.ts";
+
+/** A browser learns the reason of a refusal only from a socket that was open: from its close code or an `error` frame. */
+export type Admission = { caller: ChatTokenCaller } | { refused: number; reason: string; error?: FrameError };
+
+const SWEEP_EVERY_MS = 250;
+const HEARTBEAT_SECONDS = 15;
+/** At a restart sockets are closed over this time, so that clients do not all reconnect at the same moment. */
+const DRAIN_SPREAD_MS = 2000;
+const DRAIN_MS_PER_SOCKET = 2;
+
+const REFUSED: SocketEvents = { received: () => {}, closed: () => {} };
+
+export type ChatSockets = ReturnType<typeof createChatSockets>;
+
+/** All sockets of chat, from the greeting to the drain. */
+export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived: (projectId: string) => boolean) {
+  const { bus, config, ids, log, metrics, now, timers, writer } = runtime;
+  const hub = createHub(runtime);
+  const connections = createConnectionLog(runtime);
+  const heartbeatSeconds = Math.min(HEARTBEAT_SECONDS, config.CHAT_PRESENCE_TTL_SECONDS / 3);
+  let draining = false;
+
+  const decode = createFrameDecoder(ChatClientFrames);
+  const frameLimits = {
+    now,
+    maxBytes: config.CHAT_MAX_FRAME_BYTES,
+    framesPerWindow: config.CHAT_FRAME_RATE_LIMIT,
+    windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+  };
+  const deps: ChatSocketDeps = {
+    now,
+    heartbeatMs: heartbeatSeconds * 1000,
+    framesPerWindow: frameLimits.framesPerWindow,
+    run: createCommands(runtime, chat, hub),
+    onActivity: hub.touch,
+    onClosed(socket, code, clean) {
+      hub.closed(socket, clean);
+      connections.closed(socket, code);
+    },
+    onError: (err) => log.error({ err }, "chat: frame handler failed"),
+  };
+
+  metrics.gaugeOf("stoa_chat_connections", "Open chat sockets", () => hub.sockets.size);
+  bus.on("projectChanged", ({ projectId }) => {
+    if (!isArchived(projectId)) return;
+    for (const socket of hub.sockets) {
+      if (socket.caller.projectId === projectId) socket.end(CHAT_CLOSE_CODES.unauthorized, "project archived");
+    }
+  });
+
+  function sweep(): void {
+    hub.sweep();
+    connections.flush().catch((err) => log.error({ err }, "chat: connections not saved"));
+  }
+
+  return {
+    hub,
+    connections,
+    sweep,
+
+    /** Greets an open socket, or closes it with the reason. */
+    opened(network: TopicSocket, admission: Admission, info: RequestInfo): SocketEvents {
+      if ("refused" in admission) {
+        if (admission.error) network.send(JSON.stringify(errorFrame(admission.error)));
+        network.close(admission.refused, admission.reason);
+        return REFUSED;
+      }
+      if (draining) {
+        network.close(CHAT_CLOSE_CODES.restart, "restarting");
+        return REFUSED;
+      }
+      const { caller } = admission;
+      const read = createFrameReader(decode, frameLimits);
+      const socket = new ChatSocket(ids.uuid(), network, caller, read, deps);
+      hub.opened(socket);
+      connections.opened(socket, info);
+      socket.push({
+        type: "connected",
+        connectionId: socket.id,
+        userId: caller.userId,
+        scopes: publicScopes(caller.scopes),
+        expiresAt: iso(caller.expiresAt),
+        heartbeatSeconds,
+        serverTime: iso(now()),
+        limits: {
+          maxFrameBytes: config.CHAT_MAX_FRAME_BYTES,
+          maxTextLength: config.CHAT_MAX_TEXT_LENGTH,
+          maxMetadataBytes: config.CHAT_MAX_METADATA_BYTES,
+          maxSubscriptions: config.CHAT_MAX_ROOM_SUBSCRIPTIONS,
+          framesPerWindow: config.CHAT_FRAME_RATE_LIMIT,
+          windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+        },
+      });
+      for (const ring of chat.rings.ringingFor(caller, caller.userId)) {
+        socket.push({ type: "call.ringing", conversationId: ring.conversationId, ring });
+      }
+      return socket;
+    },
+
+    /** Starts the recurring work and returns its stop. */
+    async start(): Promise<() => void> {
+      await connections.start();
+      const stopRings = chat.rings.start();
+      const stopSweeping = every(runtime, SWEEP_EVERY_MS, sweep);
+      return () => {
+        stopSweeping();
+        stopRings();
+      };
+    },
+
+    /** Refuses new sockets and closes the open ones, once everything they sent is on disk. */
+    async drain(deadline: number): Promise<void> {
+      draining = true;
+      await writer.drain();
+      const sockets = [...hub.sockets];
+      const spreadMs = Math.min(DRAIN_SPREAD_MS, sockets.length * DRAIN_MS_PER_SOCKET, Math.max(0, deadline - now()));
+      const endLater = (socket: ChatSocket) =>
+        new Promise<void>((resolve) => {
+          timers.after(Math.random() * spreadMs, () => {
+            socket.end(CHAT_CLOSE_CODES.restart, "restarting");
+            resolve();
+          });
+        });
+      await Promise.all(sockets.map(endLater));
+      await connections.flush();
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import type { Db } from "../../../kernel/db/open.ts";
+import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import type { Unit } from "../../../kernel/db/writer.ts";
+import { type ChatTokenRow, chatTokens } from "./token.table.ts";
+
+export function chatTokenStore({ $client: client }: Db) {
+  const columns = columnsOf(chatTokens);
+  const find = reading(() => client.prepare<ChatTokenRow, [string]>(`SELECT ${columns} FROM chat_tokens WHERE id = ?`));
+  const usable = reading(() =>
+    client.prepare<{ id: string }, [string, string, string, number]>(
+      `SELECT id FROM chat_tokens WHERE project_id = ? AND environment = ? AND user_id = ?
+       AND expires_at > ? AND revoked_at IS NULL`,
+    ),
+  );
+  const revoked = reading(() =>
+    client.prepare<{ id: string; expiresAt: number }, [number]>(
+      "SELECT id, expires_at AS expiresAt FROM chat_tokens WHERE expires_at > ? AND revoked_at IS NOT NULL",
+    ),
+  );
+  const revoke = changing(() => client.prepare("UPDATE chat_tokens SET revoked_at = ?2 WHERE id = ?1"));
+  const removeExpired = changing(() => client.prepare("DELETE FROM chat_tokens WHERE expires_at <= ?"));
+  return {
+    find: (id: string): ChatTokenRow | null => find.get(id),
+    insert: inserter<ChatTokenRow>(client, chatTokens),
+    /** Tokens of a user that are neither expired nor revoked. */
+    usable: ({ projectId, environment }: Pick<ChatTokenRow, "projectId" | "environment">, userId: string, at: number) =>
+      usable.all(projectId, environment, userId, at).map(({ id }) => id),
+    revoked: (at: number) => revoked.all(at),
+    revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, id, at),
+    removeExpired: (unit: Unit, at: number) => void removeExpired.run(unit, at),
+  };
+}
+
+export type ChatTokenStore = ReturnType<typeof chatTokenStore>;
