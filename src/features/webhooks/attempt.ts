@@ -4,7 +4,7 @@ import { VERSION } from "../../kernel/version.ts";
 export type Outcome =
   | { kind: "answered"; statusCode: number; error: string | null; retryAfterMs: number | null; durationMs: number }
   | { kind: "unreachable"; error: string; durationMs: number }
-  /** The server is stopping: the attempt counts for nothing and is made again after the restart. */
+  /** The server is stopping: the attempt does not count and is made again after the restart. */
   | { kind: "abandoned" };
 
 type AttemptRequest = {
@@ -12,12 +12,12 @@ type AttemptRequest = {
   headers: Record<string, string>;
   body: string | Uint8Array<ArrayBuffer>;
   timeoutMs: number;
-  /** Aborted by the caller, the attempt is abandoned. */
+  /** The caller aborts it to abandon the attempt. */
   controller: AbortController;
 };
 
-/** An answer's body says nothing to us; so much of it is read that a well-behaved connection can be used again. */
-const READ_AT_MOST_BYTES = 4096;
+/** The body of a response is ignored; a short one is read so that the connection can be reused. */
+const MAX_READ_BYTES = 4096;
 
 /** One POST. Never throws, never follows a redirect, and takes no longer than its timeout. */
 export async function attempt(
@@ -64,32 +64,32 @@ function errorOf(status: number): string | null {
   return status >= 300 && status < 400 ? `HTTP ${status}: redirects are not followed` : `HTTP ${status}`;
 }
 
-/** `cancel` rather than the signal: it is what makes Bun close the connection and free what it has buffered. */
+/** Calls `cancel` rather than aborting the signal, because only `cancel` makes Bun close the connection and free its buffers. */
 async function discard(response: Response): Promise<void> {
   const reader = response.body?.getReader();
   if (!reader) return;
   try {
-    const announced = Number(response.headers.get("content-length") ?? Number.NaN);
+    const length = Number(response.headers.get("content-length") ?? Number.NaN);
     let read = 0;
-    while (announced <= READ_AT_MOST_BYTES && read <= READ_AT_MOST_BYTES) {
+    while (length <= MAX_READ_BYTES && read <= MAX_READ_BYTES) {
       const { done, value } = await reader.read();
       if (done) return;
       read += value.byteLength;
     }
   } catch {
-    // The status has been seen; how the body ends changes nothing.
+    // The status is known, so a body that fails does not matter.
   }
   await reader.cancel().catch(() => undefined);
 }
 
-const LONGEST_RETRY_AFTER_MS = 24 * 3_600_000;
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
-/** Seconds or an HTTP date, of a 429 or 503. */
+/** `Retry-After` of a 429 or 503: seconds or an HTTP date. */
 function retryAfterMs({ status, headers }: Response, now: number): number | null {
   const text = headers.get("retry-after");
   if (text === null || (status !== 429 && status !== 503)) return null;
   const ms = /^\d+$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - now;
-  return ms > 0 ? Math.min(ms, LONGEST_RETRY_AFTER_MS) : null;
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
 }
 
 const CONNECTION_ERRORS: Record<string, string> = {
@@ -100,7 +100,7 @@ const CONNECTION_ERRORS: Record<string, string> = {
   ResponseHeadersTooLarge: "the answer's headers are too large",
 };
 
-/** The code, never the message: it repeats the URL, which may hold a secret. */
+/** Uses the code alone: the message repeats the URL, which may contain a secret. */
 function connectionError(error: unknown): string {
   const { code, name } = error as { code?: unknown; name?: string };
   if (typeof code !== "string") return `connection failed (${name ?? "unknown"})`;

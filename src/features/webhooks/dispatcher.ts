@@ -1,54 +1,44 @@
 import type { Runtime } from "../../kernel/runtime.ts";
 import { createDelivery } from "./deliver.ts";
-import { AHEAD, createDispatchOrder } from "./dispatch-order.ts";
-import { createLanes } from "./lanes.ts";
-import { createPace } from "./pace.ts";
+import { createDeliverySlots, createDeliveryThrottle } from "./delivery-limits.ts";
+import { createOutboxReader, DELIVERIES_AHEAD } from "./outbox-reader.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
 
-type Dispatcher = {
-  /** Sends what is due, and goes on doing so as events come in and waits run out. */
-  start(): void;
-  /** Lets running attempts end until `deadline`; what is cut off is sent again after the restart. */
-  stop(deadline: number): Promise<void>;
-  /** Sends everything that is due now; resolves when no attempt is running. */
-  runDue(): Promise<void>;
-};
-
 type Attempt = { endpointId: string; orderKey: string | null; controller: AbortController; done: Promise<void> };
 
-/** Timers do not notice that the clock was set; what became due by that is seen at the next look. */
-const LOOK_AGAIN_MS = 10_000;
-const AFTER_TROUBLE_MS = 10_000;
-/** What it gets of a turn of the loop: fifty attempts that begin in one take as long as forty requests. */
-const TURN_MS = 1;
+/** Timers do not notice that the clock was set, so due deliveries are looked for at least this often. */
+const MAX_TIMER_MS = 10_000;
+const PAUSE_AFTER_WRITE_ERROR_MS = 10_000;
+/** The share of one event-loop tick: starting fifty attempts in a tick takes as long as forty requests. */
+const TICK_MS = 1;
 
 /**
- * Decides which delivery is tried when. All state that matters is in the database: a delivery is PENDING until an outcome
- * is written, so whatever a crash interrupts is due again. No transaction is open while an endpoint takes its time.
+ * Decides which delivery is tried when. Its lasting state is in the database: a delivery is PENDING until its outcome is
+ * written, so an attempt that a crash interrupts is due again. No transaction is open during an attempt.
  */
 export function createDispatcher(
   runtime: Runtime,
   stores: WebhookStores,
   random = Math.random,
   clock = () => performance.now(),
-): Dispatcher {
+) {
   const { bus, config, log, now, timers } = runtime;
   const { endpoints, deliveries } = stores;
-  const order = createDispatchOrder(runtime, stores, wakeNow);
+  const reader = createOutboxReader(runtime, stores, wakeNow);
   const deliver = createDelivery(runtime, stores, random);
-  const lanes = createLanes();
-  const pace = createPace(config.WEBHOOK_RATE);
-  /** Endpoints that may have something to send, and when to look at them; served in this order, then moved to the end. */
+  const slots = createDeliverySlots();
+  const throttle = createDeliveryThrottle(config.WEBHOOK_RATE);
+  /** Endpoints that may have a delivery to send, with the time to look; an endpoint that was served moves to the end. */
   const wakeAt = new Map<string, number>();
-  /** By delivery, from the first byte sent until the outcome is on disk. */
+  /** By delivery id, from the start of the attempt until its outcome is on disk. */
   const running = new Map<string, Attempt>();
-  /** `stepping`: sending what is due now, and then no more. */
+  /** `stepping` is `runDue` without `start`: it sends what is due now and then stops. */
   let state: "idle" | "stepping" | "started" | "stopped" = "idle";
-  let pumpAhead = false;
-  /** The database takes no outcomes: whatever was sent now would be sent again, as fast as the endpoint answers. */
-  let held = false;
+  let pumpScheduled = false;
+  /** While outcomes cannot be written, each delivery would be sent again as fast as the endpoint responds. */
+  let paused = false;
   let cancelTimer = () => {};
 
   bus.on("webhookDeliveriesDue", ({ endpointId }) => wakeNow(endpointId));
@@ -68,35 +58,35 @@ export function createDispatcher(
     for (const endpointId of [...endpoints.active(), ...deliveries.pendingEndpoints()]) wake(endpointId, now());
   }
 
-  /** Once for all that one commit brings. */
+  /** Runs once for all events of one commit. */
   function pumpSoon(schedule: (run: () => void) => unknown = queueMicrotask): void {
-    if (!isSending() || pumpAhead) return;
-    pumpAhead = true;
+    if (!isSending() || pumpScheduled) return;
+    pumpScheduled = true;
     schedule(() => {
-      pumpAhead = false;
+      pumpScheduled = false;
       pump();
     });
   }
 
   function pump(): void {
-    if (!isSending() || held) return;
+    if (!isSending() || paused) return;
     const at = now();
     try {
-      // The others are heard first; those that were served meanwhile are behind those that were not.
-      if (!serveAll(at, clock() + TURN_MS)) pumpSoon(setImmediate);
+      // Other work of the event loop comes first. Endpoints that were served wait behind those that were not.
+      if (!serveAll(at, clock() + TICK_MS)) pumpSoon(setImmediate);
     } catch (err) {
-      log.error({ err }, "webhook deliveries cannot be read");
+      log.error({ err }, "webhooks: pending deliveries not read");
     }
     if (state === "started") setTimer(at);
   }
 
-  /** Round after round over the endpoints, one delivery each, until nothing more may be sent now; false when time is over. */
+  /** Sends one delivery per endpoint and round until none may be sent now. False when the time is over first. */
   function serveAll(at: number, endsAt: number): boolean {
     let launched = true;
     while (launched) {
       launched = false;
       for (const [endpointId, dueAt] of [...wakeAt]) {
-        if (dueAt > at || !lanes.free(endpointId)) continue;
+        if (dueAt > at || !slots.isFree(endpointId)) continue;
         if (serve(endpointId, at)) launched = true;
         if (clock() >= endsAt) return false;
       }
@@ -106,51 +96,51 @@ export function createDispatcher(
 
   function setTimer(at: number): void {
     cancelTimer();
-    let next = at + LOOK_AGAIN_MS;
-    // Those due already wait for a lane, and are looked at when one gets free.
+    let next = at + MAX_TIMER_MS;
+    // Endpoints that are due already wait for a slot and are served when one is released.
     for (const dueAt of wakeAt.values()) if (dueAt > at && dueAt < next) next = dueAt;
     cancelTimer = timers.after(next - at, pump);
   }
 
-  /** Sends the endpoint's next delivery, or sees to it that there is one. True when it was sent. */
+  /** Sends the endpoint's next delivery, or requests one from the outbox. True when one was sent. */
   function serve(endpointId: string, at: number): boolean {
     wakeAt.delete(endpointId);
-    const restsUntil = pace.restsUntil(endpointId, at);
-    if (restsUntil > at) {
-      wakeAt.set(endpointId, restsUntil);
+    const pausedUntil = throttle.pausedUntil(endpointId, at);
+    if (pausedUntil > at) {
+      wakeAt.set(endpointId, pausedUntil);
       return false;
     }
     const endpoint = endpoints.get(endpointId);
     if (!endpoint) {
-      pace.forget(endpointId);
+      throttle.forget(endpointId);
       return false;
     }
     const next = nextPending(endpoint);
-    // To the end of the line: the others come first now.
+    // This moves the endpoint to the end of the map.
     if (next) wakeAt.set(endpointId, next.dueAt);
     if (next && next.dueAt <= at) {
       launch(endpoint, next);
       return true;
     }
-    if (!order.isUnderWay(endpointId) && !hasManyBlocked(endpoint, at)) order.request(endpoint);
+    if (!reader.isReading(endpointId) && !hasManyBlocked(endpoint, at)) reader.request(endpoint);
     return false;
   }
 
   const attemptsAt = (endpoint: EndpointRow) =>
     [...running.values()].filter(({ endpointId }) => endpointId === endpoint.id);
 
-  /** Never one whose predecessor is under way: both would arrive in whichever order the network likes. */
+  /** Leaves out deliveries whose predecessor is being sent: both could arrive in either order. */
   function nextPending(endpoint: EndpointRow): PendingDelivery | undefined {
-    const underWay = attemptsAt(endpoint);
-    const blockedKeys = underWay.flatMap(({ orderKey }) => orderKey ?? []);
+    const sending = attemptsAt(endpoint);
+    const blockedKeys = sending.flatMap(({ orderKey }) => orderKey ?? []);
     return deliveries
-      .pending(endpoint.id, underWay.length + 1, { forcedOnly: endpoint.status === "DISABLED", blockedKeys })
+      .pending(endpoint.id, sending.length + 1, { forcedOnly: endpoint.status === "DISABLED", blockedKeys })
       .find(({ id }) => !running.has(id));
   }
 
-  /** A busy call at a slow endpoint would draw the whole log, and none of it could be sent. */
+  /** Prevents a busy call at a slow endpoint from turning the whole log into deliveries that cannot be sent yet. */
   function hasManyBlocked(endpoint: EndpointRow, at: number): boolean {
-    const many = attemptsAt(endpoint).length + AHEAD;
+    const many = attemptsAt(endpoint).length + DELIVERIES_AHEAD;
     const waiting = deliveries.pending(endpoint.id, many, { forcedOnly: false, blockedKeys: [] });
     return waiting.filter(({ dueAt }) => dueAt <= at).length === many;
   }
@@ -162,65 +152,68 @@ export function createDispatcher(
   }
 
   async function run(endpoint: EndpointRow, delivery: PendingDelivery, controller: AbortController): Promise<void> {
-    const release = lanes.take(endpoint.id);
-    pace.sent(endpoint, now());
-    const onAnswer = (answered: boolean) => {
-      release(answered);
-      pace.ended(endpoint.id, answered, now());
+    const release = slots.take(endpoint.id);
+    throttle.started(endpoint, now());
+    const onResponse = (responded: boolean) => {
+      release(responded);
+      throttle.ended(endpoint.id, responded, now());
       wakeNow(endpoint.id);
     };
     try {
-      const nextAttemptAt = await deliver(endpoint, delivery, controller, onAnswer);
+      const nextAttemptAt = await deliver(endpoint, delivery, controller, onResponse);
       if (nextAttemptAt !== null) wake(endpoint.id, nextAttemptAt);
     } catch (err) {
-      log.error({ err, deliveryId: delivery.id }, "the outcome of a webhook delivery was not written");
+      log.error({ err, deliveryId: delivery.id }, "webhooks: outcome of a delivery not saved");
       wake(endpoint.id, now());
-      hold();
+      pause();
     }
     running.delete(delivery.id);
-    // Its successor was passed over until now.
+    // The next delivery with the same order key waits for this one.
     if (delivery.orderKey !== null) wake(endpoint.id, now());
     pumpSoon();
   }
 
-  function hold(): void {
-    if (held) return;
-    held = true;
-    timers.after(AFTER_TROUBLE_MS, () => {
-      held = false;
+  function pause(): void {
+    if (paused) return;
+    paused = true;
+    timers.after(PAUSE_AFTER_WRITE_ERROR_MS, () => {
+      paused = false;
       pump();
     });
   }
 
   async function idle(): Promise<void> {
-    // What a pump that is about to run will send counts as running.
+    // Deliveries that a scheduled pump is about to send count as running.
     do {
       await Promise.all([...running.values()].map(({ done }) => done));
-      // One that waits for its turn of the loop gets none while this goes from one promise to the next.
-      if (pumpAhead) await new Promise((done) => setImmediate(done));
-      await order.settled();
-    } while (running.size > 0 || pumpAhead);
+      // Awaiting promises alone never lets the event loop reach a pump that `setImmediate` has scheduled.
+      if (pumpScheduled) await new Promise((done) => setImmediate(done));
+      await reader.settled();
+    } while (running.size > 0 || pumpScheduled);
   }
 
-  function cutOff(): void {
+  function abortAll(): void {
     for (const { controller } of running.values()) controller.abort();
   }
 
   return {
-    start() {
+    /** Sends what is due, now and as events arrive and waits end. */
+    start(): void {
       state = "started";
       wakeAll();
       pump();
     },
-    async stop(deadline) {
+    /** Lets running attempts end until `deadline`; those that are aborted are sent again after the restart. */
+    async stop(deadline: number): Promise<void> {
       state = "stopped";
       cancelTimer();
-      const cancelCutOff = timers.after(Math.max(0, deadline - now()), cutOff);
-      if (deadline <= now()) cutOff();
+      const cancelAbort = timers.after(Math.max(0, deadline - now()), abortAll);
+      if (deadline <= now()) abortAll();
       await idle();
-      cancelCutOff();
+      cancelAbort();
     },
-    async runDue() {
+    /** Sends everything that is due now; resolves when no attempt is running. */
+    async runDue(): Promise<void> {
       if (state === "idle") state = "stepping";
       wakeAll();
       pump();

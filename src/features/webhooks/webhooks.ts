@@ -1,12 +1,11 @@
 import type { Runtime } from "../../kernel/runtime.ts";
-import { webhookBacklog } from "./backlog.ts";
 import { deliveryService } from "./delivery.service.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { keepOutbox } from "./outbox.ts";
 import { webhookStores } from "./store/stores.ts";
 import { webhookService } from "./webhook.service.ts";
 
-/** The feature as a whole. From here on, every event announced on the bus is kept. */
+/** Webhook endpoints and deliveries. From here on, every webhook event that is published on the bus is stored. */
 export function createWebhooks(runtime: Runtime) {
   const stores = webhookStores(runtime.db);
   keepOutbox(runtime, stores);
@@ -16,8 +15,8 @@ export function createWebhooks(runtime: Runtime) {
     webhooks,
     deliveries,
     webhookDispatcher: createDispatcher(runtime, stores),
-    webhookBacklog: webhookBacklog(stores),
-    /** Deliveries that wait, over all projects; what endpoints have yet to read of the log is not among them. */
-    webhookQueue: stores.deliveries.queued,
+    webhookBacklog: deliveries.backlog,
+    /** Pending deliveries of all projects, without the events that endpoints have yet to read from the log. */
+    webhookQueue: stores.deliveries.pendingCount,
   };
 }

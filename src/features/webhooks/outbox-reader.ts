@@ -3,25 +3,17 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow, PeriodRow } from "./store/webhook.table.ts";
 
-/** Deliveries made ahead for one endpoint. */
-export const AHEAD = 8;
-/** Nobody's commit waits for more than so many at once. */
+/** Deliveries that are made ahead for one endpoint. */
+export const DELIVERIES_AHEAD = 8;
+/** Bounds how long other commits wait for one unit of work. */
 const ENDPOINTS_PER_UNIT = 4;
 
-/** Makes events of the log into deliveries, a few ahead of what an endpoint can take. */
-type DispatchOrder = {
-  /** Sees to it that the next events become deliveries, if there are any; `onReady` is told when they are on disk. */
-  request(endpoint: EndpointRow): void;
-  isUnderWay(endpointId: string): boolean;
-  /** Resolves when nothing is under way. */
-  settled(): Promise<void>;
-};
-
-export function createDispatchOrder(
+/** Turns events of the log into deliveries, a few ahead of what an endpoint can take. */
+export function createOutboxReader(
   { ids, log, now, write }: Runtime,
   { endpoints, events, periods, deliveries }: WebhookStores,
   onReady: (endpointId: string) => void,
-): DispatchOrder {
+) {
   const requested = new Set<string>();
   let working: Promise<void> | null = null;
 
@@ -31,11 +23,11 @@ export function createDispatchOrder(
   const hasNext = (endpoint: EndpointRow) =>
     endpoint.status === "ACTIVE" && periods.of(endpoint.id).some((period) => read(endpoint, period, 1).length > 0);
 
-  /** A delivery exists exactly when the endpoint's position is past its event. */
+  /** An event has a delivery exactly when the endpoint's position is past it. */
   function makeDeliveries(unit: Unit, endpointId: string): void {
     const endpoint = endpoints.get(endpointId);
     if (endpoint?.status !== "ACTIVE") return;
-    let wanted = AHEAD;
+    let wanted = DELIVERIES_AHEAD;
     for (const period of periods.of(endpointId)) {
       const found = read(endpoint, period, wanted);
       for (const { id: eventId } of found) {
@@ -45,7 +37,7 @@ export function createDispatchOrder(
       if (last) periods.move(unit, period, last.seq);
       wanted -= found.length;
       if (wanted === 0) return;
-      // Read to its end: a closed stretch is over, and the rest of the open one was not for this endpoint.
+      // The period is read to its end: a closed one is over, and the rest of the open one is not for this endpoint.
       if (period.endSeq !== null) periods.remove(unit, period);
       else periods.move(unit, period, events.lastSeq());
     }
@@ -59,7 +51,7 @@ export function createDispatchOrder(
           for (const endpointId of batch) makeDeliveries(unit, endpointId);
         });
       } catch (err) {
-        log.error({ err }, "webhook events stay in the outbox");
+        log.error({ err }, "webhooks: deliveries not created from the outbox");
       }
       for (const endpointId of batch) requested.delete(endpointId);
       batch.forEach(onReady);
@@ -68,13 +60,14 @@ export function createDispatchOrder(
   }
 
   return {
-    request(endpoint) {
+    /** Turns the next events into deliveries, if there are any, and calls `onReady` when they are on disk. */
+    request(endpoint: EndpointRow): void {
       if (!hasNext(endpoint)) return;
       requested.add(endpoint.id);
       working ??= work();
     },
-    isUnderWay: (endpointId) => requested.has(endpointId),
-    settled: async () => {
+    isReading: (endpointId: string) => requested.has(endpointId),
+    settled: async (): Promise<void> => {
       while (working) await working;
     },
   };

@@ -1,21 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
-import {
-  Environment,
-  NullableTimestamp,
-  nullable,
-  oneOf,
-  Timestamp,
-  wholeNumber,
-} from "../../../kernel/http/schema.ts";
-import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../../protocol/enums.ts";
-import { WEBHOOK_EVENT_TYPES } from "../../../protocol/webhook-events.ts";
+import { Environment, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
+import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../protocol/enums.ts";
+import { WEBHOOK_EVENT_TYPES } from "../../protocol/webhook-events.ts";
 
 const Url = t.String({ minLength: 1, maxLength: 2048, description: "https; http for loopback in DEVELOPMENT" });
 const Description = nullable(t.String({ maxLength: 500 }));
 const EventFilter = t.Array(oneOf(WEBHOOK_EVENT_TYPES), {
   maxItems: 100,
-  description: "Event types to receive; empty or omitted: all, those added later included",
+  description: "Event types to receive; empty or omitted for all types, including those added later",
 });
 
 export const CreateWebhook = t.Object({
@@ -39,7 +32,7 @@ export const RotateSecret = t.Object({
 });
 
 export const Recover = t.Object({
-  since: t.Optional({ ...Timestamp, description: "From this time; left out: from where the failures began" }),
+  since: t.Optional({ ...Timestamp, description: "From this time; by default from the first failure" }),
   until: t.Optional(Timestamp),
 });
 export const Recovered = t.Object({ recovered: Type.Integer({ description: "Deliveries that are sent again" }) });

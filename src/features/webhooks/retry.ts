@@ -11,15 +11,15 @@ type RetryLimits = {
 export type Verdict = {
   status: DeliveryStatus;
   nextAttemptAt: number | null;
-  /** Of the endpoint, this attempt included. */
+  /** Failures of the endpoint, including this attempt. */
   consecutiveFailures: number;
   disable: WebhookDisabledReason | null;
 };
 
 const JITTER = 0.1;
-const LONGEST_WAIT_MS = 24 * 3_600_000;
+const MAX_WAIT_MS = 24 * 3_600_000;
 
-/** What an attempt's outcome means for its delivery and its endpoint. `random` is from 0 to 1. */
+/** The consequences of an attempt for its delivery and its endpoint. `random` is from 0 to 1. */
 export function judge(
   outcome: Exclude<Outcome, { kind: "abandoned" }>,
   before: { attemptsInRound: number; consecutiveFailures: number; failingSince: number | null },
@@ -33,7 +33,7 @@ export function judge(
   const attempts = before.attemptsInRound + 1;
   const consecutiveFailures = before.consecutiveFailures + 1;
   const gone = outcome.kind === "answered" && outcome.statusCode === 410;
-  // Many failures within a moment are one: a receiver that restarts while much is said.
+  // A receiver that restarts under load fails many times within seconds, so the count alone must not disable it.
   const failedForMs = now - (before.failingSince ?? now);
   const isLost =
     consecutiveFailures >= limits.WEBHOOK_DISABLE_AFTER_FAILURES &&
@@ -42,13 +42,13 @@ export function judge(
   if (gone || attempts >= limits.WEBHOOK_MAX_ATTEMPTS) {
     return { status: "FAILED", nextAttemptAt: null, consecutiveFailures, disable };
   }
-  const asked = outcome.kind === "answered" ? outcome.retryAfterMs : null;
-  const waitMs = asked ?? backoffMs(attempts, limits.WEBHOOK_BACKOFF_BASE_MS, random);
+  const retryAfterMs = outcome.kind === "answered" ? outcome.retryAfterMs : null;
+  const waitMs = retryAfterMs ?? backoffMs(attempts, limits.WEBHOOK_BACKOFF_BASE_MS, random);
   return { status: "PENDING", nextAttemptAt: now + waitMs, consecutiveFailures, disable };
 }
 
-/** Doubles with every failed attempt; the jitter keeps many deliveries that failed together from returning together. */
+/** Doubles with every failed attempt. The jitter spreads deliveries that failed together. */
 export function backoffMs(failedAttempts: number, baseMs: number, random: number): number {
-  const waitMs = Math.min(baseMs * 2 ** (failedAttempts - 1), LONGEST_WAIT_MS);
+  const waitMs = Math.min(baseMs * 2 ** (failedAttempts - 1), MAX_WAIT_MS);
   return Math.round(waitMs * (1 + JITTER * (2 * random - 1)));
 }
