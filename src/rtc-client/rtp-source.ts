@@ -1,7 +1,7 @@
 /** Packets as a publisher makes them: VP8 frames or Opus, with the extensions that tell them apart. */
 import { writeUint16, writeUint32 } from "../sfu/wire/rtp/bytes.ts";
-import type { LoadPeer } from "./peer.ts";
-import { EXTENSION_IDS } from "./peer-offer.ts";
+import type { RtcPeer } from "./peer.ts";
+import { EXTENSION_IDS } from "./sdp.ts";
 
 type SourceOptions = {
   ssrc: number;
@@ -31,7 +31,7 @@ export class RtpSource {
   }
 
   /** Sends one VP8 frame of the given number of packets. */
-  sendFrame(peer: LoadPeer, keyframe: boolean, packets = 1, payloadBytes = 200): void {
+  sendFrame(peer: RtcPeer, keyframe: boolean, packets = 1, payloadBytes = 200): void {
     this.timestamp = (this.timestamp + 3_000) >>> 0;
     this.#pictureId = (this.#pictureId + 1) & 0x7fff;
     for (let i = 0; i < packets; i++) {
@@ -42,12 +42,12 @@ export class RtpSource {
     }
   }
 
-  sendAudio(peer: LoadPeer, payload = new Uint8Array(60)): void {
+  sendAudio(peer: RtcPeer, payload = new Uint8Array(60)): void {
     this.timestamp = (this.timestamp + 960) >>> 0;
     this.send(peer, payload, false);
   }
 
-  send(peer: LoadPeer, payload: Uint8Array, marker: boolean): void {
+  send(peer: RtcPeer, payload: Uint8Array, marker: boolean): void {
     const { packet, headerLength, length } = this.build(payload, marker);
     peer.sendRtp(packet, headerLength, length);
   }

@@ -1,7 +1,7 @@
 /** churn: memory and file descriptors of the media node over many joins and leaves */
 import { readdirSync } from "node:fs";
 import { resolvePermissions } from "../../src/features/rooms/participant.ts";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import { rssMegabytes } from "./harness/processes.ts";
@@ -23,7 +23,7 @@ await node.openRoom({ roomId: ROOM });
 async function visit(name: string): Promise<void> {
   const participantId = `${name}-${crypto.randomUUID()}`;
   await node.addParticipant({ roomId: ROOM, participantId, identity: participantId, permissions: PERMISSIONS });
-  const peer = await LoadPeer.create({
+  const peer = await RtcPeer.create({
     node,
     roomId: ROOM,
     participantId,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { inflateRawSync } from "node:zlib";
-import { RtcClient } from "../../src/rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 
 test("[21] the description of a full room travels deflated, a small one as it is", async () => {
   const offers: { id: string; sdp?: string; sdpDeflate?: string }[] = [];
@@ -16,7 +16,7 @@ test("[21] the description of a full room travels deflated, a small one as it is
       },
     },
   });
-  const client = new RtcClient({ url: `http://127.0.0.1:${server.port}`, token: "t" });
+  const client = new SignalingClient({ url: `http://127.0.0.1:${server.port}`, token: "t" });
   try {
     await client.join();
     const large = "v=0\r\na=mid:0\r\n".repeat(2_000);

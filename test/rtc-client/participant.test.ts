@@ -12,7 +12,7 @@ import {
   tone,
   type VideoEvent,
 } from "../../src/rtc-client/participant/participant.ts";
-import { Network } from "../../src/rtc-client/participant/udp.ts";
+import { SimulatedNetwork } from "../../src/rtc-client/participant/simulated-network.ts";
 import { crc32, crc32ByTable } from "../../src/sfu/wire/stun/stun.ts";
 import { Stoa } from "../../web/sdk/server.ts";
 import { pitchOf, wavOf } from "./sound.ts";
@@ -156,8 +156,8 @@ test("[21] sound survives a network that loses a tenth of all packets", async ()
 test("[21] the same seed loses the same packets, another one others", async () => {
   const fate = async (seed: number) => {
     const arrived: number[] = [];
-    const receiver = await new Network().open((data) => arrived.push(data.readUInt16BE(0)));
-    const network = new Network();
+    const receiver = await new SimulatedNetwork().open((data) => arrived.push(data.readUInt16BE(0)));
+    const network = new SimulatedNetwork();
     network.set({ loss: 0.3, seed });
     const sender = await network.open(() => {});
     for (let number = 0; number < 200; number++) {
@@ -176,7 +176,7 @@ test("[21] the same seed loses the same packets, another one others", async () =
   expect(first.length).toBeLessThan(180);
   expect(await fate(7)).toEqual(first);
   expect(await fate(8)).not.toEqual(first);
-  expect(() => new Network().set({ loss: 5 })).toThrow(/share from 0 to 1/);
+  expect(() => new SimulatedNetwork().set({ loss: 5 })).toThrow(/share from 0 to 1/);
 });
 
 test("a refused token, and a file that is none, are told", async () => {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
-import { RtcClient } from "../../src/rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 import { writePli } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
 import { realServer } from "../harness/running.ts";
 
@@ -20,7 +20,7 @@ type Push = { type: string; track?: { id: string } };
 
 async function seated(roomId: string, identity: string, onPush: (push: Push) => void = () => {}) {
   const { token } = await server.mint(roomId, identity);
-  const client = new RtcClient({ url: server.url, token, onPush: (push) => onPush(push as Push) });
+  const client = new SignalingClient({ url: server.url, token, onPush: (push) => onPush(push as Push) });
   await client.join();
   return { client, where: { node: { negotiate: client.negotiate }, roomId: "", participantId: "" } };
 }
@@ -33,7 +33,7 @@ test("one viewer cannot force two keyframes a second for ever, whichever way it 
   });
   let asked = 0;
   let keyframe = true;
-  const sender = await LoadPeer.create({
+  const sender = await RtcPeer.create({
     ...publisher.where,
     sections: [{ kind: "video", direction: "sendonly" }],
     onRtcp: ({ type }) => {
@@ -52,7 +52,7 @@ test("one viewer cannot force two keyframes a second for ever, whichever way it 
 
   const hostile = await seated(roomId, "mallory");
   const ssrcs = new Set<number>();
-  const viewer = await LoadPeer.create({
+  const viewer = await RtcPeer.create({
     ...hostile.where,
     sections: Array.from({ length: 8 }, () => ({ kind: "video", direction: "recvonly" }) as const),
     onRtp: ({ ssrc }) => void ssrcs.add(ssrc),

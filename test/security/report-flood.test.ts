@@ -1,7 +1,7 @@
 // needs: gcc libc6-dev libssl-dev
 /** A participant whose reports cost the media worker all that it has, beside a call that is to go on. */
 import { afterEach, expect, test } from "bun:test";
-import { LoadPeer } from "../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import { openNativePath } from "../../src/sfu/fast-path/native-path.ts";
@@ -113,7 +113,7 @@ async function openCall(watches: boolean) {
     await call("addParticipant", { ...ref, participantId, identity: participantId, permissions: ALL });
     const node = { negotiate: (request: object) => call("negotiate", request) };
     const sections = [{ kind: "video" as const, direction }];
-    const peer = await LoadPeer.create({ node, ...ref, participantId, sections, onRtp: ({ ssrc }) => onRtp(ssrc) });
+    const peer = await RtcPeer.create({ node, ...ref, participantId, sections, onRtp: ({ ssrc }) => onRtp(ssrc) });
     cleanup.push(() => peer.close());
     return peer;
   };

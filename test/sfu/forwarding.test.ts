@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LoadPeer } from "../../src/rtc-client/peer.ts";
+import type { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import type { RtcpPacket } from "../../src/sfu/wire/rtcp/rtcp.ts";
 import { writeNack, writePli, writeReceiverReport, writeSenderReport } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
@@ -11,7 +11,7 @@ type Received = { sequenceNumber: number; timestamp: number; ssrc: number; paylo
 
 describe("forwarding between peers", () => {
   let room: RoomOfPeers;
-  let publisher: LoadPeer;
+  let publisher: RtcPeer;
   let source: RtpSource;
   const rtcpToPublisher: RtcpPacket[] = [];
 

@@ -1,4 +1,8 @@
-// Packets for the tests of this folder.
+// Packets that only tests write, and parts of packets that only tests read.
+
+import { readUint8, readUint16, writeUint32 } from "../../src/sfu/wire/rtp/bytes.ts";
+import type { RtpView } from "../../src/sfu/wire/rtp/rtp.ts";
+import type { StunMessage } from "../../src/sfu/wire/stun/stun.ts";
 
 export function hex(text: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(text.replace(/\s/g, ""), "hex"));
@@ -54,4 +58,50 @@ export function rtpPacket(shape: PacketShape = {}): Uint8Array<ArrayBuffer> {
 
 function be(value: number, size: number): number[] {
   return Array.from({ length: size }, (_, i) => Math.floor(value / 256 ** (size - 1 - i)) & 0xff);
+}
+
+/** Sets `elementOffset` and `elementLength` of the view; returns false when the packet has no such extension. */
+export function findExtension(view: RtpView, id: number): boolean {
+  let at = view.extensionOffset;
+  while (view.nextExtension(at)) {
+    if (view.elementId === id) return true;
+    at = view.elementOffset + view.elementLength;
+  }
+  return false;
+}
+
+/** XOR-MAPPED-ADDRESS of a response. */
+export function readMappedAddress({
+  data,
+  xorMappedAddressOffset: at,
+}: StunMessage): { address: Uint8Array; port: number } | undefined {
+  if (at < 0) return undefined;
+  const size = readUint8(data, at + 1) === 1 ? 4 : 16;
+  const address = new Uint8Array(size);
+  for (let i = 0; i < size; i++) address[i] = readUint8(data, at + 4 + i) ^ readUint8(data, 4 + i);
+  return { address, port: readUint16(data, at + 2) ^ 0x2112 };
+}
+
+export function writeBye(out: Uint8Array, at: number, ssrcs: readonly number[]): number {
+  out.set([0x80 | ssrcs.length, 203, 0, ssrcs.length], at);
+  for (const [i, ssrc] of ssrcs.entries()) writeUint32(out, at + 4 + i * 4, ssrc);
+  return at + 4 + ssrcs.length * 4;
+}
+
+export function writeFir(
+  out: Uint8Array,
+  at: number,
+  senderSsrc: number,
+  requests: readonly { ssrc: number; sequence: number }[],
+): number {
+  out.set([0x84, 206, 0, 2 + requests.length * 2], at);
+  writeUint32(out, at + 4, senderSsrc);
+  writeUint32(out, at + 8, 0);
+  let end = at + 12;
+  for (const { ssrc, sequence } of requests) {
+    writeUint32(out, end, ssrc);
+    writeUint32(out, end + 4, sequence * 0x1000000);
+    end += 8;
+  }
+  return end;
 }

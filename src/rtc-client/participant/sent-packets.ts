@@ -1,7 +1,7 @@
 const KEPT = 1_024;
 
 /** What was sent lately, as it was sent, for whoever has missed some of it. */
-export class SentPackets {
+export class RetransmissionBuffer {
   readonly #packets = new Map<string, Uint8Array>();
 
   keep(ssrc: number, sequenceNumber: number, bytes: Uint8Array): void {

@@ -20,7 +20,7 @@ export async function openVideo(source: VideoSource | string): Promise<VideoSour
   return readIvf(await readFile(source), source);
 }
 
-export function readIvf(bytes: Uint8Array, name = "the file"): VideoFrame[] {
+function readIvf(bytes: Uint8Array, name = "the file"): VideoFrame[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const tag = (at: number) => String.fromCharCode(...bytes.subarray(at, at + 4));
   if (bytes.length < IVF_HEADER_BYTES || tag(0) !== "DKIF")

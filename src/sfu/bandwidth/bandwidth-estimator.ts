@@ -1,56 +1,56 @@
-// What the path to one viewer carries, in bits/s: delay gradient and loss from transport-wide feedback (a small Google
-// congestion control), or the viewer's own REMB when that is all there is. The estimate can only see what is sent, so
-// going up is tried: by a probe, or by a trial.
+// Estimates what the path to one subscriber carries, in bits/s: by delay gradient and loss from transport-wide feedback (a small
+// Google congestion control), or by the subscriber's REMB where there is none. Only sent traffic can be measured, so more
+// bandwidth is found by a probe or a trial.
 
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
-import { Congestion, type Verdict } from "./congestion.ts";
+import { Congestion, type CongestionVerdict } from "./congestion.ts";
 import { LossFilter } from "./loss-filter.ts";
-import { ProbeMeasurement, type ProbePlan, Trial, UpgradeSchedule } from "./probe.ts";
+import { BandwidthTrial, ProbeMeasurement, type ProbePlan, UpgradeSchedule } from "./probe.ts";
 
-export interface EstimatorOptions {
+interface EstimatorOptions {
   startBitrate?: number;
   minBitrate?: number;
   maxBitrate?: number;
-  /** What was known at a moment: a replay begins in the middle. */
-  goesOn?: { estimate: number; atMs: number };
+  /** The state from which a replay of a recorded connection continues. */
+  resume?: { estimate: number; atMs: number };
 }
 
 const DECREASE = 0.85;
-/** Sending less than this share of the estimate says nothing about the rest of it. */
+/** The estimate counts as used from this share on: sending less shows nothing about the rest. */
 const FILLED = 0.8;
 const GROWTH_PER_SECOND = 1.08;
-/** Beyond what arrives; the rest is for probes to find out. */
+/** The estimate grows this far beyond the arriving rate; probes find the rest. */
 const GROWTH_HEADROOM = 1.25;
 const HOLD_AFTER_DECREASE_MS = 300;
 const HIGH_LOSS = 0.1;
-/** Above this nothing grows. */
+/** Above this loss the estimate does not grow. */
 const LOW_LOSS = 0.05;
 const FEEDBACK_TIMEOUT_MS = 2_000;
 const SILENCE_MS = 1_000;
 const CONGESTED_MS = 1_000;
-const RETURNS = { firstMs: 1_500 };
+const FIRST_VIDEO_INTERVALS = { firstMs: 1_500 };
 const PROBE_HEADROOM = 1.1;
-/** A probe asks for more than the next step where there is a use for it: a wide path is found in few of them. */
+/** A probe targets up to this multiple of the estimate, so that few probes find a wide path. */
 const PROBE_STEP = 2.5;
 const LIMIT_FORGOTTEN_MS = 10_000;
 /**
- * Of a path they share, those who have little of what they want ask for more twice as often as those who have all of it, and
- * these wait for so long after there was too much.
+ * On a shared path a subscriber that has little of what it wants probes twice as often as one that has all of it, and a
+ * satisfied subscriber waits this long after congestion.
  */
-const LEAST_STRETCH = 0.6;
-const WAIT_OF_THE_SATISFIED_MS = 10_000;
+const MIN_STRETCH = 0.6;
+const SATISFIED_WAIT_MS = 10_000;
 /**
- * Where probes find nearly enough, who has less than this share of what it wants takes it for a moment, as if it were there: if
- * somebody with more shares the path, that one makes room. If nobody does, it was for nothing, and it is rarely tried again.
+ * A subscriber with less than this share of what it wants, whose probe found nearly enough, sends the next step for a moment:
+ * a subscriber with more on the same path then makes room. If none does, the trial fails and is repeated rarely.
  */
 const PUSHES_BELOW = 0.55;
 const NEARLY = 0.8;
-/** All of this from here on: of a narrower path a little too much is a queue that takes seconds to go. */
+/** Sharing applies from this bitrate on: on a narrower path a small excess is a queue that takes seconds to drain. */
 const WIDE = 600_000;
-const PUSHES = { firstMs: 5_000, mostMs: 60_000, growth: 2 };
-/** Where transport-wide feedback tells of every packet, a path nobody has heard of begins here, and probes find the rest at once. */
+const PUSH_INTERVALS = { firstMs: 5_000, mostMs: 60_000, growth: 2 };
+/** With transport-wide feedback an unknown path starts here, and probes find the rest at once. */
 const START_BITRATE = 300_000;
-/** Without it, it may be used up to here until it shows a limit or has had time to. */
+/** Without transport-wide feedback an unknown path may be used up to here until it shows a limit or has had time to. */
 const UNPROVEN_BITRATE = 5_000_000;
 const UNPROVEN_MS = 3_000;
 
@@ -59,8 +59,8 @@ export class BandwidthEstimator {
   readonly #max: number;
   readonly #congestion = new Congestion();
   readonly #schedule = new UpgradeSchedule();
-  /** Of the first picture, where there is none. */
-  readonly #returns = new UpgradeSchedule(RETURNS);
+  /** For the first video of a subscriber that has none, when no probe can be sent. */
+  readonly #firstVideoSchedule = new UpgradeSchedule(FIRST_VIDEO_INTERVALS);
   #estimate: number;
   #lastFeedbackMs = Number.NEGATIVE_INFINITY;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
@@ -74,29 +74,29 @@ export class BandwidthEstimator {
   #probeId = 0;
   /** When the path last showed how little it carries. */
   #limitedMs = Number.NEGATIVE_INFINITY;
-  readonly #trial = new Trial();
-  readonly #pushes = new UpgradeSchedule(PUSHES);
-  /** What the probe under way was asked to find. */
+  readonly #trial = new BandwidthTrial();
+  readonly #pushes = new UpgradeSchedule(PUSH_INTERVALS);
+  /** The bitrate that the current probe was requested for. */
   #wanted = 0;
 
   constructor(options: EstimatorOptions = {}) {
     this.#min = options.minBitrate ?? 50_000;
     this.#max = options.maxBitrate ?? 50_000_000;
-    this.#estimate = options.goesOn?.estimate ?? options.startBitrate ?? 1_000_000;
-    if (options.goesOn === undefined) return;
-    this.#lastFeedbackMs = options.goesOn.atMs;
-    this.#firstReportMs = options.goesOn.atMs - UNPROVEN_MS;
+    this.#estimate = options.resume?.estimate ?? options.startBitrate ?? 1_000_000;
+    if (options.resume === undefined) return;
+    this.#lastFeedbackMs = options.resume.atMs;
+    this.#firstReportMs = options.resume.atMs - UNPROVEN_MS;
   }
 
   /**
-   * What may be sent now: the estimate, or more while a trial is on or nothing is known yet, and less while a queue is to
-   * go. `least` is what one picture takes, which is shown before there is proof.
+   * The bitrate that may be sent now: the estimate, more while a trial runs or nothing is known, less while a queue drains.
+   * `least` is the bitrate of one video, which is sent before there is a measurement.
    */
   budget(nowMs: number, least = 0, expectsFeedback = false): number {
     if (this.#congestion.isClogged(this.#estimate, nowMs)) return 0;
     if (this.#isUnproven(nowMs)) return Math.max(this.#unproven(expectsFeedback), Math.min(least, UNPROVEN_BITRATE));
     if (this.#trial.isOn(nowMs)) return Math.max(this.#estimate, this.#trial.bitrate);
-    return this.#congestion.draining(this.#estimate, least, nowMs);
+    return this.#congestion.drainBudget(this.#estimate, least, nowMs);
   }
 
   #unproven(expectsFeedback: boolean): number {
@@ -104,7 +104,7 @@ export class BandwidthEstimator {
     return expectsFeedback ? START_BITRATE : Math.max(this.#estimate, Math.min(this.#max, UNPROVEN_BITRATE));
   }
 
-  /** Most paths carry what is asked of them: a viewer who waited for proof would start with a poor picture, or none. */
+  /** Most paths carry what is wanted: waiting for a measurement would start every subscriber with poor video or none. */
   #isUnproven(nowMs: number): boolean {
     if (this.#lastDecreaseMs > Number.NEGATIVE_INFINITY) return false;
     return this.#firstReportMs < 0 || nowMs - this.#firstReportMs < UNPROVEN_MS;
@@ -118,30 +118,28 @@ export class BandwidthEstimator {
     return this.#estimate;
   }
 
-  /** The share of what is wanted that is sent, 0 … 1. */
-  satisfied(share: number, nowMs: number): void {
-    this.#schedule.stretch = this.#estimate < WIDE ? 1 : LEAST_STRETCH + share;
-    // A push is judged by what one had before it.
+  /** `share` is the part of the wanted bitrate that is sent, 0 … 1. */
+  setSatisfaction(share: number, nowMs: number): void {
+    this.#schedule.stretch = this.#estimate < WIDE ? 1 : MIN_STRETCH + share;
+    // A push is judged by the satisfaction before it.
     if (!this.#trial.isOnFor(this.#pushes, nowMs)) this.#congestion.satisfaction = share;
   }
 
-  /** What waits on the way is more than a burst. */
   hasDeepQueue(nowMs: number): boolean {
     return this.#congestion.hasDeepQueue(this.#estimate, nowMs);
   }
 
-  /** So much of it that what begins has to wait. */
-  isToWait(nowMs: number): boolean {
-    return this.#congestion.isToWait(this.#estimate, nowMs);
+  shouldDeferKeyframes(nowMs: number): boolean {
+    return this.#congestion.shouldDeferKeyframes(this.#estimate, nowMs);
   }
 
-  /** What the estimate is made of; `loss` is that of the last second, null when it says nothing. */
+  /** The figures behind the estimate; `loss` is that of the last second, null without a measurement. */
   describe(nowMs: number): { estimate: number; queueMs: number; loss: number | null } {
     const loss = nowMs - this.#lossAtMs < FEEDBACK_TIMEOUT_MS ? this.#loss : null;
     return { estimate: this.#estimate, queueMs: this.#congestion.queueMs(this.#estimate, nowMs), loss };
   }
 
-  /** The share that the path itself has lost since the last call, 0 … 1, whoever caused it; null when nobody told. */
+  /** The loss on the path since the last call, 0 … 1, whatever its cause; null without a report. */
   takeLoss(): number | null {
     return this.#lossFilter.takeSeen();
   }
@@ -171,13 +169,13 @@ export class BandwidthEstimator {
     if (this.#congestion.isGrowthSafe && !this.#holds(nowMs) && !this.#isLossy(nowMs)) this.#grow(sinceMs);
   }
 
-  #onCongestion({ carried, isLimit, isSudden }: Verdict, nowMs: number): void {
+  #onCongestion({ carried, isLimit, isSudden }: CongestionVerdict, nowMs: number): void {
     this.#lastCongestedMs = nowMs;
     const isFilled = isLimit || this.#congestion.offeredBps > this.#estimate * FILLED;
     const to = (isFilled ? carried : Math.max(carried, this.#estimate)) * DECREASE;
-    // What was sent before less was says nothing of what came after, unless it says that this is by far not enough.
-    const isNews = this.#congestion.reportedUpToMs > this.#lastDecreaseMs && !this.#holds(nowMs);
-    if (isNews || isSudden) this.#decrease(to, nowMs);
+    // Packets sent before the last decrease show nothing about it, unless the path carries far less than even that.
+    const isNew = this.#congestion.reportedUpToMs > this.#lastDecreaseMs && !this.#holds(nowMs);
+    if (isNew || isSudden) this.#decrease(to, nowMs);
   }
 
   #weighLoss(nowMs: number): void {
@@ -185,19 +183,19 @@ export class BandwidthEstimator {
     if (ratio !== undefined) this.onLoss(ratio, nowMs);
   }
 
-  /** From receiver reports when there is no transport-wide feedback; 0 … 1. */
+  /** Takes loss, 0 … 1; from receiver reports when there is no transport-wide feedback. */
   onLoss(ratio: number, nowMs: number): void {
     this.#loss = ratio;
     this.#lossAtMs = nowMs;
     if (ratio > HIGH_LOSS && !this.#holds(nowMs)) this.#decrease(this.#estimate * (1 - 0.5 * ratio), nowMs);
   }
 
-  /** Where nothing is sent any more nothing is lost: the last figure must not keep a viewer without a picture for good. */
+  /** The last figure expires, because without video nothing is lost and the subscriber would stay without video. */
   #isLossy(nowMs: number): boolean {
     return this.#loss > LOW_LOSS && nowMs - this.#lossAtMs < FEEDBACK_TIMEOUT_MS;
   }
 
-  /** Taken as it is while no transport-wide feedback comes, and not at all beside it. */
+  /** REMB is used only while there is no transport-wide feedback. */
   onRemb(bitrate: number, nowMs: number): void {
     if (nowMs - this.#lastFeedbackMs < FEEDBACK_TIMEOUT_MS) return;
     if (this.#firstReportMs < 0) this.#firstReportMs = nowMs;
@@ -213,7 +211,7 @@ export class BandwidthEstimator {
   #noteCongestion(nowMs: number): void {
     this.#lastDecreaseMs = this.#lastCongestedMs = this.#limitedMs = nowMs;
     if (this.#hasFeedback && this.#estimate >= WIDE)
-      this.#schedule.wait(nowMs + WAIT_OF_THE_SATISFIED_MS * this.#congestion.satisfaction);
+      this.#schedule.postpone(nowMs + SATISFIED_WAIT_MS * this.#congestion.satisfaction);
     this.#trial.fail(nowMs);
   }
 
@@ -239,9 +237,9 @@ export class BandwidthEstimator {
   }
 
   /**
-   * Somebody could use `next` bits/s, more than the estimate, and all together `most`. Returns a probe to send, or undefined:
-   * not now, or (without transport-wide feedback, or without anything to probe with) `budget` allows it for a while to see what
-   * happens.
+   * Asks for `next` bits/s, more than the estimate, of `most` that the subscriber wants in all. Returns a probe to send, or
+   * undefined: then either it is too early, or (without transport-wide feedback, or without packets to probe with) a trial begins
+   * and `budget` allows the bitrate for a while.
    */
   requestUpgrade(next: number, nowMs: number, { most = next, canProbe = true } = {}): ProbePlan | undefined {
     this.#finishProbe(nowMs);
@@ -253,11 +251,11 @@ export class BandwidthEstimator {
     if (this.#congestion.isClogged(this.#estimate, nowMs) || this.isCongested(nowMs) || this.#isLossy(nowMs))
       return undefined;
     const isReported = nowMs - this.#lastFeedbackMs <= FEEDBACK_TIMEOUT_MS;
-    const schedule = isReported && !canProbe ? this.#returns : this.#schedule;
-    const goesOn = isReported && canProbe && this.#trial.takeProbe(nowMs);
-    if (!goesOn && (this.#trial.isOn(nowMs) || !schedule.isDue(nowMs))) return undefined;
+    const schedule = isReported && !canProbe ? this.#firstVideoSchedule : this.#schedule;
+    const replacesTrial = isReported && canProbe && this.#trial.takeProbe(nowMs);
+    if (!replacesTrial && (this.#trial.isOn(nowMs) || !schedule.isDue(nowMs))) return undefined;
     if (!isReported || !canProbe) {
-      // The first report may still be on its way.
+      // The first report may still be under way.
       if (nowMs - this.#firstRequestMs < FEEDBACK_TIMEOUT_MS) return undefined;
       this.#trial.begin(next, schedule, nowMs, { probes: !isReported || !this.#isLimited(nowMs) });
       return undefined;
@@ -265,7 +263,7 @@ export class BandwidthEstimator {
     this.#schedule.begun(nowMs);
     this.#wanted = next;
     this.#probeId = (this.#probeId % 255) + 1;
-    // One that shares a narrow path gets more of it in a burst than it can keep: it asks for no more than it needs.
+    // On a shared narrow path a burst gets more than the subscriber can keep, so the probe targets no more than it needs.
     const step = this.#isLimited(nowMs) ? 1 : PROBE_STEP;
     const target = Math.min(Math.max(next, Math.min(most, this.#estimate * step)) * PROBE_HEADROOM, this.#max);
     const known = { estimate: this.#estimate, mediaBitrate: this.#congestion.arrivingBps };

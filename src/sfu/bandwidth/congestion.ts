@@ -1,71 +1,69 @@
-// Does more go onto the path than it carries? Four signs of it, from the fastest to the most patient: packets that arrive
-// far more slowly than they were sent, a delay that grows, a queue too deep to add to, and one that only stands there.
+// Detects congestion by four signs, from the fastest to the slowest: packets that arrive far more slowly than they were sent, a
+// growing delay, a deep queue, and a standing queue.
 
 import type { AcknowledgedPackets, SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
-import { Narrowing } from "./narrowing.ts";
+import { BottleneckDetector } from "./bottleneck-detector.ts";
 import { RateMeter } from "./rate-meter.ts";
 import { Trendline } from "./trendline.ts";
 
-/** Arriving at this share of the rate it was sent at, nothing waits for a narrow link. */
+/** From this share of the sent rate on, the arriving rate is not limited by a bottleneck. */
 const UNHINDERED = 0.75;
-/** No jitter makes every packet wait this long. */
+/** More than jitter alone delays every packet. */
 const DEEP_QUEUE_MS = 150;
-/** A limit below this share of the estimate leaves no time to wait and see. */
+/** A limit below this share of the estimate takes effect at once. */
 const BY_FAR = 0.7;
-/** From here on nothing more is added to what waits, until it has gone. */
+/** From this queue on nothing more is sent until it has drained. */
 const CLOGGED_QUEUE_MS = 500;
-/** Little enough for the next to be added. */
-const GONE_MS = 100;
-/** A queue that has not gone by then is somebody else's, or none. */
+const DRAINED_MS = 100;
+/** A queue that has not drained by then belongs to other traffic, or does not exist. */
 const LONGEST_WAIT_MS = 3_000;
-/** What is estimated is so much of what the path carries. */
+/** The estimate is this share of what the path carries. */
 const CAUTION = 0.85;
-/** Nothing is reported any more where nothing is sent: by then what was under way has arrived. */
+/** Without sending there are no reports; after this time all packets under way have arrived. */
 const CLOGGED_SILENCE_MS = 300;
 /**
- * A queue that stays for so long is more than a burst. Those who have much of what they want take less of it than those who have
- * little: on a path they share, the former make room.
+ * A queue that stays this long is more than a burst. Satisfied subscribers tolerate a shorter queue than others, so that on a
+ * shared path they are the ones that make room.
  */
 const STANDING_MS = 800;
-const LEAST_PATIENCE_MS = 60;
+const MIN_PATIENCE_MS = 60;
 const MORE_PATIENCE_MS = 80;
-/** What waits goes within this time, as so much less is sent than the path carries. */
+/** A queue above the first value drains within the second, because that much less is sent. */
 const DRAIN_FROM_MS = 80;
 const DRAIN_WITHIN_MS = 600;
-/** Sending so much less for so long would have emptied a queue of ours. */
+/** Sending this share for this long would have drained a queue of our own. */
 const LESS = 0.85;
 const LESS_FOR_MS = 1_500;
 
-export type Verdict = { carried: number; isLimit: boolean; isSudden: boolean };
+export type CongestionVerdict = { carried: number; isLimit: boolean; isSudden: boolean };
 
 export class Congestion {
-  /** The share of what is wanted that is sent, 0 … 1. */
+  /** The part of the wanted bitrate that is sent, 0 … 1. */
   satisfaction = 1;
   readonly #trend = new Trendline();
   readonly #arrived = new RateMeter();
   readonly #offered = new RateMeter();
-  readonly #narrowing = new Narrowing();
+  readonly #bottleneck = new BottleneckDetector();
   #reportedMs = Number.NEGATIVE_INFINITY;
   #sentUpToMs = Number.NEGATIVE_INFINITY;
   #isClogged = false;
   #isSteep = false;
-  /** From the first sign of a deep queue until it has gone. */
+  /** From the first sign of a deep queue until it has drained. */
   #isDeep = false;
   #deepSinceMs = 0;
   #isStanding = false;
-  /** Of the newest packet that has arrived, on clocks that have nothing to do with each other. */
+  /** Times of the newest packet that has arrived, on two unrelated clocks. */
   #newestSentMs = Number.NEGATIVE_INFINITY;
   #newestArrivedMs = 0;
   #newestSequence = 0;
   #sent: SentPackets | undefined;
   #standingSinceMs: number | undefined;
-  /** The queue when less began to be sent, and the rate before. */
+  /** The queue when the sent rate began to fall, and the rate before. */
   #relief: { atMs: number; queueMs: number; rate: number } | undefined;
 
-  /** A probe is meant to queue for a moment: it says nothing about the media. */
   add(packets: AcknowledgedPackets): void {
     const { count, sentAtMs, arrivedAtMs, bytes } = packets;
-    for (let i = packets.isPlain ? count - 1 : 0; i < count; i++) {
+    for (let i = packets.arrivedInOrder ? count - 1 : 0; i < count; i++) {
       const sentMs = sentAtMs[i] as number;
       if (sentMs > this.#sentUpToMs) this.#sentUpToMs = sentMs;
       if (sentMs < this.#newestSentMs || Number.isNaN(arrivedAtMs[i])) continue;
@@ -74,7 +72,7 @@ export class Congestion {
     }
     this.#offered.addAll(bytes, sentAtMs, count);
     this.#arrived.addAll(bytes, arrivedAtMs, count);
-    this.#narrowing.add(packets);
+    this.#bottleneck.add(packets);
     this.#trend.add(packets);
   }
 
@@ -83,10 +81,10 @@ export class Congestion {
     this.#newestSequence = (baseSequence + count - 1) & 0xffff;
   }
 
-  /** After a silence: what was seen before it says nothing of the path any more. */
+  /** Forgets the measurements from before a silence. */
   restart(): void {
     this.#trend.restart();
-    this.#narrowing.restart();
+    this.#bottleneck.restart();
     this.#standingSinceMs = this.#relief = undefined;
     this.#isDeep = false;
   }
@@ -95,7 +93,7 @@ export class Congestion {
     return this.#arrived.latestBitsPerSecond();
   }
 
-  /** What is certain to arrive; 0 before there was time to see. */
+  /** The arriving rate; 0 before a whole window has been measured. */
   get acknowledgedBps(): number {
     return this.#arrived.isFull ? this.arrivingBps : 0;
   }
@@ -105,8 +103,8 @@ export class Congestion {
   }
 
   /**
-   * How long a packet sent now would wait. Of a deep queue most has not been reported on yet: what was sent since takes as long
-   * as the path takes for it. Nothing waits any more once nothing is reported.
+   * How long a packet sent now would wait. Most of a deep queue is not reported yet, so packets sent since the last report count
+   * with the time that the path takes for them. Without reports nothing waits any more.
    */
   queueMs(estimate: number, nowMs: number): number {
     const silentMs = nowMs - this.#reportedMs;
@@ -118,63 +116,62 @@ export class Congestion {
     return Math.max(0, this.#newestArrivedMs - baseMs + underWayMs - nowMs);
   }
 
-  /** More waits on the way than anybody wants to look at, and has not had the time to go. */
   isClogged(estimate: number, nowMs: number): boolean {
-    return this.#isClogged && this.queueMs(estimate, nowMs) > GONE_MS;
+    return this.#isClogged && this.queueMs(estimate, nowMs) > DRAINED_MS;
   }
 
   hasDeepQueue(estimate: number, nowMs: number): boolean {
     return this.#isSteep || this.queueMs(estimate, nowMs) > DEEP_QUEUE_MS;
   }
 
-  /** A keyframe that waits until the queue has gone comes no later, and does not make it longer. */
-  isToWait(estimate: number, nowMs: number): boolean {
-    const isPatient = this.#isDeep && nowMs - this.#deepSinceMs < LONGEST_WAIT_MS;
-    return isPatient && this.queueMs(estimate, nowMs) > GONE_MS;
+  /** A keyframe that is sent after the queue has drained arrives no later, and does not lengthen it. */
+  shouldDeferKeyframes(estimate: number, nowMs: number): boolean {
+    const mayWait = this.#isDeep && nowMs - this.#deepSinceMs < LONGEST_WAIT_MS;
+    return mayWait && this.queueMs(estimate, nowMs) > DRAINED_MS;
   }
 
-  /** What of the estimate may be sent while a queue is to go. The one picture that takes `least` stays, unless the queue does. */
-  draining(estimate: number, least: number, nowMs: number): number {
+  /** The part of the estimate that may be sent while a queue drains. One video of `least` bits/s continues unless it stands. */
+  drainBudget(estimate: number, least: number, nowMs: number): number {
     const share = Math.max(0, 1 - Math.max(0, this.queueMs(estimate, nowMs) - DRAIN_FROM_MS) / DRAIN_WITHIN_MS);
     return this.#isStanding ? estimate * share : Math.max(estimate * share, Math.min(least, estimate));
   }
 
-  /** When the newest packet was sent that has been reported on. */
+  /** When the newest reported packet was sent. */
   get reportedUpToMs(): number {
     return this.#sentUpToMs;
   }
 
   /**
-   * Call once a report has been taken in: whether less has to be sent, and how much came through, in bits/s. `isLimit`: that is
-   * all the path carries, whatever was sent; `isSudden`: it was `estimated` to carry far more. `lessSinceMs`: what was sent before
-   * says nothing of what is sent since.
+   * Decides after each report whether less has to be sent, and returns how much arrives, in bits/s. `isLimit` says that the path
+   * carries no more, whatever was sent; `isSudden` that the estimate was far higher. Packets sent before `lessSinceMs` show nothing
+   * about the lower rate since.
    */
-  judge(estimated: number, lessSinceMs: number, nowMs: number): Verdict | undefined {
-    // A queue that nobody looked at for a while may have gone and come.
+  judge(estimated: number, lessSinceMs: number, nowMs: number): CongestionVerdict | undefined {
+    // Without reports for a while, a queue may have drained and formed again.
     if (nowMs - this.#reportedMs > CLOGGED_SILENCE_MS) this.#standingSinceMs = this.#relief = undefined;
     this.#reportedMs = nowMs;
     const queueMs = this.#trend.queue.ms;
-    const narrowed = this.#narrowing.carried(this.#trend.queue.baseMs) ?? Number.POSITIVE_INFINITY;
-    // On a path known to be narrow any large frame arrives like this.
-    this.#isSteep = narrowed < estimated * BY_FAR;
+    const bottleneckBps = this.#bottleneck.carriedBps(this.#trend.queue.baseMs) ?? Number.POSITIVE_INFINITY;
+    // On a path that is known to be narrow every large frame arrives this way.
+    this.#isSteep = bottleneckBps < estimated * BY_FAR;
     if (this.#isSteep || queueMs > CLOGGED_QUEUE_MS) {
       if (!this.#isDeep) this.#deepSinceMs = nowMs;
       this.#isDeep = true;
     } else if (this.#trend.queue.latestMs < DRAIN_FROM_MS) this.#isDeep = false;
-    const isNews = this.#sentUpToMs > lessSinceMs;
+    const isNew = this.#sentUpToMs > lessSinceMs;
     const isCloggedNow = queueMs > CLOGGED_QUEUE_MS && this.queueMs(estimated, nowMs) > CLOGGED_QUEUE_MS;
-    if (isNews && isCloggedNow) this.#isClogged = true;
+    if (isNew && isCloggedNow) this.#isClogged = true;
     else if (queueMs < DEEP_QUEUE_MS) this.#isClogged = false;
     const isStanding = this.#stands(queueMs, nowMs);
-    this.#isStanding = isStanding && isNews;
-    if (this.#isSteep) return { carried: narrowed, isLimit: true, isSudden: true };
+    this.#isStanding = isStanding && isNew;
+    if (this.#isSteep) return { carried: bottleneckBps, isLimit: true, isSudden: true };
     const isGrowing = this.#trend.signal === "overuse" && queueMs >= this.#patienceMs;
     return isGrowing || this.#isClogged || isStanding
       ? { carried: this.arrivingBps, isLimit: isStanding || this.#isHindered, isSudden: false }
       : undefined;
   }
 
-  /** Whether what arrives is all that the path carries; when little is sent, little arrives. */
+  /** Is true when the path carries no more than what arrives, rather than little being sent. */
   get #isHindered(): boolean {
     return this.arrivingBps < this.offeredBps * UNHINDERED || this.#trend.queue.ms > DEEP_QUEUE_MS;
   }
@@ -184,17 +181,17 @@ export class Congestion {
   }
 
   get #patienceMs(): number {
-    return LEAST_PATIENCE_MS + MORE_PATIENCE_MS * (1 - this.satisfaction);
+    return MIN_PATIENCE_MS + MORE_PATIENCE_MS * (1 - this.satisfaction);
   }
 
-  /** A queue that only stands there shows no gradient, however deep it is. */
+  /** A standing queue shows no gradient, however deep it is. */
   #stands(queueMs: number, nowMs: number): boolean {
     if (queueMs < this.#patienceMs) {
       this.#standingSinceMs = this.#relief = undefined;
       return false;
     }
     this.#standingSinceMs ??= nowMs;
-    if (this.#isOfOthers(queueMs, nowMs)) {
+    if (this.#isForeign(queueMs, nowMs)) {
       this.#trend.queue.rebase();
       this.#standingSinceMs = this.#relief = undefined;
       this.#isClogged = this.#isDeep = false;
@@ -203,8 +200,8 @@ export class Congestion {
     return nowMs - this.#standingSinceMs > STANDING_MS;
   }
 
-  /** The path has become longer, or somebody else fills it: sending less does not help. */
-  #isOfOthers(queueMs: number, nowMs: number): boolean {
+  /** The path has become longer, or other traffic fills it: sending less does not help. */
+  #isForeign(queueMs: number, nowMs: number): boolean {
     const relief = this.#relief;
     if (relief === undefined || queueMs < relief.queueMs * LESS || this.offeredBps > relief.rate * LESS) {
       if (relief === undefined || queueMs < relief.queueMs * LESS)

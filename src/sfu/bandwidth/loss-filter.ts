@@ -1,14 +1,14 @@
-// Loss that comes from sending too much, told from loss that is simply there (radio, bursts): only the former goes
-// away when less is sent. Reacting to the latter would starve a viewer for nothing.
+// Separates loss from congestion and inherent loss (radio, bursts): only the former disappears when less is sent. Reacting to the
+// latter would lower a subscriber's quality in vain.
 
 import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const WINDOW_MS = 1_000;
 const MIN_PACKETS = 20;
-/** Sending less than this share of before, with hardly less loss: it was not us. */
+/** Hardly less loss at less than this share of the rate is inherent. */
 const LOWER_RATE = 0.8;
 const SIMILAR_LOSS = 0.6;
-/** The same loss is now a little more and now a little less. */
+/** The measured loss varies by this factor. */
 const SPREAD = 1.5;
 
 export class LossFilter {
@@ -17,18 +17,18 @@ export class LossFilter {
   #bytes = 0;
   #startedMs = -1;
   #reference: { rate: number; ratio: number } | undefined;
-  /** With less sent than at the reference, for a second so far. */
+  /** The loss of the first second at a lower rate than the reference. */
   #lower: number | undefined;
   #inherent = 0;
   #seen = { reported: 0, lost: 0 };
 
-  /** `lessSinceMs`: of what was sent before it is known that it was too much, and what a full queue dropped of it is no news. */
+  /** Packets sent before `lessSinceMs` are known to have been too many, so their loss counts only for `takeSeen`. */
   add(packets: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
     const { count, sentAtMs, arrivedAtMs, bytes } = packets;
     this.#seen.reported += count;
-    if (packets.isPlain && (sentAtMs[0] as number) > lessSinceMs) {
+    if (packets.arrivedInOrder && (sentAtMs[0] as number) > lessSinceMs) {
       this.#reported += count;
-      this.#bytes += packets.bytesInAll;
+      this.#bytes += packets.totalBytes;
       return;
     }
     for (let i = 0; i < count; i++) {
@@ -41,7 +41,7 @@ export class LossFilter {
     }
   }
 
-  /** The loss we cause, 0 … 1, once a second; undefined in between. */
+  /** Returns the loss by congestion, 0 … 1, once a second and undefined in between. */
   take(nowMs: number): number | undefined {
     if (this.#startedMs < 0) this.#startedMs = nowMs;
     const elapsedMs = nowMs - this.#startedMs;
@@ -54,14 +54,14 @@ export class LossFilter {
     return Math.max(0, ratio - this.#inherent * SPREAD);
   }
 
-  /** All loss since the last call, whoever caused it; null without a report. */
+  /** Returns all loss since the last call, whatever its cause; null without a report. */
   takeSeen(): number | null {
     const { reported, lost } = this.#seen;
     this.#seen = { reported: 0, lost: 0 };
     return reported === 0 ? null : lost / reported;
   }
 
-  /** After a silence: what is reported next is another story. */
+  /** Starts a new window after a silence. */
   restart(): void {
     this.#startedMs = -1;
     this.#reported = this.#lost = this.#bytes = 0;
@@ -70,11 +70,11 @@ export class LossFilter {
   #learn(rate: number, ratio: number): void {
     const before = this.#reference;
     if (before === undefined || rate >= before.rate * LOWER_RATE) {
-      // About as much as before: what is lost now is what counts. The rate does not follow small steps down.
+      // At about the same rate the loss is averaged. The reference rate does not follow small decreases.
       this.#reference = { rate: Math.max(rate, before?.rate ?? 0), ratio: before ? mean(before.ratio, ratio) : ratio };
       this.#lower = undefined;
     } else {
-      // One second of few packets says little: two decide.
+      // One second has too few packets, so two decide.
       const lower = this.#lower === undefined ? ratio : mean(this.#lower, ratio);
       const isCertain = this.#lower !== undefined;
       this.#lower = isCertain ? undefined : lower;
@@ -83,7 +83,7 @@ export class LossFilter {
         this.#inherent = Math.max(this.#inherent, mean(lower, before.ratio));
       this.#reference = { rate, ratio: lower };
     }
-    // It is followed, and forgotten as soon as it is gone.
+    // The inherent loss follows a falling measurement.
     if (ratio < this.#inherent * SPREAD) this.#inherent += (ratio - this.#inherent) * 0.2;
   }
 }

@@ -1,38 +1,38 @@
-// Is there room for more than we send? A short burst of padding is sent faster than the estimate, and the rate at
-// which it arrives tells. Without transport-wide feedback the higher layer itself is tried for a moment. Either way a
-// failure makes the next attempt later: never so late that a link which has recovered goes unnoticed.
+// Attempts to find more bandwidth. A probe sends a short burst of padding faster than the estimate and measures the rate at which
+// it arrives. A trial sends the higher layer itself for a moment. A failure delays the next attempt, but never so long that a link
+// which has recovered goes unnoticed.
 
 import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const PROBES: Intervals = { firstMs: 3_000, mostMs: 6_000, growth: 1.5 };
 const NEXT_STEP_MS = 200;
-/** Where the path carries no more than is known, a probe makes what follows wait for so long. */
+/** How long a probe delays the packets after it on a path that carries no more than the estimate. */
 const PROBE_MS = 100;
 const MIN_PROBE_BYTES = 5_000;
-/** On a path so narrow that these would take longer than this, fewer do. */
+/** On a path where MIN_PROBE_BYTES would take longer than this, a probe has fewer bytes. */
 const LONGEST_PROBE_MS = 300;
 const LEAST_PROBE_BYTES = 3_000;
-/** Fewer tell nothing about a rate. */
+/** Fewer packets do not show a rate. */
 const MIN_ARRIVED = 4;
 const RESULT_TIMEOUT_MS = 1_500;
 const MIN_PADDING_SHARE = 0.3;
 
 export interface ProbePlan {
-  /** Goes with every packet of the probe to `SentPackets.next`. */
+  /** Passed to `SentPackets.next` with every packet of the probe. */
   id: number;
   bitrate: number;
-  /** In packets of whatever size is at hand, the last one going over it. */
+  /** The last packet of the probe may exceed it. */
   bytes: number;
   /** Spread evenly over this time. */
   durationMs: number;
 }
 
-/** From one attempt to the next: at first, at most, and how many times longer after each that has failed. */
-export type Intervals = { firstMs: number; mostMs: number; growth: number };
+/** The time between attempts: at first, at most, and its growth after each failure. */
+type Intervals = { firstMs: number; mostMs: number; growth: number };
 
 /** When the next attempt may be made. */
 export class UpgradeSchedule {
-  /** Of all intervals, for those who are to try more often than others, or less. */
+  /** A factor on all intervals, for subscribers that should try more or less often than others. */
   stretch = 1;
   readonly #intervals: Intervals;
   #intervalMs: number;
@@ -57,19 +57,19 @@ export class UpgradeSchedule {
     this.begun(nowMs);
   }
 
-  /** Not before then, whatever was planned. */
-  wait(untilMs: number): void {
+  /** Allows no attempt before `untilMs`. */
+  postpone(untilMs: number): void {
     this.#notBeforeMs = Math.max(this.#notBeforeMs, untilMs);
   }
 
-  /** What worked once may be followed by the next step at once. */
+  /** Allows the next step almost at once. */
   succeeded(nowMs: number): void {
     this.#intervalMs = this.#intervals.firstMs;
     this.#notBeforeMs = nowMs + NEXT_STEP_MS;
   }
 }
 
-/** One probe under way, measured from the viewer's feedback. The media sent meanwhile counts as well. */
+/** One probe under way, measured by the subscriber's feedback. Media sent meanwhile counts as well. */
 export class ProbeMeasurement {
   readonly plan: ProbePlan;
   /** Bits/s of probe and media together. */
@@ -94,7 +94,6 @@ export class ProbeMeasurement {
     this.#startedMs = nowMs;
   }
 
-  /** Of all reported packets, those sent while the probe was on are its own. */
   add({ count, sentAtMs, arrivedAtMs, bytes, probe }: AcknowledgedPackets): void {
     for (let i = 0; i < count; i++)
       this.#add(sentAtMs[i] as number, arrivedAtMs[i] as number, bytes[i] as number, probe[i] as number);
@@ -120,13 +119,13 @@ export class ProbeMeasurement {
     return this.#reportedBytes >= this.plan.bytes || nowMs - this.#startedMs > this.plan.durationMs + RESULT_TIMEOUT_MS;
   }
 
-  /** What the path carried, or undefined when too little came through to tell. */
+  /** The rate that the path carried, or undefined when too little arrived. */
   result(): ProbeResult | undefined {
     if (this.#arrived < MIN_ARRIVED || this.#arrivedBytes < this.plan.bytes * 0.8) return undefined;
     const sendMs = this.#lastSent - this.#firstSent;
     const receiveMs = this.#lastArrived - this.#firstArrived;
     if (sendMs <= 0 || receiveMs <= 0) return undefined;
-    // The first packet opens the interval; it is not part of what was carried in it.
+    // The first packet opens the interval, so its bytes are not counted.
     const bits = (this.#bytes - this.#firstBytes) * 8;
     const sent = (bits * 1000) / sendMs;
     const received = (bits * 1000) / receiveMs;
@@ -136,24 +135,23 @@ export class ProbeMeasurement {
   }
 }
 
-export interface ProbeResult {
+interface ProbeResult {
   /** Bits/s. */
   bitrate: number;
-  /** It arrived more slowly than it was sent: this is all there is. */
+  /** The probe arrived more slowly than it was sent, so the path carries no more. */
   saturated: boolean;
 }
 
-// More is sent for a moment than is known to fit, to see what happens: where nobody reports on probes, or where they say too little.
-
 const TRIAL_MS = 2_500;
 
-export class Trial {
+/** A temporary upgrade beyond the estimate, where no feedback on probes comes or a probe found nearly enough. */
+export class BandwidthTrial {
   #untilMs = Number.NEGATIVE_INFINITY;
   #bitrate = 0;
   #schedule: UpgradeSchedule | undefined;
   #probes = false;
 
-  /** `probes`: it stands in for a probe that cannot be sent yet, for want of reports or of a picture. */
+  /** With `probes` the trial replaces a probe that cannot be sent yet, for lack of reports or of video. */
   begin(bitrate: number, schedule: UpgradeSchedule, nowMs: number, { probes = false } = {}): void {
     schedule.begun(nowMs);
     this.#schedule = schedule;
@@ -170,12 +168,12 @@ export class Trial {
     return this.#schedule === schedule && this.isOn(nowMs);
   }
 
-  /** Bits/s that may be sent while it is on. */
+  /** Bits/s that may be sent during the trial. */
   get bitrate(): number {
     return this.#bitrate;
   }
 
-  /** Whether that probe may be sent now: once, rather than after a trial of what may be only the next step of several. */
+  /** Returns true once if the replaced probe may be sent now, instead of after a trial of only the next step. */
   takeProbe(nowMs: number): boolean {
     if (!this.#probes || !this.isOn(nowMs)) return false;
     this.#probes = false;

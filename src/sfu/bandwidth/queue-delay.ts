@@ -1,11 +1,10 @@
-// How long packets wait on the way, whatever the clocks at both ends say: the least delay of the last moments, above
-// the least delay of the last half minute. Jitter leaves it alone, as some packet always gets through at once; a queue
-// does not.
+// Measures how long packets wait on the path, independently of the clocks at both ends: the least recent delay minus the least
+// delay of the last half minute. Jitter does not affect it, because some packet always passes at once; a queue does.
 
 import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const RECENT_MS = 250;
-/** Soon enough for a link that has become a fraction of itself, and too soon to tell anything finer. */
+/** Short enough to see a collapsed link at once, and too short for anything finer. */
 const LATEST_MS = 40;
 const BASE_MS = 15_000;
 
@@ -20,11 +19,11 @@ class WindowedMinimum {
     this.#windowMs = windowMs;
   }
 
-  /** Of those that arrived and were not sent to fill the path. */
+  /** Counts packets that arrived and are not part of a probe. */
   add(packets: AcknowledgedPackets): void {
     const { count, sentAtMs, arrivedAtMs, probe } = packets;
-    if (packets.isPlain && (arrivedAtMs[count - 1] as number) - this.#startedMs < this.#windowMs) {
-      if (packets.leastDelayMs < this.#current) this.#current = packets.leastDelayMs;
+    if (packets.arrivedInOrder && (arrivedAtMs[count - 1] as number) - this.#startedMs < this.#windowMs) {
+      if (packets.minDelayMs < this.#current) this.#current = packets.minDelayMs;
       return;
     }
     let startedMs = this.#startedMs;
@@ -64,17 +63,17 @@ export class QueueDelay {
     return this.#above(this.#recent.value);
   }
 
-  /** The same of the last moment alone. */
+  /** The wait in the last moment only. */
   get latestMs(): number {
     return this.#above(this.#latest.value);
   }
 
-  /** Of the path itself, on clocks that have nothing to do with each other. */
+  /** The delay of the path without queues, on two unrelated clocks. */
   get baseMs(): number {
     return this.#base.value;
   }
 
-  /** What is waited now is how long the path is. */
+  /** Takes the current delay as that of the path itself. */
   rebase(): void {
     this.#base = new WindowedMinimum(BASE_MS);
   }

@@ -1,14 +1,13 @@
-// Bits per second over the last half second (or as told), in buckets: no entry per packet.
-
 const BUCKETS = 16;
 const MASK = BUCKETS - 1;
 
+/** Measures bits per second over a window, half a second by default, in buckets instead of entries per packet. */
 export class RateMeter {
   readonly #bucketMs: number;
   readonly #windowBuckets: number;
   readonly #bytes = new Float64Array(BUCKETS);
   readonly #index = new Float64Array(BUCKETS).fill(Number.NEGATIVE_INFINITY);
-  /** Of buckets; clocks that are not ours may run below zero. */
+  /** Bucket indices, which are negative on clocks that run below zero. */
   #first = Number.POSITIVE_INFINITY;
   #latest = Number.NEGATIVE_INFINITY;
 
@@ -29,7 +28,7 @@ export class RateMeter {
     if (index > this.#latest) this.#latest = index;
   }
 
-  /** Many at once, in columns: mostly they lie in one bucket. What has no time (NaN) is left out. */
+  /** Adds columns of packets, which mostly fall into one bucket. Packets without a time (NaN) are skipped. */
   addAll(bytes: Uint16Array, atMs: Float64Array, count: number): void {
     let sum = 0;
     let latestMs = Number.NaN;
@@ -49,7 +48,7 @@ export class RateMeter {
     if (!Number.isNaN(latestMs)) this.add(sum, latestMs);
   }
 
-  /** The bucket still filling is left out. */
+  /** The bucket that is still filling is not counted. */
   bitsPerSecond(nowMs: number): number {
     if (this.#first === Number.POSITIVE_INFINITY) return 0;
     const now = Math.floor(nowMs / this.#bucketMs);
@@ -63,36 +62,37 @@ export class RateMeter {
     return (bytes * 8000) / ((now - from) * this.#bucketMs);
   }
 
-  /** It has counted for as long as its window: before that a burst passes for a rate. */
+  /** Is true after a whole window: before that a burst looks like a rate. */
   get isFull(): boolean {
     return this.#latest - this.#first >= this.#windowBuckets;
   }
 
-  /** As of the newest packet: for clocks that are not ours. */
+  /** The rate as of the newest packet, for times on a foreign clock. */
   latestBitsPerSecond(): number {
     return this.bitsPerSecond(this.#latest * this.#bucketMs);
   }
 }
 
-// What it takes to forward a layer. Encoders rest while nobody watches, and the silence before they went on says nothing of
-// what they send now: one measured over it would seem to fit many times over.
-
-/** Long enough to take a keyframe in its stride. */
+/** Long enough that a keyframe does not dominate. */
 const WINDOW_MS = 1_500;
 const LONG_WINDOW_MS = 5_000;
-/** What begins is measured anew, and for so long before it is believed to take less than it used to. */
+/** After a silence a layer is measured anew, and counts with its former rate until it has settled. */
 const SILENCE_MS = 2_000;
 const SETTLING_MS = 1_500;
-/** Its publisher has to find out what its own path carries: for so long what it sends grows. */
+/** How long the rate of a new layer grows, while its publisher estimates its uplink. */
 const YOUNG_MS = 6_000;
 
+/**
+ * Measures the bitrate of a layer. Encoders pause while nobody watches; a measurement that includes the pause would be far too
+ * low when they continue.
+ */
 export class LayerRate {
   #short = new RateMeter(WINDOW_MS);
   #long = new RateMeter(LONG_WINDOW_MS);
   #startedMs = Number.NEGATIVE_INFINITY;
   #latestMs = Number.NEGATIVE_INFINITY;
   #bytes = 0;
-  /** Before it fell silent; 0 when it was not sent for long enough to tell. */
+  /** The rate before the silence; 0 when it was not measured for long enough. */
   #before = 0;
 
   add(bytes: number, nowMs: number): void {
@@ -103,13 +103,13 @@ export class LayerRate {
     this.#long.add(bytes, nowMs);
   }
 
-  /** An encoder that has just saved a little makes up for it. */
+  /** The larger of two windows, because an encoder that has just sent less soon sends more. */
   bitsPerSecond(nowMs: number): number {
     if (!this.#isSettling(nowMs)) return Math.max(this.#short.bitsPerSecond(nowMs), this.#long.bitsPerSecond(nowMs));
     return Math.max(this.#before, (this.#bytes * 8000) / SETTLING_MS);
   }
 
-  /** It will come to take more than is known of it. */
+  /** Is true while the rate is expected to grow. */
   isNew(nowMs: number): boolean {
     return this.#before === 0 && nowMs - this.#startedMs < YOUNG_MS;
   }

@@ -1,10 +1,10 @@
-// Is a queue building up on the way to the viewer? The delay gradient of Google congestion control: packets sent
-// together form a group, and a line is fitted through how much later each group arrives than it should.
+// Detects a growing queue by the delay gradient of Google congestion control: packets sent together form a group, and a line is
+// fitted through the delays of the groups.
 
 import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 import { QueueDelay } from "./queue-delay.ts";
 
-export type DelaySignal = "normal" | "overuse" | "underuse";
+type DelaySignal = "normal" | "overuse" | "underuse";
 
 const GROUP_MS = 5;
 const WINDOW = 20;
@@ -17,19 +17,19 @@ const MIN_THRESHOLD = 6;
 const MAX_THRESHOLD = 600;
 const K_UP = 0.0087;
 const K_DOWN = 0.039;
-/** A spike this far beyond the threshold is no evidence about it. */
+/** A spike this far beyond the threshold does not adapt it. */
 const MAX_ADAPT = 15;
 
 export class Trendline {
   readonly queue = new QueueDelay();
-  /** NaN: there is no group yet. */
+  /** The current group; NaN before the first. */
   #firstSentMs = Number.NaN;
   #lastSentMs = Number.NaN;
   #lastArrivedMs = Number.NaN;
-  /** Of the group before. */
+  /** The previous group. */
   #previousSentMs = Number.NaN;
   #previousArrivedMs = Number.NaN;
-  /** Of the last groups, the oldest first; they begin anew at the front when there is no more room. */
+  /** The last groups, oldest first; they are moved to the front when the arrays are full. */
   readonly #times = new Float64Array(ROOM);
   readonly #delays = new Float64Array(ROOM);
   #end = 0;
@@ -44,15 +44,15 @@ export class Trendline {
   #lastTrend = 0;
   signal: DelaySignal = "normal";
 
-  /** In the order they were sent. What was lost, or sent to fill the path, says nothing. */
+  /** Takes packets in the order in which they were sent. Lost packets and probes are skipped. */
   add(packets: AcknowledgedPackets): void {
-    const { count, isPlain, sentAtMs, arrivedAtMs, probe } = packets;
+    const { count, arrivedInOrder, sentAtMs, arrivedAtMs, probe } = packets;
     this.queue.add(packets);
     for (let i = 0; i < count; i++) {
       const arrivedMs = arrivedAtMs[i] as number;
-      if (!isPlain && (probe[i] !== 0 || Number.isNaN(arrivedMs))) continue;
-      // Of those that lie between the ends of a group nothing is kept.
-      const isBetween = isPlain && i + 1 < count && (sentAtMs[i + 1] as number) - this.#firstSentMs <= GROUP_MS;
+      if (!arrivedInOrder && (probe[i] !== 0 || Number.isNaN(arrivedMs))) continue;
+      // Only the first and last packet of a group count.
+      const isBetween = arrivedInOrder && i + 1 < count && (sentAtMs[i + 1] as number) - this.#firstSentMs <= GROUP_MS;
       if (!isBetween) this.#add(sentAtMs[i] as number, arrivedMs);
     }
   }
@@ -63,14 +63,14 @@ export class Trendline {
       if (arrivedMs > this.#lastArrivedMs) this.#lastArrivedMs = arrivedMs;
       return;
     }
-    if (!Number.isNaN(this.#previousSentMs)) this.#groupIsOver();
+    if (!Number.isNaN(this.#previousSentMs)) this.#finishGroup();
     this.#previousSentMs = this.#lastSentMs;
     this.#previousArrivedMs = this.#lastArrivedMs;
     this.#firstSentMs = this.#lastSentMs = sentMs;
     this.#lastArrivedMs = arrivedMs;
   }
 
-  /** After a silence: what was seen before it says nothing of the path any more. */
+  /** Forgets the measurements from before a silence. */
   restart(): void {
     this.#firstSentMs = this.#lastSentMs = this.#lastArrivedMs = Number.NaN;
     this.#previousSentMs = this.#previousArrivedMs = Number.NaN;
@@ -84,7 +84,7 @@ export class Trendline {
     this.signal = "normal";
   }
 
-  #groupIsOver(): void {
+  #finishGroup(): void {
     const sendDelta = this.#lastSentMs - this.#previousSentMs;
     const arrivedMs = this.#lastArrivedMs;
     this.#deltas = Math.min(this.#deltas + 1, 1_000);
@@ -121,7 +121,7 @@ export class Trendline {
     this.#adapt(modified, nowMs);
   }
 
-  /** The threshold follows the gradient slowly, so that flows competing with us do not starve this one. */
+  /** The threshold follows the gradient slowly, so that competing flows do not starve this one. */
   #adapt(modified: number, nowMs: number): void {
     const size = Math.abs(modified);
     const elapsed = this.#thresholdAt < 0 ? 0 : Math.min(nowMs - this.#thresholdAt, 100);
@@ -133,7 +133,7 @@ export class Trendline {
   }
 }
 
-/** Of the window that ends there, whose times and delays are counted from its first ones: the sums stay small. */
+/** The slope of the window that ends at `end`; times and delays are relative to its first ones, so the sums stay small. */
 function slope(times: Float64Array, delays: Float64Array, end: number): number {
   const first = end - WINDOW;
   const origin = times[first] as number;

@@ -1,16 +1,16 @@
-// Bytes on their way to a file. The packets' thread only puts them into a queue: the disk is written beside it, and when the
-// disk cannot keep up the queue is full and says so, instead of growing or holding up a packet.
+// Writes a file asynchronously. The media thread only puts bytes into a queue; when the disk cannot keep up the queue is full and
+// reports it, instead of growing or delaying packets.
 
 import { type FileHandle, open } from "node:fs/promises";
-import { copy, type Span, spanOf } from "../wire/frames/frame.ts";
+import { copyRange, type Span, spanOf } from "../wire/frames/frame.ts";
 import type { Patch } from "./media-file.ts";
 
-/** Three seconds of a track of 20 Mbit/s. */
+/** Three seconds of a track at 20 Mbit/s. */
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024;
-/** Memory comes in pieces of this size, which all files of a thread share: fresh memory is dearer than what is put into it. */
+/** All files of a thread share chunks of this size, because allocating memory costs more than filling it. */
 const CHUNK_BYTES = 64 * 1024;
 const KEPT_CHUNKS = 64;
-/** One write for many frames, for each costs a hop to another thread and back; what waits is what a crash may cost. */
+/** Many frames share one write, because each takes a thread switch; waiting bytes are lost in a crash. */
 const WRITE_BYTES = 4 * CHUNK_BYTES;
 const WRITE_AFTER_MS = 1_000;
 
@@ -22,7 +22,7 @@ export class FileSink {
   readonly #path: string;
   readonly #onError: (error: Error) => void;
   readonly #writeAfterMs: number;
-  /** Full, in their order. */
+  /** Full chunks in order. */
   #queue: Chunk[] = [];
   #filling: Chunk | null = null;
   #queuedBytes = 0;
@@ -30,28 +30,27 @@ export class FileSink {
   #writing: Promise<void> | null = null;
   #timer: Timer | null = null;
   #failed = false;
-  /** Accepted so far, written or not. */
+  /** Bytes accepted so far, written or not. */
   bytes = 0;
 
-  /** `writeAfterMs`: less for one that is given whole pieces of a file now and then. */
+  /** `writeAfterMs` is less for a file that gets complete fragments now and then. */
   constructor(path: string, onError: (error: Error) => void, writeAfterMs = WRITE_AFTER_MS) {
     this.#path = path;
     this.#onError = onError;
     this.#writeAfterMs = writeAfterMs;
   }
 
-  /** Nothing more can be taken at the moment, or ever: leave out whole frames. */
+  /** Is true when no more can be accepted now, or ever: then whole frames have to be dropped. */
   get isFull(): boolean {
     return this.#failed || this.#queuedBytes > MAX_QUEUED_BYTES;
   }
 
-  /** In pieces, as they lie behind each other in the file. */
-  append(pieces: readonly Span[]): void {
+  append(spans: readonly Span[]): void {
     if (this.#failed) return;
     let bytes = 0;
-    for (const piece of pieces) {
-      this.#fill(piece);
-      bytes += piece.length;
+    for (const span of spans) {
+      this.#fill(span);
+      bytes += span.length;
     }
     if (bytes === 0) return;
     this.#queuedBytes += bytes;
@@ -60,13 +59,13 @@ export class FileSink {
     else this.#timer ??= setTimeout(() => void this.#flush(), this.#writeAfterMs);
   }
 
-  #fill(piece: Span): void {
-    const last = piece.at + piece.length;
-    for (let at = piece.at; at < last; ) {
+  #fill(span: Span): void {
+    const last = span.at + span.length;
+    for (let at = span.at; at < last; ) {
       this.#filling ??= freeChunks.pop() ?? { bytes: new Uint8Array(CHUNK_BYTES), length: 0 };
       const chunk = this.#filling;
       const end = Math.min(last, at + CHUNK_BYTES - chunk.length);
-      copy(piece.data, at, end, chunk.bytes, chunk.length);
+      copyRange(span.data, at, end, chunk.bytes, chunk.length);
       chunk.length += end - at;
       at = end;
       if (chunk.length === CHUNK_BYTES) this.#enqueue();
@@ -78,7 +77,7 @@ export class FileSink {
     this.#filling = null;
   }
 
-  /** Writes what waits, the end, and what was left open in the middle. */
+  /** Writes the queue, the tail and the patches, and closes the file. */
   async finish(tail: Uint8Array, patches: readonly Patch[]): Promise<void> {
     this.append([spanOf(tail)]);
     while (this.#queuedBytes > 0 && !this.#failed) await this.#flush();
@@ -102,7 +101,7 @@ export class FileSink {
     this.#timer = null;
     this.#writing ??= this.#writeQueue().finally(() => {
       this.#writing = null;
-      // It has come meanwhile, and perhaps nothing more comes.
+      // Bytes that arrived meanwhile may be the last ones.
       if (this.#queuedBytes > 0) this.#timer ??= setTimeout(() => void this.#flush(), this.#writeAfterMs);
     });
     return this.#writing;
@@ -136,7 +135,7 @@ export class FileSink {
   }
 }
 
-/** A disk that is nearly full takes a part of what it is given, and says why with the next. */
+/** A nearly full disk accepts a part of the bytes, and reports the error with the next write. */
 async function writeRest(handle: FileHandle, waiting: readonly Uint8Array[], written: number): Promise<void> {
   const rest = Buffer.concat(waiting).subarray(written);
   for (let at = 0; at < rest.length; ) at += (await handle.write(rest, at, rest.length - at)).bytesWritten;

@@ -4,32 +4,29 @@ import { H264Frames } from "../wire/frames/h264-frames.ts";
 import { OpusFrames } from "../wire/frames/opus-frames.ts";
 import { Vp8Frames, Vp9Frames } from "../wire/frames/vpx-frames.ts";
 
-/** What a track is, as far as its file has to say it. */
+/** The format of a track as its file states it. */
 export type TrackFormat =
   | { codec: "opus"; channels: number }
   | { codec: "vp8" | "vp9"; width: number; height: number }
   /** `configuration`: the AV1 codec configuration record, from the sequence header. */
   | { codec: "av1"; width: number; height: number; configuration: Uint8Array | null }
-  /** Parameter sets without start codes, as the first keyframe had them. */
+  /** Parameter sets of the first keyframe, without start codes. */
   | { codec: "h264"; width: number; height: number; sps: Uint8Array; pps: Uint8Array };
 
-/** Bytes to be written over what stands at `position`, once the file is complete. */
+/** Bytes that overwrite those at `position` once the file is complete. */
 export type Patch = { position: number; bytes: Uint8Array };
 
-/** A file of one track, as a value: frames in, bytes to append out, in pieces. It plays at every moment; `finish` makes it seekable. */
+/** The bytes of a file of one track: frames in, bytes to append out. The file plays at every moment; `finish` makes it seekable. */
 export interface MediaFile {
   readonly mimeType: string;
   begin(): Uint8Array;
-  /**
-   * Frames come in the order of their time. The bytes may be held back until a whole piece of the file is there; what is answered
-   * is to be used before the next call.
-   */
+  /** Takes frames in order of time. Bytes may be held back until a fragment is complete; callers use them before the next call. */
   add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): readonly Span[];
-  /** `lastsMs`: silence may follow the last frame. */
+  /** `lastsMs` is the duration with silence after the last frame. */
   finish(lastsMs?: number): { tail: Uint8Array; patches: Patch[] };
 }
 
-/** Null for what no file of ours holds (G.711). */
+/** Returns null for codecs that are not recorded (G.711). */
 export function framesOf(codec: string | undefined): Depacketizer | null {
   switch (codec) {
     case "opus":
@@ -48,7 +45,7 @@ export function framesOf(codec: string | undefined): Depacketizer | null {
   }
 }
 
-/** What a file says of itself, once a keyframe has told. */
+/** The format of a track by its first keyframe. */
 export function formatOf(frames: Depacketizer, { width, height }: EncodedFrame): TrackFormat | null {
   if (frames instanceof OpusFrames) return { codec: "opus", channels: 2 };
   if (frames instanceof Vp8Frames) return { codec: "vp8", width, height };

@@ -1,43 +1,42 @@
-// When each frame of a stream was made, on the server's clock. RTP timestamps tell how far frames lie apart; the publisher's
-// sender reports tell when. Before the first report the arrival of the first packet has to do: the line keeps its shape
-// when a report comes, only the place of its beginning becomes exact.
+// Maps frames of a stream to the server's clock. RTP timestamps show how far frames are apart, and sender reports when they were
+// captured. Before the first report the arrival of the first packet is used; the report then moves all frames together.
 
 import { timestampDiff } from "../wire/rtp/sequence.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
 /**
- * Clocks of capture devices run apart from the machine's by some 100 ppm, those made of timers on a busy machine by some per
- * cent. What is reported is followed by changing how long a second lasts, so little that nobody hears it.
+ * Clocks of capture devices drift by some 100 ppm, those made of timers on a busy machine by some per cent. Frames follow the
+ * reports by stretching time, by at most this inaudible share.
  */
 const MAX_BEND = 0.05;
-/** Reports are not more exact than this. */
+/** The accuracy of reports. */
 const TOLERANCE_MS = 10;
-/** So much was lost at once before it was sent: silence takes its place, as it would for lost packets. */
+/** A larger gap was lost before it was sent: silence replaces it, as for lost packets. */
 const LOST_MS = 60;
-/** Between two reports a clock goes on as wrongly as it went over the last ones. */
+/** The drift between two reports is assumed to be that over the last ones. */
 const WINDOW_MS = 20_000;
 const INTERVAL_MS = 2_000;
-/** Below this the tolerance is wide enough for what comes until the next report. */
-const LEAST_DRIFT = 0.002;
-/** Beyond this it is no clock that runs wrongly, and will not go on like that. */
+/** A smaller drift stays within the tolerance until the next report. */
+const MIN_DRIFT = 0.002;
+/** A larger difference is no drift and will not continue. */
 const MAX_DRIFT = 0.02;
-/** Reports of sound come every five seconds or so: of what is later than this nobody knows. */
-const FORESEEN_MS = 6_000;
-/** Further apart than this the stream's clock was set anew. */
+/** Audio reports come about every five seconds; drift is not extrapolated further than this. */
+const EXTRAPOLATED_MS = 6_000;
+/** A larger difference means that the stream's clock was set. */
 const JUMP_MS = 2_000;
 
-/** An unwrapped timestamp, and when it was. */
+/** An unwrapped timestamp and its time. */
 type Report = { timestamp: number; atMs: number };
 
 export class MediaTime {
   readonly #clockRate: number;
-  /** Of the newest frame, unwrapped. */
+  /** The unwrapped timestamp of the newest frame. */
   #timestamp = 0;
   #last: number | null = null;
-  /** Where the newest frame was put, on the server's clock. */
+  /** The newest frame's time on the server's clock. */
   #atMs = 0;
   #reports: Report[] = [];
-  /** By how much a second of the stream lasts longer than one of the server. */
+  /** By which share a second of the stream is longer than one of the server. */
   #drift = 0;
   #expected: ClockReference | null = null;
 
@@ -45,17 +44,17 @@ export class MediaTime {
     this.#clockRate = clockRate;
   }
 
-  /** False until the first sender report: times may move, all together. */
+  /** Is false until the first sender report, which moves all times together. */
   get isExact(): boolean {
     return this.#reports.length > 0;
   }
 
-  /** A report from before the first frame. */
+  /** Takes a report from before the first frame. */
   expect(reference: ClockReference): void {
     this.#expected = reference;
   }
 
-  /** Server time of the frame with this RTP timestamp, in milliseconds. Frames come in order. */
+  /** The server time in milliseconds of the frame with this RTP timestamp. Frames come in order. */
   at(timestamp: number, arrivedMs: number): number {
     if (this.#last === null) {
       this.#last = timestamp;
@@ -71,7 +70,7 @@ export class MediaTime {
     return this.#atMs;
   }
 
-  /** The clock that reports are told by lies elsewhere by so much. False: no frame lies on it yet. */
+  /** Moves the reports' clock; returns false when no frame depends on it yet. */
   move(byMs: number): boolean {
     if (!this.isExact) return false;
     this.#atMs += byMs;
@@ -79,10 +78,7 @@ export class MediaTime {
     return true;
   }
 
-  /**
-   * A sender report, its time already on the server's clock. Answers by how much everything before has to be moved, which
-   * is not 0 for the first report alone.
-   */
+  /** Takes a sender report on the server's clock. Returns by how much all frames so far move: 0 except for the first report. */
   report({ ntpMs, rtpTimestamp }: ClockReference): number {
     if (this.#last === null) {
       this.#expected = { ntpMs, rtpTimestamp };
@@ -90,7 +86,7 @@ export class MediaTime {
     }
     const isFirst = !this.isExact;
     const timestamp = this.#timestamp + timestampDiff(rtpTimestamp, this.#last);
-    // One that is told anew, because the clock moved, takes the place of what it said before.
+    // A report that is repeated because the clock moved replaces the former one.
     this.#reports = this.#reports.filter(
       (before) => before.timestamp !== timestamp && Math.abs(ntpMs - before.atMs) < WINDOW_MS,
     );
@@ -109,15 +105,15 @@ export class MediaTime {
     return Math.max(-bendMs, Math.min(bendMs, beyondMs));
   }
 
-  /** How much later than where it was put the reports have the newest frame. */
+  /** The newest frame's time by the reports minus the time it got. */
   #apartMs(): number {
     const newest = this.#reports.at(-1);
     if (!newest) return 0;
     const sinceMs = this.#msOf(this.#timestamp - newest.timestamp);
-    return newest.atMs + sinceMs + Math.min(sinceMs, FORESEEN_MS) * this.#drift - this.#atMs;
+    return newest.atMs + sinceMs + Math.min(sinceMs, EXTRAPOLATED_MS) * this.#drift - this.#atMs;
   }
 
-  /** What was lost once is not lost again: of the last two stretches the one that went better counts. */
+  /** The smaller drift of the last two intervals, because a loss in one of them does not continue. */
   #measuredDrift(): number {
     const newest = this.#reports.at(-1);
     const before = newest && this.#reportBefore(newest);
@@ -126,7 +122,7 @@ export class MediaTime {
     const oldest = this.#reportBefore(before);
     const first = oldest ? this.#driftBetween(oldest, before) : last;
     const share = Math.sign(first) === Math.sign(last) ? Math.min(Math.abs(first), Math.abs(last)) : 0;
-    return share < LEAST_DRIFT ? 0 : Math.sign(last) * Math.min(MAX_DRIFT, share);
+    return share < MIN_DRIFT ? 0 : Math.sign(last) * Math.min(MAX_DRIFT, share);
   }
 
   #reportBefore({ timestamp }: Report): Report | undefined {

@@ -1,4 +1,4 @@
-// The boxes of ISO base media files (ISO/IEC 14496-12), as much of them as a fragmented file of one track needs.
+// The boxes of ISO base media files (ISO/IEC 14496-12) that a fragmented file of one track needs.
 
 import { concat } from "../wire/frames/frame.ts";
 import { opusHead } from "../wire/frames/opus-frames.ts";
@@ -18,11 +18,11 @@ export function fullBox(type: string, version: number, flags: number, ...parts: 
   return box(type, u32(version * 2 ** 24 + flags), ...parts);
 }
 
-export function u8(...values: number[]): Uint8Array {
+function u8(...values: number[]): Uint8Array {
   return Uint8Array.from(values);
 }
 
-export function u16(value: number): Uint8Array {
+function u16(value: number): Uint8Array {
   return Uint8Array.of(value >>> 8, value);
 }
 
@@ -43,13 +43,10 @@ export function u64(value: number): Uint8Array {
 
 const MATRIX = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
 
-/**
- * avc3: parameter sets may change in the middle, so they stay in the pictures as well. Players of Apple's know avc1 alone,
- * and do not mind that they do.
- */
+/** avc3 has parameter sets in the frames, so that they may change. Apple's players know only avc1, and accept them there too. */
 type H264Entry = "avc1" | "avc3";
 
-/** `ftyp` and `moov`: everything a player must know before the first fragment. */
+/** `ftyp` and `moov`, which a player needs before the first fragment. */
 export function initialization(format: TrackFormat, timescale: number, h264: H264Entry = "avc3"): Uint8Array {
   const isVideo = format.codec !== "opus";
   const [width, height] = isVideo ? [format.width, format.height] : [0, 0];
@@ -105,10 +102,10 @@ function ascii(text: string): Uint8Array {
 function sampleEntry(format: TrackFormat, h264: H264Entry): Uint8Array {
   const start = concat([new Uint8Array(6), u16(1)]);
   if (format.codec === "opus") {
-    const sound = concat([new Uint8Array(8), u16(format.channels), u16(16), u32(0), u32(48_000 * 0x10000)]);
-    return box("Opus", start, sound, box("dOps", dOps(format.channels)));
+    const audio = concat([new Uint8Array(8), u16(format.channels), u16(16), u32(0), u32(48_000 * 0x10000)]);
+    return box("Opus", start, audio, box("dOps", dOps(format.channels)));
   }
-  const picture = concat([
+  const video = concat([
     start,
     new Uint8Array(16),
     u16(format.width),
@@ -121,14 +118,14 @@ function sampleEntry(format: TrackFormat, h264: H264Entry): Uint8Array {
   ]);
   switch (format.codec) {
     case "h264":
-      return box(h264, picture, box("avcC", avcC(format.sps, format.pps)));
+      return box(h264, video, box("avcC", avcC(format.sps, format.pps)));
     case "av1":
-      return box("av01", picture, box("av1C", format.configuration ?? u8(0x81, 0, 0, 0)));
+      return box("av01", video, box("av1C", format.configuration ?? u8(0x81, 0, 0, 0)));
     case "vp8":
     case "vp9":
       return box(
         format.codec === "vp8" ? "vp08" : "vp09",
-        picture,
+        video,
         fullBox("vpcC", 1, 0, u8(0, 10, 0x82, 2, 2, 2, 0, 0)),
       );
   }
@@ -146,7 +143,7 @@ function avcC(sps: Uint8Array, pps: Uint8Array): Uint8Array {
   ]);
 }
 
-/** The head of an Opus stream in the byte order of this container. */
+/** The identification header of Opus in the byte order of this container. */
 function dOps(channels: number): Uint8Array {
   const head = opusHead(channels);
   return concat([u8(0, channels), u16(new DataView(head.buffer).getUint16(10, true)), u32(48_000), u16(0), u8(0)]);

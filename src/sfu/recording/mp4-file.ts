@@ -1,11 +1,11 @@
-// One track as a fragmented MP4 file: a head, then fragments that each stand for themselves, so that the file plays as it
-// stands at every moment. The same fragments are the parts of a live stream.
+// One track as a fragmented MP4 file: a header and independent fragments, so that the file plays at every moment. Live streams
+// consist of the same fragments.
 
-import { concat, join, type Span, spanOf } from "../wire/frames/frame.ts";
+import { concat, concatSpans, type Span, spanOf } from "../wire/frames/frame.ts";
 import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
 import { box, fullBox, initialization, u32, u64 } from "./mp4-boxes.ts";
 
-/** What a crash may cost, and how much is held in memory. */
+/** Bounds what a crash loses, and the memory. */
 const FRAGMENT_MS = 1_000;
 export const FRAGMENT_BYTES = 4 * 1024 * 1024;
 const SYNC_SAMPLE = 0x0200_0000;
@@ -26,9 +26,9 @@ export class Mp4File implements MediaFile {
   #endTime = 0;
 
   constructor(format: TrackFormat) {
-    const isSound = format.codec === "opus";
-    this.mimeType = isSound ? "audio/mp4" : "video/mp4";
-    this.#timescale = isSound ? 48_000 : 90_000;
+    const isAudio = format.codec === "opus";
+    this.mimeType = isAudio ? "audio/mp4" : "video/mp4";
+    this.#timescale = isAudio ? 48_000 : 90_000;
     this.#head = initialization(format, this.#timescale);
     this.#durationAt = indexOf(this.#head, "mehd") + 8;
     this.#position = this.#head.length;
@@ -41,15 +41,15 @@ export class Mp4File implements MediaFile {
   add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): Span[] {
     const last = this.#samples.at(-1);
     const time = Math.max(Math.round((timeMs * this.#timescale) / 1_000), last ? last.time + 1 : this.#endTime);
-    // How long a picture stands is known when the next one comes.
+    // The duration of a frame is known when the next one comes.
     if (last) last.duration = time - last.time;
     const first = this.#samples[0];
     const isLong = first !== undefined && time - first.time >= (FRAGMENT_MS * this.#timescale) / 1_000;
-    // Of a sender whose clock stands still, none would ever be long enough.
+    // The size limit ends fragments of a sender whose clock stands still.
     const due = first !== undefined && (keyframe || isLong || this.#sampleBytes >= FRAGMENT_BYTES);
     const out = due ? [spanOf(this.#takeFragment())] : [];
     const duration = Math.max(1, Math.round((durationMs * this.#timescale) / 1_000));
-    const data = join(frame);
+    const data = concatSpans(frame);
     this.#samples.push({ data, time, duration, keyframe });
     this.#sampleBytes += data.length;
     return out;
@@ -77,7 +77,7 @@ export class Mp4File implements MediaFile {
     return out;
   }
 
-  /** Where the keyframes stand, at the end of the file, as players look for it. */
+  /** The index of keyframes, which players expect at the end of the file. */
   #randomAccess(): Uint8Array {
     const entries = this.#index.map(({ time, position }) => concat([u64(time), u64(position), Uint8Array.of(1, 1, 1)]));
     const tfra = fullBox("tfra", 1, 0, u32(1, 0, this.#index.length), ...entries);
@@ -85,7 +85,7 @@ export class Mp4File implements MediaFile {
   }
 }
 
-/** `moof` and `mdat` of samples that follow each other without a gap. */
+/** `moof` and `mdat` of consecutive samples without a gap. */
 export function fragment(sequence: number, samples: readonly Sample[]): Uint8Array {
   const rows = samples.map(({ data, duration, keyframe }) =>
     u32(duration, data.length, keyframe ? SYNC_SAMPLE : OTHER_SAMPLE),

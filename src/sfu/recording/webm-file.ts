@@ -1,13 +1,11 @@
-// One track as a WebM file (VP8, VP9, AV1, Opus), written front to back. Nothing has a size at first, so that the file plays
-// as it stands when the writing ends without warning; sizes and the index are put in at the end, into places kept for them.
+// One track as a WebM file (VP8, VP9, AV1, Opus), written front to back. Sizes are unknown at first, so that the file plays even
+// if the process dies; sizes and the index are written at the end into reserved space.
 
-import { concat, lengthOf, type Span, spanOf } from "../wire/frames/frame.ts";
+import { concat, type Span, spanOf, spansLength } from "../wire/frames/frame.ts";
 import { opusHead } from "../wire/frames/opus-frames.ts";
 import type { MediaFile, Patch, TrackFormat } from "./media-file.ts";
 
-// EBML (RFC 8794), as much of it as a WebM file needs: elements are an id, a size and bytes.
-
-/** All ones: the element goes on until something of its parent's level begins, or the file ends. */
+/** EBML (RFC 8794): with a size of all ones, an element continues until one of its parent's level begins or the file ends. */
 const UNKNOWN_SIZE = Uint8Array.of(0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
 
 function idBytes(id: number): Uint8Array {
@@ -16,7 +14,7 @@ function idBytes(id: number): Uint8Array {
   return id > 0xff ? Uint8Array.of(id >>> 8, id) : Uint8Array.of(id);
 }
 
-/** The shortest form, or one of eight bytes where a size is filled in later. */
+/** The shortest form, or eight bytes for a size that is filled in later. */
 function sizeBytes(size: number, wide = false): Uint8Array {
   if (wide) {
     const out = new Uint8Array(8);
@@ -37,7 +35,7 @@ function master(id: number, ...children: Uint8Array[]): Uint8Array {
   return element(id, concat(children));
 }
 
-/** At least `width` bytes, so that numbers that are patched keep their place. */
+/** At least `width` bytes, so that patched numbers keep their length. */
 function unsigned(id: number, value: number, width = 1): Uint8Array {
   const bytes: number[] = [];
   for (let rest = value; rest > 0 || bytes.length < width; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
@@ -54,7 +52,7 @@ function text(id: number, value: string): Uint8Array {
   return element(id, new TextEncoder().encode(value));
 }
 
-/** Space that can be overwritten later; at least two bytes. */
+/** Space of at least two bytes that can be overwritten later. */
 function voidOf(length: number): Uint8Array {
   const out = new Uint8Array(length);
   out[0] = 0xec;
@@ -73,15 +71,14 @@ const ID = {
   cues: 0x1c53bb6b,
 } as const;
 const CODEC_IDS = { vp8: "V_VP8", vp9: "V_VP9", av1: "V_AV1", opus: "A_OPUS" } as const;
-/** Id and size. */
 const CLUSTER_HEAD_BYTES = 4 + UNKNOWN_SIZE.length;
-/** Room for the three entries of the seek head. */
+/** Space for the three entries of the seek head. */
 const SEEK_HEAD_BYTES = 96;
-/** A block tells its time relative to its cluster in 16 bits of milliseconds; players like clusters shorter than that. */
+/** Block times are relative to their cluster, in 16 bits of milliseconds; players prefer shorter clusters. */
 const CLUSTER_MS = 2_000;
 const MAX_CLUSTER_MS = 30_000;
 const BLOCK_HEAD_BYTES = 9;
-/** One entry for so long a stretch is enough to seek by, and an hour of sound does not grow an index of megabytes. */
+/** One index entry per interval is enough for seeking, and keeps the index of an hour of audio small. */
 const CUE_MS = 2_000;
 
 export class WebmFile implements MediaFile {
@@ -94,7 +91,7 @@ export class WebmFile implements MediaFile {
   readonly #seekHeadAt: number;
   readonly #header: Uint8Array;
   readonly #cues: { timeMs: number; position: number }[] = [];
-  /** Where the content of each cluster begins. */
+  /** The offset of each cluster's content. */
   readonly #clusters: number[] = [];
   readonly #blockHead = spanOf(new Uint8Array(BLOCK_HEAD_BYTES));
   #position: number;
@@ -133,12 +130,12 @@ export class WebmFile implements MediaFile {
   }
 
   add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): Span[] {
-    // Time that stands still or runs back would make players drop what follows.
+    // Players drop frames whose time does not increase.
     const at = Math.max(Math.round(timeMs), this.#lastMs + 1);
     this.#lastMs = at;
     this.#endMs = Math.max(this.#endMs, at + durationMs);
     const cluster = this.#clusterDue(at, keyframe) ? this.#beginCluster(at, keyframe) : null;
-    const length = lengthOf(frame);
+    const length = spansLength(frame);
     const head = this.#blockHead;
     writeBlockHead(head.data, length, keyframe || !this.#isVideo, at - this.#clusterMs);
     this.#position += (cluster?.length ?? 0) + head.length + length;
@@ -200,7 +197,7 @@ function seek(id: number, position: number): Uint8Array {
   return master(0x4dbb, element(0x53ab, idBytes(id)), unsigned(0x53ac, position, 8));
 }
 
-/** A simple block of track 1: its size in four bytes, its relative time, and whether a player may begin here. */
+/** The header of a simple block of track 1: size in four bytes, relative time and keyframe flag. */
 function writeBlockHead(head: Uint8Array, length: number, keyframe: boolean, relativeMs: number): void {
   const size = 4 + length;
   head[0] = 0xa3;

@@ -6,16 +6,16 @@ import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { LaneTable } from "../forwarding/lanes.ts";
 import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
-import type { PublisherFeedback } from "../tracks/feedback.ts";
-import type { PublishedLayer } from "../tracks/layer.ts";
 import type { Publication } from "../tracks/publication.ts";
+import type { PublishedLayer } from "../tracks/published-layer.ts";
+import type { PublisherFeedback } from "../tracks/publisher-feedback.ts";
 import type { MediaSink } from "../transport/incoming-media.ts";
-import type { RoomOfTracks } from "./host.ts";
+import type { RoomTracks } from "./host.ts";
 
 type Stream = { readonly publication: Publication; readonly layer: PublishedLayer };
 
 export type UsualMediaParts = {
-  room: RoomOfTracks;
+  room: RoomTracks;
   feedback: PublisherFeedback;
   flight: FlightRecorder;
   /** For a packet that turns out not to be usual. */
@@ -64,7 +64,7 @@ export class UsualMedia implements MediaSink {
   }
 
   readonly #seatsOf = ({ publication, layer }: Stream): SeatTable | null => {
-    if (publication.kind === "audio" && !this.#parts.room.isSureToBeHeard(publication)) return null;
+    if (publication.kind === "audio" && !this.#parts.room.isVoiceUncontested(publication)) return null;
     return publication.seatsOf(layer);
   };
 
@@ -76,10 +76,10 @@ export class UsualMedia implements MediaSink {
       return;
     }
     const { publication, layer } = stream;
-    if (run.numbered) feedback.noted(layer.ssrc);
+    if (run.numbered) feedback.recordedNatively(layer.ssrc);
     layer.reception?.receiveNext(run.count, run.timestamp, run.bytes, nowMs);
     if (publication.kind === "video") layer.nack.receiveNext(run.count);
-    else if (run.audioLevel >= 0) room.heard(publication, run.audioLevel, nowMs);
+    else if (run.audioLevel >= 0) room.observeAudioLevel(publication, run.audioLevel, nowMs);
     publication.receiveRun(layer, run, take, nowMs);
   }
 

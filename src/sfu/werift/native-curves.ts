@@ -1,11 +1,11 @@
 /**
- * werift does the elliptic curves of a handshake in JavaScript: 7 ms in which no packet is forwarded, for every join. The
- * same functions from the platform's own library take 0.3 ms. They are put in the place of tweetnacl's, which only werift uses.
+ * Replaces tweetnacl's X25519, which only werift uses, by the platform's. werift computes it in JavaScript for every join, which
+ * takes 7 ms in which no packet is forwarded; the platform takes 0.3 ms.
  */
 import { createPrivateKey, createPublicKey, diffieHellman, randomBytes } from "node:crypto";
 import nacl from "tweetnacl";
 
-/** DER of an X25519 key, up to the 32 bytes of the key itself (RFC 8410). */
+/** The DER encoding of an X25519 key before its 32 bytes (RFC 8410). */
 const PRIVATE_PREFIX = Buffer.from("302e020100300506032b656e04220420", "hex");
 const PUBLIC_PREFIX = Buffer.from("302a300506032b656e032100", "hex");
 const KEY_BYTES = 32;
@@ -18,7 +18,7 @@ export function x25519KeyPair(): { publicKey: Uint8Array; secretKey: Uint8Array 
   const secretKey = new Uint8Array(KEY_BYTES);
   secretKey.set(randomBytes(KEY_BYTES));
   const encoded = createPublicKey(privateKeyOf(secretKey)).export({ format: "der", type: "spki" });
-  // werift reads the whole ArrayBuffer: it must hold nothing but the key.
+  // werift reads the whole ArrayBuffer, so it must hold only the key.
   const publicKey = new Uint8Array(KEY_BYTES);
   publicKey.set(encoded.subarray(-KEY_BYTES));
   return { publicKey, secretKey };
@@ -31,7 +31,7 @@ export function x25519(secret: Uint8Array, peer: Uint8Array): Uint8Array {
   return shared;
 }
 
-/** Once per thread, before the first handshake. */
+/** Must be called once per thread before the first handshake. */
 export function useNativeCurves(): void {
   const library: { box: { keyPair: unknown }; scalarMult: unknown } = nacl;
   library.box.keyPair = x25519KeyPair;

@@ -1,5 +1,5 @@
 /**
- * What the DTLS library's certificates need before they are evaluated. A module of its own, imported first: the bundler
- * runs a CommonJS package where the module that imports it stands, and an entry point stands last.
+ * werift's certificates need this package before they are evaluated. It is a separate module that is imported first, because the
+ * bundler evaluates a CommonJS package where the importing module stands, and an entry point stands last.
  */
 import "reflect-metadata";

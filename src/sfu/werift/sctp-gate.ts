@@ -1,6 +1,6 @@
 /**
- * What werift's SCTP association takes on trust from whoever is in the call. A length of zero makes it read for ever, a
- * gap report of a few bytes makes it count for minutes, and what never becomes a whole message is kept without a bound.
+ * Validates SCTP packets before werift's association reads them. Without it a chunk length of zero makes werift loop forever, a
+ * gap report of a few bytes makes it count for minutes, and fragments that never complete are kept without a bound.
  */
 
 const COMMON_HEADER_BYTES = 12;
@@ -8,9 +8,8 @@ const CHUNK_HEADER_BYTES = 4;
 const DATA_HEADER_BYTES = 12;
 const INIT_BYTES = 16;
 const SACK_BYTES = 12;
-/** Packets that may be under way and out of order; each costs a look at all of them. */
+/** How far a packet may be ahead of the last one in order, because werift scans all of them for each. */
 const MAX_AHEAD = 1_024;
-/** More than a browser opens. */
 const MAX_STREAMS = 1_024;
 
 const CHUNK = {
@@ -18,10 +17,9 @@ const CHUNK = {
   ...{ reconfig: 130, forwardTsn: 192 },
 } as const;
 
-/** How far the association has got: the last number in order, and what it can still hold. */
+/** The last TSN that the association received in order, and its receive window. */
 export type SctpProgress = { readonly lastReceivedTsn?: number; readonly advertisedRwnd: number };
 
-/** Whether a packet can be handed to the association. */
 export function isSoundSctp(packet: Buffer, progress: SctpProgress): boolean {
   let at = COMMON_HEADER_BYTES;
   while (at + CHUNK_HEADER_BYTES <= packet.length) {
@@ -63,7 +61,7 @@ function isSoundData(body: Buffer, { lastReceivedTsn, advertisedRwnd }: SctpProg
   return (ahead <= MAX_AHEAD || isRepeated) && body.readUInt16BE(4) < MAX_STREAMS;
 }
 
-/** Blocks in ascending order, none of them longer than what can be under way. */
+/** Gap blocks must be in ascending order. */
 function isSoundSack(body: Buffer): boolean {
   if (body.length < SACK_BYTES) return false;
   const gaps = body.readUInt16BE(8);

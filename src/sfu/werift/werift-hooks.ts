@@ -1,21 +1,16 @@
 /**
- * Everything of werift that Stoa touches, public or not, in one place: its DTLS server and its SCTP association. SDP, ICE,
- * SRTP and media are ours. `test/sfu/transport/werift-hooks.test.ts` holds werift to what is assumed here; the version is pinned.
+ * All uses of werift, public or not: its DTLS server and its SCTP association. SDP, ICE, SRTP and media are our own. The version is
+ * pinned, and `test/sfu/transport/werift-hooks.test.ts` checks what is assumed here.
  */
 import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
 import type { SrtpMasterKey, SrtpProfile } from "../wire/srtp/srtp.ts";
 import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
-import {
-  giveUpLossyMessages,
-  type InboundAssociation,
-  joinMessagesWhole,
-  type LossyAssociation,
-} from "./sctp-inbound.ts";
+import { type InboundAssociation, type LossyAssociation, patchAbandonment, patchReassembly } from "./sctp-patches.ts";
 
 export type DtlsCertificate = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>>;
 
-/** ECDSA with SHA-256 on P-256: what every browser accepts. */
+/** ECDSA with SHA-256 on P-256, which every browser accepts. */
 export async function createCertificate(): Promise<DtlsCertificate> {
   return CipherContext.createSelfSignedCertificateWithKey({ hash: 4, signature: 3 }, 23);
 }
@@ -25,14 +20,14 @@ const PROFILES = { AEAD_AES_128_GCM: 0x0007, AES_CM_128_HMAC_SHA1_80: 0x0001 } a
   number
 >;
 
-/** One message of the handshake as both sides hashed it. */
+/** A message of the handshake as both sides hashed it. */
 export type HandshakeMessage = { type: number; body: Uint8Array; serialized: Uint8Array };
 
 export type DtlsEngine = {
-  /** Whole, ordered records only: werift joins fragments blindly. */
+  /** Takes complete, ordered records only, because werift joins fragments without checks. */
   deliver(records: Buffer): void;
   send(data: Buffer): Promise<void>;
-  /** True once the client's key exchange was read: from here on encrypted records can be opened. */
+  /** Is true once the client's key exchange was read, so that encrypted records can be decrypted. */
   readonly hasKeys: boolean;
   readonly remoteCertificate: Uint8Array | null;
   readonly transcript: HandshakeMessage[];
@@ -41,7 +36,7 @@ export type DtlsEngine = {
   close(): void;
 };
 
-export type DtlsEngineEvents = {
+type DtlsEngineEvents = {
   send(data: Buffer): void;
   onConnect(): void;
   onData(data: Buffer): void;
@@ -49,7 +44,7 @@ export type DtlsEngineEvents = {
   onClose(): void;
 };
 
-/** Members the type declarations do not show, or show more narrowly. */
+/** Members that werift's type declarations do not have, or have with narrower types. */
 type Internals = {
   cipher: { cipher?: unknown; masterSecret: Buffer; remoteCertificate?: Buffer };
   dtls: {
@@ -82,7 +77,7 @@ export function createDtlsServer(
     certificateRequest: true,
   });
   const internals = server as unknown as Internals;
-  neverCountAgain(internals.dtls);
+  keepRecordNumbersIncreasing(internals.dtls);
   server.onConnect.subscribe(events.onConnect);
   server.onData.subscribe((data) => events.onData(data));
   server.onError.subscribe(events.onError);
@@ -124,16 +119,16 @@ export function createDtlsServer(
 const RECORD_HEADER_BYTES = 13;
 
 /**
- * werift sends a flight again as it was. A record that is sent again needs a number of its own (RFC 6347 §4.2.4): Firefox
- * drops messages that come before their turn, and with the same number would drop them again, as a replay, for ever.
+ * werift repeats a flight unchanged, but a repeated record needs a new number (RFC 6347 §4.2.4): Firefox drops messages that come
+ * too early, and would drop their repetitions as replays.
  */
 function createRenumbering(): (datagram: Buffer) => Buffer {
   let next = 0;
   return (made) => {
-    // The same one may still be on its way out.
+    // The datagram may still be in the send queue.
     const datagram = Buffer.from(made);
     for (let at = 0; at + RECORD_HEADER_BYTES <= datagram.length; ) {
-      // Later epochs have the number under their encryption, and of those nothing is dropped that was in order.
+      // In later epochs the number is part of the encryption, and no record that is in order is dropped.
       if (datagram.readUInt16BE(at + 3) === 0) datagram.writeUIntBE(next++, at + 5, 6);
       at += RECORD_HEADER_BYTES + datagram.readUInt16BE(at + 11);
     }
@@ -142,10 +137,10 @@ function createRenumbering(): (datagram: Buffer) => Buffer {
 }
 
 /**
- * werift sets the number of records back to 0 behind Finished, which had a higher one of the same epoch: a later record would
- * have its number, hence its nonce under the same key, and the peer would drop it as a replay.
+ * werift resets the record number to 0 after Finished, which had a higher one in the same epoch: a later record would repeat its
+ * number, hence its nonce under the same key, and the peer would drop it as a replay.
  */
-function neverCountAgain(dtls: Internals["dtls"]): void {
+function keepRecordNumbersIncreasing(dtls: Internals["dtls"]): void {
   let last = dtls.recordSequenceNumber;
   Object.defineProperty(dtls, "recordSequenceNumber", {
     get: () => last,
@@ -159,13 +154,13 @@ export type DataChannel = {
   readonly label: string;
   readonly protocol: string;
   readonly isOpen: boolean;
-  /** Bytes handed over and not yet on the wire. */
+  /** Bytes that were handed over and not yet sent. */
   readonly bufferedAmount: number;
   send(data: string | Buffer): void;
   close(): void;
 };
 
-export type SctpEvents = {
+type SctpEvents = {
   send(data: Buffer): Promise<void>;
   onChannel(channel: DataChannel): void;
   onMessage(channel: DataChannel, data: string | Buffer): void;
@@ -176,13 +171,12 @@ export type SctpEngine = { deliver(data: Buffer): void; close(): void };
 
 export type SctpInternals = LossyAssociation & InboundAssociation;
 
-/** Where werift's association does not do what the protocol says. */
-export function mendSctp(association: SctpInternals): void {
-  giveUpLossyMessages(association);
-  joinMessagesWhole(association);
+export function patchSctp(association: SctpInternals): void {
+  patchAbandonment(association);
+  patchReassembly(association);
 }
 
-/** The association of one peer; the client opens it and its channels. */
+/** Creates the association of one peer; the client opens it and its channels. */
 export function createSctp(maxMessageSize: number, remotePort: number, events: SctpEvents): SctpEngine {
   const onStateChange = new Event<[string]>();
   const sctp = new RTCSctpTransport(5000, maxMessageSize);
@@ -216,12 +210,12 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
   });
   const association = sctp.sctp as unknown as SctpProgress &
     SctpInternals & { handleData(data: Buffer): Promise<void> };
-  mendSctp(association);
+  patchSctp(association);
   sctp.start(remotePort).catch(() => {});
   return {
     deliver(data) {
       if (!isSoundSctp(data, association)) return;
-      // werift drops the promise; a malformed packet would end the process as an unhandled rejection.
+      // A malformed packet would otherwise end the process as an unhandled rejection.
       association.handleData(data).catch(() => {});
     },
     close() {

@@ -1,9 +1,9 @@
 /** Many who send sound and picture in one room and show some of each other, without a browser, through the socket. */
 
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
-import type { PeerSection } from "../../../src/rtc-client/peer-offer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
-import { RtcClient } from "../../../src/rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import type { Api } from "../../harness/api.ts";
 
@@ -17,8 +17,8 @@ const OPUS = 111;
 const VP8 = 96;
 
 type Person = {
-  client: RtcClient;
-  peer: LoadPeer;
+  client: SignalingClient;
+  peer: RtcPeer;
   audio: RtpSource;
   video: RtpSource;
   got: { audio: number; video: number };
@@ -55,11 +55,11 @@ export async function joinCrowd(options: {
   for (const [i, name] of names.entries()) {
     const { token } = await api.mint(roomId, name);
     const startedAt = performance.now();
-    const client = new RtcClient({ url, token });
+    const client = new SignalingClient({ url, token });
     await client.join();
     const got = { audio: 0, video: 0 };
     const wanted = { keyframe: true };
-    const peer = await LoadPeer.create({
+    const peer = await RtcPeer.create({
       node: { negotiate: client.negotiate },
       ...{ roomId: "", participantId: "", certificate, sections },
       onRtp: ({ payloadType }) => void (payloadType === OPUS ? got.audio++ : got.video++),

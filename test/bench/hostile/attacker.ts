@@ -1,7 +1,7 @@
 /** One attacker in a network of its own: every attack at once until its time is over; what it managed goes to stdout. */
 import { connect, type Socket } from "node:net";
 import { deflateRawSync } from "node:zlib";
-import { RtcClient } from "../../../src/rtc-client/signaling-client.ts";
+import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import type { Attack } from "./attacks.ts";
 
 type Arms = {
@@ -64,7 +64,7 @@ const sections = (from: number) =>
   `v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n${Array.from({ length: 200 }, (_, n) => `m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:${from + n}\r\na=recvonly\r\n`).join("")}`;
 
 async function descriptions(): Promise<void> {
-  const client = new RtcClient({ url, token: arms.rtcToken });
+  const client = new SignalingClient({ url, token: arms.rtcToken });
   await client.join();
   await client.request("media.offer", { sdpDeflate, publish: [], subscribe: [] }).catch(() => {});
   for (let from = 0; from < 1_000; from += 200) await client.negotiate({ sdp: sections(from) }).catch(() => {});
@@ -88,16 +88,16 @@ async function flood(): Promise<void> {
   socket.close();
 }
 
-const ears: RtcClient[] = [];
+const ears: SignalingClient[] = [];
 
 /** As much as one participant can say to fifteen others in a room. */
 async function shout(): Promise<void> {
   while (ears.length < arms.listeners.length) {
-    const ear = new RtcClient({ url, token: arms.listeners[ears.length] ?? "" });
+    const ear = new SignalingClient({ url, token: arms.listeners[ears.length] ?? "" });
     ears.push(ear);
     await ear.join();
   }
-  const client = new RtcClient({ url, token: arms.rtcToken });
+  const client = new SignalingClient({ url, token: arms.rtcToken });
   await client.join();
   const payload = "x".repeat(8_000);
   for (let n = 0; n < 200; n++) await client.request("data.send", { payload }).catch(() => {});

@@ -1,4 +1,4 @@
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { firstLine } from "../harness/cache.ts";
 import { LOAD_ADDRESS, ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
@@ -20,7 +20,7 @@ export async function echo(): Promise<MeetingServer> {
     async publish(_place, hooks) {
       const node = { negotiate: () => Promise.reject(new Error("an echo takes no offers")) };
       const place = { roomId: "", participantId: "", hostname: LOAD_ADDRESS };
-      const peer = await LoadPeer.create({ ...hooks, ...place, node, sections: SENT });
+      const peer = await RtcPeer.create({ ...hooks, ...place, node, sections: SENT });
       peer.remote = { ufrag: "", pwd: "", port, address: SERVER_ADDRESS };
       peer.outgoing = new SrtpSender(MASTER);
       peer.incoming = new SrtpReceiver(MASTER);

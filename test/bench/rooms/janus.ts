@@ -1,4 +1,4 @@
-import { LoadPeer, type PeerOptions } from "../../../src/rtc-client/peer.ts";
+import { RtcPeer, type PeerOptions } from "../../../src/rtc-client/peer.ts";
 import { LOAD_ADDRESS } from "../harness/own-network.ts";
 import { asDtlsClient, withCandidate } from "../sfu/contestant.ts";
 import { answerTo, startJanus } from "../sfu/janus.ts";
@@ -21,7 +21,7 @@ export async function janusMeetings(rooms: number, members: number, eventLoops: 
   }
 
   const connect = async (options: Omit<PeerOptions, "node" | "roomId" | "hostname">, answer: Answer) => {
-    const peer: LoadPeer = await LoadPeer.create({
+    const peer: RtcPeer = await RtcPeer.create({
       ...options,
       roomId: "",
       hostname: LOAD_ADDRESS,

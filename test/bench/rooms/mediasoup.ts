@@ -1,4 +1,4 @@
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { LOAD_ADDRESS } from "../harness/own-network.ts";
 import { startMediasoup } from "../sfu/mediasoup.ts";
 import { type MeetingServer, type Place, PUBLISHED, SENT } from "./meeting-server.ts";
@@ -17,14 +17,14 @@ export async function mediasoupMeetings(members: number, folder: string, ioUring
     pid,
     copies: members - 1,
     async publish(place, hooks) {
-      const peer = await LoadPeer.create({ ...hooks, ...addressOf(place), sections: SENT });
+      const peer = await RtcPeer.create({ ...hooks, ...addressOf(place), sections: SENT });
       await peer.connect(PUBLISHED, []);
       return peer;
     },
     async watch(place, _sending, hooks) {
       const sections = SENT.map(({ kind }) => ({ kind, direction: "recvonly" as const }));
       const numbers = extensionIds && { extensionIds };
-      const peer = await LoadPeer.create({ ...hooks, ...addressOf(place), ...numbers, sections });
+      const peer = await RtcPeer.create({ ...hooks, ...addressOf(place), ...numbers, sections });
       await peer.connect([], []);
       return peer;
     },

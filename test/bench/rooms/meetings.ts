@@ -1,7 +1,7 @@
 /** Small rooms on one server: everybody in them sends and watches everybody else. */
 
-import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
-import { carriesMedia } from "../../../src/rtc-client/peer-offer.ts";
+import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { carriesMedia } from "../../../src/rtc-client/sdp.ts";
 import type { DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { cpuNanos, rssMegabytes, untilIdle } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";
@@ -33,7 +33,7 @@ export type Figures = {
   p99: number;
 };
 
-type Member = { traffic: Traffic; sends: LoadPeer; receives: LoadPeer };
+type Member = { traffic: Traffic; sends: RtcPeer; receives: RtcPeer };
 
 export class Meetings {
   readonly server: MeetingServer;
@@ -132,7 +132,7 @@ export class Meetings {
   }
 
   #received(): { media: number; all: number } {
-    const sum = (of: (peer: LoadPeer) => number) =>
+    const sum = (of: (peer: RtcPeer) => number) =>
       this.#members.reduce((total, { receives }) => total + of(receives), 0);
     return { media: sum((peer) => peer.mediaIn), all: sum((peer) => peer.packetsIn) };
   }

@@ -1,6 +1,6 @@
 import { resolvePermissions } from "../../../src/features/rooms/participant.ts";
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
-import type { PeerSection } from "../../../src/rtc-client/peer-offer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { LOAD_ADDRESS, ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { startSfuProcess } from "../harness/sfu-process.ts";
 import { type MeetingServer, type Place, PUBLISHED, SENT } from "./meeting-server.ts";
@@ -39,7 +39,7 @@ export async function stoaMeetings(rooms: number, members: number): Promise<Meet
       const [roomId, participantId] = [nameOf(place), idOf(place)];
       await node.addParticipant({ roomId, participantId, identity: participantId, permissions: PERMISSIONS });
       const sections = [...SENT, ...received];
-      const peer = await LoadPeer.create({ ...hooks, node, roomId, participantId, hostname: LOAD_ADDRESS, sections });
+      const peer = await RtcPeer.create({ ...hooks, node, roomId, participantId, hostname: LOAD_ADDRESS, sections });
       await peer.connect(PUBLISHED, []);
       return peer;
     },

@@ -1,5 +1,5 @@
 /** What everybody in a small room sends: sound and three layers of a picture, scaled down alike for all servers. */
-import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 
 export const AUDIO = { packetBytes: 160, perSecond: 25 };
@@ -40,14 +40,14 @@ export class Traffic {
     this.#keyframeWanted = true;
   }
 
-  sendAudio(peer: LoadPeer): void {
+  sendAudio(peer: RtcPeer): void {
     const payload = new Uint8Array(AUDIO.packetBytes - HEADER_BYTES);
     this.#audio.timestamp = (this.#audio.timestamp + 48_000 / AUDIO.perSecond) >>> 0;
     this.#audio.send(peer, stamped(payload, 0), false);
   }
 
   /** All layers of the next picture at once. */
-  sendFrame(peer: LoadPeer): void {
+  sendFrame(peer: RtcPeer): void {
     const isKey = this.#keyframeWanted || this.#frames % KEYFRAME_EVERY === 0;
     this.#keyframeWanted = false;
     this.#frames++;

@@ -1,4 +1,4 @@
-import { EXTENSION_IDS } from "../../../src/rtc-client/peer-offer.ts";
+import { EXTENSION_IDS } from "../../../src/rtc-client/sdp.ts";
 import { EXTENSION_URI } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { SERVER_ADDRESS } from "../harness/own-network.ts";
 import type { Contestant } from "./contestant.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { LayerChooser } from "../../../src/sfu/bandwidth/layers.ts";
+import { LayerChooser } from "../../../src/sfu/bandwidth/layer-chooser.ts";
 import { LayerRate } from "../../../src/sfu/bandwidth/rate-meter.ts";
 
 /** Sends at this rate, in a frame every 50 ms. */

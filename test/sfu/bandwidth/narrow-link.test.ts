@@ -84,7 +84,7 @@ describe("what a path is asked for", () => {
   const layers = [110_000, 230_000, 460_000].map((bitrate, n) => ({ bitrate, height: 135 * 2 ** n, live: true }));
   const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
   const chosen = (planner: BandwidthPlanner, options: { canProbe: boolean; willProbe: boolean }, nowMs: number) =>
-    planner.plan([request], { numbered: true, ...options }, nowMs).decisions[0]?.layer;
+    planner.plan([request], { hasTransportSequence: true, ...options }, nowMs).decisions[0]?.layer;
 
   /** It carries 140 kbit/s, by what the viewer says of it. */
   function narrowPath() {

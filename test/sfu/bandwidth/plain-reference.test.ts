@@ -323,7 +323,7 @@ test("of a report on packets that all arrived in their order, the first and the 
           expect(feedback.parse(out, 0, length) && same.parse(out, 0, length)).toBe(true);
           shortly.onFeedback(feedback, sent, nowMs + 20);
           atLength.onFeedback(same, sentOneByOne, nowMs + 20);
-          if (feedback.acknowledged.isPlain) plain++;
+          if (feedback.acknowledged.arrivedInOrder) plain++;
           else notPlain++;
           expect(shortly.describe(nowMs + 20)).toEqual(atLength.describe(nowMs + 20));
           expect(shortly.budget(nowMs + 20)).toBe(atLength.budget(nowMs + 20));

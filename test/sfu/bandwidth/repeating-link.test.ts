@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
+import { BottleneckDetector } from "../../../src/sfu/bandwidth/bottleneck-detector.ts";
 import { reportOf } from "./report-of.ts";
 import { SimulatedCall } from "./simulated-call.ts";
 import { SMALL_CAMERA, VOICE } from "./simulated-track.ts";
@@ -24,11 +24,11 @@ test.each([
 
 /** A packet every 10 ms, sent from 1,000 ms on, which arrive as told. */
 function arriving(arrivals: readonly number[], bytes: (n: number) => number = () => 1_000) {
-  const narrowing = new Narrowing();
+  const narrowing = new BottleneckDetector();
   narrowing.add(
     reportOf(arrivals.map((arrivedAtMs, n) => ({ sentAtMs: 1_000 + 10 * n, arrivedAtMs, bytes: bytes(n) }))),
   );
-  return narrowing.carried(20);
+  return narrowing.carriedBps(20);
 }
 
 test("packets that arrive far more slowly than they were sent tell what the link carries", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Narrowing } from "../../../src/sfu/bandwidth/narrowing.ts";
+import { BottleneckDetector } from "../../../src/sfu/bandwidth/bottleneck-detector.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import { reportOf } from "./report-of.ts";
 import { SimulatedCall } from "./simulated-call.ts";
@@ -89,14 +89,14 @@ describe("a voice and three cameras over a narrow link", () => {
 
 describe("a link that becomes narrow", () => {
   const sent = (toArrival: (n: number) => number) => {
-    const narrowing = new Narrowing();
+    const narrowing = new BottleneckDetector();
     const packets = Array.from({ length: 40 }, (_none, n) => ({
       sentAtMs: n * 10,
       arrivedAtMs: toArrival(n),
       bytes: 1_000,
     }));
     narrowing.add(reportOf(packets));
-    return narrowing.carried(30);
+    return narrowing.carriedBps(30);
   };
 
   test("is told by packets that arrive far more slowly than they were sent, and how slowly tells what it carries", () => {
@@ -112,7 +112,7 @@ describe("a link that becomes narrow", () => {
 
 test("no more is sent again than a share of what the path carries: repairs of all that a full queue drops would keep it full", () => {
   const planner = new BandwidthPlanner();
-  planner.plan([], { numbered: true, canProbe: false, willProbe: false }, 0);
+  planner.plan([], { hasTransportSequence: true, canProbe: false, willProbe: false }, 0);
   let bytes = 0;
   for (let nowMs = 0; nowMs < 10_000; nowMs += 5) if (planner.takeRepair(1_000, nowMs)) bytes += 1_000;
   expect((bytes * 8) / 10).toBeWithin(60_000, 110_000);

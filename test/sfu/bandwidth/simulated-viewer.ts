@@ -1,5 +1,5 @@
 /** One who watches everything: its estimate, what it is given of each track, and what arrives of it. */
-import type { LayerRequest } from "../../../src/sfu/bandwidth/layers.ts";
+import type { LayerRequest } from "../../../src/sfu/bandwidth/layer-chooser.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
 import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
@@ -156,13 +156,13 @@ export class SimulatedViewer {
       ({ current }, track) => current !== PAUSED && this.#tracks[track]?.shape.kind !== "audio",
     );
     const willProbe = this.#tracks.some(({ shape }) => shape.kind !== "audio");
-    const options = { numbered: true, canProbe, willProbe };
-    const { decisions, stopsAtOnce, waits, probe } = this.planner.plan(requests, options, nowMs);
+    const options = { hasTransportSequence: true, canProbe, willProbe };
+    const { decisions, stopsImmediately, defersKeyframes, probe } = this.planner.plan(requests, options, nowMs);
     for (const { id, layer } of decisions) {
       const shown = this.#shown[Number(id)];
       if (!shown || shown.target === layer) continue;
-      if (layer === PAUSED || (stopsAtOnce && layer < shown.current)) shown.current = shown.target = PAUSED;
-      if (waits && layer !== PAUSED && layer !== shown.current) continue;
+      if (layer === PAUSED || (stopsImmediately && layer < shown.current)) shown.current = shown.target = PAUSED;
+      if (defersKeyframes && layer !== PAUSED && layer !== shown.current) continue;
       this.changes.push({ atMs: nowMs, track: Number(id), layer });
       shown.target = layer;
     }

@@ -1,6 +1,6 @@
 // needs: gcc libc6-dev libssl-dev
 import { expect, test } from "bun:test";
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
@@ -58,11 +58,11 @@ test("the keys of a client go with the client, and the last with the room", asyn
   const path = openNativePath(library);
   const node = await startImpairedNode(1, {}, path);
   const certificate = await createCertificate();
-  const peers: LoadPeer[] = [];
+  const peers: RtcPeer[] = [];
   const join = async (roomId: string, participantId: string) => {
     await node.addParticipant({ roomId, participantId, identity: participantId, permissions: ALL });
     const sections = [{ kind: "video", direction: "recvonly" }] as const;
-    const peer = await LoadPeer.create({ node, roomId, participantId, certificate, sections: [...sections] });
+    const peer = await RtcPeer.create({ node, roomId, participantId, certificate, sections: [...sections] });
     peers.push(peer);
     await peer.connect([], []);
   };

@@ -82,7 +82,7 @@ class Viewer {
   answer(sequenceNumber: number, view: RtpView, nowMs: number): boolean {
     const { repair, transport, forwarder } = this;
     const rtx = this.#rtx ? { stream: this.#rtx, payloadType: 97 } : undefined;
-    if (!rtx && forwarder.seat) transport.srtp.reached(forwarder.ssrc, forwarder.lastOutgoing);
+    if (!rtx && forwarder.seat) transport.srtp.advanceTo(forwarder.ssrc, forwarder.lastOutgoing);
     if (!this.responder.answer(sequenceNumber, nowMs, 10, view, repair, rtx)) return false;
     if (rtx) {
       repair.sentAtMs = nowMs;

@@ -1,11 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { type ExpectedMedia, StallWatch } from "../../../src/sfu/room/health.ts";
 import { CAMERA, RoomOfPeers } from "../room-of-peers.ts";
 
 /** Second after second; `media` says whether something came in it. */
-function watch(seconds: number, due: ExpectedMedia["due"], media: (second: number) => boolean, stall = new StallWatch()) {
+function watch(
+  seconds: number,
+  due: ExpectedMedia["due"],
+  media: (second: number) => boolean,
+  stall = new StallWatch(),
+) {
   const changes: string[] = [];
   let mediaAtMs = 100_000;
   for (let second = 1; second <= seconds; second++) {
@@ -57,8 +62,8 @@ describe("a connection that is checked", () => {
 
 describe("in a room", () => {
   let room: RoomOfPeers;
-  let publisher: LoadPeer;
-  let viewer: LoadPeer;
+  let publisher: RtcPeer;
+  let viewer: RtcPeer;
   const source = new RtpSource({ ssrc: 77, payloadType: 96, mid: "0" });
 
   beforeEach(async () => {

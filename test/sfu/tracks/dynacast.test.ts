@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { Dynacast } from "../../../src/sfu/tracks/dynacast.ts";
-import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
+import type { PublishedLayer } from "../../../src/sfu/tracks/published-layer.ts";
 import type { Subscription } from "../../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
 import { noExtensions } from "../../../src/sfu/wire/sdp/extensions.ts";

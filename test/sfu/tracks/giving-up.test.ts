@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
+import type { PublishedLayer } from "../../../src/sfu/tracks/published-layer.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
 import { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { Stage } from "./stage.ts";

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, RoomOfPeers } from "../room-of-peers.ts";
 
 describe("a camera that goes on under another SSRC", () => {
   let room: RoomOfPeers;
-  let publisher: LoadPeer;
+  let publisher: RtcPeer;
   let seen: { sequenceNumber: number; timestamp: number }[];
 
   beforeEach(async () => {

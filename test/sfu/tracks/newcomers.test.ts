@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "../room-of-peers.ts";
 
@@ -7,7 +7,7 @@ type Seen = { sequenceNumber: number; timestamp: number; keyframe: boolean };
 
 describe("a viewer that comes when the picture runs already", () => {
   let room: RoomOfPeers;
-  let publisher: LoadPeer;
+  let publisher: RtcPeer;
   let source: RtpSource;
   let trackId: string;
 

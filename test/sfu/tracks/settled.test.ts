@@ -1,8 +1,8 @@
 /** Publishers are told what arrived often while they have to find their rate, and less often when they have found it. */
 import { expect, test } from "bun:test";
-import { PublisherFeedback } from "../../../src/sfu/tracks/feedback.ts";
-import { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 import type { Publication } from "../../../src/sfu/tracks/publication.ts";
+import { PublishedLayer } from "../../../src/sfu/tracks/published-layer.ts";
+import { PublisherFeedback } from "../../../src/sfu/tracks/publisher-feedback.ts";
 
 const START_MS = 1_000_000;
 const repairs = () => ({ nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0 });

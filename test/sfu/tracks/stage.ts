@@ -5,10 +5,10 @@ import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../
 import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { describeCopy } from "../../../src/sfu/forwarding/seat.ts";
 import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
-import type { PublishedLayer } from "../../../src/sfu/tracks/layer.ts";
 import { OutgoingSection } from "../../../src/sfu/tracks/outgoing-section.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
-import { DEFAULT_WISH, Subscription } from "../../../src/sfu/tracks/subscription.ts";
+import type { PublishedLayer } from "../../../src/sfu/tracks/published-layer.ts";
+import { DEFAULT_SUBSCRIPTION_SETTINGS, Subscription } from "../../../src/sfu/tracks/subscription.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
 import { Reception } from "../../../src/sfu/wire/rtcp/reception.ts";
 import { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
@@ -70,9 +70,9 @@ export class Stage {
   watch(nowMs: number): StageViewer {
     const answered = { mid: "0", kind: "video", rejected: false, sends: true, receives: false } as const;
     const section = new OutgoingSection({ ...answered, codecs: [this.#codec], extensions: noExtensions() }, "video");
-    const subscription = new Subscription(this.publication, section, DEFAULT_WISH, new SentPackets(), {
+    const subscription = new Subscription(this.publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, new SentPackets(), {
       changed: () => {},
-      mayAskKeyframe: () => true,
+      mayRequestKeyframe: () => true,
     });
     const viewer = { subscription, seen: [] };
     this.#viewers.set(section.stream.ssrc, viewer);

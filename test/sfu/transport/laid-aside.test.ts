@@ -6,8 +6,6 @@ import { LaneTable } from "../../../src/sfu/forwarding/lanes.ts";
 import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import { loopOf } from "../../../src/sfu/transport/media-watch.ts";
 import {
-  writeBye,
-  writeFir,
   writeNack,
   writePli,
   writeReceiverReport,
@@ -20,6 +18,7 @@ import { addressWords } from "../../../src/sfu/wire/rtp/address.ts";
 import { SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import type { SrtpMasterKey } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { nativeLibraryPath } from "../packet-paths.ts";
+import { writeBye, writeFir } from "../packets.ts";
 
 const ADDRESS = "127.0.0.1";
 /** So long that a test would fail over it. */

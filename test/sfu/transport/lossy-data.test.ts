@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";
-import { createSctp, type DataChannel, mendSctp, type SctpInternals } from "../../../src/sfu/werift/werift-hooks.ts";
+import { createSctp, type DataChannel, patchSctp, type SctpInternals } from "../../../src/sfu/werift/werift-hooks.ts";
 
 const CHUNK = { data: 0, forwardTsn: 192 };
 
@@ -45,7 +45,7 @@ async function associate(isLost: (packet: Buffer) => boolean, isLostOnTheWayUp =
   client.setDtlsTransport(clientEnd as unknown as Parameters<RTCSctpTransport["setDtlsTransport"]>[0]);
   client.setRemoteMaxMessageSize(70_000);
   // The peer is a browser, which does both halves right.
-  mendSctp(client.sctp as unknown as SctpInternals);
+  patchSctp(client.sctp as unknown as SctpInternals);
   await client.start(5000);
   for (const parameters of [
     { label: "reliable", ordered: true },

@@ -1,7 +1,7 @@
 // needs: gcc libc6-dev libssl-dev
 /** Native code that waits at the socket in the place of the loop: when it stops waiting, and what a whole room notices of it. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { LoadPeer } from "../../../src/rtc-client/peer.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../../src/sfu/engine.ts";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
@@ -193,7 +193,7 @@ describe("a watch", () => {
       await call("addParticipant", { ...ref, participantId, identity: participantId, permissions: ALL });
       const sections = [{ kind: "video" as const, direction }];
       const onRtp = ({ sequenceNumber }: { sequenceNumber: number }) => void seen.push(sequenceNumber);
-      const peer = await LoadPeer.create({ node, ...ref, participantId, sections, onRtp });
+      const peer = await RtcPeer.create({ node, ...ref, participantId, sections, onRtp });
       cleanup.push(() => peer.close());
       return peer;
     };
@@ -205,7 +205,7 @@ describe("a watch", () => {
     while ((await tracks()).length === 0) await Bun.sleep(5);
     const [{ id: trackId }] = await tracks();
     const seen: number[][] = [[], []];
-    const viewers: LoadPeer[] = [];
+    const viewers: RtcPeer[] = [];
     for (const [i, numbers] of seen.entries()) {
       const viewer = await join(`viewer-${i}`, "recvonly", numbers);
       await viewer.connect([], [{ mid: "0", trackId, layer: "high" }]);

@@ -1,4 +1,4 @@
-/** Reliable data of the SDK and of the server, on connections that die at any moment with whatever is under way on them. */
+/** Tests the reliable data of the SDK and the server together, on connections that fail at any moment. */
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { seededRandom } from "../../../src/kernel/net/impairment.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
@@ -26,7 +26,7 @@ class ClientChannel extends EventTarget {
   }
 }
 
-/** One connection with its reliable channel, and what is on its way over it. */
+/** A fake connection with its reliable channel and the messages in transit. */
 class Connection {
   readonly #up: string[] = [];
   readonly #down: string[] = [];
@@ -77,7 +77,7 @@ async function settle(): Promise<void> {
 }
 
 test.each(SEEDS)(
-  "each message arrives once and in order both ways, wherever connections die (seed %d)",
+  "each message arrives once and in order in both directions across connection failures (seed %d)",
   async (seed) => {
     const random = seededRandom(seed);
     let nowMs = 0;
@@ -92,14 +92,14 @@ test.each(SEEDS)(
       owner,
       () => nowMs,
     );
-    const kept = new ReliableDataBuffer();
+    const buffer = new ReliableDataBuffer();
     const bySocket = (async (_type: string, { payload }: { payload: string }) => {
       atServer.push(payload);
       return {};
     }) as RtcRequest;
     const connect = () => {
       const connection = new Connection();
-      const data = new DataChannels(connection.transport, bySocket, kept, ({ payload }) => void atClient.push(payload));
+      const data = new DataChannels(connection.transport, bySocket, buffer, ({ payload }) => void atClient.push(payload));
       return { connection, data };
     };
     let { connection, data } = connect();
@@ -107,7 +107,7 @@ test.each(SEEDS)(
     let [sent, delivered] = [0, 0];
     const deliver = () => {
       const message = DataMessage.ofFrame(null, { payload: String(delivered++).padEnd(random() < 0.1 ? 20_000 : 1) });
-      // As the room does: who has no channel is told on its socket.
+      // Like the room, this falls back to the socket if there is no channel.
       if (!relay.deliver("reliable", message)) atClient.push(message.delivery?.payload ?? "");
     };
     for (let step = 0; step < STEPS; step++) {

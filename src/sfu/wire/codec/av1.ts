@@ -1,26 +1,25 @@
-// AV1 over RTP: the N bit of the aggregation header marks the first packet of a new coded video sequence.
+// AV1 over RTP: the start of a keyframe, and the frame size from the sequence header OBU (AV1 §5.5).
 
 import { readUint8 } from "../rtp/bytes.ts";
 import { BitReader } from "./bit-reader.ts";
 
+const SEQUENCE_HEADER = 1;
+
+/** The N bit of the aggregation header marks the first packet of a new coded video sequence. */
 export function startsAv1Keyframe(data: Uint8Array, offset: number, payloadLength: number): boolean {
   if (payloadLength < 2) return false;
   const header = readUint8(data, offset);
-  // Z: the packet continues an OBU of the packet before, so it cannot start a sequence.
+  // With the Z bit the packet continues an OBU of the previous one, so it cannot start a sequence.
   return (header & 0x08) !== 0 && (header & 0x80) === 0;
 }
 
-// The size of an AV1 picture, from the sequence header OBU that starts a coded video sequence (AV1 §5.5).
-
-const SEQUENCE_HEADER = 1;
-
-/** 0 when the packet has no sequence header, or one with a decoder model (no browser sends it). */
+/** Returns 0 when the packet has no sequence header, or one with a decoder model (no browser sends it). */
 export function av1Height(data: Uint8Array, offset: number, payloadLength: number): number {
   const end = offset + payloadLength;
   if (payloadLength < 3) return 0;
   const elements = (readUint8(data, offset) >> 4) & 3;
   let at = offset + 1;
-  // Every element is preceded by its size, except the last one when their number is told.
+  // A size precedes every element, except the last one when the header has their number.
   for (let element = 1; at < end && element <= 8; element++) {
     let size = end - at;
     if (elements !== element) {
@@ -36,7 +35,11 @@ export function av1Height(data: Uint8Array, offset: number, payloadLength: numbe
   return 0;
 }
 
-function readLeb128(data: Uint8Array, at: number, end: number): { value: number; next: number } | undefined {
+export function readLeb128(
+  data: Uint8Array,
+  at: number,
+  end = data.length,
+): { value: number; next: number } | undefined {
   let value = 0;
   for (let i = 0; i < 4 && at + i < end; i++) {
     const byte = readUint8(data, at + i);
@@ -46,7 +49,7 @@ function readLeb128(data: Uint8Array, at: number, end: number): { value: number;
   return undefined;
 }
 
-/** Of the sequence header at `at`; zeros when it does not tell. */
+/** The frame size in the sequence header at `at`; zeros when it is unreadable. */
 export function av1SequenceSize(data: Uint8Array, at: number, size: number): { width: number; height: number } {
   const header = readUint8(data, at);
   let from = at + 1 + (header & 0x04 ? 1 : 0);

@@ -1,4 +1,4 @@
-// Bits of a codec header, most significant first. Behind the end come zeros: the callers check `overrun`.
+// Reads bits of a codec header, most significant first. Past the end it returns zeros and sets `overrun`.
 
 export class BitReader {
   readonly #data: Uint8Array;

@@ -1,21 +1,26 @@
-// H.264 over RTP (RFC 6184): may a packet begin a keyframe? The sequence parameter set does, as browsers send it
-// before every IDR; a stream without in-band sets is recognised by its IDR slices (`tracks/keyframe-start.ts` finds the first).
+// H.264 over RTP (RFC 6184): the start of a keyframe, and the frame size from the sequence parameter set.
 
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 import { BitReader } from "./bit-reader.ts";
 
-const NAL = { slice: 1, idr: 5, sps: 7, stapA: 24, fuA: 28, fuB: 29 } as const;
+const NAL = { idr: 5, sps: 7, stapA: 24, fuA: 28, fuB: 29 } as const;
+const MAX_SPS_BYTES = 256;
+/** Profiles whose parameter sets have a chroma format and scaling lists. */
+const HIGH_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134]);
 
+/**
+ * Browsers send the sequence parameter set before every IDR frame. A stream without in-band parameter sets is recognised by
+ * its IDR slices, of which `KeyframeStart` finds the first.
+ */
 export function startsH264Keyframe(data: Uint8Array, offset: number, payloadLength: number): boolean {
   if (payloadLength < 2) return false;
-  const end = offset + payloadLength;
   const type = readUint8(data, offset) & 0x1f;
   switch (type) {
     case NAL.sps:
     case NAL.idr:
       return true;
     case NAL.stapA:
-      return aggregateHas(data, offset + 1, end, isKeyType);
+      return findInAggregate(data, offset + 1, offset + payloadLength, isKeyType) >= 0;
     case NAL.fuA:
     case NAL.fuB: {
       const header = readUint8(data, offset + 1);
@@ -26,53 +31,43 @@ export function startsH264Keyframe(data: Uint8Array, offset: number, payloadLeng
   }
 }
 
-/** A sequence parameter set, alone or in an aggregate. */
+/** Is true for a sequence parameter set, alone or in an aggregate. */
 export function hasH264Parameters(data: Uint8Array, offset: number, payloadLength: number): boolean {
   if (payloadLength < 2) return false;
   const type = readUint8(data, offset) & 0x1f;
-  if (type === NAL.stapA) return aggregateHas(data, offset + 1, offset + payloadLength, (unit) => unit === NAL.sps);
-  return type === NAL.sps;
+  return type === NAL.stapA ? findInAggregate(data, offset + 1, offset + payloadLength, isSps) >= 0 : isSps(type);
 }
 
-function aggregateHas(data: Uint8Array, from: number, end: number, wanted: (type: number) => boolean): boolean {
+/** The frame height by the parameter set in an RTP payload; 0 when there is none, or it is unreadable. */
+export function h264Height(data: Uint8Array, offset: number, payloadLength: number): number {
+  if (payloadLength < 2) return 0;
+  const end = offset + payloadLength;
+  const type = readUint8(data, offset) & 0x1f;
+  if (isSps(type)) return sizeOf(withoutEscapes(data, offset + 1, end)).height;
+  const at = type === NAL.stapA ? findInAggregate(data, offset + 1, end, isSps) : -1;
+  return at < 0 ? 0 : sizeOf(withoutEscapes(data, at + 3, at + 2 + readUint16(data, at))).height;
+}
+
+/** Returns where the first wanted unit begins, with its size of two bytes; −1 when there is none. */
+function findInAggregate(data: Uint8Array, from: number, end: number, wanted: (type: number) => boolean): number {
   for (let at = from; at + 3 <= end; ) {
     const size = readUint16(data, at);
-    if (size === 0 || at + 2 + size > end) return false;
-    if (wanted(readUint8(data, at + 2) & 0x1f)) return true;
+    if (size === 0 || at + 2 + size > end) return -1;
+    if (wanted(readUint8(data, at + 2) & 0x1f)) return at;
     at += 2 + size;
   }
-  return false;
+  return -1;
 }
 
 function isKeyType(type: number): boolean {
   return type === NAL.sps || type === NAL.idr;
 }
 
-// The height of an H.264 picture, from the sequence parameter set (ITU-T H.264 §7.3.2.1.1).
-
-const SPS = 7;
-const STAP_A = 24;
-const MAX_SPS_BYTES = 256;
-/** Profiles that tell their chroma format and scaling lists. */
-const HIGH_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134]);
-
-/** Of the parameter set in an RTP payload (alone, or in a STAP-A); 0 when there is none, or it is unreadable. */
-export function h264Height(data: Uint8Array, offset: number, payloadLength: number): number {
-  if (payloadLength < 2) return 0;
-  const end = offset + payloadLength;
-  const type = readUint8(data, offset) & 0x1f;
-  if (type === SPS) return sizeOf(withoutEscapes(data, offset + 1, end)).height;
-  if (type !== STAP_A) return 0;
-  for (let at = offset + 1; at + 3 <= end; ) {
-    const size = readUint16(data, at);
-    if (size === 0 || at + 2 + size > end) return 0;
-    if ((readUint8(data, at + 2) & 0x1f) === SPS) return sizeOf(withoutEscapes(data, at + 3, at + 2 + size)).height;
-    at += 2 + size;
-  }
-  return 0;
+function isSps(type: number): boolean {
+  return type === NAL.sps;
 }
 
-/** Takes out the 3 of every 00 00 03, put there lest the bytes look like a start code. */
+/** Removes the 3 of every 00 00 03, which keeps the bytes from looking like a start code. */
 function withoutEscapes(data: Uint8Array, from: number, to: number): Uint8Array {
   const out = new Uint8Array(Math.min(to - from, MAX_SPS_BYTES));
   let length = 0;
@@ -89,7 +84,7 @@ function withoutEscapes(data: Uint8Array, from: number, to: number): Uint8Array 
   return out.subarray(0, length);
 }
 
-/** Of a sequence parameter set without its start code; zeros when it is unreadable. */
+/** The frame size in a sequence parameter set without its start code; zeros when it is unreadable. */
 export function h264Size(sps: Uint8Array): { width: number; height: number } {
   return sizeOf(withoutEscapes(sps, 1, sps.length));
 }
@@ -101,7 +96,7 @@ function sizeOf(sps: Uint8Array): { width: number; height: number } {
   reader.unsigned();
   const chroma = HIGH_PROFILES.has(profile) ? skipHighProfile(reader) : 1;
   reader.unsigned();
-  skipPictureOrder(reader);
+  skipPicOrderCount(reader);
   reader.unsigned();
   reader.flag();
   const columns = reader.unsigned() + 1;
@@ -143,7 +138,7 @@ function skipScalingList(reader: BitReader, size: number): void {
   }
 }
 
-function skipPictureOrder(reader: BitReader): void {
+function skipPicOrderCount(reader: BitReader): void {
   const type = reader.unsigned();
   if (type === 0) reader.unsigned();
   if (type !== 1) return;

@@ -1,4 +1,4 @@
-// Over all video codecs: does this packet begin a keyframe, and of what height?
+// Keyframe starts and heights, for all codecs.
 
 import type { PacketRing } from "../rtp/packet-ring.ts";
 import { RtpView } from "../rtp/rtp.ts";
@@ -8,17 +8,10 @@ import type { Vp8Descriptor } from "./vp8.ts";
 import { startsVp9Keyframe, vp9Height } from "./vp9.ts";
 
 export type VideoCodec = "vp8" | "vp9" | "h264" | "av1";
-/** Audio is forwarded as it is, whatever it contains. */
+/** Audio is forwarded whatever its codec. */
 export type MediaCodec = VideoCodec | "audio";
 
-export function codecOf(mimeType: string): MediaCodec | undefined {
-  const [kind, name] = mimeType.toLowerCase().split("/");
-  if (kind === "audio") return "audio";
-  if (kind !== "video") return undefined;
-  return name === "vp8" || name === "vp9" || name === "h264" || name === "av1" ? name : undefined;
-}
-
-/** For VP8 the descriptor is parsed into `vp8`, for the forwarder's use. */
+/** A VP8 descriptor is parsed into `vp8`, which the forwarder uses afterwards. */
 export function startsKeyframe(codec: MediaCodec, view: RtpView, vp8: Vp8Descriptor): boolean {
   const { data, payloadOffset, payloadLength } = view;
   switch (codec) {
@@ -35,7 +28,7 @@ export function startsKeyframe(codec: MediaCodec, view: RtpView, vp8: Vp8Descrip
   }
 }
 
-/** The height of the picture a keyframe's packet tells about; 0 when it does not. Ask only for `startsKeyframe`. */
+/** The frame height in a packet for which `startsKeyframe` is true; 0 when the packet does not have it. */
 export function keyframeHeight(codec: MediaCodec, view: RtpView, vp8: Vp8Descriptor): number {
   const { data, payloadOffset, payloadLength } = view;
   switch (codec) {
@@ -52,19 +45,18 @@ export function keyframeHeight(codec: MediaCodec, view: RtpView, vp8: Vp8Descrip
   }
 }
 
-/**
- * Where a keyframe begins, among its packets. Of most codecs the packet says it; an H.264 picture may have its parameter sets
- * in packets of their own and be cut into slices, each of which looks like a beginning. Who begins at a later one of them
- * cannot decode the picture.
- */
-
-/** Delimiters, messages and slices that may stand before a slice; more make no picture that is decoded in time. */
+/** How many packets of the same frame may precede an H.264 slice: delimiters, messages and other slices. */
 const MAX_LOOK_BACK = 32;
 
+/**
+ * Finds the first packet of a keyframe. With most codecs the packet itself shows it; an H.264 frame may have its parameter
+ * sets in separate packets and several slices, each of which looks like a start. A subscriber that starts with a later slice
+ * cannot decode the frame.
+ */
 export class KeyframeStart {
   readonly #earlier = new RtpView();
 
-  /** `first`: the number the stream began with. The packet is in the ring. */
+  /** `first` is the first number of the stream. The packet is in the ring already. */
   isAt(
     codec: MediaCodec,
     view: RtpView,
@@ -73,11 +65,11 @@ export class KeyframeStart {
   ): boolean {
     if (!startsKeyframe(codec, view, vp8)) return false;
     if (codec !== "h264" || hasH264Parameters(view.data, view.payloadOffset, view.payloadLength)) return true;
-    return this.#isFirstOfPicture(view, extended, ring, first);
+    return this.#isFirstOfFrame(view, extended, ring, first);
   }
 
-  /** A slice begins the picture when everything before it is known, and neither a slice nor a parameter set of the same. */
-  #isFirstOfPicture(view: RtpView, extended: number, ring: PacketRing, first: number): boolean {
+  /** A slice starts the frame when all packets before it are known and none is a slice or parameter set of the same frame. */
+  #isFirstOfFrame(view: RtpView, extended: number, ring: PacketRing, first: number): boolean {
     const earlier = this.#earlier;
     for (let at = extended - 1; at > extended - MAX_LOOK_BACK; at--) {
       if (at < first) return true;

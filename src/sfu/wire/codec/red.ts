@@ -1,14 +1,12 @@
-// Redundant audio (RFC 2198): earlier frames travel again in front of the newest. A viewer that did not negotiate RED
-// gets the newest alone.
+// Redundant audio (RFC 2198): each packet repeats earlier frames before the newest. A subscriber that did not negotiate RED
+// gets the newest only.
 
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 import type { RtpView } from "../rtp/rtp.ts";
 
 const REDUNDANT_HEADER_BYTES = 4;
 
-/**
- * Makes `out` a view of the same packet whose payload is the primary block. False when the blocks do not fit the packet.
- */
+/** Makes `out` a view of the same packet with the primary block as payload; false when the blocks do not fit the packet. */
 export function primaryOfRed(view: RtpView, out: RtpView): boolean {
   const { data, payloadOffset, payloadLength, length } = view;
   const end = payloadOffset + payloadLength;

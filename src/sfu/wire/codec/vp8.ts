@@ -1,12 +1,12 @@
-// VP8 payload descriptor (RFC 7741): where frames start, how large a keyframe is, and continuous picture ids.
+// VP8 payload descriptor (RFC 7741): frame starts, keyframe sizes and continuous picture ids.
 
 import { readUint8, readUint16, writeUint16 } from "../rtp/bytes.ts";
 
-/** Re-usable: `parse` overwrites every field; −1 means absent. */
+/** Instances are reused: `parse` overwrites every field; −1 means absent. */
 export class Vp8Descriptor {
-  /** Bytes of the descriptor, before the VP8 payload header. */
+  /** Bytes of the descriptor before the VP8 payload header. */
   length = 0;
-  /** First packet of a frame: start of partition 0. */
+  /** The packet starts partition 0 of a frame. */
   startsFrame = false;
   keyframe = false;
   pictureId = -1;
@@ -16,10 +16,10 @@ export class Vp8Descriptor {
   temporalLayer = -1;
   layerSync = false;
   keyIdx = -1;
-  /** Of a keyframe's first packet; 0 when unknown. */
+  /** Set for a keyframe's first packet; 0 when unknown. */
   width = 0;
   height = 0;
-  /** Places in the descriptor, of what is there. */
+  /** Offsets in the descriptor of the fields that are present. */
   pictureIdAt = 0;
   tl0At = 0;
   tidAt = 0;
@@ -71,7 +71,7 @@ export class Vp8Descriptor {
     return true;
   }
 
-  /** Copies the descriptor at `offset` into `out` with other ids; its length stays the same. */
+  /** Copies the descriptor at `offset` into `out` with other ids; the length stays the same. */
   rewrite(data: Uint8Array, offset: number, out: Uint8Array, ids: Vp8Ids): number {
     for (let i = 0; i < this.length; i++) out[i] = readUint8(data, offset + i);
     if (this.pictureId >= 0) {
@@ -90,24 +90,24 @@ export interface Vp8Ids {
   keyIdx: number;
 }
 
-/** Keeps a viewer's ids running on over layer and source switches. Each offset is valid from one switch to the next. */
+/** Keeps a subscriber's ids continuous across layer and source switches. An offset is valid from one switch to the next. */
 export class Vp8Munger {
   readonly ids: Vp8Ids = { pictureId: 0, tl0PicIdx: 0, keyIdx: 0 };
   #pictureIdOffset = 0;
   #tl0Offset = 0;
   #keyIdxOffset = 0;
-  /** Of the newest packet; none before the first. */
+  /** The ids of the newest packet, once there is one. */
   #started = false;
   #lastPictureId = 0;
   #lastTl0PicIdx = 0;
   #lastKeyIdx = 0;
 
-  /** What is added to the ids of the present source. */
+  /** The offsets that are added to the ids of the current source. */
   get offsets(): Vp8Ids {
     return { pictureId: this.#pictureIdOffset, tl0PicIdx: this.#tl0Offset, keyIdx: this.#keyIdxOffset };
   }
 
-  /** Call with the first packet after a switch, then `map` it like any other. */
+  /** Takes the first packet after a switch, which is then mapped like any other. */
   switchTo(descriptor: Vp8Descriptor): void {
     if (!this.#started) return;
     this.#pictureIdOffset = this.#lastPictureId + 1 - descriptor.pictureId;
@@ -115,7 +115,7 @@ export class Vp8Munger {
     this.#keyIdxOffset = this.#lastKeyIdx + 1 - descriptor.keyIdx;
   }
 
-  /** The outgoing ids of a packet. `late` packets do not move the last ids. */
+  /** Returns the outgoing ids of a packet. Late packets do not advance the last ids. */
   map(descriptor: Vp8Ids & { wide: boolean }, late: boolean): Vp8Ids {
     const { ids } = this;
     ids.pictureId = (descriptor.pictureId + this.#pictureIdOffset) & (descriptor.wide ? 0x7fff : 0x7f);

@@ -1,20 +1,19 @@
-// VP9 payload descriptor (RFC 9628): a keyframe starts where nothing is predicted from another picture (P = 0), in
-// the first packet (B) of the lowest spatial layer.
+// VP9 payload descriptor (RFC 9628).
 
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
 
+/** A keyframe starts in the first packet (B) of the lowest spatial layer of a frame without inter-prediction (P = 0). */
 export function startsVp9Keyframe(data: Uint8Array, offset: number, payloadLength: number): boolean {
   if (payloadLength < 1) return false;
   const end = offset + payloadLength;
   const first = readUint8(data, offset);
-  const hasPictureId = (first & 0x80) !== 0;
   const predicted = (first & 0x40) !== 0;
-  const hasLayers = (first & 0x20) !== 0;
   const startsFrame = (first & 0x08) !== 0;
   if (predicted || !startsFrame) return false;
+  const hasLayers = (first & 0x20) !== 0;
   if (!hasLayers) return true;
   let at = offset + 1;
-  if (hasPictureId) {
+  if (first & 0x80) {
     if (at >= end) return false;
     at += readUint8(data, at) & 0x80 ? 2 : 1;
   }
@@ -22,26 +21,78 @@ export function startsVp9Keyframe(data: Uint8Array, offset: number, payloadLengt
   return ((readUint8(data, at) >> 1) & 0x07) === 0;
 }
 
-// The height of a VP9 picture, from the scalability structure browsers send with every keyframe (RFC 9628 §4.2.1).
-
-/** Of the largest spatial layer; 0 when the packet does not tell. */
+/** The height of the largest spatial layer, from the scalability structure of keyframes; 0 when the packet has none. */
 export function vp9Height(data: Uint8Array, offset: number, payloadLength: number): number {
   const end = offset + payloadLength;
   if (payloadLength < 2) return 0;
   const first = readUint8(data, offset);
-  const has = (bit: number) => (first & bit) !== 0;
-  const flexible = has(0x10);
-  if (!has(0x02)) return 0;
+  if ((first & 0x02) === 0) return 0;
+  const { at: structureAt } = skipToStructure(data, offset, end);
+  if (structureAt >= end) return 0;
+  return readStructure(data, structureAt, end)?.height ?? 0;
+}
+
+type Vp9Packet = {
+  /** Offset of the VP9 data. */
+  at: number;
+  starts: boolean;
+  predicted: boolean;
+  spatial: number;
+  /** 0 without a scalability structure. */
+  width: number;
+  height: number;
+};
+
+/** Returns null for a descriptor that is longer than its packet. */
+export function readVp9Packet(data: Uint8Array, offset: number, end: number): Vp9Packet | null {
+  const first = readUint8(data, offset);
+  let { at, spatial } = skipToStructure(data, offset, end);
+  let size = { width: 0, height: 0 };
+  if (first & 0x02 && at < end) {
+    const structure = readStructure(data, at, end);
+    if (!structure) return null;
+    ({ at, ...size } = structure);
+  }
+  if (at >= end) return null;
+  return { at, starts: (first & 0x08) !== 0, predicted: (first & 0x40) !== 0, spatial, ...size };
+}
+
+function skipToStructure(data: Uint8Array, offset: number, end: number): { at: number; spatial: number } {
+  const first = readUint8(data, offset);
+  const flexible = (first & 0x10) !== 0;
   let at = offset + 1;
-  if (has(0x80)) at += readUint8(data, at) & 0x80 ? 2 : 1;
-  if (has(0x20)) at += flexible ? 1 : 2;
-  if (flexible && has(0x40)) {
-    // Up to three reference indices; the lowest bit says that another follows.
+  let spatial = 0;
+  if (first & 0x80) at += readUint8(data, at) & 0x80 ? 2 : 1;
+  if (first & 0x20) {
+    spatial = (readUint8(data, at) >> 1) & 7;
+    at += flexible ? 1 : 2;
+  }
+  if (flexible && first & 0x40) {
+    // There are up to three reference indices; the lowest bit says that another follows.
     for (let references = 0; references < 3 && at < end; references++) if ((readUint8(data, at++) & 1) === 0) break;
   }
-  if (at >= end) return 0;
+  return { at, spatial };
+}
+
+function readStructure(
+  data: Uint8Array,
+  start: number,
+  end: number,
+): Pick<Vp9Packet, "at" | "width" | "height"> | null {
+  let at = start;
   const structure = readUint8(data, at++);
   const layers = (structure >> 5) + 1;
-  if ((structure & 0x10) === 0 || at + layers * 4 > end) return 0;
-  return readUint16(data, at + (layers - 1) * 4 + 2);
+  let width = 0;
+  let height = 0;
+  if (structure & 0x10) {
+    if (at + layers * 4 > end) return null;
+    width = readUint16(data, at + (layers - 1) * 4);
+    height = readUint16(data, at + (layers - 1) * 4 + 2);
+    at += layers * 4;
+  }
+  if (structure & 0x08) {
+    const frames = readUint8(data, at++);
+    for (let i = 0; i < frames && at < end; i++) at += 1 + ((readUint8(data, at) >> 2) & 3);
+  }
+  return { at, width, height };
 }

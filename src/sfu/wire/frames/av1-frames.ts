@@ -1,6 +1,6 @@
-// AV1 over RTP back to temporal units as files hold them: OBUs that each tell their size, without delimiters.
+// Temporal units of AV1 from RTP, as files hold them: OBUs with their sizes, without delimiters.
 
-import { av1SequenceSize } from "../codec/av1.ts";
+import { av1SequenceSize, readLeb128 } from "../codec/av1.ts";
 import { readUint8 } from "../rtp/bytes.ts";
 import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts";
 
@@ -9,7 +9,7 @@ const HAS_SIZE = 0x02;
 const HAS_EXTENSION = 0x04;
 
 export class Av1Frames implements Depacketizer {
-  /** The newest sequence header, complete with its size; null before the first. */
+  /** The newest sequence header with its size; null before the first. */
   sequenceHeader: Uint8Array | null = null;
 
   assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
@@ -32,17 +32,17 @@ export class Av1Frames implements Depacketizer {
     return kept.length > 0 ? { spans: kept.map(spanOf), keyframe, ...size } : null;
   }
 
-  /** The codec configuration record of files: profile and level as the sequence header says, and the header itself. */
+  /** The codec configuration record of files: profile and level by the sequence header, and the header itself. */
   configuration(): Uint8Array | null {
     const header = this.sequenceHeader;
     if (!header) return null;
-    const payloadAt = header.length - (leb128At(header, 1)?.value ?? 0);
+    const payloadAt = header.length - (readLeb128(header, 1)?.value ?? 0);
     const profile = readUint8(header, payloadAt) >> 5;
     return concat([Uint8Array.of(0x81, (profile << 5) | 8, 0x0c, 0), header]);
   }
 }
 
-/** The OBUs of the packets, those that were split over packets whole again; null when the pieces do not fit. */
+/** The OBUs of the packets, with fragments joined; null when fragments do not fit. */
 function elementsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
   const obus: Uint8Array[] = [];
   let open: Uint8Array[] | null = null;
@@ -51,13 +51,13 @@ function elementsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
     const header = readUint8(payload, 0);
     const continues = (header & 0x80) !== 0;
     const goesOn = (header & 0x40) !== 0;
-    const told = (header >> 4) & 3;
+    const count = (header >> 4) & 3;
     if (continues !== (open !== null)) return null;
     let at = 1;
     for (let element = 1; at < payload.length; element++) {
       let size = payload.length - at;
-      if (told !== element) {
-        const leb = leb128At(payload, at);
+      if (count !== element) {
+        const leb = readLeb128(payload, at);
         if (!leb || leb.next + leb.value > payload.length) return null;
         at = leb.next;
         size = leb.value;
@@ -91,14 +91,4 @@ function leb128(value: number): Uint8Array {
     bytes.push(rest > 0 ? low | 0x80 : low);
   } while (rest > 0);
   return Uint8Array.from(bytes);
-}
-
-function leb128At(data: Uint8Array, at: number): { value: number; next: number } | undefined {
-  let value = 0;
-  for (let i = 0; i < 4 && at + i < data.length; i++) {
-    const byte = readUint8(data, at + i);
-    value += (byte & 0x7f) * 2 ** (7 * i);
-    if (byte < 0x80) return { value, next: at + i + 1 };
-  }
-  return undefined;
 }

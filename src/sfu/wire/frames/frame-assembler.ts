@@ -1,20 +1,20 @@
-// Packets of one stream, in whatever order they come, to frames in their order. What is lost is waited for as long as it
-// may still be repaired; then the frame is left out, and with it every picture that was made from it.
+// Puts packets of one stream, which arrive in any order, together to frames in order. A missing packet is waited for as long as
+// it may still be retransmitted; then its frame is dropped, with every frame that depends on it.
 
 import type { Depacketizer, EncodedFrame, Span } from "./frame.ts";
 
-/** A little longer than a lost packet is asked for. */
+/** A little longer than lost packets are requested. */
 const PATIENCE_MS = 1_200;
-/** Some 1,200-byte packets of a second at 20 Mbit/s: more would be memory that somebody else decides about. */
+/** One second at 20 Mbit/s, so that a sender cannot claim more memory. */
 const MAX_WAITING = 2_048;
-/** No picture is as large: a frame that has no end is not kept until it has. */
+/** No frame is as large, so a frame without an end is not kept forever. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
 type Waiting = { payload: Span; timestamp: number; marker: boolean; arrivedMs: number };
 
-export type AssemblerOutput = {
+type AssemblerOutput = {
   frame(frame: EncodedFrame): void;
-  /** Pictures cannot be decoded until the next keyframe. */
+  /** Frames cannot be decoded until the next keyframe. */
   needKeyframe(): void;
 };
 
@@ -23,16 +23,15 @@ export class FrameAssembler {
   readonly #frames: Depacketizer;
   readonly #isVideo: boolean;
   readonly #output: AssemblerOutput;
-  /** Number of the packet that comes next; null before the first. */
+  /** The number of the next packet; null before the first. */
   #next: number | null = null;
   #highest = 0;
   #payloads: Span[] = [];
   #bytes = 0;
   #timestamp = 0;
-  /** The frame at hand lacks a packet. */
+  /** The current frame lacks a packet. */
   #damaged = false;
   #awaitsKeyframe: boolean;
-  /** Counters for the record. */
   damagedFrames = 0;
 
   constructor(frames: Depacketizer, isVideo: boolean, output: AssemblerOutput) {
@@ -42,7 +41,7 @@ export class FrameAssembler {
     this.#output = output;
   }
 
-  /** `extended`: the unwrapped sequence number. The payload is kept until its frame is whole. Empty ones fill their number. */
+  /** `extended` is the unwrapped sequence number. The payload is kept until its frame is complete; it may be empty. */
   add(extended: number, timestamp: number, marker: boolean, payload: Span, nowMs: number): void {
     this.#next ??= extended;
     if (extended === this.#next && this.#waiting.size === 0) {
@@ -57,12 +56,12 @@ export class FrameAssembler {
     this.#advance(nowMs);
   }
 
-  /** Call now and then: gives up on what has been missing for too long. */
+  /** Gives up packets that have been missing for too long; called periodically. */
   tick(nowMs: number): void {
     this.#advance(nowMs);
   }
 
-  /** The sender is muted, and numbers pass unseen: what comes next begins anew. */
+  /** Starts again with the next packet, because numbers pass unseen while the sender is muted. */
   interrupt(): void {
     if (this.#next === null) return;
     this.end();
@@ -70,7 +69,7 @@ export class FrameAssembler {
     this.#awaitsKeyframe = this.#isVideo;
   }
 
-  /** Nothing more will come: what waits behind a gap is written as far as it can be. */
+  /** Outputs all complete frames behind gaps when no more packets will come. */
   end(): void {
     this.#advance(Number.POSITIVE_INFINITY);
     this.#close();
@@ -87,7 +86,7 @@ export class FrameAssembler {
     }
   }
 
-  /** True when the gap at `from` has been waited for long enough; the next packet that is there goes on. */
+  /** Skips the gap at `from` to the next packet and returns true once it has been waited for long enough. */
   #giveUp(from: number, nowMs: number): boolean {
     let at = from;
     while (at <= this.#highest && !this.#waiting.has(at)) at++;
@@ -95,7 +94,7 @@ export class FrameAssembler {
     if (!behind) return false;
     if (nowMs - behind.arrivedMs < PATIENCE_MS && this.#waiting.size < MAX_WAITING) return false;
     this.#damaged = true;
-    // What comes may belong to the same frame or begin another: either way the one at hand is not whole.
+    // The next packet may belong to the same frame or begin another: either way the current one is incomplete.
     if (behind.timestamp !== this.#timestamp) {
       this.#close();
       this.#damaged = true;
@@ -113,7 +112,7 @@ export class FrameAssembler {
     if (this.#bytes > MAX_FRAME_BYTES) {
       this.#damaged = true;
       this.#close();
-      // Of what is still to come of it, too.
+      // The rest of the same frame is damaged as well.
       this.#damaged = true;
     }
     if (marker || !this.#isVideo) this.#close();
@@ -135,7 +134,7 @@ export class FrameAssembler {
       return;
     }
     if (this.#awaitsKeyframe && !made.keyframe) {
-      // Again and again: nobody may have asked yet, and what was asked may have been lost.
+      // The request is repeated with every frame, because it or the keyframe may have been lost.
       this.#output.needKeyframe();
       return;
     }

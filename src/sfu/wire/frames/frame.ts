@@ -1,21 +1,20 @@
-/** A stretch of bytes where they lie. What is only copied on is named so: a view of memory costs more than the copy. */
+/** A range of bytes. Bytes that are only copied are named this way, because creating a subarray costs more than the copy. */
 export type Span = { data: Uint8Array; at: number; length: number };
 
-/** What a recording is made of: whole encoded pictures, or packets of sound. */
+/** A complete encoded video frame, or a packet of audio. */
 export type EncodedFrame = {
-  /** RTP timestamp, unwrapped, in units of the clock rate. */
+  /** The RTP timestamp. */
   timestamp: number;
   keyframe: boolean;
-  /** One after the other. */
   spans: readonly Span[];
-  /** Of a keyframe that tells; 0 when it does not. */
+  /** 0 unless it is a keyframe with a size. */
   width: number;
   height: number;
 };
 
-/** How the packets of one frame become the bytes that a file holds. */
+/** Makes the bytes that a file holds from the packets of one frame. */
 export interface Depacketizer {
-  /** The payloads of one frame, in order and complete, to be kept; null when they make no frame that could be decoded. */
+  /** Takes the complete payloads of one frame in order; returns null when they make no decodable frame. */
   assemble(payloads: Span[]): { spans: readonly Span[]; keyframe: boolean; width: number; height: number } | null;
 }
 
@@ -31,22 +30,22 @@ const copyBytes = Buffer.prototype.copy as (
   to: number,
 ) => number;
 
-/** Without a view of either. */
-export function copy(data: Uint8Array, from: number, to: number, target: Uint8Array, targetAt: number): void {
+/** Copies without creating a subarray. */
+export function copyRange(data: Uint8Array, from: number, to: number, target: Uint8Array, targetAt: number): void {
   copyBytes.call(data, target, targetAt, from, to);
 }
 
-export function lengthOf(spans: readonly Span[]): number {
+export function spansLength(spans: readonly Span[]): number {
   let length = 0;
   for (const span of spans) length += span.length;
   return length;
 }
 
-export function join(spans: readonly Span[]): Uint8Array {
-  const out = new Uint8Array(lengthOf(spans));
+export function concatSpans(spans: readonly Span[]): Uint8Array {
+  const out = new Uint8Array(spansLength(spans));
   let end = 0;
   for (const { data, at, length } of spans) {
-    copy(data, at, at + length, out, end);
+    copyRange(data, at, at + length, out, end);
     end += length;
   }
   return out;

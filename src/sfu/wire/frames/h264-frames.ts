@@ -1,4 +1,4 @@
-// H.264 over RTP (RFC 6184) back to pictures as MP4 files hold them: every unit behind its length.
+// Frames of H.264 from RTP (RFC 6184), as MP4 files hold them: every NAL unit after its length.
 
 import { h264Size } from "../codec/h264.ts";
 import { readUint8, readUint16 } from "../rtp/bytes.ts";
@@ -7,7 +7,7 @@ import { concat, type Depacketizer, type Span, spanOf, viewOf } from "./frame.ts
 const NAL = { idr: 5, sps: 7, pps: 8, delimiter: 9, stapA: 24, fuA: 28 } as const;
 
 export class H264Frames implements Depacketizer {
-  /** The newest parameter sets; empty before the first. */
+  /** The newest parameter sets, empty before the first. */
   sps = new Uint8Array(0);
   pps = new Uint8Array(0);
 
@@ -27,7 +27,6 @@ export class H264Frames implements Depacketizer {
       for (const piece of pieces) kept.push(spanOf(piece));
     }
     if (kept.length === 0) return null;
-    // Nothing can be decoded before the parameter sets are known.
     if (keyframe && (this.sps.length === 0 || this.pps.length === 0)) return null;
     const size = keyframe ? h264Size(this.sps) : { width: 0, height: 0 };
     return { spans: kept, keyframe, ...size };
@@ -40,7 +39,7 @@ function lengthBefore(pieces: readonly Uint8Array[]): Span {
   return spanOf(Uint8Array.of(length >>> 24, length >>> 16, length >>> 8, length));
 }
 
-/** Each in pieces, the first of which begins with its header; null when a piece does not fit the ones before it. */
+/** NAL units, each as a list of fragments of which the first begins with its header; null when a fragment does not fit. */
 function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[][] | null {
   const units: Uint8Array[][] = [];
   let pieces: Uint8Array[] | null = null;

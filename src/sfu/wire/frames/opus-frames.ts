@@ -1,13 +1,13 @@
 import type { Depacketizer, Span } from "./frame.ts";
 
-/** A packet of sound is a frame; every one of them can be decoded by itself. */
+/** Every Opus packet is a frame that can be decoded by itself. */
 export class OpusFrames implements Depacketizer {
   assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
     return payloads.length > 0 ? { spans: payloads, keyframe: true, width: 0, height: 0 } : null;
   }
 }
 
-/** RFC 6716 §3.1: how long the sound of a packet lasts. */
+/** The duration of a packet (RFC 6716 §3.1). */
 export function opusDurationMs([packet]: readonly Span[]): number {
   if (!packet) return 0;
   const { data, at } = packet;
@@ -26,7 +26,7 @@ export function opusDurationMs([packet]: readonly Span[]): number {
   return frameMs * (code === 3 ? (data[at + 1] ?? 1) & 0x3f : 2);
 }
 
-/** How an Opus stream begins in a file (RFC 7845 §5.1): nothing is skipped, as a call has no beginning of its own. */
+/** The identification header of an Opus stream in a file (RFC 7845 §5.1), with a pre-skip of 0. */
 export function opusHead(channels: number): Uint8Array {
   const out = new Uint8Array(19);
   out.set(new TextEncoder().encode("OpusHead"));

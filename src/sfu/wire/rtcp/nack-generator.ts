@@ -1,15 +1,15 @@
-// Asks a publisher again for what got lost on the way to us: one generator per layer (SSRC). A request is repeated
-// about once per round trip, and given up when it cannot help any more; then only a keyframe does.
+// Requests lost packets of one stream (SSRC) again. A request is repeated about once per round trip and given up when the packet
+// would come too late; then a keyframe is needed.
 
 import { SequenceExtender } from "../rtp/sequence.ts";
 
-/** Packets out of order by less than this are no loss. */
+/** Packets that are out of order by less than this are not lost. */
 const REORDER_MS = 10;
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 250;
 const MAX_TRIES = 10;
 const MAX_AGE_MS = 1_000;
-/** A hole this wide is an outage: asking for every packet would only prolong it. */
+/** A wider gap is an outage, which requests for every packet would only prolong. */
 const MAX_MISSING = 400;
 const DEFAULT_RTT_MS = 100;
 
@@ -26,7 +26,6 @@ export class NackGenerator {
   #rttMs = DEFAULT_RTT_MS;
   #keyframeWanted = false;
   #lastKeyframe = Number.NEGATIVE_INFINITY;
-  /** Counters for statistics. */
   requested = 0;
   recovered = 0;
   abandoned = 0;
@@ -40,7 +39,7 @@ export class NackGenerator {
     return this.#sequence.highest;
   }
 
-  /** As `receive` for the next `count` packets. */
+  /** Counts the next `count` packets as received in order. */
   receiveNext(count: number): void {
     this.#sequence.advance(count);
   }
@@ -49,7 +48,7 @@ export class NackGenerator {
     return this.#missing.size;
   }
 
-  /** True when the packet is news: newer than any, or one that was missing. Else it was here before, or given up. */
+  /** Returns true for a new or missing packet, and false for one that was received before or given up. */
   receive(sequenceNumber: number, nowMs: number): boolean {
     const { started, highest } = this.#sequence;
     const extended = this.#sequence.extend(sequenceNumber);
@@ -74,7 +73,7 @@ export class NackGenerator {
     return true;
   }
 
-  /** The sequence numbers to ask for now, ascending. Call every 10-20 ms while `missing` is not 0. */
+  /** Returns the sequence numbers to request now, ascending. Called every 10 … 20 ms while `missing` is not 0. */
   takeDue(nowMs: number): number[] {
     const due: number[] = [];
     for (const [extended, entry] of this.#missing) {
@@ -93,13 +92,12 @@ export class NackGenerator {
     return due;
   }
 
-  /** A little more than the round trip, longer with each try: an answer on its way must not be asked for again. */
+  /** A little more than the round trip and longer with each try, so that a packet on its way is not requested again. */
   #retryMs(tries: number): number {
-    const pace = this.#rttMs * 1.1 * 1.25 ** (tries - 1);
-    return Math.max(MIN_RETRY_MS, Math.min(MAX_RETRY_MS, pace));
+    return Math.max(MIN_RETRY_MS, Math.min(MAX_RETRY_MS, this.#rttMs * 1.1 * 1.25 ** (tries - 1)));
   }
 
-  /** What is missing before a keyframe is still asked for, but its loss calls for no other keyframe. */
+  /** Packets missing before a keyframe are still requested, but giving them up needs no other keyframe. */
   keyframeReceived(sequenceNumber: number): void {
     this.#lastKeyframe = Math.max(this.#lastKeyframe, this.#sequence.peek(sequenceNumber));
     this.#keyframeWanted = false;
@@ -109,14 +107,14 @@ export class NackGenerator {
     return this.#keyframeWanted;
   }
 
-  /** True once after packets were given up on: the stream cannot be decoded without a new keyframe. */
+  /** Returns true once after packets were given up: the stream cannot be decoded without a new keyframe. */
   takeKeyframeRequest(): boolean {
     const wanted = this.#keyframeWanted;
     this.#keyframeWanted = false;
     return wanted;
   }
 
-  /** The publisher started anew (other SSRC, sequence restart). */
+  /** Starts again for a stream with another SSRC. */
   reset(): void {
     this.#sequence.reset();
     this.#missing.clear();

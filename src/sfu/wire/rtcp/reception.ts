@@ -1,4 +1,4 @@
-// Reception statistics of one received stream (RFC 3550 §6.4, A.3, A.8): loss, jitter and the report block.
+// Reception statistics of one stream (RFC 3550 §6.4, A.3, A.8): loss, jitter and the report block.
 
 import { compactNtp, msToCompact } from "../rtp/ntp.ts";
 import { SequenceExtender, timestampDiff } from "../rtp/sequence.ts";
@@ -24,14 +24,13 @@ export class Reception {
     this.#clockRate = clockRate;
   }
 
-  /** Counts a packet and returns its sequence number, unwrapped. Recovered ones count as received, without jitter. */
+  /** Counts a packet and returns its unwrapped sequence number. Retransmitted packets count as received, without jitter. */
   receive(sequenceNumber: number, timestamp: number, bytes: number, nowMs: number, recovered = false): number {
     const { started, highest } = this.#sequence;
     const extended = this.#sequence.extend(sequenceNumber);
     if (!started) this.#base = extended;
     this.#received += 1;
     this.bytes += bytes;
-    // Retransmissions and stragglers say nothing about the variation of the path.
     if (recovered || (started && extended <= highest)) return extended;
     const arrival = (nowMs * this.#clockRate) / 1000;
     if (started) {
@@ -43,7 +42,7 @@ export class Reception {
     return extended;
   }
 
-  /** As `receive` for the next `count` packets, which came at once and belong to one moment of the stream. */
+  /** Counts the next `count` packets, which arrived together and have the same timestamp. */
   receiveNext(count: number, timestamp: number, bytes: number, nowMs: number): void {
     this.receive((this.#sequence.highest + 1) & 0xffff, timestamp, bytes, nowMs);
     this.#sequence.advance(count - 1);
@@ -78,7 +77,7 @@ export class Reception {
     return this.#sequence.started ? this.#sequence.highest - this.#base + 1 - this.#received : 0;
   }
 
-  /** Starts a new interval: `fractionLost` is that of the time since the last call. */
+  /** Starts a new interval; `fractionLost` is for the time since the last call. */
   takeReport(nowMs: number): ReportBlock {
     const expected = this.#sequence.started ? this.#sequence.highest - this.#base + 1 : 0;
     const expectedNow = expected - this.#expectedBefore;

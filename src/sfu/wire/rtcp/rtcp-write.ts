@@ -1,11 +1,11 @@
-// Builds RTCP packets into a given buffer. Each function writes at `at` and returns the new end, so that a compound
-// is a chain of calls. Transport-wide feedback is built by `twcc.ts` and must travel alone.
+// Writes RTCP packets. Each function writes at `at` and returns the new end, so that a compound packet is a chain of calls.
+// Transport-wide feedback is in `twcc.ts` and must be sent alone.
 
 import { writeAscii, writeUint16, writeUint24, writeUint32 } from "../rtp/bytes.ts";
 import { sequenceDiff } from "../rtp/sequence.ts";
 import { type ReportBlock, RTCP_TYPE } from "./rtcp.ts";
 
-export const MAX_REPORT_BLOCKS = 31;
+const MAX_REPORT_BLOCKS = 31;
 
 function writeHeader(out: Uint8Array, at: number, count: number, type: number, end: number): number {
   out[at] = 0x80 | count;
@@ -63,7 +63,7 @@ function writeReports(out: Uint8Array, at: number, reports: readonly ReportBlock
   return at;
 }
 
-/** SDES with one chunk and its CNAME (at most 255 characters of ASCII). */
+/** Writes SDES with one chunk and its CNAME of at most 255 ASCII characters. */
 export function writeSdes(out: Uint8Array, at: number, ssrc: number, cname: string): number {
   writeUint32(out, at + 4, ssrc);
   out[at + 8] = 1;
@@ -75,37 +75,13 @@ export function writeSdes(out: Uint8Array, at: number, ssrc: number, cname: stri
   return writeHeader(out, at, 1, RTCP_TYPE.sdes, end);
 }
 
-export function writeBye(out: Uint8Array, at: number, ssrcs: readonly number[]): number {
-  for (const [i, ssrc] of ssrcs.entries()) writeUint32(out, at + 4 + i * 4, ssrc);
-  return writeHeader(out, at, ssrcs.length, RTCP_TYPE.bye, at + 4 + ssrcs.length * 4);
-}
-
 export function writePli(out: Uint8Array, at: number, senderSsrc: number, mediaSsrc: number): number {
   writeUint32(out, at + 4, senderSsrc);
   writeUint32(out, at + 8, mediaSsrc);
   return writeHeader(out, at, 1, RTCP_TYPE.payloadFeedback, at + 12);
 }
 
-/** `sequence` grows by one with each new request to the same SSRC (RFC 5104 §4.3.1). */
-export function writeFir(
-  out: Uint8Array,
-  at: number,
-  senderSsrc: number,
-  requests: readonly { ssrc: number; sequence: number }[],
-): number {
-  writeUint32(out, at + 4, senderSsrc);
-  writeUint32(out, at + 8, 0);
-  let end = at + 12;
-  for (const { ssrc, sequence } of requests) {
-    writeUint32(out, end, ssrc);
-    writeUint32(out, end + 4, 0);
-    out[end + 4] = sequence;
-    end += 8;
-  }
-  return writeHeader(out, at, 4, RTCP_TYPE.payloadFeedback, end);
-}
-
-/** `lost` in ascending order (on the 16-bit circle) packs best; any order is correct. */
+/** Any order of `lost` is correct; ascending order on the 16-bit circle packs best. */
 export function writeNack(
   out: Uint8Array,
   at: number,

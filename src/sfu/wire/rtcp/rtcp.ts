@@ -1,5 +1,5 @@
-// RTCP (RFC 3550, 4585, 5104, REMB): a compound is split strictly by its length fields before anything is read,
-// so that no packet is ever parsed past its end. Malformed parts end the parse; what came before them stands.
+// Parses RTCP (RFC 3550, 4585, 5104, REMB). A compound packet is split by its length fields first, so that nothing is read past
+// the end of a packet. A malformed packet ends the parsing; packets before it are returned.
 
 import { readAscii, readUint8, readUint16, readUint24, readUint32 } from "../rtp/bytes.ts";
 
@@ -7,9 +7,9 @@ export const RTCP_TYPE = { sr: 200, rr: 201, sdes: 202, bye: 203, rtpFeedback: 2
 
 export interface ReportBlock {
   ssrc: number;
-  /** 0 … 255, of 256. */
+  /** In 1/256. */
   fractionLost: number;
-  /** Signed: duplicates make it negative. */
+  /** Negative with duplicates. */
   cumulativeLost: number;
   highestSequence: number;
   /** In units of the clock rate. */
@@ -41,7 +41,7 @@ export type RtcpPacket =
   /** Read by `TransportFeedback`. */
   | ({ type: "transport-feedback"; senderSsrc: number; mediaSsrc: number } & RtcpBytes);
 
-/** One whole packet where it lies: a view of its own would cost more than all that is read of it. */
+/** One packet within a compound, without the cost of a subarray. */
 export type RtcpBytes = { data: Uint8Array; start: number; end: number };
 
 export function parseRtcp(data: Uint8Array, length = data.length): RtcpPacket[] {
@@ -55,7 +55,7 @@ export function parseRtcp(data: Uint8Array, length = data.length): RtcpPacket[] 
     let end = packetEnd;
     if (first & 0x20) {
       const padding = readUint8(data, end - 1);
-      // Only the last packet may be padded. Transport-wide feedback pads by 1 … 3 bytes, against RFC 3550 §6.4.1.
+      // Only the last packet may be padded. Transport-wide feedback has padding of 1 … 3 bytes, against RFC 3550 §6.4.1.
       if (padding === 0 || packetEnd !== length || offset + 4 + padding > end) break;
       end -= padding;
     }
@@ -128,7 +128,7 @@ function parseSdes(data: Uint8Array, offset: number, end: number, count: number)
       item += 2 + length;
     }
     chunks.push({ ssrc, cname });
-    // At least one zero ends the chunk, then zeros up to the next word.
+    // One to four zero bytes end the chunk at the next word.
     at += (item - at + 4) & ~3;
   }
   return { type: "sdes", chunks };

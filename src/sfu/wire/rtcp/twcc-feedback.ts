@@ -1,47 +1,47 @@
-// Transport-wide feedback from a viewer: read into arrival times, and matched with what was sent when.
+// Transport-wide feedback from a subscriber: parsed into arrival times, and matched with the packets sent.
 
 import { readUint8, readUint16, readUint24 } from "../rtp/bytes.ts";
 import { readStatusChunks, SYMBOL } from "./twcc.ts";
 
-/** No browser reports more at once; a forged count must not cost us memory. */
+/** No browser reports more at once; a forged count must not claim memory. */
 const MAX_STATUSES = 8_192;
 const REFERENCE_MS = 64;
 const REFERENCE_BITS = 24;
-/** So many packets of a viewer are remembered. */
+/** How many sent packets are remembered per subscriber. */
 const HISTORY = 2_048;
 const HISTORY_MASK = HISTORY - 1;
 const MAX_AGE_MS = 10_000;
 
-/** What a report says of packets that we know, in the order of their numbers: plain columns, as there are thousands a second. */
+/** The reported packets that are known, by number. They are columns because there are thousands a second. */
 export class AcknowledgedPackets {
   count = 0;
-  /** All of it is media, has arrived, and did so in the order in which it was sent: the first and the last speak for the rest. */
-  isPlain = false;
-  /** Of what has arrived, from when it was sent to when it arrived, on clocks that have nothing to do with each other. */
-  leastDelayMs = Number.POSITIVE_INFINITY;
-  bytesInAll = 0;
+  /** All packets are media and arrived in the order in which they were sent, so the first and the last suffice. */
+  arrivedInOrder = false;
+  /** The least time from sending to arrival, on two unrelated clocks. */
+  minDelayMs = Number.POSITIVE_INFINITY;
+  totalBytes = 0;
   readonly sentAtMs = new Float64Array(HISTORY);
-  /** On the viewer's clock, from its first report on; NaN: lost. */
+  /** On the subscriber's clock since its first report; NaN when lost. */
   readonly arrivedAtMs = new Float64Array(HISTORY);
   readonly bytes = new Uint16Array(HISTORY);
-  /** 0: media; else the probe it belongs to. */
+  /** The id of the probe that a packet belongs to; 0 for media. */
   readonly probe = new Uint8Array(HISTORY);
 }
 
-/** Re-usable: one instance per worker is enough. */
+/** Instances are reused: one per worker is enough. */
 export class TransportFeedback {
   baseSequence = 0;
   count = 0;
   feedbackCount = 0;
-  /** As written: a count of 64 ms on the viewer's clock, which starts anew every 12.4 days. */
+  /** The reference time as written: units of 64 ms on the subscriber's clock, which wraps every 12.4 days. */
   reference = 0;
-  /** By position from `baseSequence`: arrival in ms after the reference; NaN: lost. */
+  /** Arrival in ms after the reference, by position from `baseSequence`; NaN when lost. */
   readonly arrivals = new Float64Array(MAX_STATUSES);
-  /** Of the report read last, once it has been matched. */
+  /** The packets of the last report, once it has been matched. */
   readonly acknowledged = new AcknowledgedPackets();
   readonly #symbols = new Uint8Array(MAX_STATUSES);
 
-  /** One whole RTCP packet of format 15 from `start` to `end`, without padding, as `parseRtcp` hands it out. */
+  /** Parses the RTCP packet of format 15 from `start` to `end`, without padding, as `parseRtcp` returns it. */
   parse(data: Uint8Array, start = 0, end = data.length): boolean {
     if (end - start < 20) return false;
     const count = readUint16(data, start + 14);
@@ -69,15 +69,12 @@ export class TransportFeedback {
   }
 }
 
-/**
- * A viewer's clock, counted from its first report: it may be in any part of its circle when we meet, and come around during
- * the call. Reports that overtake each other lie a little before.
- */
+/** A subscriber's clock since its first report: it may wrap during the call, and reordered reports go back a little. */
 class ReferenceClock {
   #last: number | null = null;
   #units = 0;
 
-  /** Milliseconds from the first reference to this one. */
+  /** Returns the milliseconds from the first reference to this one. */
   unwrap(reference: number): number {
     const unused = 32 - REFERENCE_BITS;
     this.#units += ((reference - (this.#last ?? reference)) << unused) >> unused;
@@ -89,25 +86,25 @@ class ReferenceClock {
 /** Hands out transport-wide sequence numbers. */
 export type TransportSequence = {
   next(bytes: number, nowMs: number, probe?: number): number;
-  /** What it knows, for native code that does the same as `next`: `numbers` in native.h. */
+  /** The state, for native code that does the same as `next`: `numbers` in native.h. */
   readonly memory?: Uint32Array<ArrayBuffer>;
 };
 
-/** Of an entry: when it was sent, and which number it had, how large it was and which probe it was part of, as one number. */
+/** An entry is the time of sending, and the packet's number, size and probe packed into one number. */
 const ENTRY_DOUBLES = 2;
 const PROBE_SHIFT = 0x100000000;
-/** Before the entries: the next number, and nothing. */
+/** The next number, and padding, precede the entries. */
 const HEAD_BYTES = 8;
 
-/** Transport-wide sequence numbers of one connection to a viewer, and when each was sent. */
+/** The transport-wide sequence numbers of one connection to a subscriber, and when each was sent. */
 export class SentPackets implements TransportSequence {
   readonly memory: Uint32Array<ArrayBuffer>;
-  /** Side by side, because every packet of every viewer makes an entry. */
+  /** Packed, because every packet of every subscriber makes an entry. */
   readonly #entries: Float64Array;
   readonly #clock = new ReferenceClock();
   readonly #beforeNext: () => void;
 
-  /** `beforeNext`: copies that were put off get the numbers before. */
+  /** `beforeNext` gives numbers to deferred copies first. */
   constructor(first = 1, beforeNext: () => void = () => {}) {
     this.#beforeNext = beforeNext;
     const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
@@ -126,7 +123,7 @@ export class SentPackets implements TransportSequence {
     return sequence;
   }
 
-  /** What was sent, as far as it is remembered, oldest first: when, its number, its bytes, its probe. */
+  /** The remembered packets, oldest first: time, number, bytes, probe. */
   history(): [number, number, number, number][] {
     this.#beforeNext();
     const rows: [number, number, number, number][] = [];
@@ -134,15 +131,15 @@ export class SentPackets implements TransportSequence {
       const sequence = ((this.memory[0] as number) - back) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
       const entry = this.#entries[at + 1] as number;
-      const what = entry < 0 ? -1 - entry : entry;
+      const packed = entry < 0 ? -1 - entry : entry;
       const sentAtMs = this.#entries[at] as number;
-      if (sentAtMs < 0 || what % 0x10000 !== sequence) continue;
-      rows.push([sentAtMs, sequence, Math.floor(what / 0x10000) & 0xffff, Math.floor(what / PROBE_SHIFT)]);
+      if (sentAtMs < 0 || packed % 0x10000 !== sequence) continue;
+      rows.push([sentAtMs, sequence, Math.floor(packed / 0x10000) & 0xffff, Math.floor(packed / PROBE_SHIFT)]);
     }
     return rows;
   }
 
-  /** Of what was sent after that packet, as far as it is remembered. */
+  /** The bytes of remembered packets that were sent after this one. */
   bytesAfter(sequence: number): number {
     this.#beforeNext();
     const count = Math.min(((this.memory[0] as number) - sequence - 1) & 0xffff, HISTORY);
@@ -154,10 +151,7 @@ export class SentPackets implements TransportSequence {
     return bytes;
   }
 
-  /**
-   * Every reported packet we know, in sequence. A packet that arrived is told once; one that was lost may be told again when
-   * a later report has it.
-   */
+  /** Returns every known reported packet in sequence. An arrived packet is returned once; a lost one again if it arrives. */
   match(
     { acknowledged, arrivals, baseSequence, count, reference }: TransportFeedback,
     nowMs: number,
@@ -174,15 +168,15 @@ export class SentPackets implements TransportSequence {
       const sequence = (baseSequence + i) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
       const sentAtMs = entries[at] as number;
-      const what = entries[at + 1] as number;
-      if (what < 0 || (what & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
+      const packed = entries[at + 1] as number;
+      if (packed < 0 || (packed & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
       const arrivedAtMs = referenceMs + (arrivals[i] as number);
-      const bytes = (what >>> 16) & 0xffff;
-      const probe = what < PROBE_SHIFT ? 0 : Math.floor(what / PROBE_SHIFT);
-      // No comparison holds for what was lost.
+      const bytes = (packed >>> 16) & 0xffff;
+      const probe = packed < PROBE_SHIFT ? 0 : Math.floor(packed / PROBE_SHIFT);
+      // Comparisons with the NaN of a lost packet are false.
       const isInOrder = sentAtMs >= lastSentMs && arrivedAtMs >= lastArrivedMs;
       if (!isInOrder || probe !== 0) isPlain = false;
-      if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - what;
+      if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - packed;
       if (arrivedAtMs - sentAtMs < leastDelayMs) leastDelayMs = arrivedAtMs - sentAtMs;
       bytesInAll += bytes;
       acknowledged.sentAtMs[known] = lastSentMs = sentAtMs;
@@ -192,9 +186,9 @@ export class SentPackets implements TransportSequence {
       known++;
     }
     acknowledged.count = known;
-    acknowledged.isPlain = isPlain && known > 0;
-    acknowledged.leastDelayMs = leastDelayMs;
-    acknowledged.bytesInAll = bytesInAll;
+    acknowledged.arrivedInOrder = isPlain && known > 0;
+    acknowledged.minDelayMs = leastDelayMs;
+    acknowledged.totalBytes = bytesInAll;
     return acknowledged;
   }
 }

@@ -1,5 +1,5 @@
-// Transport-wide feedback to a publisher (draft-holmer-rmcat-transport-wide-cc-extensions-01): which packets of the
-// whole connection arrived, and when. Losses are reported too; the packet must be sent alone, every 50-100 ms.
+// Transport-wide feedback to a publisher (draft-holmer-rmcat-transport-wide-cc-extensions-01): which packets of the connection
+// arrived, and when. It must be sent alone, every 50 … 100 ms.
 
 import { readUint8, readUint16, writeUint16, writeUint24, writeUint32 } from "../rtp/bytes.ts";
 import { sequenceDiff } from "../rtp/sequence.ts";
@@ -7,7 +7,7 @@ import { RTCP_TYPE } from "./rtcp.ts";
 
 const CAPACITY = 4_096;
 const MASK = CAPACITY - 1;
-/** Keeps a report well below any MTU, whatever the deltas. */
+/** Keeps a report below any MTU, whatever the deltas. */
 const MAX_STATUSES = 400;
 export const MAX_TWCC_BYTES = 20 + MAX_STATUSES * 2 + MAX_STATUSES * 2 + 4;
 /** One tick is 250 µs, one unit of the reference time 256 ticks (64 ms). */
@@ -15,14 +15,14 @@ const TICKS_PER_MS = 4;
 const REFERENCE_TICKS = 256;
 
 export class TwccRecorder {
-  /** `arrivals` in native.h, where native code does the same as `record`: the highest number, the next to report, and arrivals. */
+  /** The highest number, the next to report, and arrivals: `arrivals` in native.h, where native code does the same as `record`. */
   readonly memory = new Float64Array(new ArrayBuffer((2 + CAPACITY) * 8)).fill(-1);
-  /** Arrival in ticks; −1: not received. */
+  /** Arrivals in ticks; −1 when not received. */
   readonly #arrivals = this.memory.subarray(2);
   readonly #symbols = new Uint8Array(MAX_STATUSES);
   #reports = 0;
 
-  /** −1 before the first. */
+  /** −1 before the first packet. */
   get #highest(): number {
     return this.memory[0] as number;
   }
@@ -35,7 +35,7 @@ export class TwccRecorder {
     this.memory[1] = extended;
   }
 
-  /** Something has arrived that no report has covered. */
+  /** Is true when a packet has arrived that no report covers yet. */
   get pending(): boolean {
     return this.#highest >= 0 && this.#next <= this.#highest;
   }
@@ -52,18 +52,18 @@ export class TwccRecorder {
       this.#next = Math.max(this.#next, extended - CAPACITY + 1);
     } else {
       if (highest - extended >= MAX_STATUSES || (this.#arrivals[extended & MASK] as number) >= 0) return;
-      // Reported as lost, and here it is after all: the next report starts there and sets it right.
+      // The packet was reported as lost: the next report starts there and corrects it.
       this.#next = Math.min(this.#next, extended);
     }
     this.#arrivals[extended & MASK] = Math.round(nowMs * TICKS_PER_MS);
   }
 
-  /** Writes one report and returns its end; `at` when there is nothing to say. Repeat while `pending`. */
+  /** Writes one report and returns its end, or `at` when nothing is pending. Callers repeat it while `pending`. */
   writeFeedback(out: Uint8Array, at: number, senderSsrc: number, mediaSsrc: number): number {
     if (!this.pending) return at;
     const base = this.#next;
     const last = Math.min(this.#highest, base + MAX_STATUSES - 1);
-    // Of a report full of losses the reference is the next arrival: the highest number always has one.
+    // In a report that has only losses the reference is the next arrival: the highest number always has one.
     const reference = this.#firstArrival(base);
     const referenceUnits = Math.floor(reference / REFERENCE_TICKS);
     const count = this.#fillSymbols(base, last, referenceUnits * REFERENCE_TICKS);
@@ -91,7 +91,7 @@ export class TwccRecorder {
     return Math.max(0, this.#arrivals[extended & MASK] as number);
   }
 
-  /** Returns how many packets fit: a delta beyond 16 bits ends the report, and the next one has its own reference. */
+  /** Returns how many packets fit: a delta beyond 16 bits ends the report, and the next has its own reference. */
   #fillSymbols(base: number, last: number, referenceTicks: number): number {
     let previous = referenceTicks;
     for (let extended = base; extended <= last; extended++) {
@@ -127,8 +127,7 @@ export class TwccRecorder {
   }
 }
 
-// Packet status chunks of transport-wide feedback: run-length, one-bit and two-bit vectors.
-
+/** Symbols of packet status chunks, which are run lengths, one-bit or two-bit vectors. */
 export const SYMBOL = { lost: 0, small: 1, large: 2 } as const;
 const MAX_RUN = 0x1fff;
 
@@ -168,7 +167,7 @@ function packVector(symbols: Uint8Array, from: number, count: number, size: numb
   return vector;
 }
 
-/** Fills `symbols` with `count` statuses and returns where the deltas begin, or −1 when the chunks run out. */
+/** Fills `symbols` with `count` statuses and returns where the deltas begin, or −1 when there are too few chunks. */
 export function readStatusChunks(
   data: Uint8Array,
   at: number,
@@ -183,7 +182,7 @@ export function readStatusChunks(
     at += 2;
     if (chunk < 0x8000) {
       const end = Math.min(count, filled + (chunk & MAX_RUN));
-      // An empty run would never end.
+      // An empty run would loop forever.
       if (end === filled) return -1;
       symbols.fill((chunk >> 13) & 3, filled, end);
       filled = end;

@@ -1,8 +1,6 @@
-// Addresses as 16 bytes, IPv4 in its mapped form (::ffff:a.b.c.d), as native code has them.
-
 import ipaddr from "ipaddr.js";
 
-/** Null for what only the socket itself can read: an address of one network link (`fe80::1%eth0`). */
+/** An address as native code has it: 16 bytes, IPv4 mapped (::ffff:a.b.c.d). Null for one with a zone (`fe80::1%eth0`). */
 export function addressWords(text: string): Uint32Array | null {
   if (text.includes("%") || !ipaddr.isValid(text)) return null;
   const address = ipaddr.parse(text);

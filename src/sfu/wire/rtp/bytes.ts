@@ -1,5 +1,5 @@
-// Big-endian access to packet bytes. Plain functions over Uint8Array are inlined by the JIT and need no DataView
-// per packet; the callers have checked the bounds.
+// Big-endian access to packet bytes. The JIT inlines plain functions over Uint8Array, which need no DataView per packet.
+// Callers check the bounds.
 
 export function readUint8(data: Uint8Array, offset: number): number {
   return data[offset] as number;

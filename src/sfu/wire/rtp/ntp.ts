@@ -1,9 +1,9 @@
-// NTP time as RTCP carries it. Unix milliseconds may have a fraction: it is kept to 2⁻³² s.
+// NTP time as RTCP carries it. Fractions of Unix milliseconds are kept to 2⁻³² s.
 
 const UNIX_TO_NTP_SECONDS = 2_208_988_800;
 const FRACTION = 2 ** 32;
 
-export interface NtpTime {
+interface NtpTime {
   /** Seconds since 1900, 32 bits. */
   seconds: number;
   /** Units of 2⁻³² seconds. */
@@ -20,7 +20,7 @@ export function ntpFromMs(unixMs: number): NtpTime {
   return { seconds: (seconds + UNIX_TO_NTP_SECONDS) % FRACTION, fraction };
 }
 
-/** The 32-bit seconds roll over in 2036; the era is the one that puts the time after 1968. */
+/** The 32-bit seconds roll over in 2036; the era is chosen so that the time lies after 1968. */
 export function ntpToMs(seconds: number, fraction: number): number {
   const era = seconds < 0x80000000 ? FRACTION : 0;
   return (seconds + era - UNIX_TO_NTP_SECONDS) * 1000 + (fraction / FRACTION) * 1000;
@@ -31,7 +31,7 @@ export function compactNtp(seconds: number, fraction: number): number {
   return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
 }
 
-/** A difference in compact units (1/65536 s) as milliseconds. */
+/** Converts a difference in compact units (1/65536 s) to milliseconds. */
 export function compactToMs(compact: number): number {
   return (compact * 1000) / 65536;
 }

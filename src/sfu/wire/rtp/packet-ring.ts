@@ -1,46 +1,42 @@
-// The last second of one published layer, to answer NACKs from: shared by all its subscriptions. It makes copies (plain,
-// after SRTP), whose memory is used again later: whoever reads a packet does not keep it. A datagram's own buffer that is
-// held for a second outlives a young collection: it is old by the time it is let go of, and stays until the next full one,
-// which is minutes away.
-
+/**
+ * The packets of one published layer from the last second, plain, for retransmission; all its subscriptions share them. The
+ * ring copies packets into memory that it uses again, so readers must not keep them. Keeping the datagrams' own buffers for
+ * a second instead would let each one survive young collections and stay until the next full collection, minutes later.
+ */
 import type { RtpView } from "./rtp.ts";
 
 const KEEP_MS = 1_000;
 const FIRST_CAPACITY = 64;
 const MAX_CAPACITY = 2_048;
-/** So many of the newest stay whatever their age: what begins a picture is told from those before it. */
+/** The newest packets stay whatever their age: the packet that begins a keyframe is recognised by those before it. */
 const LOOK_BACK = 32;
-/** Lengths of buffers are rounded up to steps of 128 bytes, so that a buffer serves many packets. */
+/** Buffer lengths are rounded up to steps of 128 bytes, so that a buffer serves many packets. */
 const STEP_BITS = 7;
 const STEP_BYTES = 1 << STEP_BITS;
-/** Of each length. More than so many are let go of within one burst hardly ever. */
+/** Per length; more than these are hardly ever released within one burst. */
 const MAX_SPARE = 128;
 
-/** Memory of packets that nobody needs any longer, for the next ones: a large buffer for each of them is much to allocate, and to collect. */
+/** Buffers of released packets for the next ones, because allocating and collecting one per packet is expensive. */
 class PacketBuffers {
   readonly #spare: Uint8Array[][] = [];
 
-  /** Of so many bytes at least, whatever is in it. */
+  /** Returns a buffer of at least `bytes` with arbitrary content. */
   take(bytes: number): Uint8Array {
     const steps = (bytes + STEP_BYTES - 1) >> STEP_BITS;
     return this.#spare[steps]?.pop() ?? new Uint8Array(steps * STEP_BYTES);
   }
 
-  /** It came from here, and nobody looks at it any more. */
   giveBack(buffer: Uint8Array): void {
     const steps = buffer.length >> STEP_BITS;
-    let spare = this.#spare[steps];
-    if (!spare) {
-      while (this.#spare.length <= steps) this.#spare.push([]);
-      spare = this.#spare[steps] as Uint8Array[];
-    }
+    while (this.#spare.length <= steps) this.#spare.push([]);
+    const spare = this.#spare[steps] as Uint8Array[];
     if (spare.length < MAX_SPARE) spare.push(buffer);
   }
 }
 
-/** One serves all rings of a worker. */
+/** All rings of a worker share these. */
 const buffers = new PacketBuffers();
-/** In half the time that `set` takes with a view of its own for each packet. */
+/** `Buffer.copy` takes half the time of `set` with a subarray per packet. */
 const copyBytes = Buffer.prototype.copy as (this: Uint8Array, to: Uint8Array, ...range: number[]) => number;
 
 export class PacketRing {
@@ -48,8 +44,8 @@ export class PacketRing {
   #length = new Uint16Array(FIRST_CAPACITY);
   #extended = new Float64Array(FIRST_CAPACITY).fill(-1);
   #arrivedAt = new Float64Array(FIRST_CAPACITY);
-  /** All before it have been let go of. */
-  #kept = -1;
+  /** All packets before this number have been released. */
+  #oldest = -1;
   #newest = -1;
 
   get capacity(): number {
@@ -71,24 +67,24 @@ export class PacketRing {
     this.release(nowMs);
   }
 
-  /** −1: it is not to be kept. */
+  /** Returns −1 for a packet that is not to be kept. */
   #slotFor(extended: number, nowMs: number): number {
     let slot = extended & (this.#data.length - 1);
     while (this.#isLive(slot, nowMs) && this.#extended[slot] !== extended && this.#data.length < MAX_CAPACITY) {
       this.#grow();
       slot = extended & (this.#data.length - 1);
     }
-    // A straggler must not push out a newer packet, nor a repetition what was sent: it may not be the same in every byte.
+    // A straggler must not replace a newer packet, nor a repetition the packet that was sent: its bytes may differ.
     if (this.#isLive(slot, nowMs) && (this.#extended[slot] as number) >= extended) return -1;
     return slot;
   }
 
-  /** Parses the packet into `view`; false when it is not here, or older than a second. */
+  /** Parses the packet into `view`; returns false when it is missing, or older than a second. */
   read(extended: number, nowMs: number, view: RtpView): boolean {
     return this.#isLive(extended & (this.#data.length - 1), nowMs) && this.peek(extended, view);
   }
 
-  /** The same whatever its age, while no other packet has taken its place. */
+  /** Parses the packet whatever its age, as long as no other packet has replaced it. */
   peek(extended: number, view: RtpView): boolean {
     const slot = extended & (this.#data.length - 1);
     const data = this.#data[slot];
@@ -96,21 +92,21 @@ export class PacketRing {
     return view.parse(data, this.#length[slot]);
   }
 
-  /** Of a packet that `read` has just found. */
+  /** The arrival time of a packet that `read` has just found. */
   arrivedAtMs(extended: number): number {
     return this.#arrivedAt[extended & (this.#data.length - 1)] as number;
   }
 
-  /** Lets go of buffers too old to be sent, as every packet does: for layers that have stopped. */
+  /** Releases packets that are too old, as every `put` does: for layers that have stopped. */
   release(nowMs: number): void {
     const end = this.#newest - LOOK_BACK;
-    let number = Math.max(this.#kept, this.#newest + 1 - this.#data.length);
+    let number = Math.max(this.#oldest, this.#newest + 1 - this.#data.length);
     for (; number < end; number++) {
       const slot = number & (this.#data.length - 1);
       if (this.#isLive(slot, nowMs)) break;
       this.#empty(slot);
     }
-    this.#kept = number;
+    this.#oldest = number;
   }
 
   #empty(slot: number): void {

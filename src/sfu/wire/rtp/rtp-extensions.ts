@@ -1,5 +1,5 @@
-// Header extensions: what we read from a publisher in one pass, and the block we write for a subscriber.
-// The outgoing block is a template built once; per packet only abs-send-time and the transport sequence change.
+// RTP header extensions (RFC 8285): those read from a publisher's packets in one pass, and the block written for a
+// subscriber. That block is a template; per packet only abs-send-time and the transport-wide number change.
 
 import { readAscii, readUint8, readUint16, readUint24, writeAscii, writeUint16, writeUint24 } from "./bytes.ts";
 import { ONE_BYTE_PROFILE, type RtpView, TWO_BYTE_PROFILE } from "./rtp.ts";
@@ -23,7 +23,7 @@ export interface ExtensionIds {
   audioLevel: number;
 }
 
-/** What one packet carries. Re-usable: `read` overwrites everything; −1 and undefined mean absent. */
+/** The extensions of one packet. Instances are reused: `read` overwrites every field; −1 and undefined mean absent. */
 export class RtpExtensions {
   transportSequence = -1;
   absSendTime = -1;
@@ -73,7 +73,7 @@ export class RtpExtensions {
     }
   }
 
-  /** Names are decoded when asked for: only the first packets of an unknown SSRC need them. */
+  /** Names are decoded on access, because only the first packets of an unknown SSRC need them. */
   get mid(): string | undefined {
     return this.#midLength > 0 ? readAscii(this.#data, this.#mid, this.#midLength) : undefined;
   }
@@ -91,27 +91,26 @@ export interface OutgoingExtensionOptions {
   mid?: { id: number; value: string };
   absSendTimeId?: number;
   transportSequenceId?: number;
-  /** Publisher's extensions a subscriber also negotiated: audio level, video orientation, dependency descriptor … */
+  /** The publisher's extensions that the subscriber negotiated too: audio level, video orientation and others. */
   passThrough?: readonly { from: number; to: number }[];
-  /** Elements of more than 16 bytes are expected: AV1 describes its dependencies with a keyframe. */
+  /** Elements of more than 16 bytes need the two-byte form: AV1 describes its dependencies with a keyframe. */
   twoByte?: boolean;
 }
 
-/** Nothing of the publisher's leaves except what `passThrough` names: never its MID or transport sequence. */
+/** Only extensions that `passThrough` names are forwarded: never the publisher's MID or transport-wide number. */
 export class OutgoingExtensions {
   readonly twoByte: boolean;
   readonly template: Uint8Array;
-  /** Places in the template; −1: not there. */
+  /** Offsets in the template; −1 when absent. */
   readonly absSendTimeAt: number;
   readonly transportSequenceAt: number;
   readonly passing: readonly { from: number; to: number }[];
-  /** Source id → our id, 0 for "stays behind"; undefined when nothing passes. */
+  /** The outgoing id by source id, 0 for extensions that are not forwarded; undefined when none is. */
   readonly #map: Uint8Array | undefined;
 
   constructor(options: OutgoingExtensionOptions) {
     const { mid, absSendTimeId = 0, transportSequenceId = 0, passThrough = [] } = options;
     const ids = [mid?.id ?? 0, absSendTimeId, transportSequenceId, ...passThrough.map((pair) => pair.to)];
-    // An element that passes through may be of any length up to 255: only the two-byte form can hold those.
     this.twoByte = options.twoByte === true || ids.some((id) => id > 14) || (mid?.value.length ?? 0) > 16;
     const bytes = new Uint8Array(300);
     let at = 0;
@@ -147,12 +146,12 @@ export class OutgoingExtensions {
     return at + 1;
   }
 
-  /** Writes the block at `at` (after the 12 fixed bytes) and returns its end; returns `at` when there is none. */
+  /** Writes the block at `at` (after the 12 fixed bytes) and returns its end, or `at` when the block is empty. */
   write(out: Uint8Array, at: number, source: RtpView, nowMs: number, transportSequence: number): number {
     const start = at + 4;
     const template = this.template;
     let end = start + template.length;
-    // A dozen bytes: `set` would take longer to begin.
+    // For a dozen bytes a loop is faster than `set`.
     for (let i = 0; i < template.length; i++) out[start + i] = template[i] as number;
     if (this.absSendTimeAt >= 0) writeUint24(out, start + this.absSendTimeAt, absSendTime(nowMs));
     if (this.transportSequenceAt >= 0) writeUint16(out, start + this.transportSequenceAt, transportSequence);
@@ -179,7 +178,7 @@ export class OutgoingExtensions {
   }
 }
 
-/** abs-send-time: 24 bits, 6.18 seconds. Without the `%` of doubles, which would be slow for every packet of every viewer. */
+/** abs-send-time has 24 bits, 6.18 seconds. `%` on doubles would be slow for every packet of every subscriber. */
 export function absSendTime(unixMs: number): number {
   const ticks = Math.floor((unixMs / 1000) * 262_144);
   return ticks - Math.floor(ticks / 0x1000000) * 0x1000000;

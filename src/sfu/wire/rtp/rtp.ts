@@ -1,4 +1,4 @@
-// RTP headers (RFC 3550, RFC 8285): a re-usable view over a received packet, and in-place rewriting.
+// RTP headers (RFC 3550, RFC 8285): a view of a received packet, and in-place rewriting.
 
 import { readUint8, readUint16, readUint32, writeUint16, writeUint32 } from "./bytes.ts";
 
@@ -6,14 +6,14 @@ export const RTP_HEADER_BYTES = 12;
 export const ONE_BYTE_PROFILE = 0xbede;
 export const TWO_BYTE_PROFILE = 0x1000;
 
-/** RFC 5761: among packets of version 2, the second byte tells RTCP (192 … 223) from RTP. */
+/** RFC 5761: the second byte distinguishes RTCP (192 … 223) from RTP. */
 export function isRtcp(data: Uint8Array, length = data.length): boolean {
   if (length < 2) return false;
   const type = readUint8(data, 1);
   return type >= 192 && type <= 223;
 }
 
-/** Header length with CSRCs and extension, or −1 when the packet is not well-formed RTP. */
+/** The header length with CSRCs and extensions, or −1 when the packet is not well-formed RTP. */
 export function rtpHeaderLength(data: Uint8Array, length = data.length): number {
   if (length < RTP_HEADER_BYTES) return -1;
   const first = readUint8(data, 0);
@@ -26,7 +26,7 @@ export function rtpHeaderLength(data: Uint8Array, length = data.length): number 
   return offset <= length ? offset : -1;
 }
 
-/** One instance serves any number of packets: `parse` overwrites every field. */
+/** Instances are reused: `parse` overwrites every field. */
 export class RtpView {
   data: Uint8Array = new Uint8Array(0);
   length = 0;
@@ -40,7 +40,7 @@ export class RtpView {
   extensionOffset = 0;
   extensionLength = 0;
   payloadOffset = 0;
-  /** Without padding. 0 for packets that only probe the bandwidth. */
+  /** Without padding; 0 for packets that only probe the bandwidth. */
   payloadLength = 0;
   paddingLength = 0;
 
@@ -82,17 +82,7 @@ export class RtpView {
     return true;
   }
 
-  /** Sets `elementOffset` and `elementLength`; false when the packet has no such extension. */
-  findExtension(id: number): boolean {
-    let at = this.extensionOffset;
-    while (this.nextExtension(at)) {
-      if (this.elementId === id) return true;
-      at = this.elementOffset + this.elementLength;
-    }
-    return false;
-  }
-
-  /** Steps to the element at or after `at`: walk with `at = elementOffset + elementLength`. */
+  /** Moves to the element at or after `at`; callers continue with `at = elementOffset + elementLength`. */
   nextExtension(at: number): boolean {
     const end = this.extensionOffset + this.extensionLength;
     const { data } = this;
@@ -120,16 +110,8 @@ export function setPayloadType(data: Uint8Array, payloadType: number, marker: bo
   data[start + 1] = (marker ? 0x80 : 0) | (payloadType & 0x7f);
 }
 
-export function setMarker(data: Uint8Array, marker: boolean, start = 0): void {
-  data[start + 1] = (marker ? 0x80 : 0) | (readUint8(data, start + 1) & 0x7f);
-}
-
 export function setSequenceNumber(data: Uint8Array, sequenceNumber: number, start = 0): void {
   writeUint16(data, start + 2, sequenceNumber);
-}
-
-export function setTimestamp(data: Uint8Array, timestamp: number, start = 0): void {
-  writeUint32(data, start + 4, timestamp);
 }
 
 export function setSsrc(data: Uint8Array, ssrc: number, start = 0): void {

@@ -4,14 +4,14 @@ import { readUint16 } from "./bytes.ts";
 import { type RtpView, setPayloadType, setSequenceNumber, setSsrc } from "./rtp.ts";
 
 /**
- * Turns the RTX packet in `view` back into the packet it repeats, in place. False for one that carries nothing:
- * browsers probe the bandwidth with padding on the RTX stream.
+ * Restores, in place, the packet that the RTX packet in `view` repeats. Returns false when it repeats none: browsers probe
+ * the bandwidth with padding on the RTX stream.
  */
 export function unwrapRtx(view: RtpView, ssrc: number, payloadType: number): boolean {
   if (view.payloadLength < 2) return false;
   const { data, length, marker, payloadOffset } = view;
   const original = readUint16(data, payloadOffset);
-  // The header moves up over the two bytes, so that the payload need not move down.
+  // Moving the header over the two bytes spares moving the payload.
   data.copyWithin(2, 0, payloadOffset);
   const packet = data.subarray(2, length);
   setSsrc(packet, ssrc);
@@ -20,7 +20,7 @@ export function unwrapRtx(view: RtpView, ssrc: number, payloadType: number): boo
   return view.parse(packet, length - 2);
 }
 
-/** The RTX side of one subscription: its own SSRC and sequence. */
+/** The RTX stream of one subscription, with its own SSRC and sequence numbers. */
 export class RtxStream {
   readonly ssrc: number;
   #next: number;

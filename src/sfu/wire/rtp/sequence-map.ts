@@ -1,28 +1,28 @@
-// Incoming to outgoing sequence numbers of one subscription. What is not forwarded leaves no gap, what is lost
-// leaves one, and a late packet gets the very number that was left free for it.
+// Maps incoming to outgoing sequence numbers of one subscription. A packet that is not forwarded leaves no gap, a lost
+// packet leaves one, and a late packet gets the number that was left free for it.
 
 const CAPACITY = 1024;
 const MASK = CAPACITY - 1;
-/** Of all that miss nothing: most streams never do, and each viewer has as many maps as it gets streams. Never written to. */
+/** Shared, and never written to, by maps without losses: most streams have none, and every subscription has a map. */
 const NO_OFFSETS = new Float64Array(CAPACITY);
 const NONE_EXPECTED = new Uint8Array(CAPACITY);
 
 export class SequenceMap {
-  /** outgoing = extended − offset. Per packet, because every drop changes it for those that follow. */
+  /** outgoing = extended − offset. Kept per packet, because every drop changes it for the packets that follow. */
   #offsets = NO_OFFSETS;
   #expected = NONE_EXPECTED;
-  /** The newest number that was left out when a later one came. CAPACITY packets after it nothing is expected any more. */
+  /** The newest number that was missing when a later one arrived. CAPACITY packets later none is expected any more. */
   #newestMissing = Number.NEGATIVE_INFINITY;
   #highest = -1;
   #offset = 0;
   #lastOutgoing: number;
 
-  /** `first` is the first outgoing number: 1000 … 32767, so that the rollover counter of SRTP is not put to the test. */
+  /** `first` is the first outgoing number: 1000 … 32767, so that SRTP's rollover counter does not roll over at once. */
   constructor(first: number) {
     this.#lastOutgoing = first - 1;
   }
 
-  /** outgoing = extended − offset, for what comes next. */
+  /** outgoing = extended − offset, for the next packet. */
   get offset(): number {
     return this.#offset;
   }
@@ -31,12 +31,12 @@ export class SequenceMap {
     return this.#highest;
   }
 
-  /** The highest number sent, never wrapped: the caller cuts it to 16 bits. */
+  /** The highest number sent, unwrapped: callers cut it to 16 bits. */
   get lastOutgoing(): number {
     return this.#lastOutgoing;
   }
 
-  /** Starts over at the packet `extended` of another layer or source: it will go out next in line. */
+  /** Continues with the packet `extended` of another layer or source, which gets the next outgoing number. */
   switchTo(extended: number): void {
     this.#highest = extended - 1;
     this.#offset = extended - (this.#lastOutgoing + 1);
@@ -44,12 +44,12 @@ export class SequenceMap {
     this.#newestMissing = Number.NEGATIVE_INFINITY;
   }
 
-  /** The newest number that a late packet may still have; −Infinity when there is none. */
+  /** The newest number that a late packet may still get; −Infinity when there is none. */
   get newestMissing(): number {
     return this.#highest - this.#newestMissing < CAPACITY ? this.#newestMissing : Number.NEGATIVE_INFINITY;
   }
 
-  /** Those from `from` on that a late packet may still have. */
+  /** The numbers from `from` on that a late packet may still get. */
   missingFrom(from: number): number[] {
     const missing: number[] = [];
     if (this.#newestMissing < from) return missing;
@@ -58,13 +58,13 @@ export class SequenceMap {
     return missing;
   }
 
-  /** What `other` has been given since they were at the same number has been forwarded here, too; what it misses is missing. */
+  /** Applies what `other` has forwarded and missed since both were at the same number. */
   catchUp(other: SequenceMap): void {
     const highest = other.#highest;
     const from = Math.max(this.#highest + 1, highest - CAPACITY + 1);
     const missesMore = other.#newestMissing >= from;
     if (missesMore) this.#beginToMiss();
-    // Beyond the newest that was missing here all is zero already.
+    // Slots beyond the newest missing number are zero already.
     const last = missesMore ? highest : Math.min(highest, this.#newestMissing + CAPACITY);
     for (let extended = from; extended <= last; extended++) {
       const slot = extended & MASK;
@@ -80,7 +80,7 @@ export class SequenceMap {
     return extended <= this.#highest;
   }
 
-  /** The outgoing number, unwrapped, or −1: a duplicate, too old, or of before the switch. */
+  /** Returns the outgoing number, unwrapped, or −1 for a packet that is a duplicate, too old, or from before the switch. */
   forward(extended: number): number {
     if (extended > this.#highest) {
       this.#expectUpTo(extended);
@@ -94,12 +94,12 @@ export class SequenceMap {
     return extended - (this.#offsets[slot] as number);
   }
 
-  /** As `forward` for the next `count` numbers, one after the other. */
+  /** Calls `forward` for the next `count` numbers. */
   forwardNext(count: number): void {
     for (let i = 0; i < count; i++) this.forward(this.#highest + 1);
   }
 
-  /** Leaves the packet out. False when its number has already been left free for it: then it has to be sent. */
+  /** Omits the packet. Returns false when a number was already left free for it: then it has to be sent. */
   drop(extended: number): boolean {
     if (extended <= this.#highest) return !this.isExpected(extended);
     this.#expectUpTo(extended);
@@ -108,7 +108,7 @@ export class SequenceMap {
     return true;
   }
 
-  /** A number was left free for it. */
+  /** Is true when a number was left free for the packet. */
   isExpected(extended: number): boolean {
     return this.#highest - extended < CAPACITY && this.#expected[extended & MASK] === 1;
   }
@@ -127,7 +127,7 @@ export class SequenceMap {
       this.#expected[missing & MASK] = 1;
     }
     if (from < extended) this.#newestMissing = extended - 1;
-    // All zero by then: a stream without losses need not touch this memory for every packet of every viewer.
+    // The slots are zero by then, so a stream without losses does not touch this memory for every packet.
     if (extended - this.#newestMissing <= CAPACITY) this.#expected[extended & MASK] = 0;
   }
 }

@@ -1,12 +1,8 @@
-// Arithmetic of numbers that wrap: 16-bit sequence numbers and 32-bit timestamps.
+// Arithmetic of 16-bit sequence numbers and 32-bit timestamps, which wrap.
 
-/** a − b on the 16-bit circle, in −32768 … 32767. Positive: a is newer. */
+/** a − b on the 16-bit circle, in −32768 … 32767; positive when a is newer. */
 export function sequenceDiff(a: number, b: number): number {
   return ((a - b) << 16) >> 16;
-}
-
-export function isNewerSequence(a: number, b: number): boolean {
-  return sequenceDiff(a, b) > 0;
 }
 
 /** a − b on the 32-bit circle, in −2³¹ … 2³¹−1. */
@@ -14,7 +10,7 @@ export function timestampDiff(a: number, b: number): number {
   return (a - b) | 0;
 }
 
-/** Unwraps 16-bit numbers into a line that never wraps. The first number seen stays itself (cycle 0). */
+/** Unwraps 16-bit numbers. The first number seen stays itself (cycle 0). */
 export class SequenceExtender {
   #highest = -1;
   #started = false;
@@ -28,7 +24,7 @@ export class SequenceExtender {
     return this.#highest;
   }
 
-  /** Extends without moving the highest: for looking things up. */
+  /** Extends a number without changing the highest. */
   peek(sequenceNumber: number): number {
     if (!this.#started) return sequenceNumber;
     return this.#highest + sequenceDiff(sequenceNumber, this.#highest & 0xffff);
@@ -45,7 +41,7 @@ export class SequenceExtender {
     return extended;
   }
 
-  /** The next `count` numbers have come, in order. */
+  /** Counts the next `count` numbers as received in order. */
   advance(count: number): void {
     this.#highest += count;
   }

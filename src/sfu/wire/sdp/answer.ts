@@ -1,30 +1,35 @@
-/** Writes the answer: ICE-lite, DTLS-passive, one bundled transport, every candidate included, nothing trickled. */
+/** Writes the answer: ICE-lite, DTLS-passive, one bundled transport, all candidates included without trickle. */
 import { type NegotiatedCodec, negotiateCodecs } from "./codecs.ts";
-import { extensionLines, leaveOutCollisions, type NegotiatedExtensions, negotiateExtensions } from "./extensions.ts";
+import {
+  dropCollidingExtensions,
+  extensionLines,
+  type NegotiatedExtensions,
+  negotiateExtensions,
+} from "./extensions.ts";
 import type { Direction, Fingerprint, Offer, OfferedCodec, OfferedSection } from "./offer.ts";
 
 /**
- * Where Chromium begins to look for the rate of its uplink, in kbit/s. Its own 300 leave the higher layers out for seconds;
- * what is too much is noticed by the feedback within one.
+ * The rate in kbit/s from which Chromium estimates its uplink. Its default of 300 leaves the higher layers out for seconds;
+ * feedback corrects a rate that is too high within one second.
  */
 const START_BITRATE = "x-google-start-bitrate=1000";
 const VIDEO_CODECS: ReadonlySet<string> = new Set(["VP8", "VP9", "H264", "AV1"]);
 
-/** What the server sends on a section; fixed for the section's life, whatever tracks pass through it. */
+/** The SSRCs on which the server sends in a section; fixed for the section's life, whatever its tracks. */
 export type OutgoingStream = { ssrc: number; rtxSsrc: number };
 
 export type AnsweredSection = {
   mid: string;
   kind: "audio" | "video" | "application";
   rejected: boolean;
-  /** Seen from the server. */
+  /** From the server's point of view. */
   sends: boolean;
   receives: boolean;
   codecs: NegotiatedCodec[];
   extensions: NegotiatedExtensions;
 };
 
-/** What both sides will do on each section of the offer. `sending`: the only ones on which the server sends. */
+/** Decides what both sides do on each section of the offer. The server sends only on sections in `sending`, if given. */
 export function decideSections(offer: Offer, sending?: ReadonlySet<string>): AnsweredSection[] {
   const sections = offer.sections.map((section) => {
     const codecs = section.kind === "application" ? [] : negotiateCodecs(section);
@@ -42,16 +47,16 @@ export function decideSections(offer: Offer, sending?: ReadonlySet<string>): Ans
       extensions: negotiateExtensions(section),
     };
   });
-  leaveOutCollisions(sections.filter((section) => !section.rejected).map((section) => section.extensions));
+  dropCollidingExtensions(sections.filter((section) => !section.rejected).map((section) => section.extensions));
   return sections;
 }
 
 export type AnswerParts = {
   offer: Offer;
   sections: readonly AnsweredSection[];
-  /** By mid, for sections the server sends on. */
+  /** By mid, for sections on which the server sends. */
   outgoing: ReadonlyMap<string, OutgoingStream>;
-  /** Values of `a=msid` by mid, where the caller gave one. */
+  /** Values of `a=msid` by mid, where the caller has one. */
   streams?: ReadonlyMap<string, string>;
   sessionId: string;
   version: number;
@@ -164,7 +169,7 @@ function codecLines(codec: OfferedCodec, section: AnsweredSection): string[] {
   const offered = new Set(codec.feedback);
   for (const feedback of ["nack", "nack pli", "ccm fir"])
     if (offered.has(feedback)) lines.push(`a=rtcp-fb:${payloadType} ${feedback}`);
-  // Both ends of a section measure the path the same way: transport-wide where it is offered, else the receiver's estimate.
+  // Both ends of a section measure the path alike: transport-wide feedback where it is offered, else the receiver's estimate.
   const transportWide = offered.has("transport-cc") && section.extensions.transportSequence > 0;
   if (transportWide) lines.push(`a=rtcp-fb:${payloadType} transport-cc`);
   else if (offered.has("goog-remb")) lines.push(`a=rtcp-fb:${payloadType} goog-remb`);
@@ -172,8 +177,8 @@ function codecLines(codec: OfferedCodec, section: AnsweredSection): string[] {
 }
 
 /**
- * The n-th receiving audio and the n-th receiving video section share a stream, which is what browsers keep lip-synchronous:
- * a client that puts one person's voice and picture on the same position gets them in step.
+ * The n-th receiving audio section and the n-th receiving video section share a stream, because browsers keep the tracks of one
+ * stream synchronous: a client puts the audio and video of one participant on the same position.
  */
 function streamLines(
   stream: OutgoingStream,

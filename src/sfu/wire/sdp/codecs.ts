@@ -1,18 +1,18 @@
-/** Which codecs and header extensions Stoa carries, and how one side's payload type finds its counterpart on another. */
+/** Codec negotiation, and the match of a publisher's codec with one of a subscriber. */
 import type { MediaCodec } from "../codec/keyframe.ts";
 import type { OfferedCodec, OfferedSection } from "./offer.ts";
 
-export type CodecName = "opus" | "red" | "PCMU" | "PCMA" | "VP8" | "VP9" | "H264" | "AV1";
+type CodecName = "opus" | "red" | "PCMU" | "PCMA" | "VP8" | "VP9" | "H264" | "AV1";
 
-/** A codec of one section as both sides agreed on it. */
+/** A negotiated codec of one section. */
 export type NegotiatedCodec = {
   codec: CodecName;
   payloadType: number;
   rtxPayloadType: number | null;
   clockRate: number;
-  /** What must be equal for one side's stream to be readable by the other: H.264 packetization, VP9 and AV1 profile. */
+  /** Must be equal for a subscriber to decode the stream: H.264 packetization mode, VP9 and AV1 profile. */
   variant: string;
-  /** H.264 `profile-level-id` without its level; empty for others. */
+  /** H.264 `profile-level-id` without its level; empty for other codecs. */
   profile: string;
 };
 
@@ -21,11 +21,11 @@ const VIDEO: readonly CodecName[] = ["VP8", "VP9", "H264", "AV1"];
 
 const BY_NAME = new Map<string, CodecName>([...AUDIO, ...VIDEO].map((name) => [name.toLowerCase(), name]));
 
-export function codecName(offered: OfferedCodec): CodecName | null {
+function codecName(offered: OfferedCodec): CodecName | null {
   return BY_NAME.get(offered.name.toLowerCase()) ?? null;
 }
 
-export function fmtpValue(fmtp: string, key: string): string | null {
+function fmtpValue(fmtp: string, key: string): string | null {
   for (const part of fmtp.split(";")) {
     const [name, value] = part.trim().split("=");
     if (name?.toLowerCase() === key) return value ?? "";
@@ -33,7 +33,7 @@ export function fmtpValue(fmtp: string, key: string): string | null {
   return null;
 }
 
-/** The codecs of a section that Stoa carries, in the client's order of preference, with their RTX. */
+/** The supported codecs of a section in the client's order of preference, with their RTX payload types. */
 export function negotiateCodecs(section: OfferedSection): NegotiatedCodec[] {
   const allowed = section.kind === "audio" ? AUDIO : VIDEO;
   const rtxOf = new Map<number, number>();
@@ -69,15 +69,15 @@ function variantOf(codec: CodecName, fmtp: string): string {
 }
 
 /**
- * The payload type under which a viewer can read a publisher's stream. H.264 profiles differ between browsers while their
- * decoders read all of them, so another profile is taken before none; another packetization or VP9 profile never is.
+ * The subscriber's codec for a publisher's stream. Browsers offer different H.264 profiles but decode all of them, so another
+ * profile is better than none; another packetization mode or VP9 profile is not.
  */
 export function matchCodec(published: NegotiatedCodec, receivable: readonly NegotiatedCodec[]): NegotiatedCodec | null {
   const same = receivable.filter((c) => c.codec === published.codec && c.variant === published.variant);
   return same.find((c) => c.profile === published.profile) ?? same[0] ?? null;
 }
 
-/** How the packets of a codec are read on their way through. */
+/** The codec by which packets are parsed. */
 export function mediaCodecOf(codec: NegotiatedCodec | null): MediaCodec {
   switch (codec?.codec) {
     case "VP8":

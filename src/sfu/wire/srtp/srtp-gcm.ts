@@ -1,5 +1,5 @@
-// AEAD_AES_128_GCM (RFC 7714). A cipher object per packet is the cheapest GCM that plain TypeScript has here
-// (2.2 µs for 1,200 bytes): there is no way to re-initialise one with a new nonce.
+// AEAD_AES_128_GCM (RFC 7714). Every packet needs a new cipher object (2.2 µs for 1,200 bytes), because an existing one cannot
+// be initialised with a new nonce.
 
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from "node:crypto";
 import { readUint8, readUint32, writeUint16, writeUint32 } from "../rtp/bytes.ts";
@@ -101,10 +101,10 @@ export class GcmCipher implements SrtpCipher {
     return length - INDEX_BYTES;
   }
 
-  /** The garbage collector does it. */
+  /** The garbage collector releases the keys. */
   close(): void {}
 
-  /** §17: the E flag and index are authenticated behind the header, although they travel behind the tag. */
+  /** §17: the E flag and index are authenticated after the header, although they are sent after the tag. */
   #rtcpHeaderAndIndex(data: Uint8Array, index: number): Uint8Array {
     for (let i = 0; i < RTCP_HEADER_BYTES; i++) this.#rtcpAad[i] = readUint8(data, i);
     writeUint32(this.#rtcpAad, RTCP_HEADER_BYTES, index | 0x80000000);

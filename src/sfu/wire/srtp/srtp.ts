@@ -1,5 +1,5 @@
-// SRTP and SRTCP of one connection, one object per direction: packet indices per SSRC, replay windows, and the
-// chosen protection profile. Everything is done in place in the caller's buffer.
+// SRTP and SRTCP of one connection, one object per direction: packet indices and replay windows per SSRC, and the cipher of the
+// negotiated protection profile. Packets are protected and unprotected in place.
 
 import { readUint16, readUint32 } from "../rtp/bytes.ts";
 import { rtpHeaderLength } from "../rtp/rtp.ts";
@@ -9,10 +9,10 @@ import { GcmCipher } from "./srtp-gcm.ts";
 
 export type { SrtpMasterKey, SrtpProfile } from "./srtp-cipher.ts";
 
-/** A sender of many packets at once is reordered by more than RFC 3711's minimum of 64. */
+/** Bursts are reordered by more than RFC 3711's minimum of 64. */
 const RTP_WINDOW = 1024;
 const RTCP_WINDOW = 128;
-/** An authenticated peer must not make us hold state for ever more SSRCs. */
+/** Bounds the memory that an authenticated peer can claim with ever new SSRCs. */
 const MAX_STREAMS = 512;
 
 export function createSrtpCipher(master: SrtpMasterKey): SrtpCipher {
@@ -25,7 +25,7 @@ export function createSrtpCipher(master: SrtpMasterKey): SrtpCipher {
   }
 }
 
-/** What `protect…` may add to a packet, at most. */
+/** The most that `protectRtp` and `protectRtcp` add to a packet. */
 export const SRTP_MAX_OVERHEAD = 20;
 
 type CreateCipher = (master: SrtpMasterKey) => SrtpCipher;
@@ -40,9 +40,9 @@ export class SrtpSender {
   }
 
   /**
-   * Protects the packet at the start of `data`, which must have room for SRTP_MAX_OVERHEAD more bytes, and returns
-   * its new length. A sequence number may be sent again only with the very same bytes: under GCM another plaintext
-   * or header with the same number would give the authentication key away.
+   * Protects the packet at the start of `data`, which must have room for SRTP_MAX_OVERHEAD more bytes, and returns its new
+   * length. A sequence number may be sent again only with the same bytes: under GCM another plaintext or header with the same
+   * number would reveal the authentication key.
    */
   protectRtp(data: Uint8Array, headerLength: number, length: number): number {
     const sequenceNumber = readUint16(data, 2);
@@ -50,7 +50,7 @@ export class SrtpSender {
     return this.cipher.encryptRtp(data, headerLength, length, rollover, sequenceNumber);
   }
 
-  /** How often the numbers of this SSRC have wrapped, for the packet that is about to be sent. */
+  /** The rollover counter of this SSRC for the packet that is about to be sent. */
   rollover(ssrc: number, sequenceNumber: number): number {
     const stream = this.#streams.get(ssrc);
     if (stream === undefined) {
@@ -62,8 +62,8 @@ export class SrtpSender {
     return Math.floor(index / 0x10000);
   }
 
-  /** Packets of this SSRC up to that index (number and rollovers) were protected by the cipher alone. */
-  reached(ssrc: number, index: number): void {
+  /** Records that packets of this SSRC up to this index were protected with the cipher directly. */
+  advanceTo(ssrc: number, index: number): void {
     const stream = this.#streams.get(ssrc);
     if (stream === undefined) this.#streams.set(ssrc, { highest: index });
     else if (index > stream.highest) stream.highest = index;
@@ -90,7 +90,7 @@ export interface SrtpRefusals {
 /** The receiving half of a connection. */
 export interface IncomingSrtp {
   readonly refusals: SrtpRefusals;
-  /** Opens the packet in place. Returns its plain length, or −1: refused, counted, and no state touched. */
+  /** Decrypts the packet in place and returns its plain length, or −1 when it is refused: then only a counter changes. */
   unprotectRtp(data: Uint8Array, length?: number): number;
   unprotectRtcp(data: Uint8Array, length?: number): number;
   /**
@@ -98,7 +98,7 @@ export interface IncomingSrtp {
    * number of the first that is not, or their count. Only native code has it.
    */
   take?(lanes: { readonly memory: Uint32Array }, from: number): number;
-  /** By which native code knows it, and what it is told when native code has refused a packet. */
+  /** The number by which native code knows this receiver, and the report of a packet that native code refused. */
   readonly handle?: number;
   refused?(outcome: number): void;
   close(): void;
@@ -132,7 +132,7 @@ export class SrtpReceiver implements IncomingSrtp {
   unprotectRtcp(data: Uint8Array, length = data.length): number {
     if (length < 8 + this.#cipher.rtcpOverhead) return this.#refuse("malformed");
     const word = readUint32(data, this.#cipher.rtcpIndexOffset(length));
-    // WebRTC encrypts all RTCP: a clear E flag is refused rather than supported.
+    // WebRTC encrypts all RTCP, so a packet without the E flag is refused.
     if (word < 0x80000000) return this.#refuse("malformed");
     const index = word - 0x80000000;
     const ssrc = readUint32(data, 4);
@@ -167,13 +167,11 @@ function accept(
   window.accept(index);
 }
 
-// RFC 3711 packet index (Appendix A) and replay window, one per SSRC. The index is ROC·2¹⁶ + SEQ and fits a double.
-
 const CYCLE = 0x10000;
 const HALF = 0x8000;
 
-/** Appendix A. −1 when the packet would belong before the very first cycle. */
-export function estimateIndex(highest: number, sequenceNumber: number): number {
+/** The packet index ROC·2¹⁶ + SEQ (RFC 3711, appendix A), or −1 for a packet from before the first cycle. */
+function estimateIndex(highest: number, sequenceNumber: number): number {
   const last = highest % CYCLE;
   const cycleStart = highest - last;
   let index = cycleStart + sequenceNumber;
@@ -185,8 +183,8 @@ export function estimateIndex(highest: number, sequenceNumber: number): number {
   return index < 0 ? -1 : index;
 }
 
-/** Remembers the last `size` indices (a power of two, at least 64 by RFC 3711 §3.3.2). */
-export class ReplayWindow {
+/** The replay window of one SSRC: the last `size` indices, a power of two and at least 64 (RFC 3711 §3.3.2). */
+class ReplayWindow {
   readonly #bits: Uint32Array;
   readonly #size: number;
   #highest = -1;
@@ -201,7 +199,7 @@ export class ReplayWindow {
     return this.#highest;
   }
 
-  /** False for an index already accepted, or too old to know. */
+  /** Is false for an index that was accepted before or is too old. */
   isFresh(index: number): boolean {
     if (index > this.#highest) return true;
     if (this.#highest - index >= this.#size) return false;
@@ -209,7 +207,7 @@ export class ReplayWindow {
     return ((this.#bits[bit >> 5] as number) & (1 << (bit & 31))) === 0;
   }
 
-  /** Only for packets that passed authentication: a forged one must not move the window. */
+  /** Must be called only for authenticated packets, because a forged one must not move the window. */
   accept(index: number): void {
     if (index > this.#highest) {
       const ahead = index - this.#highest;

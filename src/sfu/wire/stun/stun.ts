@@ -1,9 +1,9 @@
-// STUN as an ICE-lite responder needs it (RFC 8489, RFC 8445): read a binding request, check it, answer it.
+// STUN messages of ICE connectivity checks (RFC 8489, RFC 8445): parsing, verifying and writing.
 
 import { createHmac } from "node:crypto";
 import { readAscii, readUint8, readUint16, readUint32, writeAscii, writeUint16, writeUint32 } from "../rtp/bytes.ts";
 
-/** CRC-32 as STUN and zip have it: the runtime's own where it has one. A participant also runs on Node 20, which has none. */
+/** CRC-32 by the runtime where it has one. A headless participant also runs on Node 20, which has none. */
 export const crc32: (data: Uint8Array) => number =
   typeof Bun === "undefined" ? crc32ByTable : (data) => Bun.hash.crc32(data);
 
@@ -19,7 +19,7 @@ export function crc32ByTable(data: Uint8Array): number {
   return (value ^ 0xffffffff) >>> 0;
 }
 
-export const STUN_HEADER_BYTES = 20;
+const STUN_HEADER_BYTES = 20;
 const MAGIC_COOKIE = 0x2112a442;
 const FINGERPRINT_XOR = 0x5354554e;
 const INTEGRITY_BYTES = 20;
@@ -31,7 +31,7 @@ export const STUN_TYPE = {
   bindingError: 0x0111,
 } as const;
 
-export const STUN_ATTRIBUTE = {
+const STUN_ATTRIBUTE = {
   username: 0x0006,
   messageIntegrity: 0x0008,
   errorCode: 0x0009,
@@ -43,7 +43,7 @@ export const STUN_ATTRIBUTE = {
   iceControlling: 0x802a,
 } as const;
 
-/** Short-term credentials, as a description names them. */
+/** Short-term credentials, as a session description has them. */
 export type IceCredentials = { ufrag: string; pwd: string };
 
 export interface StunMessage {
@@ -51,13 +51,13 @@ export interface StunMessage {
   type: number;
   /** 12 bytes within `data`. */
   transactionId: Uint8Array;
-  /** Of a request to us: `ourFragment:theirFragment`. */
+  /** In a request to this server: `ourFragment:theirFragment`. */
   username: string | undefined;
   priority: number | undefined;
   useCandidate: boolean;
   iceControlling: bigint | undefined;
   iceControlled: bigint | undefined;
-  /** Where the attribute values start in `data`; −1 when absent. */
+  /** Offsets of attribute values in `data`; −1 when absent. */
   xorMappedAddressOffset: number;
   integrityOffset: number;
   fingerprintOffset: number;
@@ -67,7 +67,7 @@ export function isStun(data: Uint8Array, length = data.length): boolean {
   return length >= STUN_HEADER_BYTES && (data[0] as number) < 4 && readUint32(data, 4) === MAGIC_COOKIE;
 }
 
-/** Undefined unless the message is well-formed to its last byte. Nothing in it is trusted before `hasIntegrity`. */
+/** Returns undefined unless the whole message is well-formed. Nothing in it may be trusted before `hasIntegrity`. */
 export function parseStun(data: Uint8Array, length = data.length): StunMessage | undefined {
   if (!isStun(data, length)) return undefined;
   const bodyLength = readUint16(data, 2);
@@ -92,7 +92,7 @@ export function parseStun(data: Uint8Array, length = data.length): StunMessage |
     const size = readUint16(data, at + 2);
     const value = at + 4;
     if (value + size > length) return undefined;
-    // Only FINGERPRINT counts behind MESSAGE-INTEGRITY, and nothing behind FINGERPRINT.
+    // After MESSAGE-INTEGRITY only FINGERPRINT counts, and nothing may follow FINGERPRINT.
     if (message.fingerprintOffset >= 0) return undefined;
     if (message.integrityOffset < 0 || type === STUN_ATTRIBUTE.fingerprint) {
       if (!readAttribute(message, type, value, size)) return undefined;
@@ -142,7 +142,7 @@ function readUint64(data: Uint8Array, at: number): bigint {
   return (BigInt(readUint32(data, at)) << 32n) | BigInt(readUint32(data, at + 4));
 }
 
-/** MESSAGE-INTEGRITY with short-term credentials: the key is the password itself. */
+/** Checks MESSAGE-INTEGRITY, whose key with short-term credentials is the password itself. */
 export function hasIntegrity(message: StunMessage, password: string): boolean {
   if (message.integrityOffset < 0) return false;
   const { data } = message;
@@ -160,7 +160,7 @@ export function hasFingerprint(message: StunMessage): boolean {
   return at >= 0 && readUint32(message.data, at) === fingerprintOf(message.data, at - 4);
 }
 
-/** The length field counts up to and with the attribute that is being computed (RFC 8489 §14.5). */
+/** The length field includes the attribute that is being computed (RFC 8489 §14.5). */
 function integrityOf(data: Uint8Array, end: number, password: string): Uint8Array {
   const head = new Uint8Array(STUN_HEADER_BYTES);
   head.set(data.subarray(0, STUN_HEADER_BYTES));
@@ -172,8 +172,8 @@ function fingerprintOf(data: Uint8Array, end: number): number {
   return (crc32(data.subarray(0, end)) ^ FINGERPRINT_XOR) >>> 0;
 }
 
-/** Appends MESSAGE-INTEGRITY (when there is a password) and FINGERPRINT to a message that ends at `end`. */
-export function sealStun(out: Uint8Array, end: number, password: string | undefined): number {
+/** Appends MESSAGE-INTEGRITY (with a password) and FINGERPRINT to a message that ends at `end`. */
+function sealStun(out: Uint8Array, end: number, password: string | undefined): number {
   let at = end;
   if (password !== undefined) {
     writeUint16(out, at, STUN_ATTRIBUTE.messageIntegrity);
@@ -189,9 +189,7 @@ export function sealStun(out: Uint8Array, end: number, password: string | undefi
   return at + 8;
 }
 
-// The STUN messages we send: the answer to a check, a typed refusal, and a check itself.
-
-/** A binding success over IPv6 with integrity and fingerprint. */
+/** The length of a binding success over IPv6 with integrity and fingerprint. */
 export const MAX_BINDING_SUCCESS_BYTES = 76;
 
 function writeStunHeader(out: Uint8Array, type: number, transactionId: Uint8Array): number {
@@ -202,7 +200,7 @@ function writeStunHeader(out: Uint8Array, type: number, transactionId: Uint8Arra
   return STUN_HEADER_BYTES;
 }
 
-/** Answers `request` with the address it came from. Returns the length, or −1 when `address` is not an IP. */
+/** Writes the response with the address that `request` came from; returns its length, or −1 when `address` is no IP address. */
 export function writeBindingSuccess(
   out: Uint8Array,
   request: StunMessage,
@@ -221,23 +219,12 @@ function writeXorMappedAddress(out: Uint8Array, at: number, ip: Uint8Array, port
   writeUint16(out, at + 2, 4 + ip.length);
   writeUint16(out, at + 4, ip.length === 4 ? 1 : 2);
   writeUint16(out, at + 6, port ^ (MAGIC_COOKIE >>> 16));
-  // The mask is the cookie followed by the transaction id: bytes 4 … 19 of the header.
+  // The mask is the cookie and the transaction id: bytes 4 … 19 of the header.
   for (let i = 0; i < ip.length; i++) out[at + 8 + i] = readUint8(ip, i) ^ readUint8(out, 4 + i);
   return at + 8 + ip.length;
 }
 
-/** XOR-MAPPED-ADDRESS of a response. */
-export function readMappedAddress(message: StunMessage): { address: Uint8Array; port: number } | undefined {
-  const { data, xorMappedAddressOffset: at } = message;
-  if (at < 0) return undefined;
-  const size = readUint8(data, at + 1) === 1 ? 4 : 16;
-  if (at + 4 + size > data.length) return undefined;
-  const address = new Uint8Array(size);
-  for (let i = 0; i < size; i++) address[i] = readUint8(data, at + 4 + i) ^ readUint8(data, 4 + i);
-  return { address, port: ((readUint8(data, at + 2) << 8) | readUint8(data, at + 3)) ^ (MAGIC_COOKIE >>> 16) };
-}
-
-/** Without a password for 400 and 401: the sender has proved nothing. */
+/** 400 and 401 have no integrity, because the sender has proved nothing. */
 export function writeBindingError(
   out: Uint8Array,
   request: StunMessage,
@@ -255,7 +242,7 @@ export function writeBindingError(
   return sealStun(out, pad(out, at + 8 + reason.length), password);
 }
 
-export type BindingRequest = {
+type BindingRequest = {
   transactionId: Uint8Array;
   username: string;
   password: string;
@@ -292,7 +279,7 @@ function pad(out: Uint8Array, end: number): number {
   return end;
 }
 
-/** Dotted IPv4 or any IPv6 notation as the socket reports it (a zone is ignored). */
+/** Parses an IPv4 or IPv6 address as sockets report it; a zone is ignored. */
 export function parseIp(address: string): Uint8Array | undefined {
   if (!address.includes(":")) return parseIpv4(address);
   const [text = ""] = address.split("%");
@@ -323,7 +310,7 @@ function parseGroups(text: string): number[] | undefined {
   return bytes;
 }
 
-/** Byte by byte: it is done for every check. */
+/** Parses character by character, because it runs for every check. */
 function parseIpv4(text: string): Uint8Array | undefined {
   const ip = new Uint8Array(4);
   let part = 0;
@@ -336,7 +323,7 @@ function parseIpv4(text: string): Uint8Array | undefined {
       digits++;
       continue;
     }
-    // A dot is two below the nought, and so is the end.
+    // A dot is −2 relative to "0", and the end is treated alike.
     if (digit !== -2 || digits === 0 || value > 255 || part > 3) return undefined;
     ip[part++] = value;
     digits = value = 0;

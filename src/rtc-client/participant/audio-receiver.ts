@@ -1,0 +1,85 @@
+import { createDecoder, type OpusDecoderHandle } from "libopus-wasm";
+import type { Pcm } from "./participant-events.ts";
+
+const SAMPLE_RATE = 48_000;
+/** Packets that wait for one before them; 60 ms of sound. */
+const PATIENCE_PACKETS = 3;
+/** A longer gap is silence that was not sent, not loss to be concealed. */
+const MAX_CONCEALED = 5;
+
+/** Opus packets in whatever order they come to samples in theirs; what is lost is concealed. */
+export class AudioReceiver {
+  readonly #waiting = new Map<number, Uint8Array>();
+  readonly #channels: 1 | 2;
+  readonly #output: (pcm: Pcm) => void;
+  #decoder: OpusDecoderHandle | null = null;
+  #next: number | null = null;
+  #closed = false;
+
+  constructor(channels: 1 | 2, output: (pcm: Pcm) => void) {
+    this.#channels = channels;
+    this.#output = output;
+    void createDecoder({ sampleRate: SAMPLE_RATE, channels }).then((decoder) => {
+      if (this.#closed) return decoder.free();
+      this.#decoder = decoder;
+      this.#advance();
+    });
+  }
+
+  /** `sequenceNumber` of 16 bits; the payload is kept. */
+  add(sequenceNumber: number, payload: Uint8Array): void {
+    const number = this.#unwrap(sequenceNumber);
+    this.#next ??= number;
+    if (number < this.#next || payload.length === 0) return;
+    this.#waiting.set(number, payload);
+    this.#advance();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#decoder?.free();
+    this.#decoder = null;
+  }
+
+  #unwrap(sequenceNumber: number): number {
+    if (this.#next === null) return sequenceNumber;
+    const diff = (sequenceNumber - this.#next) & 0xffff;
+    return this.#next + (diff < 0x8000 ? diff : diff - 0x10000);
+  }
+
+  #advance(): void {
+    const decoder = this.#decoder;
+    while (decoder && this.#next !== null && this.#waiting.size > 0) {
+      const payload = this.#waiting.get(this.#next);
+      if (payload) {
+        this.#waiting.delete(this.#next);
+        this.#next++;
+        this.#decode(decoder, payload);
+      } else if (this.#waiting.size > PATIENCE_PACKETS) this.#conceal(decoder, this.#next);
+      else return;
+    }
+  }
+
+  /** The packet after a lost one carries a coarse copy of it. */
+  #conceal(decoder: OpusDecoderHandle, from: number): void {
+    const found = Math.min(...this.#waiting.keys());
+    const after = this.#waiting.get(found) ?? null;
+    for (let lost = Math.max(from, found - MAX_CONCEALED); lost < found; lost++) {
+      const repaired = lost === found - 1 && after !== null;
+      this.#emit(decoder.decode(repaired ? after : null, { decodeFec: repaired, frameSize: 960 }));
+    }
+    this.#next = found;
+  }
+
+  #decode(decoder: OpusDecoderHandle, payload: Uint8Array): void {
+    try {
+      this.#emit(decoder.decode(payload));
+    } catch {
+      // Not Opus: a broken packet is a lost one.
+    }
+  }
+
+  #emit(samples: Int16Array): void {
+    if (samples.length > 0) this.#output({ samples, sampleRate: SAMPLE_RATE, channels: this.#channels });
+  }
+}

@@ -1,0 +1,259 @@
+/** One connection to the media server: the sections that send and receive, and what runs on each. */
+
+import type { NegotiateAnswer } from "../../protocol/media-node.ts";
+import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
+import { writeNack, writePli } from "../../sfu/wire/rtcp/rtcp-write.ts";
+import type { RtpView } from "../../sfu/wire/rtp/rtp.ts";
+import { unwrapRtx } from "../../sfu/wire/rtp/rtx.ts";
+import { RtcPeer } from "../peer.ts";
+import { RtpSource } from "../rtp-source.ts";
+import type { PeerSection } from "../sdp.ts";
+import { readAnswer, type SectionAnswer } from "./answer.ts";
+import { AudioReceiver } from "./audio-receiver.ts";
+import type { EncodedVideo, Pcm } from "./participant-events.ts";
+import { RetransmissionBuffer } from "./sent-packets.ts";
+import type { SimulatedNetwork } from "./simulated-network.ts";
+import { VideoReceiver } from "./video-receiver.ts";
+import type { VideoCodec } from "./video-source.ts";
+
+const REMB_EVERY_MS = 500;
+/** What is received is to be what was sent, not what a guess allows. */
+const REMB_BPS = 20_000_000;
+const PLI_EVERY_MS = 500;
+/** Header and two SSRCs, and room for what protects them. */
+const NACK_BYTES = 64;
+const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
+
+export type SubscribedTrack = { trackId: string; identity: string; kind: TrackKind };
+type Published = { clientTrackId: string; kind: TrackKind; source: TrackSource; name?: string };
+type Section = { offered: PeerSection; publishes: Published | null; receives: SubscribedTrack | null };
+type Receiver = { track: SubscribedTrack; ssrc: number; payloadType: number; add(view: RtpView): void; close(): void };
+
+type MediaConnectionDeps = {
+  network: SimulatedNetwork;
+  negotiate: (offer: { sdp: string; publish?: unknown; subscribe?: unknown }) => Promise<NegotiateAnswer>;
+  onAudio: (track: SubscribedTrack, pcm: Pcm) => void;
+  onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
+};
+
+/** A track that is being sent. */
+export type Outgoing = {
+  trackId: string;
+  send(payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number): void;
+};
+
+export class MediaConnection {
+  readonly #deps: MediaConnectionDeps;
+  readonly #sections: Section[] = [];
+  readonly #receivers = new Map<number, Receiver>();
+  readonly #sent = new RetransmissionBuffer();
+  readonly #sources = new Map<string, RtpSource>();
+  #answers: SectionAnswer[] = [];
+  #peer: RtcPeer | null = null;
+  #negotiating: Promise<unknown> = Promise.resolve();
+  #timer: ReturnType<typeof setInterval> | null = null;
+  #lastPliAt = 0;
+
+  constructor(deps: MediaConnectionDeps) {
+    this.#deps = deps;
+  }
+
+  /** Connects with what is wanted so far. A section that hears nothing yet makes the participant seen by the others. */
+  connect(wanted: readonly SubscribedTrack[]): Promise<void> {
+    return this.#next(() => this.#connect(wanted));
+  }
+
+  async #connect(wanted: readonly SubscribedTrack[]): Promise<void> {
+    if (this.#sections.length === 0) this.#sections.push(receiving("audio"));
+    this.#place(wanted);
+    const { network, negotiate } = this.#deps;
+    this.#peer = await RtcPeer.create({
+      ...{ node: { negotiate }, roomId: "", participantId: "" },
+      sections: this.#sections.map(({ offered }) => offered),
+      openSocket: network.open,
+      onRtp: (view, _peer, mid) => this.#receive(view, mid),
+      onRtcp: (packet, peer) => {
+        if (packet.type !== "nack") return;
+        for (const bytes of this.#sent.find(packet.mediaSsrc, packet.lost)) peer.sendRaw(bytes);
+      },
+    });
+    await this.#peer.connect(this.#publish(), this.#subscribe());
+    this.#answers = readAnswer(this.#peer.answerSdp);
+    this.#timer = setInterval(() => this.#peer?.sendRemb(REMB_BPS), REMB_EVERY_MS);
+    this.#peer.sendRemb(REMB_BPS);
+  }
+
+  /** Begins anew on another connection: what was published is offered again, under new numbers. */
+  async reconnect(wanted: readonly SubscribedTrack[]): Promise<void> {
+    this.#release();
+    for (const section of this.#sections) section.receives = null;
+    await this.connect(wanted);
+  }
+
+  /** Receives exactly these tracks from now on. */
+  subscribe(wanted: readonly SubscribedTrack[]): Promise<void> {
+    return this.#next(async () => {
+      if (this.#place(wanted)) await this.#negotiate();
+    });
+  }
+
+  async publish(published: Published, codec?: VideoCodec): Promise<Outgoing> {
+    const ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
+    const section: Section = {
+      offered: { kind: published.kind, direction: "sendonly", ssrc, ...(codec && { codec }) },
+      publishes: published,
+      receives: null,
+    };
+    const mid = String(this.#sections.length);
+    const tracks = await this.#next(() => {
+      this.#sections.push(section);
+      return this.#negotiate();
+    });
+    const trackId = tracks.find(({ clientTrackId }) => clientTrackId === published.clientTrackId)?.trackId ?? "";
+    const payloadType = published.kind === "audio" ? 111 : 96;
+    const firstSequence = 1_000 + Math.floor(Math.random() * 30_000);
+    const offset = Math.floor(Math.random() * 0x7fffffff);
+    this.#sources.set(published.clientTrackId, new RtpSource({ ssrc, payloadType, mid, firstSequence }));
+    return {
+      trackId,
+      send: (payload, marker, timestamp, audioLevel) => {
+        const source = this.#sources.get(published.clientTrackId);
+        if (!source || !this.#peer?.outgoing) return;
+        source.options.audioLevel = audioLevel;
+        source.timestamp = (timestamp + offset) >>> 0;
+        const { packet, headerLength, length } = source.build(payload, marker);
+        const bytes = packet.subarray(0, this.#peer.outgoing.protectRtp(packet, headerLength, length));
+        if (published.kind === "video") this.#sent.keep(ssrc, (source.sequenceNumber - 1) & 0xffff, bytes);
+        this.#peer.sendRaw(bytes);
+      },
+    };
+  }
+
+  /** The section stays, for sections never go; nothing is sent on it any more. */
+  unpublish(clientTrackId: string): Promise<void> {
+    return this.#next(async () => {
+      this.#sources.delete(clientTrackId);
+      const section = this.#sections.find(({ publishes }) => publishes?.clientTrackId === clientTrackId);
+      if (section) section.publishes = null;
+    });
+  }
+
+  close(): void {
+    this.#release();
+    this.#sources.clear();
+  }
+
+  #release(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    for (const receiver of this.#receivers.values()) receiver.close();
+    this.#receivers.clear();
+    this.#peer?.close();
+    this.#peer = null;
+  }
+
+  /** One offer at a time. */
+  #next<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#negotiating.then(work);
+    this.#negotiating = done.catch(() => {});
+    return done;
+  }
+
+  async #negotiate() {
+    const peer = this.#peer;
+    if (!peer) return [];
+    peer.options.sections = this.#sections.map(({ offered }) => offered);
+    const tracks = await peer.negotiate(this.#publish(), this.#subscribe());
+    this.#answers = readAnswer(peer.answerSdp);
+    return tracks;
+  }
+
+  /** Puts tracks on free sections, and new ones at the end; true when the server has to be told. */
+  #place(wanted: readonly SubscribedTrack[]): boolean {
+    let changed = false;
+    for (const section of this.#sections) {
+      if (!section.receives || wanted.some(({ trackId }) => trackId === section.receives?.trackId)) continue;
+      section.receives = null;
+      changed = true;
+    }
+    for (const track of wanted) {
+      if (this.#sections.some(({ receives }) => receives?.trackId === track.trackId)) continue;
+      const free = this.#sections.find(
+        ({ offered, receives }) => offered.direction === "recvonly" && offered.kind === track.kind && !receives,
+      );
+      const section = free ?? receiving(track.kind);
+      section.receives = track;
+      if (!free) this.#sections.push(section);
+      changed = true;
+    }
+    return changed;
+  }
+
+  #publish() {
+    return this.#sections.flatMap(({ publishes }, index) => (publishes ? [{ mid: String(index), ...publishes }] : []));
+  }
+
+  #subscribe() {
+    return this.#sections.flatMap(({ receives }, index) =>
+      receives ? [{ mid: String(index), trackId: receives.trackId }] : [],
+    );
+  }
+
+  #receive(view: RtpView, mid: string | undefined): void {
+    const index = mid === undefined ? this.#answers.findIndex(({ ssrcs }) => ssrcs.includes(view.ssrc)) : Number(mid);
+    const track = this.#sections[index]?.receives;
+    const codec = this.#answers[index]?.codecs.get(view.payloadType);
+    if (!track || !codec) return;
+    let receiver = this.#receivers.get(index);
+    if (codec === "rtx") {
+      if (receiver?.track === track && unwrapRtx(view, receiver.ssrc, receiver.payloadType)) receiver.add(view);
+      return;
+    }
+    // A section that rested comes back under another number.
+    if (receiver?.track !== track || receiver.ssrc !== view.ssrc) {
+      receiver?.close();
+      const { ssrc, payloadType } = view;
+      const input = track.kind === "audio" ? this.#hear(track) : this.#see(track, codec, ssrc);
+      receiver = { track, ssrc, payloadType, ...input };
+      this.#receivers.set(index, receiver);
+    }
+    receiver.add(view);
+  }
+
+  #hear(track: SubscribedTrack): Pick<Receiver, "add" | "close"> {
+    const input = new AudioReceiver(1, (pcm) => this.#deps.onAudio(track, pcm));
+    return { add: (view) => input.add(view.sequenceNumber, payloadOf(view)), close: () => input.close() };
+  }
+
+  #see(track: SubscribedTrack, codec: string, ssrc: number): Pick<Receiver, "add" | "close"> {
+    const input = new VideoReceiver(codec, {
+      frame: (frame) => this.#deps.onVideo(track, frame),
+      needKeyframe: () => this.#askForKeyframe(ssrc),
+      lost: (sequenceNumbers) => {
+        const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
+        this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
+      },
+    });
+    return {
+      add: (view) => input.add(view.sequenceNumber, view.timestamp, view.marker, payloadOf(view)),
+      close: () => input.close(),
+    };
+  }
+
+  #askForKeyframe(ssrc: number): void {
+    if (performance.now() - this.#lastPliAt < PLI_EVERY_MS) return;
+    this.#lastPliAt = performance.now();
+    const out = new Uint8Array(64);
+    this.#peer?.sendRtcp(out, writePli(out, 0, 1, ssrc));
+  }
+}
+
+function receiving(kind: TrackKind): Section {
+  const codecs = kind === "video" ? { codecs: RECEIVABLE } : {};
+  const offered = { kind, direction: "recvonly" as const, feedback: "goog-remb" as const, ...codecs };
+  return { offered, publishes: null, receives: null };
+}
+
+/** A copy: the packet's memory is used again. */
+function payloadOf({ data, payloadOffset, payloadLength }: RtpView): Uint8Array {
+  return data.slice(payloadOffset, payloadOffset + payloadLength);
+}

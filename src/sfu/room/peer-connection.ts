@@ -1,0 +1,87 @@
+/** One peer connection of a participant as its client describes it: the offers, our credentials, the answers. */
+
+import type { BadNetwork } from "../transport/bad-network.ts";
+import { Connection, type ConnectionEvents, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
+import { type AnsweredSection, type AnswerParts, writeAnswer } from "../wire/sdp/answer.ts";
+import type { Offer } from "../wire/sdp/offer.ts";
+import type { ParticipantHost } from "./host.ts";
+
+type PeerConnectionEvents = ConnectionEvents & {
+  /** Another peer connection takes the place of the one there was; all that lived on it is over. */
+  onReplaced(): void;
+  onOpened(connection: Connection): void;
+};
+
+export class PeerConnection {
+  connection: Connection | null = null;
+  readonly #host: ParticipantHost;
+  readonly #events: PeerConnectionEvents;
+  #offer: Offer | null = null;
+  #ice = { ufrag: "", pwd: "" };
+  readonly #sessionId = String(BigInt.asUintN(62, BigInt(Bun.hash(crypto.randomUUID()))));
+  #version = 1;
+
+  constructor(host: ParticipantHost, events: PeerConnectionEvents) {
+    this.#host = host;
+    this.#events = events;
+  }
+
+  /**
+   * Another `o=` session or certificate is another peer connection of the client: it starts from nothing. An offer that names
+   * no certificate leaves that to the next.
+   */
+  applyOffer(offer: Offer): Connection {
+    const before = this.#offer;
+    const same =
+      this.connection !== null &&
+      before?.sessionId === offer.sessionId &&
+      (offer.fingerprints.length === 0 ||
+        before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value)));
+    this.#offer = offer;
+    const theirs = offer.fingerprints.length === 0 ? null : { ufrag: offer.iceUfrag, pwd: offer.icePwd };
+    if (same && this.connection) {
+      this.connection.certificateNamed(offer.fingerprints);
+      if (before?.iceUfrag === offer.iceUfrag) return this.connection;
+      // An offer without a certificate has made-up credentials; the one that follows names the client's, and is no restart.
+      if (before?.fingerprints.length === 0 && theirs) this.connection.ice.theyAreKnownBy(theirs);
+      else this.#ice = this.connection.issueCredentials(theirs);
+      return this.connection;
+    }
+    this.close();
+    const connection = new Connection(this.#host, offer.fingerprints, this.#events);
+    this.connection = connection;
+    this.#ice = connection.issueCredentials(theirs);
+    this.#events.onOpened(connection);
+    return connection;
+  }
+
+  answer(
+    offer: Offer,
+    sections: readonly AnsweredSection[],
+    outgoing: Pick<AnswerParts, "outgoing" | "streams">,
+  ): string {
+    return writeAnswer({
+      offer,
+      sections,
+      ...outgoing,
+      sessionId: this.#sessionId,
+      version: this.#version++,
+      ice: this.#ice,
+      fingerprint: this.#host.fingerprint,
+      candidates: this.#host.candidates,
+      maxMessageSize: MAX_DATA_MESSAGE_BYTES,
+    });
+  }
+
+  setNetwork(network: BadNetwork | null): void {
+    this.connection?.setNetwork(network);
+  }
+
+  close(): void {
+    if (!this.connection) return;
+    this.#host.retired(this.connection.refusals ?? {});
+    this.connection.close();
+    this.connection = null;
+    this.#events.onReplaced();
+  }
+}

@@ -1,0 +1,120 @@
+/** RTCP towards a publisher: what arrived when, what is missing, how well it goes, and when a keyframe is needed. */
+
+import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
+import type { RepairCounters } from "../transport/udp.ts";
+import type { ReportBlock } from "../wire/rtcp/rtcp.ts";
+import { writeNack, writePli, writeReceiverReport } from "../wire/rtcp/rtcp-write.ts";
+import { MAX_TWCC_BYTES, TwccRecorder } from "../wire/rtcp/twcc.ts";
+import type { Publication } from "./publication.ts";
+import type { PublishedLayer } from "./published-layer.ts";
+
+/** Browsers steer by these: rarer makes them slow to find their rate, more often costs without telling more. */
+const TWCC_INTERVAL_MS = 50;
+/** Having found its rate, and as long as nothing gets lost, a publisher can do with half as many. */
+const SETTLED_AFTER_MS = 3_000;
+const REPORT_INTERVAL_MS = 1_000;
+const MAX_NACKS = 200;
+
+export class PublisherFeedback {
+  /** Of the worst stream in the last second; null before the first. */
+  jitterMs: number | null = null;
+  lossPercent: number | null = null;
+  readonly #send: (packet: Uint8Array) => void;
+  readonly #repairs: RepairCounters;
+  readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
+  /** Most participants only watch: nothing is recorded for them. */
+  #twcc: TwccRecorder | null = null;
+  #twccSsrc = 0;
+  #twccSentMs = 0;
+  /** When it last had to find out what its path carries. */
+  #unsettledMs = Number.NEGATIVE_INFINITY;
+  #reportedMs = 0;
+  readonly #out = new Uint8Array(Math.max(SEND_SLOT_BYTES, MAX_TWCC_BYTES) + 64);
+
+  constructor(send: (packet: Uint8Array) => void, repairs: RepairCounters) {
+    this.#send = send;
+    this.#repairs = repairs;
+  }
+
+  /** A packet with a transport-wide number, of whichever stream. */
+  arrived(transportSequence: number, ssrc: number, nowMs: number): void {
+    if (this.#twcc === null) {
+      this.#twcc = new TwccRecorder();
+      this.#unsettledMs = nowMs;
+    }
+    this.#twcc.record(transportSequence, nowMs);
+    this.#twccSsrc = ssrc;
+  }
+
+  /** The same, noted in the recorder's memory already. */
+  recordedNatively(ssrc: number): void {
+    this.#twccSsrc = ssrc;
+  }
+
+  /** It may be told a little later what arrived. */
+  isSettled(nowMs: number): boolean {
+    return nowMs - this.#unsettledMs >= SETTLED_AFTER_MS;
+  }
+
+  /** Of the recorder; null before the first such packet. */
+  get arrivalsMemory(): Float64Array | null {
+    return this.#twcc?.memory ?? null;
+  }
+
+  tick(publications: Iterable<Publication>, rttMs: number | null, nowMs: number): void {
+    if (nowMs - this.#twccSentMs >= TWCC_INTERVAL_MS) this.#sendTwcc(nowMs);
+    const reports: ReportBlock[] | null = nowMs - this.#reportedMs >= REPORT_INTERVAL_MS ? [] : null;
+    let jitterMs = 0;
+    for (const publication of publications) {
+      for (const layer of publication.layers) {
+        if (layer.ssrc === 0) continue;
+        if (publication.kind === "video") this.#repair(layer, nowMs);
+        if (rttMs !== null) layer.nack.setRtt(rttMs);
+        jitterMs = Math.max(jitterMs, layer.reception?.jitterMs ?? 0);
+        if (!reports) continue;
+        layer.ring.release(nowMs);
+        if (layer.reception) reports.push(layer.reception.takeReport(nowMs));
+      }
+    }
+    if (reports) this.#report(reports, jitterMs, nowMs);
+  }
+
+  /** Alone in its packet: browsers ignore it inside a compound. */
+  #sendTwcc(nowMs: number): void {
+    this.#twccSentMs = nowMs;
+    const twcc = this.#twcc;
+    while (twcc?.pending) {
+      const end = twcc.writeFeedback(this.#out, 0, this.#ssrc, this.#twccSsrc);
+      if (end > 0) this.#send(this.#out.subarray(0, end));
+    }
+  }
+
+  #repair(layer: PublishedLayer, nowMs: number): void {
+    if (layer.nack.missing > 0) {
+      this.#unsettledMs = nowMs;
+      const due = layer.nack.takeDue(nowMs);
+      if (due.length > 0) {
+        this.#repairs.nacksOut += due.length;
+        this.#send(this.#out.subarray(0, writeNack(this.#out, 0, this.#ssrc, layer.ssrc, due.slice(0, MAX_NACKS))));
+      }
+    }
+    if (layer.takeKeyframeRequest(nowMs)) {
+      this.#repairs.keyframesOut += 1;
+      this.#send(this.#out.subarray(0, writePli(this.#out, 0, this.#ssrc, layer.ssrc)));
+    }
+  }
+
+  #report(reports: ReportBlock[], jitterMs: number, nowMs: number): void {
+    this.#reportedMs = nowMs;
+    if (reports.length === 0) return;
+    this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
+    this.lossPercent = (Math.max(...reports.map((report) => report.fractionLost)) * 100) / 256;
+    this.jitterMs = jitterMs;
+  }
+
+  reset(): void {
+    this.#twcc = null;
+    this.jitterMs = null;
+    this.lossPercent = null;
+  }
+}

@@ -1,0 +1,403 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { DataPacket, UserPacket } from "@livekit/protocol";
+import { DataMessage } from "../../../src/sfu/room/data-message.ts";
+import { type DataOwner, DataRelay } from "../../../src/sfu/room/data-relay.ts";
+import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
+
+type FakeChannel = DataChannel & { sent: (string | Buffer)[]; bufferedAmount: number; isOpen: boolean };
+
+function channel(label: string, protocol = ""): FakeChannel {
+  const fake: FakeChannel = {
+    label,
+    protocol,
+    isOpen: true,
+    bufferedAmount: 0,
+    sent: [],
+    send: (text) => {
+      fake.sent.push(text);
+      fake.bufferedAmount += text.length;
+    },
+    close: () => {
+      fake.isOpen = false;
+    },
+  };
+  return fake;
+}
+
+describe("data of one participant", () => {
+  let nowMs: number;
+  let relayed: { kind: string; message: DataMessage }[];
+  let owner: DataOwner;
+  let told: object[];
+  let data: DataRelay;
+
+  beforeEach(() => {
+    nowMs = 1_000_000;
+    relayed = [];
+    told = [];
+    owner = {
+      self: { identity: "ann", participantId: "p1" },
+      permissions: { publishData: true },
+      emit: ({ messages, reason }) => void told.push({ messages, reason }),
+    };
+    data = new DataRelay({ relay: (_from, kind, message) => relayed.push({ kind, message }) > 0 }, owner, () => nowMs);
+  });
+
+  const deliver = (kind: "reliable" | "lossy", payload: string) =>
+    data.deliver(kind, DataMessage.ofFrame({ identity: "ben", participantId: "p2" }, { payload }));
+
+  test("a frame is relayed with its kind", () => {
+    data.received(channel("lossy"), JSON.stringify({ payload: "x", topic: "t", to: ["ben"] }));
+    expect(
+      relayed.map(({ kind, message }) => ({ kind, delivery: message.delivery, to: [...(message.to ?? [])] })),
+    ).toEqual([{ kind: "lossy", delivery: { from: "ann", payload: "x", topic: "t" }, to: ["ben"] }]);
+  });
+
+  test.each([
+    ["not JSON", "{"],
+    ["no payload", "{}"],
+    ["a payload that is no string", JSON.stringify({ payload: 1 })],
+    ["an empty list of recipients", JSON.stringify({ payload: "x", to: [] })],
+    ["a frame of 65,537 bytes", JSON.stringify({ payload: "x".repeat(65_537 - '{"payload":""}'.length) })],
+  ])("%s is refused", (_, text) => {
+    data.received(channel("reliable"), text);
+    expect(relayed).toEqual([]);
+    expect(data.refused).toBe(1);
+  });
+
+  test("what was refused is told to the sender with its reason, once a second however much it is", () => {
+    const reliable = channel("reliable");
+    for (let i = 0; i < 600; i++) data.received(reliable, '{"payload":"x"}');
+    data.tick();
+    expect([relayed.length, told]).toEqual([500, [{ messages: 100, reason: "rate_limited" }]]);
+    data.received(reliable, '{"payload":"x"}');
+    nowMs += 999;
+    data.tick();
+    expect(told).toHaveLength(1);
+    owner = Object.assign(owner, { permissions: { publishData: false } });
+    data.received(reliable, '{"payload":"x"}');
+    nowMs += 1;
+    data.tick();
+    expect(told.slice(1)).toEqual([
+      { messages: 1, reason: "rate_limited" },
+      { messages: 1, reason: "permission_denied" },
+    ]);
+    nowMs += 5_000;
+    data.tick();
+    expect(told).toHaveLength(3);
+  });
+
+  test("a frame of 65,536 bytes passes; bytes count, not characters", () => {
+    data.received(channel("reliable"), JSON.stringify({ payload: "x".repeat(65_536 - '{"payload":""}'.length) }));
+    expect(relayed).toHaveLength(1);
+    data.received(channel("reliable"), JSON.stringify({ payload: "é".repeat(40_000) }));
+    expect(relayed).toHaveLength(1);
+  });
+
+  test("binary frames and other channels are refused", () => {
+    data.received(channel("reliable"), Buffer.from('{"payload":"x"}'));
+    data.received(channel("chat"), '{"payload":"x"}');
+    expect(relayed).toEqual([]);
+    const other = channel("chat");
+    data.opened(other);
+    expect(other.isOpen).toBe(false);
+  });
+
+  test("[2] without publishData nothing is relayed", () => {
+    owner.permissions.publishData = false;
+    data.received(channel("reliable"), '{"payload":"x"}');
+    expect(relayed).toEqual([]);
+  });
+
+  test("a flood is cut off and forgiven later", () => {
+    for (let i = 0; i < 2_000; i++) data.received(channel("lossy"), '{"payload":"x"}');
+    expect(relayed.length).toBe(500);
+    nowMs += 1_000;
+    data.received(channel("lossy"), '{"payload":"later"}');
+    expect(relayed.at(-1)?.message.delivery).toEqual({ from: "ann", payload: "later" });
+  });
+
+  test("without a channel the socket has to deliver", () => {
+    expect(deliver("reliable", "x")).toBe(false);
+    const closed = channel("reliable");
+    data.opened(closed);
+    closed.isOpen = false;
+    expect(deliver("reliable", "x")).toBe(false);
+  });
+
+  test("a slow reader loses lossy data, and gets reliable data later and in order", () => {
+    const reliable = channel("reliable");
+    const lossy = channel("lossy");
+    data.opened(reliable);
+    data.opened(lossy);
+    for (let i = 0; i < 100; i++) {
+      expect(deliver("reliable", `${i}`.padEnd(10_000))).toBe(true);
+      expect(deliver("lossy", "y".repeat(10_000))).toBe(true);
+    }
+    expect(lossy.sent.length).toBeLessThan(10);
+    expect(data.lost).toBe(100 - lossy.sent.length);
+    expect(reliable.sent.length).toBeLessThan(10);
+    for (let i = 0; i < 50; i++) {
+      reliable.bufferedAmount = 0;
+      data.tick();
+    }
+    expect(reliable.sent.map((text) => Number.parseInt(JSON.parse(String(text)).payload, 10))).toEqual(
+      Array.from({ length: 100 }, (_, i) => i),
+    );
+  });
+
+  test("what is numbered is passed on once, on whichever connection it comes; another stream begins anew", () => {
+    const frame = (payload: string, seq: number, stream = "s") => JSON.stringify({ payload, stream, seq });
+    const first = channel("reliable");
+    for (const [n, payload] of ["a", "b"].entries()) data.received(first, frame(payload, n + 1));
+    data.reset();
+    const second = channel("reliable");
+    for (const [n, payload] of ["a", "b", "c"].entries()) data.received(second, frame(payload, n + 1));
+    data.received(second, frame("d", 1, "another"));
+    data.received(second, JSON.stringify({ payload: "plain" }));
+    data.received(second, JSON.stringify({ payload: "plain" }));
+    expect(relayed.map(({ message }) => message.delivery?.payload)).toEqual(["a", "b", "c", "d", "plain", "plain"]);
+    expect(told).toEqual([]);
+  });
+
+  test("what waited for a reader whose connection is replaced waits for the next one, with all that comes meanwhile", () => {
+    const reliable = channel("reliable");
+    data.opened(reliable);
+    for (let i = 0; i < 10; i++) deliver("reliable", `${i}`.padEnd(10_000));
+    const handedOver = reliable.sent.length;
+    data.reset();
+    expect(deliver("reliable", "10")).toBe(true);
+    expect(deliver("lossy", "never mind")).toBe(false);
+    const next = channel("reliable");
+    data.opened(next);
+    data.tick();
+    expect(next.sent.map((text) => Number.parseInt(JSON.parse(String(text)).payload, 10))).toEqual(
+      Array.from({ length: 11 - handedOver }, (_, i) => i + handedOver),
+    );
+  });
+
+  describe("of a client that says what it has had", () => {
+    const had = (seq: number) => channel("reliable", `numbered.${seq}`);
+    const got = (from: FakeChannel) => from.sent.map((text) => JSON.parse(String(text))).filter(({ seq }) => seq);
+    const numbered = (from: FakeChannel) => got(from).map(({ seq, payload }) => [seq, payload]);
+
+    test("what was under way on a connection that died comes again on the next, from where the client was", () => {
+      const first = had(0);
+      data.opened(first);
+      for (const payload of ["a", "b", "c"]) deliver("reliable", payload);
+      expect(got(first)[0]).toEqual({ seq: 1, from: "ben", payload: "a" });
+      data.reset();
+      expect(deliver("reliable", "d")).toBe(true);
+      const second = had(2);
+      data.opened(second);
+      deliver("reliable", "e");
+      expect(numbered(second)).toEqual([
+        [3, "c"],
+        [4, "d"],
+        [5, "e"],
+      ]);
+    });
+
+    test("what it says it has is kept no longer, and counts neither as a message nor as a fault", () => {
+      const first = had(0);
+      data.opened(first);
+      for (let n = 0; n < 600; n++) {
+        deliver("reliable", "x".repeat(10_000));
+        first.bufferedAmount = 0;
+        data.received(first, JSON.stringify({ heard: n + 1 }));
+      }
+      expect([first.isOpen, first.sent.length, data.refused, relayed]).toEqual([true, 600, 0, []]);
+      data.reset();
+      // Nothing is left that would have to come first.
+      expect(deliver("reliable", "by the socket")).toBe(false);
+    });
+
+    test("who reads and never says so has its channel closed, not the memory filled", () => {
+      const first = had(0);
+      data.opened(first);
+      for (let n = 0; n < 600 && first.isOpen; n++) {
+        deliver("reliable", "x".repeat(10_000));
+        first.bufferedAmount = 0;
+      }
+      expect(first.isOpen).toBe(false);
+    });
+
+    test("what is reliable waits for its channel where only the lossy one is open, also when it was closed alone", () => {
+      const [first, lossy] = [had(0), channel("lossy")];
+      for (const one of [first, lossy]) data.opened(one);
+      deliver("reliable", "a");
+      first.isOpen = false;
+      expect(deliver("reliable", "b")).toBe(true);
+      expect(lossy.sent).toEqual([]);
+      const second = had(0);
+      data.opened(second);
+      expect(numbered(second)).toEqual([
+        [1, "a"],
+        [2, "b"],
+      ]);
+    });
+
+    test("a node that does not know the client counts on from where the client is", () => {
+      const first = had(41);
+      data.opened(first);
+      deliver("reliable", "a");
+      expect(numbered(first)).toEqual([[42, "a"]]);
+    });
+
+    test("it is told how far its own messages have come, at first that it is nothing, and only when that changes", () => {
+      const first = had(0);
+      data.opened(first);
+      data.tick();
+      for (const seq of [1, 2]) data.received(first, JSON.stringify({ payload: "x", stream: "s", seq }));
+      data.tick();
+      data.tick();
+      expect(first.sent).toEqual(['{"heard":0}', '{"heard":2}']);
+      data.reset();
+      const second = had(0);
+      data.opened(second);
+      data.tick();
+      expect(second.sent).toEqual(['{"heard":2}']);
+    });
+
+    test("what it sends again takes nothing from what it may send", () => {
+      const first = had(0);
+      data.opened(first);
+      const frame = (seq: number) => JSON.stringify({ payload: "x", stream: "s", seq });
+      for (let seq = 1; seq <= 400; seq++) data.received(first, frame(seq));
+      nowMs += 1_000;
+      data.reset();
+      const second = had(0);
+      data.opened(second);
+      for (let seq = 1; seq <= 900; seq++) data.received(second, frame(seq));
+      expect([relayed.length, data.refused]).toEqual([900, 0]);
+    });
+  });
+
+  test("who does not number gets what it got before: no numbers, and no word of what has come", () => {
+    const first = channel("reliable");
+    data.opened(first);
+    deliver("reliable", "a");
+    data.received(first, JSON.stringify({ payload: "x", stream: "s", seq: 1 }));
+    data.received(first, JSON.stringify({ heard: 1 }));
+    data.tick();
+    expect(first.sent).toEqual([JSON.stringify({ from: "ben", payload: "a" })]);
+    expect(data.refused).toBe(1);
+    data.reset();
+    const second = channel("reliable");
+    data.opened(second);
+    expect(second.sent).toEqual([]);
+  });
+
+  test("nobody waits for a channel that does not come: the socket tells", () => {
+    const reliable = channel("reliable");
+    data.opened(reliable);
+    for (let i = 0; i < 10; i++) deliver("reliable", "x".repeat(10_000));
+    data.reset();
+    nowMs += 21_000;
+    expect(deliver("reliable", "x")).toBe(false);
+  });
+
+  test("a reader that never reads has its reliable channel closed, not the memory filled", () => {
+    const reliable = channel("reliable");
+    data.opened(reliable);
+    for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
+    expect(reliable.isOpen).toBe(false);
+    expect(deliver("reliable", "x")).toBe(false);
+  });
+
+  describe("of LiveKit's clients", () => {
+    const packetOf = (sequence: number, payload: Uint8Array, topic?: string) =>
+      Buffer.from(
+        new DataPacket({
+          value: { case: "user", value: new UserPacket({ payload, topic }) },
+          destinationIdentities: ["ben"],
+          sequence,
+          participantIdentity: "somebody-else",
+        }).toBinary(),
+      );
+
+    test("a packet gets its sender's true name, and its text is there for our own clients", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      data.received(reliable, packetOf(7, Buffer.from("héllo"), "chat"));
+      const message = relayed[0]?.message;
+      expect(message?.delivery).toEqual({ from: "ann", topic: "chat", payload: "héllo" });
+      expect([...(message?.to ?? [])]).toEqual(["ben"]);
+      const stamped = DataPacket.fromBinary(message?.in("packets") as Buffer);
+      expect(stamped).toMatchObject({ participantIdentity: "ann", participantSid: "PA_p1", sequence: 7 });
+      expect(stamped.value).toMatchObject({ case: "user", value: { participantSid: "PA_p1", topic: "chat" } });
+      expect(Buffer.from((stamped.value.value as UserPacket).payload).toString()).toBe("héllo");
+      expect(data.lastSequence).toBe(7);
+    });
+
+    test("what was sent again after a resume is dropped, once each and in order", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      for (const sequence of [1, 2, 2, 1, 3]) data.received(reliable, packetOf(sequence, Buffer.from(`${sequence}`)));
+      expect(relayed.map(({ message }) => message.delivery?.payload)).toEqual(["1", "2", "3"]);
+      expect(data.refused).toBe(0);
+    });
+
+    test("bytes that are no text stay among those who can read them", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      data.received(reliable, packetOf(1, Buffer.from([0xff, 0xfe])));
+      expect(relayed[0]?.message.delivery).toBeNull();
+      expect(relayed[0]?.message.in("frames")).toBeNull();
+    });
+
+    test("a message of our own clients reaches them as a packet", () => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      deliver("reliable", "hi");
+      const packet = DataPacket.fromBinary(reliable.sent[0] as Buffer);
+      expect(packet).toMatchObject({ participantIdentity: "ben", participantSid: "PA_p2" });
+      expect(Buffer.from((packet.value.value as UserPacket).payload).toString()).toBe("hi");
+    });
+
+    const payloads = (from: FakeChannel) =>
+      from.sent.map((sent) => {
+        const { value } = DataPacket.fromBinary(sent as Buffer);
+        return Buffer.from((value.value as UserPacket).payload).toString();
+      });
+
+    test("what is reliable waits for their channel while they connect: they get data nowhere else", () => {
+      expect(data.alwaysReceives).toBe(false);
+      data.expectPackets();
+      expect(data.alwaysReceives).toBe(true);
+      expect([deliver("reliable", "a"), deliver("lossy", "never mind")]).toEqual([true, false]);
+      const lossy = channel("_lossy");
+      data.opened(lossy);
+      expect([deliver("reliable", "b"), deliver("lossy", "now")]).toEqual([true, true]);
+      data.tick();
+      expect(payloads(lossy)).toEqual(["now"]);
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      deliver("reliable", "c");
+      expect(payloads(reliable)).toEqual(["a", "b", "c"]);
+    });
+
+    test("it does not wait for a channel that never comes, nor more than the memory bears", () => {
+      data.expectPackets();
+      for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
+      expect(deliver("reliable", "x".repeat(10_000))).toBe(false);
+      nowMs += 21_000;
+      // Whoever goes on negotiating is no newcomer.
+      data.expectPackets();
+      expect(deliver("reliable", "late")).toBe(false);
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      expect(reliable.sent).toEqual([]);
+    });
+
+    test("the channel they never use stays open, and a packet cut short is refused", () => {
+      const unused = channel("_data_track");
+      const lossy = channel("_lossy");
+      for (const each of [unused, lossy]) data.opened(each);
+      data.received(lossy, packetOf(0, Buffer.from("x")).subarray(0, -1));
+      expect(unused.isOpen).toBe(true);
+      expect(relayed).toEqual([]);
+      expect(data.refused).toBe(1);
+    });
+  });
+});

@@ -1,0 +1,15 @@
+import { expect, test } from "bun:test";
+import { Health } from "../../../src/sfu/room/health.ts";
+
+test("[17] what waits before it leaves is what is left of the round trip without the way and the queue back", () => {
+  const health = new Health();
+  expect(health.uplinkWaitMs("192.0.2.1", null, null)).toBeNull();
+  expect(health.uplinkWaitMs("192.0.2.1", 40, 0)).toBe(0);
+  expect(health.uplinkWaitMs("192.0.2.1", 640, 0)).toBe(600);
+  expect(health.uplinkWaitMs("192.0.2.1", 640, 450)).toBe(150);
+  expect(health.uplinkWaitMs("192.0.2.1", 30, null)).toBe(0);
+  expect(health.uplinkWaitMs("192.0.2.1", 100, 200)).toBe(0);
+  // Another network is another way.
+  expect(health.uplinkWaitMs("198.51.100.7", 300, 0)).toBe(0);
+  expect(health.uplinkWaitMs("198.51.100.7", 310, 0)).toBe(10);
+});

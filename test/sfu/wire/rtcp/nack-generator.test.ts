@@ -1,0 +1,129 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { NackGenerator } from "../../../../src/sfu/wire/rtcp/nack-generator.ts";
+
+describe("asking a publisher again", () => {
+  const feed = (generator: NackGenerator, sequences: number[], nowMs = 0) => {
+    for (const sequence of sequences) generator.receive(sequence & 0xffff, nowMs);
+  };
+
+  test("only what is missing is asked for, and only after a moment for reordering", () => {
+    const generator = new NackGenerator();
+    feed(generator, [1, 2, 5]);
+    expect(generator.takeDue(9)).toEqual([]);
+    expect(generator.takeDue(10)).toEqual([3, 4]);
+    feed(generator, [3], 20);
+    generator.setRtt(50);
+    expect(generator.takeDue(200)).toEqual([4]);
+    expect(generator).toMatchObject({ requested: 3, recovered: 1, missing: 1 });
+  });
+
+  test("a packet that is news is told from one that was here before", () => {
+    const generator = new NackGenerator();
+    const news = [10, 10, 12, 11, 11, 9, 13, 3_000, 100].map((sequence) => generator.receive(sequence, 0));
+    expect(news).toEqual([true, false, true, true, false, false, true, true, false]);
+  });
+
+  test("packets merely out of order are never asked for", () => {
+    const generator = new NackGenerator();
+    feed(generator, [1, 3], 0);
+    feed(generator, [2], 5);
+    expect(generator.takeDue(1_000)).toEqual([]);
+    expect(generator.requested).toBe(0);
+  });
+
+  test("the wrap is a sequence like any other", () => {
+    const generator = new NackGenerator();
+    feed(generator, [65_533, 1]);
+    expect(generator.takeDue(10)).toEqual([65_534, 65_535, 0]);
+    feed(generator, [65_535, 65_534, 0]);
+    expect(generator.missing).toBe(0);
+  });
+
+  test("a loss exactly at 65535 is noticed, cycle after cycle", () => {
+    const generator = new NackGenerator();
+    let found = 0;
+    for (let extended = 0; extended < 65_536 * 3; extended++) {
+      if ((extended & 0xffff) === 65_535) continue;
+      generator.receive(extended & 0xffff, extended);
+      found += generator.takeDue(extended + 10).filter((sequence) => sequence === 65_535).length;
+      if (found > 0 && generator.missing > 0) generator.receive(65_535, extended);
+    }
+    expect(found).toBeGreaterThanOrEqual(2);
+  });
+
+  test("requests are repeated about once a round trip, more slowly each time, and given up within a second", () => {
+    const generator = new NackGenerator();
+    generator.setRtt(80);
+    feed(generator, [1, 3]);
+    const times: number[] = [];
+    for (let now = 0; now < 3_000; now++) if (generator.takeDue(now).length > 0) times.push(now);
+    const gaps = times.slice(1).map((time, i) => time - (times[i] as number));
+    expect(gaps.every((gap) => gap >= 80 && gap <= 251)).toBe(true);
+    expect(gaps).toEqual([...gaps].sort((a, b) => a - b));
+    expect(times.length).toBeLessThanOrEqual(10);
+    expect(times.at(-1)).toBeLessThan(1_000);
+    expect(generator.missing).toBe(0);
+    expect(generator.takeKeyframeRequest()).toBe(true);
+    expect(generator.takeKeyframeRequest()).toBe(false);
+  });
+
+  test("on a short path ten requests are enough, long before the second is over", () => {
+    const generator = new NackGenerator();
+    generator.setRtt(5);
+    feed(generator, [1, 3]);
+    const times: number[] = [];
+    for (let now = 0; now < 2_000; now++) if (generator.takeDue(now).length > 0) times.push(now);
+    expect(times).toHaveLength(10);
+    expect(times[1]).toBe(30);
+    expect(times.at(-1)).toBeLessThan(300);
+  });
+
+  test("a packet given up on before the last keyframe calls for no other", () => {
+    const generator = new NackGenerator();
+    feed(generator, [1, 3, 4]);
+    generator.keyframeReceived(4);
+    for (let now = 0; now < 2_000; now += 10) generator.takeDue(now);
+    expect(generator.abandoned).toBe(1);
+    expect(generator.takeKeyframeRequest()).toBe(false);
+  });
+
+  test("an outage is not asked for packet by packet: a keyframe is", () => {
+    const generator = new NackGenerator();
+    feed(generator, [1, 2_000]);
+    expect(generator.takeDue(1_000)).toEqual([]);
+    expect(generator.takeKeyframeRequest()).toBe(true);
+    feed(generator, [2_002], 1_990);
+    expect(generator.takeDue(2_000)).toEqual([2_001]);
+  });
+
+  test("agrees with a brute-force model over any loss and reordering, wherever it starts", () => {
+    fc.assert(
+      fc.property(
+        fc.nat(65_535),
+        fc.array(fc.record({ lost: fc.boolean(), lateBy: fc.nat(6) }), { minLength: 2, maxLength: 150 }),
+        (start, fates) => {
+          const arrivals = fates
+            .map(({ lost, lateBy }, i) => ({ extended: start + i, at: i + lateBy, lost }))
+            .filter(({ lost }, i) => !lost || i === 0)
+            .sort((a, b) => a.at - b.at || a.extended - b.extended);
+          const generator = new NackGenerator();
+          const seen = new Set<number>();
+          const first = arrivals[0]?.extended ?? 0;
+          let highest = first;
+          for (const { extended } of arrivals) {
+            generator.receive(extended & 0xffff, 0);
+            seen.add(extended);
+            highest = Math.max(highest, extended);
+          }
+          const expected: number[] = [];
+          for (let extended = first + 1; extended < highest; extended++) {
+            if (!seen.has(extended)) expected.push(extended & 0xffff);
+          }
+          expect(generator.takeDue(10).sort((a, b) => a - b)).toEqual(expected.sort((a, b) => a - b));
+        },
+      ),
+      { seed: 7, numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,48 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { SequenceMap } from "../../../../src/sfu/wire/rtp/sequence-map.ts";
+
+/** How many numbers back a packet may come late. */
+const WINDOW = 1_024;
+
+describe("outgoing numbers", () => {
+  test("a gap stays open for a window of packets and not for one more, and nothing is taken twice", () => {
+    for (const late of [1, 2, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW, 2 * WINDOW + 1]) {
+      const map = new SequenceMap(1_000);
+      map.switchTo(0);
+      expect(map.forward(0)).toBe(1_000);
+      for (let extended = 2; extended <= 1 + late; extended++) expect(map.forward(extended)).toBe(1_000 + extended);
+      expect([late, map.forward(1)]).toEqual([late, late < WINDOW ? 1_001 : -1]);
+      expect(map.forward(1)).toBe(-1);
+      expect(map.forward(1 + late)).toBe(-1);
+    }
+  });
+
+  test("rare losses, long runs without any, late packets and duplicates: each number once, and always its own", () => {
+    const runs = fc.array(fc.record({ run: fc.nat(3 * WINDOW), lost: fc.nat(5), back: fc.nat(WINDOW + 50) }), {
+      minLength: 1,
+      maxLength: 8,
+    });
+    fc.assert(
+      fc.property(runs, (history) => {
+        const map = new SequenceMap(5_000);
+        map.switchTo(100);
+        const missing = new Set<number>();
+        let next = 100;
+        for (const { run, lost, back } of history) {
+          for (let i = 0; i <= run; i++, next++) expect(map.forward(next)).toBe(next + 4_900);
+          for (let i = 0; i < lost; i++, next++) missing.add(next);
+          expect(map.forward(next)).toBe(next + 4_900);
+          const highest = next++;
+          for (const asked of [highest, highest - back, highest - 1, highest - lost]) {
+            if (asked < 100) continue;
+            const expected = missing.has(asked) && highest - asked < WINDOW ? asked + 4_900 : -1;
+            expect(map.forward(asked)).toBe(expected);
+            if (expected >= 0) missing.delete(asked);
+          }
+        }
+      }),
+      { seed: 1, numRuns: 60 },
+    );
+  });
+});
