@@ -1,5 +1,4 @@
-/** The signed conversation with an authority (RFC 8555): nonces, accounts, and errors as it tells them. */
-
+/** The signed requests to a certificate authority (RFC 8555): nonces, accounts and errors. */
 import { createHmac, createPrivateKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, FlattenedSign, type JWK } from "jose";
 
@@ -11,18 +10,18 @@ export type Directory = {
   meta?: { externalAccountRequired?: boolean };
 };
 
-/** An account's key, and its address at the authority once it is registered. */
+/** `url` is the account's address at the authority, null until it is registered. */
 export type Account = { directory: string; key: JWK; url: string | null };
 
 export type ExternalAccount = { keyId: string; hmac: string };
 
-export type AcmeAnswer<Body> = { body: Body; location: string; retryAfterMs: number | null };
+export type AcmeResponse<Body> = { body: Body; location: string; retryAfterMs: number | null };
 
-/** A refusal in the authority's own words. */
+/** The message is the authority's own. */
 export class AcmeError extends Error {
   override readonly name = "AcmeError";
   constructor(
-    /** Such as `rateLimited`, without its prefix. */
+    /** The type without its prefix, such as `rateLimited`. */
     readonly type: string,
     detail: string,
     readonly retryAfterMs: number | null = null,
@@ -33,7 +32,7 @@ export class AcmeError extends Error {
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_NONCES = 10;
-/** The longest limit of a public authority; a mistake of its may not leave the certificate to run out. */
+/** The longest limit of a public authority. A larger value is a mistake that would let the certificate expire. */
 const MAX_RETRY_AFTER_MS = 7 * 86_400_000;
 
 type Options = { directoryUrl: string; account: Account; ca: string | undefined; userAgent: string };
@@ -58,7 +57,7 @@ export class AcmeClient {
 
   async #readDirectory(): Promise<Directory> {
     const { directoryUrl } = this.#options;
-    const { body } = await this.plain(directoryUrl).catch((error) => {
+    const { body } = await this.get(directoryUrl).catch((error) => {
       throw error instanceof AcmeError ? error : notADirectory(directoryUrl);
     });
     const found = body as Partial<Record<string, unknown>> | null;
@@ -69,7 +68,7 @@ export class AcmeClient {
   }
 
   /** Unsigned, as the directory and renewal times are read. */
-  async plain(url: string): Promise<AcmeAnswer<unknown>> {
+  async get(url: string): Promise<AcmeResponse<unknown>> {
     const response = await this.#fetch(url, { headers: { accept: "application/json" } });
     if (!response.ok) throw await refusal(response);
     return { body: await response.json(), location: "", retryAfterMs: retryAfter(response) };
@@ -79,7 +78,7 @@ export class AcmeClient {
   async register(email: string | undefined, external: ExternalAccount | undefined): Promise<Account> {
     const { newAccount, meta } = await this.directory();
     if (meta?.externalAccountRequired === true && !external) {
-      throw new AcmeError("externalAccountRequired", "The authority wants ACME_EAB_KEY_ID and ACME_EAB_HMAC.");
+      throw new AcmeError("externalAccountRequired", "The authority requires ACME_EAB_KEY_ID and ACME_EAB_HMAC.");
     }
     const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
     const binding = external ? { externalAccountBinding: await this.#bind(external, newAccount) } : {};
@@ -88,8 +87,8 @@ export class AcmeClient {
     return this.#options.account;
   }
 
-  /** With an undefined payload it only reads. */
-  async post<Body>(url: string, payload?: object): Promise<AcmeAnswer<Body>> {
+  /** Without a payload this is a POST-as-GET. */
+  async post<Body>(url: string, payload?: object): Promise<AcmeResponse<Body>> {
     const response = await this.#signed(url, payload, "application/json");
     return {
       body: (await response.json().catch(() => ({}))) as Body,
@@ -102,7 +101,7 @@ export class AcmeClient {
     return (await this.#signed(url, undefined, "application/pem-certificate-chain")).text();
   }
 
-  /** What proves, at the domain, that this account asked for it. */
+  /** The proof, shown at the domain, that this account requested the certificate. */
   async keyAuthorization(token: string): Promise<string> {
     return `${token}.${await calculateJwkThumbprint(publicPart(this.#options.account.key))}`;
   }
@@ -117,7 +116,7 @@ export class AcmeClient {
       this.#nonce = response.headers.get("replay-nonce");
       if (response.ok) return response;
       const error = await refusal(response);
-      // The refusal itself carries a fresh one.
+      // The error response contains a fresh nonce.
       if (error.type !== "badNonce" || attempt >= MAX_NONCES) throw error;
     }
   }

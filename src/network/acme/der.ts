@@ -1,4 +1,4 @@
-/** As much of DER (X.690) as certificate requests are made of. */
+/** The subset of DER (X.690) that certificate requests need. */
 const TAG = {
   boolean: 0x01,
   integer: 0x02,
@@ -31,12 +31,12 @@ export const bits = (bytes: Uint8Array): Buffer => element(TAG.bitString, Buffer
 export const utf8 = (text: string): Buffer => element(TAG.utf8, Buffer.from(text));
 export const isTrue = (): Buffer => element(TAG.boolean, Buffer.from([0xff]));
 
-/** `[number]`, holding other elements. */
+/** `[number]` around other elements. */
 export const tagged = (number: number, ...parts: Uint8Array[]): Buffer => element(0xa0 | number, ...parts);
 /** `[number]` in place of the tag of a primitive. */
 export const implicit = (number: number, bytes: Uint8Array): Buffer => element(0x80 | number, bytes);
 
-/** Not negative. */
+/** An unsigned integer. */
 export function integer(bytes: Uint8Array): Buffer {
   const isNegative = ((bytes[0] ?? 0) & 0x80) !== 0;
   return element(TAG.integer, Buffer.from(isNegative ? [0] : []), bytes);

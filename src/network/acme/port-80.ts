@@ -3,18 +3,18 @@ import type { Log } from "../../kernel/log.ts";
 const CHALLENGE_PATH = "/.well-known/acme-challenge/";
 
 type Port80 = {
-  /** Null: the port could not be had. */
+  /** Null when the port is unavailable. */
   port: number | null;
-  /** Null takes the proof away. */
-  show(token: string, proof: string | null): void;
+  /** Null removes the proof. */
+  setProof(token: string, proof: string | null): void;
   stop(): Promise<void>;
 };
 
-/** Plain HTTP: proofs for the authority, and for everybody else the way to https. */
+/** Serves http-01 proofs to the certificate authority and redirects all other requests to https. */
 export function openPort80(options: { hostname: string; port: number; home: string; log: Log }): Port80 {
   const { hostname, port, home, log } = options;
   const proofs = new Map<string, string>();
-  const answer = (request: Request): Response => {
+  const respond = (request: Request): Response => {
     const { pathname, search } = new URL(request.url);
     if (pathname.startsWith(CHALLENGE_PATH)) {
       const proof = proofs.get(pathname.slice(CHALLENGE_PATH.length));
@@ -24,14 +24,14 @@ export function openPort80(options: { hostname: string; port: number; home: stri
   };
   let server: Bun.Server<unknown> | null = null;
   try {
-    server = Bun.serve({ hostname, port, fetch: answer, idleTimeout: 10, maxRequestBodySize: 0 });
+    server = Bun.serve({ hostname, port, fetch: respond, idleTimeout: 10, maxRequestBodySize: 0 });
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
-    log.warn({ port, problem }, "port for plain HTTP not to be had: no redirect to https, and no http-01 challenge");
+    log.warn({ port, problem }, "acme: HTTP port unavailable, no redirect and no http-01 challenge");
   }
   return {
     port: server?.port ?? null,
-    show(token, proof) {
+    setProof(token, proof) {
       if (proof === null) proofs.delete(token);
       else proofs.set(token, proof);
     },

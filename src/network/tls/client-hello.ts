@@ -1,6 +1,6 @@
 /**
- * The application protocols that a TLS client offers in its first message (RFC 8446 §4.1.2, RFC 7301). Null: more bytes
- * are needed. Whatever cannot be read offers nothing.
+ * The application protocols that a ClientHello offers (RFC 8446 §4.1.2, RFC 7301); null when more bytes are needed. A
+ * malformed message offers none.
  */
 export function offeredProtocols(data: Buffer): string[] | null {
   const hello = handshakeBytes(data);
@@ -16,13 +16,13 @@ const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const ALPN_EXTENSION = 16;
 const MAX_HELLO_BYTES = 16_384;
-/** One is usual, and a few are what some proxies make of it. */
+/** Most clients use one record, and some proxies split it into a few. */
 const MAX_RECORDS = 16;
 const RECORD_HEADER_BYTES = 5;
 
 /**
- * The message may be spread over several records. It is looked at anew with each piece that arrives: thousands of records,
- * empty ones among them, would take the thread seconds.
+ * The message may span several records. Each arriving piece parses it again, so that thousands of records would block the
+ * thread for seconds.
  */
 function handshakeBytes(data: Buffer): Buffer | "unreadable" | null {
   let message = Buffer.alloc(0);
@@ -46,7 +46,7 @@ function handshakeBytes(data: Buffer): Buffer | "unreadable" | null {
   return "unreadable";
 }
 
-/** Out-of-range reads throw, and are caught above. */
+/** Out-of-range reads throw; the caller catches them. */
 function protocolsIn(hello: Buffer): string[] {
   let at = 2 + 32;
   at += 1 + hello.readUInt8(at);

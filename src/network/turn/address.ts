@@ -9,7 +9,7 @@ const PORT_MASK = 0x2112;
 const FAMILY = { ipv4: 1, ipv6: 2 } as const;
 export type Family = keyof typeof FAMILY;
 
-/** The one way in which an address is written, so that two of them can be compared: `::ffff:10.0.0.1` is `10.0.0.1`. */
+/** Addresses are compared in this form, in which `::ffff:10.0.0.1` is `10.0.0.1`. */
 export function canonical(address: string): string {
   return ipaddr.process(address).toString();
 }
@@ -27,7 +27,7 @@ export function familyNamed(number: number): Family | undefined {
   return number === FAMILY.ipv6 ? "ipv6" : undefined;
 }
 
-/** The mask is the cookie, and for IPv6 the transaction behind it. */
+/** The mask is the magic cookie, followed by the transaction id for IPv6. */
 export function maskAddress({ address, port }: Address, transaction: Uint8Array): Buffer {
   const bytes = ipaddr.process(address).toByteArray();
   const value = Buffer.alloc(4 + bytes.length);
@@ -49,8 +49,8 @@ function maskAt(at: number, transaction: Uint8Array): number {
 }
 
 /**
- * Finds a peer without reading its address: every packet of Firefox carries one. A masked IPv4 address is the same in
- * every message, so its bytes make a number; IPv6 ones are masked with the transaction, and have to be read.
+ * The key of a peer, made without decoding its address, which every packet of Firefox contains. A masked IPv4 address is
+ * the same in every message; an IPv6 address is masked with the transaction id and has to be decoded.
  */
 export function peerKey(value: Buffer, message: Buffer): number | string {
   if (value.length === 8) return value.readUInt16BE(2) * 0x1_0000_0000 + value.readUInt32BE(4);

@@ -1,4 +1,4 @@
-/** The other half, as far as it takes to try a TURN server out: ask for a relay, use it, and give it back. */
+/** A TURN client for tests of a server: it allocates, relays and releases. */
 import { type Address, maskAddress, unmaskAddress } from "./address.ts";
 import {
   ATTRIBUTE,
@@ -15,10 +15,9 @@ import {
   writeMessage,
 } from "./message.ts";
 
-/** UDP towards the peer, whatever leads to the server. */
+/** The transport towards the peer is UDP, whatever the transport to the server is. */
 const UDP = Buffer.from([17, 0, 0, 0]);
 
-/** A request was refused. */
 export class TurnRefused extends Error {
   override readonly name = "TurnRefused";
   constructor(readonly code: number) {
@@ -26,15 +25,14 @@ export class TurnRefused extends Error {
   }
 }
 
-type Waiting = { resolve(message: TurnMessage): void; reject(error: Error): void };
+type PendingRequest = { resolve(message: TurnMessage): void; reject(error: Error): void };
 
 export class TurnClient {
-  /** What peers send, once it is asked for. */
   onData: (data: Buffer, from: Address) => void = () => {};
   readonly #write: (message: Buffer) => void;
   readonly #username: string;
   readonly #password: string;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #pending = new Map<string, PendingRequest>();
   #failure: Error | null = null;
   #realm = "";
   #nonce = "";
@@ -56,23 +54,23 @@ export class TurnClient {
       return;
     }
     const transaction = transactionOf(message).toString("latin1");
-    this.#waiting.get(transaction)?.resolve(message);
-    this.#waiting.delete(transaction);
+    this.#pending.get(transaction)?.resolve(message);
+    this.#pending.delete(transaction);
   }
 
-  /** The line is gone: nobody waits any longer, or will. */
+  /** The connection is lost: pending and later requests fail. */
   failed(error: Error): void {
     this.#failure = error;
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
   }
 
-  /** The relayed address. */
+  /** Resolves to the relayed address. */
   async allocate(): Promise<Address> {
-    const answer = await this.request(TURN_TYPE.allocate, [[ATTRIBUTE.requestedTransport, UDP]]);
-    const relayed = answer.attributes.get(ATTRIBUTE.relayedAddress);
-    const address = relayed && unmaskAddress(relayed, transactionOf(answer));
-    if (!address) throw new Error("its answer names no relay");
+    const response = await this.request(TURN_TYPE.allocate, [[ATTRIBUTE.requestedTransport, UDP]]);
+    const relayed = response.attributes.get(ATTRIBUTE.relayedAddress);
+    const address = relayed && unmaskAddress(relayed, transactionOf(response));
+    if (!address) throw new Error("its response names no relayed address");
     return address;
   }
 
@@ -103,24 +101,24 @@ export class TurnClient {
     this.#write(writeMessage(TURN_TYPE.send, transaction, [to, [ATTRIBUTE.data, data]], { key: null }));
   }
 
-  /** Asks once without credentials when it has no nonce yet, or an old one, as every client has to. */
+  /** Without a current nonce the first attempt is challenged, as for every client. */
   async request(
     type: number,
     attributes: readonly Attribute[] | ((transaction: Buffer) => Attribute[]),
   ): Promise<TurnMessage> {
     for (let attempt = 0; ; attempt++) {
       const hadNonce = this.#nonce !== "";
-      const answer = await this.#ask(type, attributes);
-      const code = errorCodeOf(answer);
-      if (code === null) return answer;
+      const response = await this.#send(type, attributes);
+      const code = errorCodeOf(response);
+      if (code === null) return response;
       const challenged = (code === 401 && !hadNonce) || code === 438;
       if (!challenged || attempt > 1) throw new TurnRefused(code);
-      this.#realm = textOf(answer, ATTRIBUTE.realm) ?? "";
-      this.#nonce = textOf(answer, ATTRIBUTE.nonce) ?? "";
+      this.#realm = textOf(response, ATTRIBUTE.realm) ?? "";
+      this.#nonce = textOf(response, ATTRIBUTE.nonce) ?? "";
     }
   }
 
-  #ask(type: number, attributes: readonly Attribute[] | ((transaction: Buffer) => Attribute[])): Promise<TurnMessage> {
+  #send(type: number, attributes: readonly Attribute[] | ((transaction: Buffer) => Attribute[])): Promise<TurnMessage> {
     if (this.#failure) return Promise.reject(this.#failure);
     const transaction = newTransaction();
     const body = [...(typeof attributes === "function" ? attributes(transaction) : attributes)];
@@ -130,7 +128,7 @@ export class TurnClient {
       body.push([ATTRIBUTE.realm, Buffer.from(this.#realm)], [ATTRIBUTE.nonce, Buffer.from(this.#nonce)]);
     }
     const { promise, resolve, reject } = Promise.withResolvers<TurnMessage>();
-    this.#waiting.set(transaction.toString("latin1"), { resolve, reject });
+    this.#pending.set(transaction.toString("latin1"), { resolve, reject });
     this.#write(writeMessage(type, transaction, body, { key }));
     return promise;
   }

@@ -1,6 +1,6 @@
 /**
- * Credentials that die by themselves, as coturn and others make them: the name holds the time at which they end and for
- * whom they are, the password is its HMAC. A server that has the secret needs no list of them.
+ * Expiring credentials as coturn and others make them: the username holds the expiry and the session's id, the password is
+ * its HMAC. A server with the secret needs no list of them.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Address } from "./address.ts";
@@ -24,7 +24,7 @@ export function readUsername(username: string): { id: string; expiresAtMs: numbe
 const NONCE_LIFETIME_MS = 3_600_000;
 const NONCE_MAC_CHARACTERS = 16;
 
-/** A nonce that needs no memory: it holds the time it was made, and a proof that it was made for this address. */
+/** The server stores no nonces: a nonce holds its time and a MAC over the client's address. */
 export function makeNonce(secret: string, client: Address, nowMs: number): string {
   const time = nowMs.toString(36);
   return `${time}.${nonceMac(secret, client, time)}`;
@@ -34,7 +34,7 @@ export function isNonceFresh(nonce: string, secret: string, client: Address, now
   const [time = "", mac = ""] = nonce.split(".");
   const given = Buffer.from(mac);
   const expected = Buffer.from(nonceMac(secret, client, time));
-  // In bytes: a stranger's text may have as many characters and yet be longer.
+  // Lengths are compared in bytes, because text of equal length in characters may differ.
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
   const age = nowMs - Number.parseInt(time, 36);
   return age >= 0 && age < NONCE_LIFETIME_MS;

@@ -41,7 +41,7 @@ export const ATTRIBUTE = {
   fingerprint: 0x8028,
 } as const;
 
-/** Attributes below this number must be understood, or the request refused. */
+/** A request with an unknown attribute below this number is refused. */
 const OPTIONAL_FROM = 0x8000;
 const KNOWN: ReadonlySet<number> = new Set(Object.values(ATTRIBUTE));
 
@@ -50,16 +50,16 @@ export type Attribute = readonly [name: number, value: Uint8Array];
 export type TurnMessage = {
   readonly data: Buffer;
   readonly type: number;
-  /** The first of each kind; what follows MESSAGE-INTEGRITY is unsigned and left out, FINGERPRINT apart. */
+  /** The first of each kind. Attributes after MESSAGE-INTEGRITY are unsigned and left out, except FINGERPRINT. */
   readonly attributes: ReadonlyMap<number, Buffer>;
-  /** More than one is asked for in a CreatePermission. */
+  /** A CreatePermission may name more than one peer. */
   readonly peers: readonly Buffer[];
   readonly unknown: readonly number[];
-  /** Where MESSAGE-INTEGRITY starts; −1 when absent. */
+  /** The offset of MESSAGE-INTEGRITY; -1 when absent. */
   readonly integrityAt: number;
 };
 
-/** Undefined unless the message is well-formed to its last byte. Nothing in it is trusted before `hasIntegrity`. */
+/** Undefined unless the message is well-formed to its last byte. Its content is not trusted before `hasIntegrity`. */
 export function readMessage(data: Buffer): TurnMessage | undefined {
   if (data.length < HEADER_BYTES || data.readUInt8(0) > 3 || data.readUInt32BE(4) !== COOKIE) return undefined;
   if (HEADER_BYTES + data.readUInt16BE(2) !== data.length || (data.length & 3) !== 0) return undefined;
@@ -84,7 +84,6 @@ export function readMessage(data: Buffer): TurnMessage | undefined {
   return { data, type: data.readUInt16BE(0), attributes, peers, unknown, integrityAt };
 }
 
-/** By its first bytes: what a peer has sent, and no answer to anything. */
 export function isDataIndication(message: Buffer): boolean {
   return message.length >= HEADER_BYTES && message.readUInt16BE(0) === TURN_TYPE.data;
 }
@@ -93,7 +92,6 @@ export function padded(size: number): number {
   return (size + 3) & ~3;
 }
 
-/** Twelve bytes within the message. */
 export function transactionOf(message: TurnMessage): Buffer {
   return message.data.subarray(TRANSACTION_AT, HEADER_BYTES);
 }
@@ -104,8 +102,8 @@ export function textOf(message: TurnMessage, name: number): string | undefined {
   return message.attributes.get(name)?.toString("utf8");
 }
 
-type Seal = {
-  /** Long-term key; null leaves the message unsigned. */
+type Signing = {
+  /** The long-term key; null leaves the message unsigned. */
   key: Buffer | null;
   fingerprint?: boolean;
 };
@@ -114,7 +112,7 @@ export function writeMessage(
   type: number,
   transaction: Uint8Array,
   attributes: readonly Attribute[],
-  { key, fingerprint = false }: Seal,
+  { key, fingerprint = false }: Signing,
 ): Buffer {
   let size = HEADER_BYTES;
   for (const [, value] of attributes) size += 4 + padded(value.length);
@@ -155,7 +153,7 @@ export function hasIntegrity(message: TurnMessage, key: Buffer): boolean {
   return timingSafeEqual(given, integrityOf(message.data, message.integrityAt, key));
 }
 
-/** The length field counts up to and with the attribute itself. */
+/** The length field of the signed header includes the attribute itself. */
 function integrityOf(message: Buffer, end: number, key: Buffer): Buffer {
   const head = Buffer.from(message.subarray(0, HEADER_BYTES));
   head.writeUInt16BE(end + 4 + INTEGRITY_BYTES - HEADER_BYTES, 2);

@@ -1,4 +1,4 @@
-/** Why a request is refused: the codes of RFC 8489 and RFC 8656. Reasons are short, for they go to strangers too. */
+/** The error codes of RFC 8489 and RFC 8656. Reasons are short because they are also sent to unauthenticated clients. */
 const REASONS = {
   400: "Bad Request",
   401: "Unauthorized",

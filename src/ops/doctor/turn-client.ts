@@ -2,7 +2,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { addressText } from "../../network/turn/address.ts";
 import { TurnClient } from "../../network/turn/client.ts";
-import { TurnStream } from "../../network/turn/stream.ts";
+import { TurnStream } from "../../network/turn/framing.ts";
 import { PATIENCE_MS } from "./check.ts";
 
 export type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };

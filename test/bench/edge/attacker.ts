@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { TurnClient } from "../../../src/network/turn/client.ts";
-import { TurnStream } from "../../../src/network/turn/stream.ts";
+import { TurnStream } from "../../../src/network/turn/framing.ts";
 
 const [port = 0, seconds = 0] = process.argv.slice(2, 4).map(Number);
 const [username = "", credential = ""] = process.argv.slice(4);

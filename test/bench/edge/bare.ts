@@ -7,13 +7,13 @@ import { dlopen } from "bun:ffi";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { edgeStage } from "../../network/tls/stage.ts";
+import { tlsStage } from "../../network/tls/stage.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 
 const [hopLibrary = "", by] = process.argv.slice(2);
 // All the sockets of a bench come from one address.
 const limits = { waitingPerAddress: 10_000, waiting: 10_000, handshakesPerSecond: 10_000, handshakeBurst: 10_000 };
-const { edge } = await edgeStage({ limits, within: by !== "loopback" });
+const { multiplexer } = await tlsStage({ limits, overLoopback: by !== "loopback" });
 const files = await makeCertificate(mkdtempSync(join(tmpdir(), "stoa-bench-edge-")), "direct");
 const served = {
   tls: { cert: readFileSync(files.cert), key: readFileSync(files.key) },
@@ -32,4 +32,4 @@ const { symbols } = dlopen(hopLibrary, { start_hop: { args: ["cstring"], returns
 const hop = symbols.start_hop(Buffer.from(`${name}\0`));
 if (hop === 0) throw new Error("the thread that passes bytes on could not be started");
 
-console.log(JSON.stringify({ edge: edge.port, direct: direct.port, hop }));
+console.log(JSON.stringify({ multiplexer: multiplexer.port, direct: direct.port, hop }));

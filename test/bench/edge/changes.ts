@@ -1,6 +1,6 @@
 /** What a change of certificates takes of the edge thread: packets go through the relay one after another meanwhile. */
 import { certificateRequest, challengeCertificate, newKey } from "../../../src/network/acme/x509.ts";
-import { ANNOUNCED, edgeStage, nextData, turnOver } from "../../network/tls/stage.ts";
+import { ANNOUNCED, nextData, tlsStage, turnOver } from "../../network/tls/stage.ts";
 import { type Measured, percentile } from "../harness/report.ts";
 
 const CHANGES = 100;
@@ -8,15 +8,15 @@ const MEDIA = { address: ANNOUNCED, port: 7001 };
 const NAME = "rtc.example.com";
 
 export async function measureChanges(): Promise<Measured[]> {
-  const stage = await edgeStage();
+  const stage = await tlsStage();
   const media = await Bun.udpSocket({
     hostname: "127.0.0.1",
     binaryType: "buffer",
     socket: { data: (socket, data, port, address) => void socket.send(data, port, address) },
   });
-  const { edge } = stage;
-  edge.relayTo([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
-  const { client, socket } = await turnOver(edge.port, "call");
+  const { multiplexer } = stage;
+  multiplexer.setPeers([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
+  const { client, socket } = await turnOver(multiplexer.port, "call");
   await client.allocate();
   await client.permit(MEDIA);
   // Made beforehand: in a server this is the main thread's work.
@@ -41,11 +41,11 @@ export async function measureChanges(): Promise<Measured[]> {
 
   async function change(): Promise<void> {
     for (let count = 0; count < CHANGES; count++) {
-      await edge.challenge(proof);
+      await multiplexer.setChallenge(proof);
       (await stage.tls(["acme-tls/1"])).destroy();
       (await stage.tls()).destroy();
-      await edge.challenge(null);
-      edge.present(count % 2 === 0 ? one : other);
+      await multiplexer.setChallenge(null);
+      multiplexer.setCertificate(count % 2 === 0 ? one : other);
       await Bun.sleep(20);
     }
   }

@@ -1,9 +1,8 @@
 /** Sends a load participant's packets through a TURN server over TLS, as a browser behind a firewall does. */
 import type { Socket } from "bun";
 import type { Address } from "../../../src/network/turn/address.ts";
-import { isChannelData, readChannelData, writeChannelData } from "../../../src/network/turn/channel-data.ts";
 import { TurnClient } from "../../../src/network/turn/client.ts";
-import { TurnStream } from "../../../src/network/turn/stream.ts";
+import { isChannelData, readChannelData, TurnStream, writeChannelData } from "../../../src/network/turn/framing.ts";
 
 const CHANNEL = 0x4000;
 const CANDIDATE = /a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/;

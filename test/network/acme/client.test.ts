@@ -18,7 +18,7 @@ const client = new AcmeClient({ directoryUrl, account, ca: undefined, userAgent:
 
 async function waitFor(value: string): Promise<number | null> {
   retryAfter = value;
-  return (await client.plain(directoryUrl)).retryAfterMs;
+  return (await client.get(directoryUrl)).retryAfterMs;
 }
 
 test("the authority says when to ask again, in seconds or as a date", async () => {

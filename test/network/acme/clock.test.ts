@@ -62,13 +62,13 @@ test("a clock that is years ahead uses up no certificates: one, a sentence, and 
 }, 60_000);
 
 test("an expired certificate is shown rather than none, and replaced at the next start", async () => {
-  const { clock, pebble, edge, keeper, renewal } = await withCertificate();
+  const { clock, pebble, tls, keeper, renewal } = await withCertificate();
   await pebble.stop();
   clock.set((renewal.status.expiresAt ?? 0) + HOUR_MS);
   const second = keeper();
   expect(second.certificate).toEqual(renewal.certificate);
   expect(second.status.expiresAt).toBeLessThan(clock.now());
-  const shown = (await edge.tls()).getPeerX509Certificate();
+  const shown = (await tls.tls()).getPeerX509Certificate();
   expect(shown?.checkHost(DOMAIN)).toBe(DOMAIN);
   afterwards(second.start());
   await until(() => second.status.problem !== null);

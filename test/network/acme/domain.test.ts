@@ -84,8 +84,8 @@ test("[22] a port 80 that somebody else has is told, and nothing else depends on
   const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
   const port80 = openPort80({ hostname: "127.0.0.1", port: taken.port, home: `https://${DOMAIN}`, log });
   expect(port80.port).toBeNull();
-  expect(lines.join("")).toContain("no redirect to https, and no http-01 challenge");
-  port80.show("token", "proof");
+  expect(lines.join("")).toContain("no redirect and no http-01 challenge");
+  port80.setProof("token", "proof");
   await port80.stop();
   taken.stop(true);
 });
@@ -104,14 +104,14 @@ test("[22] the doctor tells a certificate that is missing, not renewed, or over,
   expect(await doctorOf(dataDir)).toMatchObject({ status: "fail", detail: `none for ${DOMAIN} yet` });
   const away = "The authority cannot be reached at acme-v02.api.letsencrypt.org: it is away";
   const notBefore = Date.now() + DAY_MS;
-  store.keepCertificate(challengeCertificate(DOMAIN, "proof", Date.now()));
-  store.keepAttempt({ domain: DOMAIN, directory, failures: 3, notBefore, problem: away, at: Date.now() });
+  store.saveCertificate(challengeCertificate(DOMAIN, "proof", Date.now()));
+  store.saveAttempt({ domain: DOMAIN, directory, failures: 3, notBefore, problem: away, at: Date.now() });
   expect(await doctorOf(dataDir)).toMatchObject({
     status: "warn",
     detail: expect.stringContaining(`the last attempt failed: ${away}`),
     remedy: expect.stringContaining(new Date(notBefore).toISOString()),
   });
-  store.keepCertificate(challengeCertificate(DOMAIN, "proof", Date.now() - 30 * DAY_MS));
+  store.saveCertificate(challengeCertificate(DOMAIN, "proof", Date.now() - 30 * DAY_MS));
   expect(await doctorOf(dataDir)).toMatchObject({
     status: "fail",
     detail: expect.stringMatching(/^it ran out (29|30) days ago; the last attempt failed: The authority/),

@@ -3,19 +3,19 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { AcmeStore } from "../../../src/network/acme/store.ts";
-import { ANNOUNCED, type edgeStage, nextData, secured, turnOver, until } from "../tls/stage.ts";
+import { ANNOUNCED, nextData, secured, type tlsStage, turnOver, until } from "../tls/stage.ts";
 import { afterwards, cleanUp, DOMAIN, stageWith } from "./stage.ts";
 
 afterEach(cleanUp);
 
 test.each(["tls-alpn-01", "http-01"] as const)("a first certificate by %s, with rejected nonces", async (challenge) => {
-  const { edge, pebble, dataDir, keeper } = await stageWith();
+  const { tls, pebble, dataDir, keeper } = await stageWith();
   const renewal = keeper({ challenges: [challenge] });
   expect(renewal.certificate).toBeNull();
   afterwards(renewal.start());
   await until(() => renewal.certificate !== null);
-  await edge.edge.stats();
-  const socket = await secured(edge.edge.port);
+  await tls.multiplexer.stats();
+  const socket = await secured(tls.multiplexer.port);
   const shown = socket.getPeerX509Certificate();
   expect(shown?.checkHost(DOMAIN)).toBe(DOMAIN);
   const chain = (renewal.certificate?.cert ?? "").split(/(?<=-----END CERTIFICATE-----\n)/);
@@ -50,10 +50,10 @@ test("an authority that wants external accounts gets one bound, and says so with
   const renewal = keeper({}, () => Date.now() + 120_000);
   afterwards(renewal.start());
   await until(() => renewal.certificate !== null);
-});
+}, 60_000);
 
 test("at two thirds of its life it is renewed, under constant handshakes, and nothing is closed", async () => {
-  const { edge, clock, keeper } = await stageWith();
+  const { tls, clock, keeper } = await stageWith();
   // The authority's clock stands still: each is to be renewed a few days later than the one before, as in life.
   let chance = 1;
   const random = () => {
@@ -66,15 +66,15 @@ test("at two thirds of its life it is renewed, under constant handshakes, and no
     clock.advance(1_000);
     await Bun.sleep(5);
   }
-  await edge.edge.stats();
-  const open = await secured(edge.edge.port);
-  const goingOn = await conversations(edge);
+  await tls.multiplexer.stats();
+  const open = await secured(tls.multiplexer.port);
+  const goingOn = await conversations(tls);
   let handshakes = 0;
   let failed = 0;
   let isOver = false;
   const crowd = Array.from({ length: 2 }, async () => {
     while (!isOver) {
-      const socket = await secured(edge.edge.port).catch(() => null);
+      const socket = await secured(tls.multiplexer.port).catch(() => null);
       if (socket) handshakes++;
       else failed++;
       socket?.destroy();
@@ -106,10 +106,10 @@ test("at two thirds of its life it is renewed, under constant handshakes, and no
   open.destroy();
 }, 120_000);
 
-type Stage = Awaited<ReturnType<typeof edgeStage>>;
+type Stage = Awaited<ReturnType<typeof tlsStage>>;
 
 /** A WebSocket and a relay, opened once: whatever is said on them comes back for as long as they are open. */
-async function conversations({ edge, url }: Stage) {
+async function conversations({ multiplexer, url }: Stage) {
   let closed = 0;
   const announced = { address: ANNOUNCED, port: 7001 };
   const media = await Bun.udpSocket({
@@ -117,8 +117,8 @@ async function conversations({ edge, url }: Stage) {
     binaryType: "buffer",
     socket: { data: (socket, data, port, address) => void socket.send(data, port, address) },
   });
-  edge.relayTo([{ announced, reached: { address: "127.0.0.1", port: media.port } }]);
-  const { client, socket: line } = await turnOver(edge.port, "call");
+  multiplexer.setPeers([{ announced, reached: { address: "127.0.0.1", port: media.port } }]);
+  const { client, socket: line } = await turnOver(multiplexer.port, "call");
   line.on("close", () => closed++);
   await client.allocate();
   await client.permit(announced);
@@ -219,7 +219,7 @@ test("an authority that is away is asked again later and later, also after a res
     clock.advance((attempt.status.nextAt ?? 0) - clock.now());
   }
   expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 720, 720]);
-  expect(lines.join("")).toContain("the old one stays");
+  expect(lines.join("")).toContain("keeping the old one");
   expect(renewal.status.problem).toBeNull();
   expect(keeper().status.problem).toContain(`The authority cannot be reached at ${new URL(pebble.directory).host}`);
   expect(renewal.certificate?.key && lines.join("").includes(renewal.certificate.key)).toBe(false);
@@ -235,7 +235,7 @@ test("an authority that is away is asked again later and later, also after a res
     if (attempt.certificate?.cert !== first.certificate?.cert) break;
     clock.advance((attempt.status.nextAt ?? 0) - clock.now());
   }
-});
+}, 60_000);
 
 test.each([
   ["a page", () => new Response("<html>welcome</html>")],
@@ -256,7 +256,7 @@ test.each([
 test("what nobody could see is not asked for", async () => {
   const { keeper, dataDir } = await stageWith();
   const unable = "ACME_CHALLENGE is http-01, but port 80 cannot be had here.";
-  const renewal = keeper({ unable });
+  const renewal = keeper({ unableReason: unable });
   afterwards(renewal.start());
   await until(() => renewal.status.problem !== null);
   expect(renewal.status.problem).toBe(unable);
@@ -282,8 +282,8 @@ test("port 80 sends everybody to https and shows only what is pending", async ()
   const get = (path: string) => fetch(`http://127.0.0.1:${port80.port}${path}`, { redirect: "manual" });
   const moved = await get("/v1/rooms?limit=1");
   expect([moved.status, moved.headers.get("location")]).toEqual([308, `https://${DOMAIN}/v1/rooms?limit=1`]);
-  port80.show("token", "token.proof");
+  port80.setProof("token", "token.proof");
   expect(await (await get("/.well-known/acme-challenge/token")).text()).toBe("token.proof");
-  port80.show("token", null);
+  port80.setProof("token", null);
   expect((await get("/.well-known/acme-challenge/token")).status).toBe(308);
 });

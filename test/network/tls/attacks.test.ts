@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { TurnRefused } from "../../../src/network/turn/client.ts";
-import { ANNOUNCED, edgeStage, nextData, secured, turnOver } from "./stage.ts";
+import { ANNOUNCED, nextData, secured, tlsStage, turnOver } from "./stage.ts";
 
 const MEDIA = { address: ANNOUNCED, port: 7001 };
 const HALF_OPEN = 500;
 const MAX_WAITING = 300;
 const GREED = 12;
 const ECHOES = 100;
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 let media: Bun.udp.Socket<"buffer">;
 const attackers: Socket[] = [];
 
 beforeAll(async () => {
-  stage = await edgeStage({ within: true, limits: { waiting: MAX_WAITING, patienceMs: 120_000 } });
+  stage = await tlsStage({ overLoopback: true, limits: { waiting: MAX_WAITING, patienceMs: 120_000 } });
   media = await Bun.udpSocket({
     hostname: "127.0.0.1",
     binaryType: "buffer",
     socket: { data: (socket, data, port, address) => void socket.send(data, port, address) },
   });
-  stage.edge.relayTo([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
+  stage.multiplexer.setPeers([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
 });
 
 afterAll(async () => {
@@ -32,7 +32,7 @@ afterAll(async () => {
 function arrive(n: number): Promise<Socket> {
   return new Promise((resolve) => {
     const localAddress = `127.0.1.${1 + (n % 50)}`;
-    const socket = connect({ host: "127.0.0.1", port: stage.edge.port, localAddress }, () => resolve(socket));
+    const socket = connect({ host: "127.0.0.1", port: stage.multiplexer.port, localAddress }, () => resolve(socket));
     socket.on("error", () => {});
     attackers.push(socket);
   });
@@ -49,7 +49,7 @@ async function halfOpen(): Promise<void> {
 /** Requests that never come to an end. */
 async function slowLoris(): Promise<void> {
   for (let n = 0; n < 30; n++) {
-    const socket = await secured(stage.edge.port);
+    const socket = await secured(stage.multiplexer.port);
     socket.on("error", () => {});
     attackers.push(socket);
     socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nx-slow: ");
@@ -58,7 +58,7 @@ async function slowLoris(): Promise<void> {
 
 /** Somebody with a credential who wants all there is, at once; how many were given. */
 async function allocationFlood(): Promise<number> {
-  const lines = await Promise.all(Array.from({ length: GREED }, () => turnOver(stage.edge.port, "greedy")));
+  const lines = await Promise.all(Array.from({ length: GREED }, () => turnOver(stage.multiplexer.port, "greedy")));
   attackers.push(...lines.map(({ socket }) => socket));
   const refusals = await Promise.all(
     lines.map(({ client }) =>
@@ -73,7 +73,7 @@ async function allocationFlood(): Promise<number> {
 }
 
 test("half-open connections, requests without an end and a flood of allocations take nothing from whoever is being served", async () => {
-  const { client, socket } = await turnOver(stage.edge.port, "call");
+  const { client, socket } = await turnOver(stage.multiplexer.port, "call");
   attackers.push(socket);
   await client.allocate();
   await client.permit(MEDIA);
@@ -95,7 +95,7 @@ test("half-open connections, requests without an end and a flood of allocations 
   expect(given).toBeGreaterThanOrEqual(4);
   expect(given).toBeLessThan(GREED);
   expect((await stage.get("/")).status).toBe(200);
-  const { waiting, late } = await stage.edge.stats();
+  const { waiting, late } = await stage.multiplexer.stats();
   expect(waiting).toBeLessThanOrEqual(MAX_WAITING);
   expect(late).toBeGreaterThanOrEqual(HALF_OPEN - MAX_WAITING);
 }, 120_000);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { edgeStage, until } from "./stage.ts";
+import { tlsStage, until } from "./stage.ts";
 
 const MUCH_BYTES = 32 * 1_024 * 1_024;
 
@@ -7,9 +7,9 @@ describe.each([
   ["loopback", false],
   ["the inner way", true],
 ] as const)("through %s", (_name, within) => {
-  let stage: Awaited<ReturnType<typeof edgeStage>>;
+  let stage: Awaited<ReturnType<typeof tlsStage>>;
   beforeAll(async () => {
-    stage = await edgeStage({ within });
+    stage = await tlsStage({ overLoopback: within });
   });
   afterAll(() => stage.close());
 

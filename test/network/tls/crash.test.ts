@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { ANNOUNCED, closed, edgeStage, nextData, secured, turnOver, until } from "./stage.ts";
+import { ANNOUNCED, closed, nextData, secured, tlsStage, turnOver, until } from "./stage.ts";
 
 const MEDIA = { address: ANNOUNCED, port: 7001 };
 const cleanup: (() => unknown)[] = [];
@@ -26,7 +26,7 @@ function threadsFromNowOn(): Worker[] {
 
 test("a thread that dies is replaced at the same port, with all it was told; clients only have to come again", async () => {
   const threads = threadsFromNowOn();
-  const stage = await edgeStage({ within: true });
+  const stage = await tlsStage({ overLoopback: true });
   cleanup.push(() => stage.close());
   const media = await Bun.udpSocket({
     hostname: "127.0.0.1",
@@ -34,12 +34,12 @@ test("a thread that dies is replaced at the same port, with all it was told; cli
     socket: { data: (socket, data, port, address) => void socket.send(data, port, address) },
   });
   cleanup.push(() => media.close());
-  const { edge, tables } = stage;
-  edge.relayTo([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
-  edge.end("revoked", Date.now() + 600_000);
+  const { multiplexer, tables } = stage;
+  multiplexer.setPeers([{ announced: MEDIA, reached: { address: "127.0.0.1", port: media.port } }]);
+  multiplexer.revokeRelays("revoked", Date.now() + 600_000);
   const renewed = await stage.pem("renewed");
-  edge.present(renewed);
-  const { port } = edge;
+  multiplexer.setCertificate(renewed);
+  const { port } = multiplexer;
   const open = await secured(port);
   open.on("error", () => {});
   open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -49,7 +49,7 @@ test("a thread that dies is replaced at the same port, with all it was told; cli
   threads[0]?.terminate();
   await gone;
   await until(async () => threads.length === 2 && (await stage.get("/").catch(() => null))?.status === 200);
-  expect(edge.port).toBe(port);
+  expect(multiplexer.port).toBe(port);
   const again = await secured(port);
   expect(again.getPeerX509Certificate()?.toString()).toBe(renewed.cert);
   again.destroy();
@@ -69,25 +69,25 @@ test("a thread that dies is replaced at the same port, with all it was told; cli
 
 test("what is asked and told while one thread takes the place of another is answered by the next", async () => {
   const threads = threadsFromNowOn();
-  const stage = await edgeStage();
+  const stage = await tlsStage();
   cleanup.push(() => stage.close());
-  const { edge } = stage;
+  const { multiplexer } = stage;
   const [renewed, proof] = await Promise.all([stage.pem("renewed"), stage.pem("challenge")]);
   const [first] = threads;
   const ended = new Promise((resolve) => first?.addEventListener("close", resolve));
   first?.terminate();
   await ended;
   // Nobody listens now. An authority that waits for its challenge must not be waited for in vain.
-  const shown = edge.challenge(proof);
-  const asked = edge.stats();
-  edge.present(renewed);
+  const shown = multiplexer.setChallenge(proof);
+  const asked = multiplexer.stats();
+  multiplexer.setCertificate(renewed);
   await Promise.all([shown, asked]);
   expect(threads.length).toBe(2);
-  const usual = await secured(edge.port);
+  const usual = await secured(multiplexer.port);
   expect(usual.getPeerX509Certificate()?.toString()).toBe(renewed.cert);
-  const authority = await secured(edge.port, ["acme-tls/1"]);
+  const authority = await secured(multiplexer.port, ["acme-tls/1"]);
   expect(authority.getPeerX509Certificate()?.toString()).toBe(proof.cert);
   for (const socket of [usual, authority]) socket.destroy();
-  edge.close();
-  await expect(edge.stats()).rejects.toThrow("the edge thread has ended");
+  multiplexer.close();
+  await expect(multiplexer.stats()).rejects.toThrow("the TLS thread has ended");
 });

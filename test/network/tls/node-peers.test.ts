@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { localPeers, nodePeers } from "../../../src/network/tls/front.ts";
+import { localPeers, nodePeers } from "../../../src/network/tls/tls.ts";
 
 test("a node's media is relayed to at its own addresses, and nothing of this machine on its behalf", () => {
   const announce = ["203.0.113.9", "10.0.0.9", "2001:db9::9", "127.0.0.1", "::1", "169.254.169.254", "0.0.0.0"];

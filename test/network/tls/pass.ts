@@ -1,13 +1,13 @@
 import { createContext, Script } from "node:vm";
-import { RequestMarks } from "../../../src/network/tls/request-marks.ts";
+import { HeaderInserter } from "../../../src/network/tls/header-inserter.ts";
 
 const NO_PROGRESS_MS = 2_000;
 const context = createContext({ task: null as (() => void) | null });
 const script = new Script("task()");
 
 /** What goes on of these pieces. A parser that makes no progress is ended, and the test fails instead of standing still. */
-export function pass(mark: string, pieces: readonly Buffer[]): { text: string; marks: RequestMarks } {
-  const marks = new RequestMarks(mark);
+export function pass(mark: string, pieces: readonly Buffer[]): { text: string; marks: HeaderInserter } {
+  const marks = new HeaderInserter(mark);
   let text = "";
   context.task = () => {
     for (const piece of pieces) text += marks.pass(piece).toString("latin1");

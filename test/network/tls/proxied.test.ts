@@ -5,11 +5,11 @@ import { connect as connectTls } from "node:tls";
 import fc from "fast-check";
 import { offeredProtocols } from "../../../src/network/tls/client-hello.ts";
 import { readProxyHeader } from "../../../src/network/tls/proxy-header.ts";
-import { closed, edgeStage, secured } from "./stage.ts";
+import { closed, secured, tlsStage } from "./stage.ts";
 
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 beforeAll(async () => {
-  stage = await edgeStage({ trustedProxies: ["127.0.0.1/32"] });
+  stage = await tlsStage({ trustedProxies: ["127.0.0.1/32"] });
 });
 afterAll(() => stage.close());
 
@@ -23,7 +23,7 @@ function version2(source: number[], port: number): Buffer {
 const V6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
 
 async function askedBehind(header: Buffer | null, cut = Number.POSITIVE_INFINITY): Promise<string> {
-  const raw = connect(stage.edge.port, "127.0.0.1");
+  const raw = connect(stage.multiplexer.port, "127.0.0.1");
   raw.setNoDelay(true);
   await new Promise((resolve) => raw.once("connect", resolve));
   if (header) {
@@ -79,9 +79,9 @@ test("a trusted proxy without a header speaks for itself", async () => {
 });
 
 test("from others a header is no TLS, and is refused", async () => {
-  const untrusting = await edgeStage();
+  const untrusting = await tlsStage();
   try {
-    const raw = connect(untrusting.edge.port, "127.0.0.1", () =>
+    const raw = connect(untrusting.multiplexer.port, "127.0.0.1", () =>
       raw.write("PROXY TCP4 198.51.100.7 10.0.0.1 4711 443\r\n"),
     );
     raw.on("error", () => {});
@@ -125,11 +125,11 @@ test("a proxy that does not know for whom it asks speaks for itself", () => {
 });
 
 test("while a challenge is pending, its protocol gets its certificate and everybody else the usual one", async () => {
-  const plain = await edgeStage();
+  const plain = await tlsStage();
   try {
     const before = await plain.tls();
-    await plain.edge.challenge(await plain.pem("challenge"));
-    const authority = await secured(plain.edge.port, ["acme-tls/1"]);
+    await plain.multiplexer.setChallenge(await plain.pem("challenge"));
+    const authority = await secured(plain.multiplexer.port, ["acme-tls/1"]);
     expect(authority.getPeerCertificate().subject.CN).toBe("challenge");
     expect(authority.alpnProtocol).toBe("acme-tls/1");
     const others = [
@@ -139,7 +139,7 @@ test("while a challenge is pending, its protocol gets its certificate and everyb
     ];
     for (const socket of others) expect(socket.getPeerCertificate().subject.CN).toBe("first");
     const own = others[0]?.localPort;
-    await plain.edge.challenge(null);
+    await plain.multiplexer.setChallenge(null);
     // One that came while the challenge was pending goes on after it.
     const [during] = others;
     during?.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -155,9 +155,9 @@ test("while a challenge is pending, its protocol gets its certificate and everyb
 });
 
 test("who comes while a challenge is pending takes no other way than the rest", async () => {
-  const within = await edgeStage({ within: true });
+  const within = await tlsStage({ overLoopback: true });
   try {
-    await within.edge.challenge(await within.pem("challenge"));
+    await within.multiplexer.setChallenge(await within.pem("challenge"));
     const during = await within.tls();
     during.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
     expect(String(await new Promise((resolve) => during.once("data", resolve)))).toContain("200 OK");
@@ -171,16 +171,16 @@ test("who comes while a challenge is pending takes no other way than the rest", 
 });
 
 test("a ClientHello that comes in pieces is put together, also when the challenge ends in between", async () => {
-  const plain = await edgeStage();
+  const plain = await tlsStage();
   try {
     const proof = await plain.pem("challenge");
-    await plain.edge.challenge(proof);
+    await plain.multiplexer.setChallenge(proof);
     for (const endsBetween of [false, true]) {
-      const raw = connect(plain.edge.port, "127.0.0.1");
+      const raw = connect(plain.multiplexer.port, "127.0.0.1");
       raw.setNoDelay(true);
       const pieces = inPieces(raw, async () => {
-        if (endsBetween) await plain.edge.challenge(null);
-        await plain.edge.stats();
+        if (endsBetween) await plain.multiplexer.setChallenge(null);
+        await plain.multiplexer.stats();
       });
       const socket = connectTls({ socket: pieces, rejectUnauthorized: false });
       await new Promise((resolve, reject) => socket.once("secureConnect", resolve).once("error", reject));

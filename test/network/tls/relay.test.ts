@@ -3,15 +3,15 @@ import { connect } from "node:net";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
 import { ATTRIBUTE, newTransaction, TURN_TYPE, writeMessage } from "../../../src/network/turn/message.ts";
 import { withTurn } from "../../../src/ops/doctor/turn-client.ts";
-import { ANNOUNCED, closed, edgeStage, nextData, secured, TURN_SECRET, turnOver, until } from "./stage.ts";
+import { ANNOUNCED, closed, nextData, secured, TURN_SECRET, tlsStage, turnOver, until } from "./stage.ts";
 
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 let media: Bun.udp.Socket<"buffer">;
 /** What the media port has seen: the text, and for whom the table says it is. */
 const seen: { text: string; client: unknown; relayed: unknown }[] = [];
 
 beforeAll(async () => {
-  stage = await edgeStage({
+  stage = await tlsStage({
     turn: {
       secret: TURN_SECRET,
       realm: "localhost",
@@ -32,7 +32,7 @@ beforeAll(async () => {
     },
   });
   const announced = { address: ANNOUNCED, port: 7001 };
-  stage.edge.relayTo([{ announced, reached: { address: "127.0.0.1", port: media.port } }]);
+  stage.multiplexer.setPeers([{ announced, reached: { address: "127.0.0.1", port: media.port } }]);
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
 });
 
@@ -43,7 +43,7 @@ afterAll(async () => {
 });
 
 test.each(["tls", "tcp", "udp"] as const)("TURN over %s relays to the media port", async (transport) => {
-  const port = transport === "tls" ? stage.edge.port : (stage.edge.turnPort ?? 0);
+  const port = transport === "tls" ? stage.multiplexer.port : (stage.multiplexer.turnPort ?? 0);
   const { username, credential } = turnCredential(TURN_SECRET, `session ${transport}`, Date.now() + 60_000);
   const announced = { address: ANNOUNCED, port: 7001 };
   await withTurn({ host: "127.0.0.1", port, transport }, username, credential, async (client) => {
@@ -59,17 +59,17 @@ test.each(["tls", "tcp", "udp"] as const)("TURN over %s relays to the media port
     expect(known).toEqual(relayed);
     await client.release();
   });
-  await until(async () => (await stage.edge.stats()).turn?.allocations === 0);
+  await until(async () => (await stage.multiplexer.stats()).turn?.allocations === 0);
 });
 
 test("ending an id closes the connection of its relay, and the table forgets it", async () => {
   const { username, credential } = turnCredential(TURN_SECRET, "ended", Date.now() + 60_000);
-  const target = { host: "127.0.0.1", port: stage.edge.port, transport: "tls" } as const;
+  const target = { host: "127.0.0.1", port: stage.multiplexer.port, transport: "tls" } as const;
   const announced = { address: ANNOUNCED, port: 7001 };
   const using = withTurn(target, username, credential, async (client) => {
     await client.allocate();
     await client.permit(announced);
-    stage.edge.end("ended", Date.now() + 60_000);
+    stage.multiplexer.revokeRelays("ended", Date.now() + 60_000);
     // The edge is a thread: it may answer once more before it hears of the end.
     for (;;) await client.refresh(600);
   });
@@ -81,7 +81,7 @@ test("ending an id closes the connection of its relay, and the table forgets it"
 
 test("hostile bytes over TLS, TCP and UDP take nothing from a client that is being relayed", async () => {
   const announced = { address: ANNOUNCED, port: 7001 };
-  const turnPort = stage.edge.turnPort ?? 0;
+  const turnPort = stage.multiplexer.turnPort ?? 0;
   const signedBy = (nonce: string) =>
     writeMessage(
       TURN_TYPE.allocate,
@@ -100,12 +100,12 @@ test("hostile bytes over TLS, TCP and UDP take nothing from a client that is bei
     Buffer.from([0x40, 0x00, 0x00, 0x04, 1, 2, 3, 4]),
     Buffer.alloc(20),
   ];
-  const { client, socket: line } = await turnOver(stage.edge.port, "guest");
+  const { client, socket: line } = await turnOver(stage.multiplexer.port, "guest");
   await client.allocate();
   await client.permit(announced);
   const udp = await Bun.udpSocket({ connect: { hostname: "127.0.0.1", port: turnPort }, socket: { data() {} } });
   const tcp = connect(turnPort, "127.0.0.1");
-  const tls = await secured(stage.edge.port);
+  const tls = await secured(stage.multiplexer.port);
   for (const socket of [tcp, tls]) socket.on("error", () => {});
   const gone = [tcp, tls].map(closed);
   for (const bytes of strange) {

@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
-import { Departures, TurnConnection } from "../../../src/network/tls/turn-connection.ts";
-import { writeChannelData } from "../../../src/network/turn/channel-data.ts";
+import { TurnConnection, WriteScheduler } from "../../../src/network/tls/turn-connection.ts";
+import { TurnStream, writeChannelData } from "../../../src/network/turn/framing.ts";
 import { newTransaction, successOf, TURN_TYPE, writeMessage } from "../../../src/network/turn/message.ts";
 import type { TurnServer } from "../../../src/network/turn/server.ts";
-import { TurnStream } from "../../../src/network/turn/stream.ts";
 import { fakeClock } from "../../harness/clock.ts";
 
 const CLIENT = { address: "203.0.113.7", port: 50_000 };
@@ -46,13 +45,13 @@ function media(text: string): Buffer {
 
 const answer = () => writeMessage(successOf(TURN_TYPE.refresh), newTransaction(), [], { key: null });
 /** Everything that was said before has left. */
-const departed = (departures: Departures) => new Promise<void>((resolve) => departures.add(resolve));
+const departed = (departures: WriteScheduler) => new Promise<void>((resolve) => departures.add(resolve));
 
 function connection() {
   const narrow = narrowSocket();
   const clock = fakeClock();
   const server = { counters: { dropped: 0 }, closed() {} };
-  const departures = new Departures();
+  const departures = new WriteScheduler();
   const turnServer = server as unknown as TurnServer;
   const line = new TurnConnection(narrow.socket, CLIENT, "tls", turnServer, departures, clock.now);
   const said = () =>

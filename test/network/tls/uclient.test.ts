@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
 import { program } from "../../ops/machine.ts";
-import { ANNOUNCED, edgeStage, TURN_SECRET } from "./stage.ts";
+import { ANNOUNCED, TURN_SECRET, tlsStage } from "./stage.ts";
 
 /** coturn's own client, which nobody here wrote, against our relay. */
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 let media: Bun.udp.Socket<"buffer">;
 
 beforeAll(async () => {
   await program("turnutils_uclient", "coturn");
-  stage = await edgeStage({
+  stage = await tlsStage({
     turn: {
       secret: TURN_SECRET,
       realm: "stoa",
@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   const reached = { address: "127.0.0.1", port: media.port };
   // It also binds a channel to the port beside the one it is given.
-  stage.edge.relayTo([7001, 7002].map((port) => ({ announced: { address: ANNOUNCED, port }, reached })));
+  stage.multiplexer.setPeers([7001, 7002].map((port) => ({ announced: { address: ANNOUNCED, port }, reached })));
 }, 120_000);
 
 afterAll(async () => {
@@ -36,7 +36,7 @@ afterAll(async () => {
 const WAYS = { udp: [], tcp: ["-t"], tls: ["-t", "-S"] } as const;
 
 async function uclient(way: keyof typeof WAYS, peer: string, options: string[] = []): Promise<string> {
-  const port = way === "tls" ? stage.edge.port : (stage.edge.turnPort ?? 0);
+  const port = way === "tls" ? stage.multiplexer.port : (stage.multiplexer.turnPort ?? 0);
   const { username, credential } = turnCredential(TURN_SECRET, `coturn-${way}`, Date.now() + 60_000);
   const who = options.includes("-w") ? ["-u", username] : ["-u", username, "-w", credential];
   const child = Bun.spawn(
@@ -67,7 +67,7 @@ test("and by indications", async () => {
 
 test("it is refused a wrong password, and a peer that is none of ours", async () => {
   expect(await uclient("tls", ANNOUNCED, ["-w", "wrong"])).not.toContain("Received relay addr");
-  expect((await stage.edge.stats()).turn?.refusals[401]).toBeGreaterThan(0);
+  expect((await stage.multiplexer.stats()).turn?.refusals[401]).toBeGreaterThan(0);
   expect(await uclient("tls", "192.0.2.1")).toMatch(/error 403/);
   expect(await uclient("tls", "127.0.0.1")).toMatch(/error 403/);
 }, 180_000);

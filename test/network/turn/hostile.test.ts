@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { maskAddress } from "../../../src/network/turn/address.ts";
-import { writeChannelData } from "../../../src/network/turn/channel-data.ts";
 import { TurnClient } from "../../../src/network/turn/client.ts";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
+import { writeChannelData } from "../../../src/network/turn/framing.ts";
 import {
   ATTRIBUTE,
   type Attribute,
@@ -71,7 +71,7 @@ test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("nor is %s", asy
 test("an announced address is known however it was written", async () => {
   const { server, visitor, relays } = turnStage();
   const reached = { address: "127.0.0.1", port: 7001 };
-  server.relayTo([{ announced: { address: "2001:DB8:0:0::0005", port: 7001 }, reached }]);
+  server.setPeers([{ announced: { address: "2001:DB8:0:0::0005", port: 7001 }, reached }]);
   const { client } = visitor();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
   await client.permit({ address: "2001:db8::5", port: 7001 });

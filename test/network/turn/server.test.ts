@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { maskAddress, unmaskAddress } from "../../../src/network/turn/address.ts";
-import { writeChannelData } from "../../../src/network/turn/channel-data.ts";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
+import { writeChannelData } from "../../../src/network/turn/framing.ts";
 import {
   ATTRIBUTE,
   newTransaction,
@@ -188,7 +188,7 @@ test("ending an id closes what it holds and refuses it from then on", async () =
     await client.bind(0x4000, MEDIA);
   }
   await soon();
-  server.end("session-1", now() + 60_000);
+  server.revoke("session-1", now() + 60_000);
   expect([mine.line.isClosed, yours.line.isClosed]).toEqual([true, false]);
   expect(relays.map(({ closed }) => closed)).toEqual([true, false]);
   expect(await refusalOf(visitor({ id: "session-1" }).client.allocate())).toBe(401);

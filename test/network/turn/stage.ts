@@ -1,8 +1,8 @@
 import type { Address } from "../../../src/network/turn/address.ts";
 import { TurnClient } from "../../../src/network/turn/client.ts";
 import { turnCredential } from "../../../src/network/turn/credentials.ts";
-import type { RelayRequest, TurnLine, TurnTransport } from "../../../src/network/turn/line.ts";
 import { TurnServer } from "../../../src/network/turn/server.ts";
+import type { ClientTransport, RelayRequest, TransportProtocol } from "../../../src/network/turn/transports.ts";
 
 export const SECRET = "a secret that only the server has";
 export const MEDIA = { address: "203.0.113.5", port: 7001 };
@@ -33,13 +33,15 @@ export function turnStage(limits: Partial<ConstructorParameters<typeof TurnServe
     },
   });
   const loopback = (port: number) => ({ address: "127.0.0.1", port });
-  server.relayTo([
+  server.setPeers([
     { announced: MEDIA, reached: loopback(7001) },
     { announced: MEDIA_ALSO, reached: loopback(7002) },
     { announced: { address: "2001:db8::5", port: 7001 }, reached: loopback(7001) },
   ]);
 
-  function visitor(options: { id?: string; transport?: TurnTransport; from?: Address; credential?: Credential } = {}) {
+  function visitor(
+    options: { id?: string; transport?: TransportProtocol; from?: Address; credential?: Credential } = {},
+  ) {
     const {
       id = "session-1",
       transport = "tls",
@@ -47,9 +49,9 @@ export function turnStage(limits: Partial<ConstructorParameters<typeof TurnServe
     } = options;
     const credential = options.credential ?? turnCredential(SECRET, id, nowMs + 60_000);
     const frames: Buffer[] = [];
-    const line: TurnLine & { isClosed: boolean } = {
+    const line: ClientTransport & { isClosed: boolean } = {
       ...from,
-      transport,
+      protocol: transport,
       isClosed: false,
       send(message) {
         const copy = Buffer.from(message);

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
-import { type Refusal, RequestMarks } from "../../../src/network/tls/request-marks.ts";
+import { HeaderInserter, type RefusalStatus } from "../../../src/network/tls/header-inserter.ts";
 import { cutEvery, pass } from "./pass.ts";
 
 const MARK = "x-mark: 1\r\n";
 
 /** What goes on of these bytes, in pieces of so many at a time. */
-function read(given: string, pieceBytes = given.length): { text: string; refusal: Refusal | null } {
+function read(given: string, pieceBytes = given.length): { text: string; refusal: RefusalStatus | null } {
   const { text, marks } = pass(MARK, cutEvery(given, pieceBytes));
   return { text, refusal: marks.refusal };
 }
@@ -129,7 +129,7 @@ test("a head without an end is not kept", () => {
 });
 
 test("a large body goes on as it comes, and is not kept", () => {
-  const marks = new RequestMarks(MARK);
+  const marks = new HeaderInserter(MARK);
   const head = Buffer.from("PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n00001fffffffffff\r\n");
   expect(marks.pass(head).length).toBe(head.length + MARK.length);
   const part = Buffer.alloc(100_000, "\r\n");

@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { readChannelData, writeChannelData } from "../../../src/network/turn/channel-data.ts";
+import { MAX_MESSAGE_BYTES, readChannelData, TurnStream, writeChannelData } from "../../../src/network/turn/framing.ts";
 import { ATTRIBUTE, newTransaction, readMessage, writeMessage } from "../../../src/network/turn/message.ts";
-import { MAX_MESSAGE_BYTES, TurnStream } from "../../../src/network/turn/stream.ts";
 
 const stun = writeMessage(3, newTransaction(), [[ATTRIBUTE.username, Buffer.from("seven")]], { key: null });
 const frame = Buffer.alloc(64);

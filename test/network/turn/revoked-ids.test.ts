@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { EndedIds } from "../../../src/network/turn/ended-ids.ts";
+import { RevokedIds } from "../../../src/network/turn/authentication.ts";
 
 test("an ended id is known until its credentials would have run out, and no longer", () => {
-  const ended = new EndedIds();
+  const ended = new RevokedIds();
   ended.add("a", 1_000);
   ended.add("b", 2_000);
   // Ended again, it counts from then.

@@ -1,18 +1,18 @@
 /**
- * Puts a line of headers into every request of a connection. It must know where requests begin, hence how long their
- * bodies are. The server reads the same bytes once more: whatever two parsers could read in two ways is refused here
- * (RFC 9112, sections 5 to 7), and heads and lines go on only once they were read whole.
+ * Inserts a header line into every request of a connection, for which it has to know where each request begins and how
+ * long its body is. The server parses the same bytes again, so everything that two parsers could read in two ways is
+ * refused (RFC 9112, sections 5 to 7), and heads and lines pass only when they are complete.
  */
 
-/** What the next bytes are part of; `rest`: of a WebSocket or a tunnel, behind which no request follows. */
+/** The part of a request that comes next; after `rest`, a WebSocket or tunnel, no request follows. */
 type Part = "head" | "body" | "chunk size" | "chunk" | "chunk end" | "trailers" | "rest" | "refused";
 
-/** The status that a connection is answered with, and closed. */
-export type Refusal = 400 | 431;
+/** The connection is answered with this status and closed. */
+export type RefusalStatus = 400 | 431;
 
-/** The HTTP server refuses longer ones too. */
+/** The HTTP server has the same limit. */
 const MAX_HEAD_BYTES = 16 * 1_024;
-/** A chunk's size with its extensions. */
+/** The limit of a chunk's size line with its extensions. */
 const MAX_CHUNK_LINE_BYTES = 1_024;
 const MAX_TRAILERS_BYTES = 4 * 1_024;
 
@@ -28,43 +28,43 @@ const QUOTED = '"[\\t !#-\\[\\]-~\\x80-\\xff]*"';
 const HEADERS = `(?:\\r\\n${TOKEN}:${TEXT})*`;
 const HEAD = new RegExp(`^([A-Z-]+) [!-~\\x80-\\xff]+ HTTP/1\\.([01])${HEADERS}$`);
 const TRAILERS = new RegExp(`^${HEADERS}$`);
-/** The headers that say where a request ends, and what follows it. */
+/** These headers say where a request ends and what follows it. */
 const FRAMING = /\n(content-length|transfer-encoding|upgrade):[ \t]*([^\r]*)/gi;
-/** Some pad the size with zeros: whether it is too large is told by its value. */
+/** Some clients pad the size with zeros, so that not its length but its value is checked. */
 const CHUNK_LINE = new RegExp(`^([\\da-f]{1,16})(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*\\r\\n$`, "i");
-/** Spaces behind a value belong to nobody. Cutting them off with an expression takes the square of their number. */
+/** Trailing spaces are matched here, because trimming them with an expression takes quadratic time. */
 const CONTENT_LENGTH = /^(\d{1,15})[ \t]*$/;
 const CHUNKED = /^chunked[ \t]*$/i;
 const WEBSOCKET = /^websocket[ \t]*$/i;
 
-export class RequestMarks {
-  readonly #mark: Buffer;
+export class HeaderInserter {
+  readonly #headerLine: Buffer;
   #part: Part = "head";
-  /** The beginning of a head, a line or trailers that have not arrived whole. */
+  /** An incomplete head, line or trailer section. */
   #held = NOTHING;
-  /** Of a body or a chunk. */
+  /** The remaining bytes of a body or a chunk. */
   #bytesLeft = 0;
-  #refusal: Refusal | null = null;
+  #refusal: RefusalStatus | null = null;
 
   constructor(line: string) {
-    this.#mark = Buffer.from(line);
+    this.#headerLine = Buffer.from(line);
   }
 
-  /** No more requests are looked for, and all bytes go on as they are. */
+  /** True when no more requests follow and all bytes pass unchanged. */
   get isDone(): boolean {
     return this.#part === "rest";
   }
 
-  /** Not null: nothing goes on any more, and the connection is to be answered with this status and closed. */
-  get refusal(): Refusal | null {
+  /** When not null, no more bytes pass, and the caller answers with this status and closes the connection. */
+  get refusal(): RefusalStatus | null {
     return this.#refusal;
   }
 
-  /** The bytes that go on. */
-  pass(given: Buffer): Buffer {
-    if (this.#part === "rest") return given;
+  /** Returns the bytes for the server. */
+  pass(input: Buffer): Buffer {
+    if (this.#part === "rest") return input;
     const heldBytes = this.#held.length;
-    const data = heldBytes === 0 ? given : Buffer.concat([this.#held, given]);
+    const data = heldBytes === 0 ? input : Buffer.concat([this.#held, input]);
     this.#held = NOTHING;
     const pieces: Buffer[] = [];
     let passed = 0;
@@ -75,7 +75,7 @@ export class RequestMarks {
       if (end === null) break;
       if (isRequest) {
         const firstHeader = data.indexOf(LINE_BREAK, at) + LINE_BREAK.length;
-        pieces.push(data.subarray(passed, firstHeader), this.#mark);
+        pieces.push(data.subarray(passed, firstHeader), this.#headerLine);
         passed = firstHeader;
       }
       at = end;
@@ -87,11 +87,11 @@ export class RequestMarks {
     return Buffer.concat(pieces);
   }
 
-  /** Where the part that begins here ends, which is always further on; null: it is not whole, or refused. */
+  /** The end of the part that begins here, always behind its beginning; null when it is incomplete or refused. */
   #read(data: Buffer, at: number, unseen: number): number | null {
     switch (this.#part) {
       case "head":
-        // Some send an empty line after a body.
+        // Some clients send an empty line after a body.
         if (isLineBreak(data, at)) return at + LINE_BREAK.length;
         return this.#readLines(data, at, unseen, MAX_HEAD_BYTES, 431);
       case "chunk size":
@@ -110,8 +110,8 @@ export class RequestMarks {
     }
   }
 
-  /** Lines up to an empty one. Those that came before are not looked through again. */
-  #readLines(data: Buffer, at: number, unseen: number, maxBytes: number, tooLong: Refusal): number | null {
+  /** Reads lines up to an empty one, without searching the bytes before `unseen` again. */
+  #readLines(data: Buffer, at: number, unseen: number, maxBytes: number, tooLong: RefusalStatus): number | null {
     const end = data.indexOf(EMPTY_LINE, Math.max(at, unseen - EMPTY_LINE.length + 1));
     if ((end < 0 ? data.length : end) - at > maxBytes) return this.#refuse(tooLong);
     if (end < 0) return hasBareLineFeed(data, unseen, at) ? this.#refuse(400) : null;
@@ -132,7 +132,7 @@ export class RequestMarks {
     return at;
   }
 
-  #refuse(status: Refusal): null {
+  #refuse(status: RefusalStatus): null {
     this.#part = "refused";
     this.#refusal = status;
     return null;
@@ -155,7 +155,7 @@ export class RequestMarks {
     const bodyBytes = Number(length === undefined ? 0 : CONTENT_LENGTH.exec(length)?.[1]);
     if (Number.isNaN(bodyBytes)) return "refused";
     if (WEBSOCKET.test(upgrade) || method === "CONNECT") {
-      // The server closes the connection unless it becomes one. With a body, where it begins would be anybody's guess.
+      // The server closes the connection unless the upgrade succeeds. Where a body would begin is ambiguous.
       return isChunked || bodyBytes > 0 ? "refused" : "rest";
     }
     this.#bytesLeft = bodyBytes;
@@ -163,7 +163,7 @@ export class RequestMarks {
   }
 
   #afterChunkLine(line: string): Part {
-    // `parseInt` alone would take a sign: a negative size would lead backwards, to the same bytes again and again.
+    // `parseInt` alone would accept a sign, and a negative size would read the same bytes for ever.
     const size = Number.parseInt(CHUNK_LINE.exec(line)?.[1] ?? "", 16);
     if (!Number.isSafeInteger(size)) return "refused";
     this.#bytesLeft = size;
@@ -171,7 +171,7 @@ export class RequestMarks {
   }
 }
 
-/** Trailers come too late to say anything about the request's end. */
+/** Trailers must not contain headers that say where the request ends. */
 function afterTrailers(trailers: string): Part {
   const lines = `\r\n${trailers}`;
   return TRAILERS.test(lines) && lines.search(FRAMING) < 0 ? "head" : "refused";
@@ -179,7 +179,7 @@ function afterTrailers(trailers: string): Part {
 
 type Framing = { [name in "content-length" | "transfer-encoding" | "upgrade"]?: string };
 
-/** Null: one of them is there twice. */
+/** Null when a header occurs twice. */
 function readFraming(head: string): Framing | null {
   const framing: Framing = {};
   for (const [, name = "", value = ""] of head.matchAll(FRAMING)) {
@@ -194,7 +194,7 @@ function isLineBreak(data: Buffer, at: number): boolean {
   return data[at] === CARRIAGE_RETURN && data[at + 1] === LINE_FEED;
 }
 
-/** Some take it for the end of a line, others do not. */
+/** Some parsers accept a bare line feed as the end of a line, and others do not. */
 function hasBareLineFeed(data: Buffer, from: number, beginning: number): boolean {
   for (let at = data.indexOf(LINE_FEED, from); at >= 0; at = data.indexOf(LINE_FEED, at + 1)) {
     if (at === beginning || data[at - 1] !== CARRIAGE_RETURN) return true;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { carriedLine, createCarriedClient } from "../../../src/kernel/net/inner-way.ts";
-import { closed, edgeStage, until } from "./stage.ts";
+import { createForwardedClient, forwardedForLine } from "../../../src/kernel/net/loopback-transport.ts";
+import { closed, tlsStage, until } from "./stage.ts";
 
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 beforeAll(async () => {
-  stage = await edgeStage({ within: true });
+  stage = await tlsStage({ overLoopback: true });
 });
 afterAll(() => stage.close());
 
@@ -37,9 +37,9 @@ test("every request of a connection says for whom it is, with bodies in between 
 });
 
 test("a client that says itself for whom it asks is refused, whatever it says", async () => {
-  const { inner } = stage;
-  if (!inner) return;
-  for (const line of [carriedLine(inner, "203.0.113.9"), "x-stoa-carried-for: 203.0.113.9\r\n"]) {
+  const { loopback } = stage;
+  if (!loopback) return;
+  for (const line of [forwardedForLine(loopback, "203.0.113.9"), "x-stoa-carried-for: 203.0.113.9\r\n"]) {
     const answer = await answered(`GET / HTTP/1.1\r\n${line}host: localhost\r\n\r\n`, (text) =>
       text.includes("\r\n\r\n"),
     );
@@ -48,8 +48,8 @@ test("a client that says itself for whom it asks is refused, whatever it says", 
 });
 
 test("a request where the edge sees none is nobody's, and is refused", async () => {
-  const { inner } = stage;
-  if (!inner) return;
+  const { loopback } = stage;
+  if (!loopback) return;
   const hidden = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
   // The edge looks for no more requests behind one for a socket; this server makes none of it, and goes on reading.
   const socket = "GET / HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\n\r\n";
@@ -69,19 +69,19 @@ test.each(["-6", "-8", "-1", "+5", "0x5", "5 5", "", "f".repeat(17)])(
 );
 
 test("whoever of this machine connects there without the edge is told nothing", async () => {
-  const { inner } = stage;
-  if (!inner) return;
-  const response = await fetch("http://localhost/", { unix: inner.name } as RequestInit);
+  const { loopback } = stage;
+  if (!loopback) return;
+  const response = await fetch("http://localhost/", { unix: loopback.name } as RequestInit);
   expect(response.status).toBe(403);
 });
 
 test("what shows that the edge carries a client is good for no other", () => {
-  const { inner } = stage;
-  if (!inner) return;
-  const clientOf = createCarriedClient(inner);
+  const { loopback } = stage;
+  if (!loopback) return;
+  const clientOf = createForwardedClient(loopback);
   const asked = (value: string) =>
     clientOf(new Request("http://localhost/", { headers: { "x-stoa-carried-for": value } }));
-  const own = carriedLine(inner, "203.0.113.9").slice("x-stoa-carried-for: ".length).trim();
+  const own = forwardedForLine(loopback, "203.0.113.9").slice("x-stoa-carried-for: ".length).trim();
   expect(asked(own)).toBe("203.0.113.9");
   const [, shown = ""] = own.split(" ");
   for (const forged of [`203.0.113.8 ${shown}`, "203.0.113.9", `${own}, ${own}`, `${own} x`, ` ${shown}`, ""])
@@ -89,9 +89,9 @@ test("what shows that the edge carries a client is good for no other", () => {
 });
 
 test("where the inner way is closed, loopback carries clients, and the server knows them as well", async () => {
-  const other = await edgeStage({ within: true });
+  const other = await tlsStage({ overLoopback: true });
   try {
-    await other.innerServer?.stop(true);
+    await other.loopbackServer?.stop(true);
     expect(await (await other.get("/")).json()).toMatchObject({ client: { address: "127.0.0.1" } });
   } finally {
     await other.close();
@@ -101,7 +101,7 @@ test("where the inner way is closed, loopback carries clients, and the server kn
 test("when more come at once than may wait there, all are served, and known", async () => {
   const many = 700;
   const limits = { waitingPerAddress: many, waiting: many, handshakesPerSecond: many, handshakeBurst: many };
-  const crowded = await edgeStage({ within: true, limits: { ...limits, patienceMs: 120_000 } });
+  const crowded = await tlsStage({ overLoopback: true, limits: { ...limits, patienceMs: 120_000 } });
   try {
     const sockets = [];
     while (sockets.length < many) sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => crowded.tls()))));

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { closed, edgeStage, secured, until } from "./stage.ts";
+import { closed, secured, tlsStage, until } from "./stage.ts";
 
-let stage: Awaited<ReturnType<typeof edgeStage>>;
+let stage: Awaited<ReturnType<typeof tlsStage>>;
 beforeAll(async () => {
-  stage = await edgeStage();
+  stage = await tlsStage();
 });
 afterAll(() => stage.close());
 
@@ -23,7 +23,7 @@ test("HTTP passes, and the server behind knows the client's address and port", a
 
 test("no matter which protocols a client offers, the first byte decides", async () => {
   for (const alpn of [undefined, ["http/1.1"], ["h2", "http/1.1"]]) {
-    const socket = await secured(stage.edge.port, alpn);
+    const socket = await secured(stage.multiplexer.port, alpn);
     socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let text = "";
     socket.on("data", (data: Buffer) => {
@@ -37,8 +37,8 @@ test("no matter which protocols a client offers, the first byte decides", async 
 test("a renewed certificate meets new connections, and no open one notices", async () => {
   const before = await stage.tls();
   expect(before.getPeerCertificate().subject.CN).toBe("first");
-  stage.edge.present(await stage.pem("second"));
-  await stage.edge.stats();
+  stage.multiplexer.setCertificate(await stage.pem("second"));
+  await stage.multiplexer.stats();
   const after = await stage.tls();
   expect(after.getPeerCertificate().subject.CN).toBe("second");
   before.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -51,25 +51,25 @@ test("what goes away is forgotten", async () => {
   const sockets = await Promise.all(Array.from({ length: 20 }, () => stage.tls()));
   for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once("data", resolve))));
-  expect((await stage.edge.stats()).httpConnections).toBeGreaterThanOrEqual(20);
+  expect((await stage.multiplexer.stats()).httpConnections).toBeGreaterThanOrEqual(20);
   for (const socket of sockets) socket.destroy();
-  await until(async () => (await stage.edge.stats()).httpConnections === 0);
+  await until(async () => (await stage.multiplexer.stats()).httpConnections === 0);
   const slots = Array.from({ length: 65_536 }, (_none, port) => stage.tables.tcp.has(port)).filter(Boolean);
   expect(slots.length).toBe(0);
 });
 
 test("silence, half a handshake, and TLS without a word are closed in time; one address waits with few", async () => {
-  const strict = await edgeStage({ limits: { patienceMs: 200, waitingPerAddress: 3 } });
+  const strict = await tlsStage({ limits: { patienceMs: 200, waitingPerAddress: 3 } });
   try {
-    const silent = connect(strict.edge.port, "127.0.0.1");
-    const half = connect(strict.edge.port, "127.0.0.1", () => half.write(Buffer.from([0x16, 3, 1, 2, 0, 1])));
-    const wordless = await secured(strict.edge.port);
+    const silent = connect(strict.multiplexer.port, "127.0.0.1");
+    const half = connect(strict.multiplexer.port, "127.0.0.1", () => half.write(Buffer.from([0x16, 3, 1, 2, 0, 1])));
+    const wordless = await secured(strict.multiplexer.port);
     const spoken = closed(wordless);
     await Promise.all([closed(silent), closed(half), spoken]);
-    const crowd = Array.from({ length: 10 }, () => connect(strict.edge.port, "127.0.0.1"));
+    const crowd = Array.from({ length: 10 }, () => connect(strict.multiplexer.port, "127.0.0.1"));
     for (const socket of crowd) socket.on("error", () => {});
     await Promise.all(crowd.map(closed));
-    const stats = await strict.edge.stats();
+    const stats = await strict.multiplexer.stats();
     expect(stats).toMatchObject({ refused: 7, late: 6, waiting: 0 });
   } finally {
     await strict.close();
@@ -77,16 +77,16 @@ test("silence, half a handshake, and TLS without a word are closed in time; one 
 });
 
 test("without a certificate nobody is let in", async () => {
-  const closedStage = await edgeStage({ certificate: null });
+  const closedStage = await tlsStage({ certificate: null });
   try {
-    await expect(secured(closedStage.edge.port)).rejects.toThrow();
+    await expect(secured(closedStage.multiplexer.port)).rejects.toThrow();
   } finally {
     await closedStage.close();
   }
 });
 
 test("bytes that are no TLS are refused at once", async () => {
-  const socket = connect(stage.edge.port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\n\r\n"));
+  const socket = connect(stage.multiplexer.port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\n\r\n"));
   socket.on("error", () => {});
   await closed(socket);
 });

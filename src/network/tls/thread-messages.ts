@@ -1,0 +1,62 @@
+/** The messages between the main thread and the TLS thread. */
+import type { Certificate } from "../../kernel/http/serving/certificate.ts";
+import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
+import type { TurnCounters, TurnLimits } from "../turn/allocations.ts";
+import type { Peer } from "../turn/transports.ts";
+import type { AdmissionLimits } from "./admission.ts";
+
+export type TurnSettings = {
+  secret: string;
+  realm: string;
+  /** The relayed addresses given to clients, at most one of each family. */
+  relayAddresses: string[];
+  limits: TurnLimits;
+  /** The port of TURN without TLS, over UDP and TCP; null when it is off. */
+  port: number | null;
+};
+
+export type TlsThreadSettings = {
+  hostname: string;
+  /** With 0 the system chooses a free port. */
+  port: number;
+  /** The plain HTTP server, and the faster transport to it if there is one. */
+  upstream: { hostname: string; port: number };
+  loopback: LoopbackTransport | null;
+  certificate: Certificate | null;
+  /** The addresses whose PROXY headers are trusted. */
+  trustedProxies: readonly string[];
+  admission: AdmissionLimits;
+  turn: TurnSettings | null;
+  tcpClients: SharedArrayBuffer;
+  udpClients: SharedArrayBuffer;
+  /** The clients behind the relay's sockets to media nodes. */
+  nodeClients: SharedArrayBuffer;
+};
+
+export type TlsStats = {
+  handshakes: number;
+  httpConnections: number;
+  turnConnections: number;
+  waiting: number;
+  refused: number;
+  late: number;
+  turn: TurnCounters | null;
+};
+
+export type ToTlsThread =
+  | { type: "start"; settings: TlsThreadSettings }
+  | { type: "certificate"; certificate: Certificate }
+  /** The certificate for clients that offer `acme-tls/1`; null when no challenge is pending. */
+  | { type: "challenge"; id: number; certificate: Certificate | null }
+  | { type: "peers"; peers: Peer[] }
+  | { type: "revoke"; id: string; untilMs: number }
+  | { type: "ping"; id: number }
+  /** The thread refuses new connections from now on. */
+  | { type: "drain" };
+
+export type FromTlsThread =
+  | { type: "started"; port: number; turnPort: number | null }
+  /** A port is unavailable: the one of TLS, or the one of TURN without TLS. */
+  | { type: "refused"; message: string; code: string | null; port: number; isTurnPort: boolean }
+  | { type: "response"; id: number; stats: TlsStats }
+  | { type: "fault"; message: string };

@@ -1,0 +1,280 @@
+/** The main thread's half of the TLS thread: it sends the settings, watches the thread and restarts it after a crash. */
+import { workerUrl } from "../../kernel/assets.ts";
+import type { Certificate } from "../../kernel/http/serving/certificate.ts";
+import type { Log } from "../../kernel/log.ts";
+import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
+import { ClientTable } from "../../protocol/client-table.ts";
+import { RevokedIds } from "../turn/authentication.ts";
+import type { Peer } from "../turn/transports.ts";
+import { ADMISSION_LIMITS, type AdmissionLimits } from "./admission.ts";
+import type { FromTlsThread, TlsStats, TlsThreadSettings, ToTlsThread, TurnSettings } from "./thread-messages.ts";
+
+/** A thread that keeps crashing is restarted with growing delays. */
+const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
+/** A thread that ran for this long is restarted with the first delay again. */
+const STABLE_AFTER_MS = 30_000;
+const PING_INTERVAL_MS = 2_000;
+/**
+ * A thread that leaves this many pings unanswered hangs and is replaced. Pings are counted, because a deadline would also
+ * pass while the whole machine is suspended.
+ */
+const HUNG_AFTER_PINGS = 5;
+
+export type TlsMultiplexerOptions = {
+  hostname: string;
+  port: number;
+  upstream: { hostname: string; port: number };
+  loopback?: LoopbackTransport | null;
+  /** Without a certificate connections are refused. */
+  certificate: Certificate | null;
+  trustedProxies: readonly string[];
+  admission?: AdmissionLimits;
+  turn: TurnSettings | null;
+  tables: ClientTables;
+  log: Log;
+};
+
+/** The clients behind the TLS thread's sockets, by local port: over TCP and UDP on loopback, and to media nodes. */
+export type ClientTables = { tcp: ClientTable; udp: ClientTable; nodes: ClientTable };
+
+export const createClientTables = (): ClientTables => ({
+  tcp: new ClientTable(),
+  udp: new ClientTable(),
+  nodes: new ClientTable(),
+});
+
+/** A port is unavailable. It has the members of a system error, so that the command line explains it alike. */
+export class TlsListenError extends Error {
+  override readonly name = "EdgeRefused";
+  constructor(
+    message: string,
+    readonly code: string | null,
+    readonly port: number,
+    readonly isTurnPort: boolean,
+  ) {
+    super(message);
+  }
+}
+
+type PendingRequest = { request: ToTlsThread; resolve(stats: TlsStats): void; reject(error: Error): void };
+
+export class TlsMultiplexer {
+  readonly #log: Log;
+  readonly #tables: ClientTables;
+  readonly #settings: TlsThreadSettings;
+  readonly #pending = new Map<number, PendingRequest>();
+  /** A restarted thread gets these again. */
+  readonly #revoked = new RevokedIds();
+  #peers: Peer[] = [];
+  #challenge: Certificate | null = null;
+  #worker: Worker;
+  #started = Promise.withResolvers<void>();
+  #hasListened = false;
+  /** False during a restart of the thread. */
+  #isListening = false;
+  #turnPort: number | null = null;
+  #startedAtMs = 0;
+  #crashes = 0;
+  #nextId = 1;
+  #isClosed = false;
+
+  /** Resolves when the thread listens. */
+  static async start(options: TlsMultiplexerOptions): Promise<TlsMultiplexer> {
+    const multiplexer = new TlsMultiplexer(options);
+    await multiplexer.#started.promise;
+    return multiplexer;
+  }
+
+  private constructor({
+    tables,
+    log,
+    admission = ADMISSION_LIMITS,
+    loopback = null,
+    ...settings
+  }: TlsMultiplexerOptions) {
+    this.#log = log;
+    this.#tables = tables;
+    const { tcp, udp, nodes } = tables;
+    const memory = { tcpClients: tcp.memory, udpClients: udp.memory, nodeClients: nodes.memory };
+    this.#settings = { ...settings, admission, loopback, ...memory };
+    this.#worker = this.#spawn();
+    this.#watch();
+  }
+
+  get port(): number {
+    return this.#settings.port;
+  }
+
+  /** The port of TURN without TLS; null when it is off. */
+  get turnPort(): number | null {
+    return this.#turnPort;
+  }
+
+  /** New connections get it at once; open ones stay. */
+  setCertificate(certificate: Certificate): void {
+    this.#settings.certificate = certificate;
+    this.#send({ type: "certificate", certificate });
+  }
+
+  /** Resolves when the certificate authority can see the challenge. */
+  async setChallenge(certificate: Certificate | null): Promise<void> {
+    this.#challenge = certificate;
+    await this.#request((id) => ({ type: "challenge", id, certificate }));
+  }
+
+  /** TURN relays to no other addresses. */
+  setPeers(peers: readonly Peer[]): void {
+    this.#peers = [...peers];
+    this.#send({ type: "peers", peers: this.#peers });
+  }
+
+  /** Ends the allocations of an id and refuses its credentials until they expire. */
+  revokeRelays(id: string, untilMs: number): void {
+    this.#revoked.add(id, untilMs);
+    this.#revoked.prune(Date.now());
+    this.#send({ type: "revoke", id, untilMs });
+  }
+
+  stats(): Promise<TlsStats> {
+    return this.#request((id) => ({ type: "ping", id }));
+  }
+
+  /** Refuses new connections from now on. */
+  drain(): void {
+    this.#send({ type: "drain" });
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#worker.terminate();
+    this.#rejectPending();
+  }
+
+  #send(message: ToTlsThread): void {
+    if (this.#isListening) this.#worker.postMessage(message);
+  }
+
+  #request(message: (id: number) => ToTlsThread): Promise<TlsStats> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<TlsStats>();
+    if (this.#isClosed) reject(new Error("the TLS thread has ended"));
+    else {
+      const request = message(id);
+      this.#pending.set(id, { request, resolve, reject });
+      // A thread that does not listen yet would not answer; it gets the request when it does.
+      if (this.#isListening) this.#worker.postMessage(request);
+    }
+    return promise;
+  }
+
+  #spawn(): Worker {
+    const worker = new Worker(workerUrl("network/tls/worker.ts"));
+    this.#startedAtMs = performance.now();
+    worker.onmessage = ({ data }: MessageEvent<FromTlsThread>) => {
+      if (worker === this.#worker) this.#received(data);
+    };
+    worker.onerror = (event) => {
+      this.#log.error({ error: event.message }, "tls: thread crashed");
+      this.#lost(worker);
+    };
+    worker.addEventListener("close", () => this.#lost(worker));
+    worker.postMessage({ type: "start", settings: this.#settings } satisfies ToTlsThread);
+    return worker;
+  }
+
+  #received(message: FromTlsThread): void {
+    switch (message.type) {
+      case "started":
+        this.#onListening(message.port, message.turnPort);
+        break;
+      case "refused":
+        if (!this.#hasListened) {
+          this.close();
+          this.#started.reject(new TlsListenError(message.message, message.code, message.port, message.isTurnPort));
+          break;
+        }
+        this.#log.error({ error: message.message }, "tls: restarted thread cannot listen, retrying");
+        this.#lost(this.#worker);
+        break;
+      case "response":
+        this.#pending.get(message.id)?.resolve(message.stats);
+        this.#pending.delete(message.id);
+        break;
+      case "fault":
+        this.#log.error({ error: message.message }, "tls: fault in the thread");
+        break;
+    }
+  }
+
+  #onListening(port: number, turnPort: number | null): void {
+    // A restarted thread has to use the ports that clients know.
+    this.#settings.port = port;
+    this.#turnPort = turnPort;
+    if (this.#settings.turn && turnPort !== null) this.#settings.turn.port = turnPort;
+    this.#hasListened = true;
+    this.#isListening = true;
+    const pending = [...this.#pending.values()];
+    // The certificate may have changed since the thread was started.
+    const { certificate } = this.#settings;
+    if (certificate) this.#send({ type: "certificate", certificate });
+    this.#send({ type: "peers", peers: this.#peers });
+    for (const [id, untilMs] of this.#revoked) this.#send({ type: "revoke", id, untilMs });
+    if (this.#challenge) void this.setChallenge(this.#challenge).catch(() => {});
+    for (const { request } of pending) this.#send(request);
+    this.#log.info({ port, turnPort }, "tls: listening");
+    this.#started.resolve();
+  }
+
+  #watch(): void {
+    let unanswered = 0;
+    let watched = this.#worker;
+    const timer = setInterval(() => {
+      if (this.#isClosed) {
+        clearInterval(timer);
+        return;
+      }
+      if (watched !== this.#worker || !this.#isListening) {
+        watched = this.#worker;
+        unanswered = 0;
+        return;
+      }
+      if (unanswered >= HUNG_AFTER_PINGS) {
+        this.#log.error({}, "tls: thread hangs");
+        this.#lost(this.#worker);
+        return;
+      }
+      unanswered++;
+      this.stats().then(
+        () => {
+          unanswered = 0;
+        },
+        () => {},
+      );
+    }, PING_INTERVAL_MS);
+    timer.unref();
+  }
+
+  #lost(worker: Worker): void {
+    if (worker !== this.#worker || this.#isClosed) return;
+    this.#isListening = false;
+    this.#rejectPending();
+    worker.terminate();
+    this.#tables.tcp.clearAll();
+    this.#tables.udp.clearAll();
+    this.#tables.nodes.clearAll();
+    if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
+    const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
+    // Late messages of this thread must not be taken for the next one's.
+    worker.onmessage = null;
+    worker.onerror = null;
+    setTimeout(() => {
+      if (!this.#isClosed && worker === this.#worker) this.#worker = this.#spawn();
+    }, delayMs);
+  }
+
+  #rejectPending(): void {
+    for (const { reject } of this.#pending.values()) reject(new Error("the TLS thread has ended"));
+    this.#pending.clear();
+  }
+}

@@ -1,0 +1,169 @@
+/** Plans and starts TLS in front of the plain HTTP server: the TLS thread, its certificate and its TURN relay. */
+import ipaddr from "ipaddr.js";
+import type { Config } from "../../kernel/config/index.ts";
+import { type ListenAddresses, listenAddresses } from "../../kernel/config/listen-addresses.ts";
+import type { Log } from "../../kernel/log.ts";
+import type { Metrics } from "../../kernel/metrics.ts";
+import { isLoopback } from "../../kernel/net/addresses.ts";
+import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
+import type { Now } from "../../kernel/time/clock.ts";
+import type { Timers } from "../../kernel/time/timers.ts";
+import type { MediaPlaces } from "../../protocol/media-node.ts";
+import type { Peer } from "../turn/transports.ts";
+import { type CertificateSource, certificateSource } from "./certificates.ts";
+import type { TurnSettings } from "./thread-messages.ts";
+import { type ClientTables, createClientTables, TlsMultiplexer } from "./tls-multiplexer.ts";
+
+type Deps = { config: Config; log: Log; timers: Timers; now: Now };
+
+/** The plan is made before anything listens, so that unusable certificate files stop the start. */
+export type TlsPlan = ListenAddresses & { source: CertificateSource; tables: ClientTables };
+
+export function planTls(deps: Deps): TlsPlan | null {
+  const place = listenAddresses(deps.config);
+  const source = certificateSource(deps);
+  return place && source ? { ...place, source, tables: createClientTables() } : null;
+}
+
+export type RunningTls = {
+  multiplexer: TlsMultiplexer;
+  /** Lets the relay also serve these media nodes. */
+  relayToNodes(places: readonly MediaPlaces[]): void;
+  /** Refuses new connections. */
+  drain(): void;
+  close(): Promise<void>;
+};
+
+type StartOptions = Deps & {
+  plan: TlsPlan;
+  /** The port of the plain server. */
+  upstreamPort: number;
+  loopback?: LoopbackTransport | null;
+  media: MediaPlaces;
+  /** Null means that there is no relay. */
+  turnSecret: string | null;
+};
+
+export async function startTls(options: StartOptions): Promise<RunningTls> {
+  const { plan, upstreamPort, loopback = null, media, turnSecret, ...deps } = options;
+  const { config, log } = deps;
+  const turn = turnSecret === null || config.TURN === "off" ? null : turnSettings(config, media, turnSecret);
+  const multiplexer = await TlsMultiplexer.start({
+    ...plan.tls,
+    upstream: { hostname: reachable(plan.plain.hostname), port: upstreamPort },
+    loopback,
+    certificate: plan.source.first,
+    trustedProxies: config.TRUSTED_PROXIES,
+    turn,
+    tables: plan.tables,
+    log,
+  });
+  multiplexer.setPeers(localPeers(media));
+  const stopSource = plan.source.start(multiplexer, media.announce);
+  return {
+    multiplexer,
+    relayToNodes: (places) => multiplexer.setPeers([...localPeers(media), ...places.flatMap(nodePeers)]),
+    drain: () => multiplexer.drain(),
+    async close() {
+      await stopSource();
+      multiplexer.close();
+    },
+  };
+}
+
+/** One address gets at most a quarter of all allocations: enough for an office, and a flood leaves room for others. */
+const ADDRESS_SHARE = 4;
+
+function turnSettings(config: Config, { announce }: MediaPlaces, secret: string): TurnSettings {
+  const total = config.TURN_MAX_ALLOCATIONS;
+  return {
+    secret,
+    // The realm is short because every challenge contains it.
+    realm: "stoa",
+    relayAddresses: relayAddresses(announce),
+    limits: {
+      total,
+      perId: config.TURN_MAX_ALLOCATIONS_PER_SESSION,
+      perAddress: Math.max(1, Math.ceil(total / ADDRESS_SHARE)),
+      bitsPerSecond: config.TURN_MAX_BPS,
+    },
+    port: config.TURN_UDP_PORT === 0 ? null : config.TURN_UDP_PORT,
+  };
+}
+
+/** One address of each family. Browsers drop loopback candidates, so loopback is used only without another address. */
+function relayAddresses(announce: readonly string[]): string[] {
+  const usable = announce.filter((address) => !isLoopback(address));
+  const from = usable.length > 0 ? usable : announce;
+  return [from.find((address) => !address.includes(":")), from.find((address) => address.includes(":"))].filter(
+    (address) => address !== undefined,
+  );
+}
+
+/** The relay reaches the media workers of this machine over loopback, whatever address a client names. */
+export function localPeers({ announce, ports }: MediaPlaces): Peer[] {
+  return announce.flatMap((address) =>
+    ports.map((port) => ({ announced: { address, port }, reached: { address: "127.0.0.1", port } })),
+  );
+}
+
+/** A media node must not make the relay reach loopback or link-local addresses of this machine. */
+const NODE_RANGES = ["unicast", "private", "uniqueLocal", "carrierGradeNat"];
+
+export function nodePeers({ announce, ports }: MediaPlaces): Peer[] {
+  return announce
+    .filter((address) => ipaddr.isValid(address) && NODE_RANGES.includes(ipaddr.process(address).range()))
+    .flatMap((address) => ports.map((port) => ({ announced: { address, port }, reached: { address, port } })));
+}
+
+function reachable(hostname: string): string {
+  if (hostname === "0.0.0.0") return "127.0.0.1";
+  return hostname === "::" ? "::1" : hostname;
+}
+
+export function measureTls(metrics: Metrics, multiplexer: TlsMultiplexer, source: CertificateSource): void {
+  metrics.gaugesOf(
+    {
+      stoa_edge_handshakes_total: "TLS handshakes",
+      stoa_edge_http_connections: "Open HTTP and WebSocket connections",
+      stoa_edge_turn_connections: "Open TURN connections",
+      stoa_edge_waiting_connections: "Connections that have not sent a byte yet",
+      stoa_edge_refused_connections_total: "Connections refused because their address had too many",
+      stoa_edge_late_connections_total: "Connections closed because they sent nothing in time",
+      stoa_turn_allocations: "TURN allocations in use",
+      stoa_turn_allocations_total: "TURN allocations made",
+      stoa_turn_in_bytes_total: "Bytes relayed from clients to media ports",
+      stoa_turn_out_bytes_total: "Bytes relayed from media ports to clients",
+      stoa_turn_dropped_packets_total: "Packets dropped by the relay: over the budget, or for a slow client",
+    },
+    async () => {
+      const { turn, ...stats } = await multiplexer.stats();
+      return {
+        stoa_edge_handshakes_total: stats.handshakes,
+        stoa_edge_http_connections: stats.httpConnections,
+        stoa_edge_turn_connections: stats.turnConnections,
+        stoa_edge_waiting_connections: stats.waiting,
+        stoa_edge_refused_connections_total: stats.refused,
+        stoa_edge_late_connections_total: stats.late,
+        stoa_turn_allocations: turn?.allocations ?? null,
+        stoa_turn_allocations_total: turn?.allocationsMade ?? null,
+        stoa_turn_in_bytes_total: turn?.bytesIn ?? null,
+        stoa_turn_out_bytes_total: turn?.bytesOut ?? null,
+        stoa_turn_dropped_packets_total: turn?.dropped ?? null,
+      };
+    },
+  );
+  const refusals = async () => ({ ...(await multiplexer.stats()).turn?.refusals });
+  metrics.gaugesBy("stoa_turn_refusals_total", "TURN requests refused, by error code", "code", refusals);
+  metrics.gaugeOf("stoa_certificate_expires_seconds", "When the certificate of DOMAIN expires, in Unix time", () => {
+    const expiresAt = source.status()?.expiresAt ?? null;
+    return expiresAt === null ? null : expiresAt / 1_000;
+  });
+}
+
+/** Why no client can connect yet; null once there is a certificate, even an expired one. */
+export function certificateProblem(source: CertificateSource): string | null {
+  const status = source.status();
+  if (status === null || status.expiresAt !== null) return null;
+  return status.problem ?? `the certificate of ${status.domain} is being requested`;
+}
