@@ -116,19 +116,19 @@ export class Api extends Routes {
     /** Messages that hold every word of `q`, newest first */
     search: (room: string, query: { limit?: number; cursor?: string; q: string; }) => this.list<Message>(`/v1/chat/conversations/${this.seg(room)}/search`, query),
     /** Report a message to the moderators; once per user */
-    report: (messageId: string, body: { reason: "spam" | "abuse" | "hate" | "sexual" | "violence" | "self_harm" | "other"; /** 0-1000 characters */ note?: string; /** With an API key: who reports */ userId?: string; }, options: CallOptions = {}) => this.call<Report>("POST", `/v1/chat/messages/${this.seg(messageId)}/reports`, body, {}, options),
+    report: (messageId: string, body: { reason: "spam" | "abuse" | "hate" | "sexual" | "violence" | "self_harm" | "other"; /** 0-1000 characters */ note?: string; /** With an API key: the user who reports */ userId?: string; }, options: CallOptions = {}) => this.call<Report>("POST", `/v1/chat/messages/${this.seg(messageId)}/reports`, body, {}, options),
   };
 
   readonly rings = {
     /** Ring members of a conversation into its room */
-    start: (room: string, body: { /** Members to ring; everybody else of the conversation when left out */ userIds?: Array<string>; timeoutSeconds?: number; /** Any JSON object, shown to those who are rung */ metadata?: Record<string, unknown>; /** With an API key: who rings; the server itself when left out. Ignored from a chat token. */ userId?: string; } = {}, options: CallOptions = {}) => this.call<Ring>("POST", `/v1/chat/conversations/${this.seg(room)}/rings`, body, {}, options),
+    start: (room: string, body: { /** Members to ring; all others of the conversation when left out */ userIds?: Array<string>; timeoutSeconds?: number; /** Any JSON object, shown to the members who are rung */ metadata?: Record<string, unknown>; /** With an API key: the user who rings; the server itself when left out. Ignored from a chat token. */ userId?: string; } = {}, options: CallOptions = {}) => this.call<Ring>("POST", `/v1/chat/conversations/${this.seg(room)}/rings`, body, {}, options),
     /** One ring */
     get: (ringId: string) => this.call<Ring>("GET", `/v1/chat/rings/${this.seg(ringId)}`, undefined, {}),
     /** Answer a ring; joining the room does the same */
     answer: (ringId: string, body: { userId?: string; } = {}, options: CallOptions = {}) => this.call<Ring>("POST", `/v1/chat/rings/${this.seg(ringId)}/answer`, body, {}, options),
     /** Decline a ring */
     decline: (ringId: string, body: { userId?: string; } = {}, options: CallOptions = {}) => this.call<Ring>("POST", `/v1/chat/rings/${this.seg(ringId)}/decline`, body, {}, options),
-    /** Take a ring back; for whoever rang */
+    /** Cancel a ring; for its caller */
     cancel: (ringId: string, options: CallOptions = {}) => this.call<Ring>("POST", `/v1/chat/rings/${this.seg(ringId)}/cancel`, undefined, {}, options),
   };
 
@@ -151,18 +151,18 @@ export class Api extends Routes {
   };
 
   readonly blocks = {
-    /** Whom a user has blocked, by name */
-    list: (query: { limit?: number; cursor?: string; userId?: string; } = {}) => this.list<{ /** Who is blocked */ userId: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; }>(`/v1/chat/blocks`, query),
-    /** Block somebody */
-    add: (blockedUserId: string, query: { userId?: string; } = {}) => this.call<{ /** Who is blocked */ userId: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; }>("PUT", `/v1/chat/blocks/${this.seg(blockedUserId)}`, undefined, query),
-    /** Take a block back */
+    /** Users whom a user has blocked, by user id */
+    list: (query: { limit?: number; cursor?: string; userId?: string; } = {}) => this.list<{ /** The blocked user */ userId: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; }>(`/v1/chat/blocks`, query),
+    /** Block a user */
+    add: (blockedUserId: string, query: { userId?: string; } = {}) => this.call<{ /** The blocked user */ userId: string; /** ISO 8601, UTC, milliseconds */ createdAt: string; }>("PUT", `/v1/chat/blocks/${this.seg(blockedUserId)}`, undefined, query),
+    /** Unblock a user */
     remove: (blockedUserId: string, query: { userId?: string; } = {}) => this.call<void>("DELETE", `/v1/chat/blocks/${this.seg(blockedUserId)}`, undefined, query),
   };
 
   readonly reports = {
     /** Reported messages, newest report first */
     list: (query: { limit?: number; cursor?: string; status?: "OPEN" | "RESOLVED"; } = {}) => this.list<Report>(`/v1/chat/reports`, query),
-    /** One report, with the message as it is now */
+    /** One report, with the message in its current state */
     get: (reportId: string) => this.call<Report>("GET", `/v1/chat/reports/${this.seg(reportId)}`, undefined, {}),
     /** Resolve a report, and all others of the same message */
     resolve: (reportId: string, body: { action: "none" | "delete_message" | "mute_sender" | "ban_sender"; /** For mute_sender; a day when left out */ muteSeconds?: number; }, options: CallOptions = {}) => this.call<Report>("POST", `/v1/chat/reports/${this.seg(reportId)}/resolve`, body, {}, options),
@@ -178,16 +178,16 @@ export class Api extends Routes {
   readonly push = {
     /** The key that browsers subscribe with */
     key: () => this.call<{ /** For `pushManager.subscribe` as `applicationServerKey`; base64url */ publicKey: string; }>("GET", `/v1/chat/push/key`, undefined, {}),
-    /** Browsers of a user that are woken, oldest first */
+    /** Push subscriptions of a user, oldest first */
     subscriptions: (query: { userId?: string; } = {}) => this.list<PushSubscription>(`/v1/chat/push/subscriptions`, query),
-    /** Wake this browser when its user has no socket open */
-    subscribe: (body: { /** Of PushSubscription.toJSON(), as everything here */ endpoint: string; keys: { p256dh: string; auth: string; }; /** With an API key: whose browser it is */ userId?: string; }, options: CallOptions = {}) => this.call<PushSubscription>("POST", `/v1/chat/push/subscriptions`, body, {}, options),
-    /** Wake it no more */
+    /** Subscribe a browser to pushes for the time without an open socket */
+    subscribe: (body: { /** The `endpoint` of PushSubscription.toJSON() */ endpoint: string; keys: { p256dh: string; auth: string; }; /** With an API key: the user of the browser */ userId?: string; }, options: CallOptions = {}) => this.call<PushSubscription>("POST", `/v1/chat/push/subscriptions`, body, {}, options),
+    /** Remove a push subscription */
     unsubscribe: (subscriptionId: string) => this.call<void>("DELETE", `/v1/chat/push/subscriptions/${this.seg(subscriptionId)}`, undefined, {}),
-    /** What a user is woken for in a conversation */
+    /** The notification setting of a user for a conversation */
     getNotifications: (room: string, query: { userId?: string; } = {}) => this.call<{ /** `mentions`: mentions and rings; `none`: nothing */ level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil: string | null; }>("GET", `/v1/chat/conversations/${this.seg(room)}/notifications`, undefined, query),
-    /** Set what a user is woken for in a conversation */
-    setNotifications: (room: string, body: { level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil?: string | null; /** With an API key: whose setting it is */ userId?: string; }) => this.call<{ /** `mentions`: mentions and rings; `none`: nothing */ level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil: string | null; }>("PUT", `/v1/chat/conversations/${this.seg(room)}/notifications`, body, {}),
+    /** Change the notification setting of a user for a conversation */
+    setNotifications: (room: string, body: { level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil?: string | null; /** With an API key: the user of the setting */ userId?: string; }) => this.call<{ /** `mentions`: mentions and rings; `none`: nothing */ level: "all" | "mentions" | "none"; /** ISO 8601, UTC, milliseconds */ mutedUntil: string | null; }>("PUT", `/v1/chat/conversations/${this.seg(room)}/notifications`, body, {}),
   };
 
   readonly liveStreams = {
@@ -211,7 +211,7 @@ export class Api extends Routes {
     mintViewerToken: (streamId: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ identity: string; }, options: CallOptions = {}) => this.call<StreamCredentials>("POST", `/v1/live-streams/${this.seg(streamId)}/viewer-tokens`, body, {}, options),
     /** Remove and bar a viewer */
     removeViewer: (streamId: string, identity: string) => this.call<void>("DELETE", `/v1/live-streams/${this.seg(streamId)}/viewers/${this.seg(identity)}`, undefined, {}),
-    /** Tell that a viewer has left */
+    /** Report that a viewer has left */
     viewerLeft: (streamId: string, body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ identity: string; }, options: CallOptions = {}) => this.call<void>("POST", `/v1/live-streams/${this.seg(streamId)}/leave`, body, {}, options),
   };
 
@@ -219,11 +219,11 @@ export class Api extends Routes {
     /** Webhook endpoints of the key's environment */
     list: (query: { limit?: number; cursor?: string; } = {}) => this.list<{ id: string; projectId: string; url: string; description: string | null; environment: "DEVELOPMENT" | "PRODUCTION"; events: Array<string>; status: "ACTIVE" | "DISABLED"; disabledReason: "manual" | "consecutive_failures" | "gone" | null; consecutiveFailures: number; /** ISO 8601, UTC, milliseconds */ lastDeliveryAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; }>(`/v1/webhooks`, query),
     /** Register an endpoint */
-    create: (body: { /** https; http for loopback in DEVELOPMENT */ url: string; /** Event types to receive; empty or omitted: all, those added later included */ events?: Array<"live_stream.created" | "live_stream.started" | "live_stream.ended" | "live_stream.host_joined" | "live_stream.host_left" | "live_stream.viewer_joined" | "live_stream.viewer_left" | "message.created" | "message.updated" | "message.deleted" | "reaction.added" | "reaction.removed" | "room.created" | "participant.joined" | "participant.left" | "message.reported" | "call.started" | "call.participant_joined" | "call.participant_left" | "call.ended" | "call.ringing" | "call.ring_ended" | "recording.started" | "recording.ready" | "recording.failed">; description?: string | null; }, options: CallOptions = {}) => this.call<{ id: string; projectId: string; url: string; description: string | null; environment: "DEVELOPMENT" | "PRODUCTION"; events: Array<string>; status: "ACTIVE" | "DISABLED"; disabledReason: "manual" | "consecutive_failures" | "gone" | null; consecutiveFailures: number; /** ISO 8601, UTC, milliseconds */ lastDeliveryAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; /** Shown this once */ secret: string; }>("POST", `/v1/webhooks`, body, {}, options),
+    create: (body: { /** https; http for loopback in DEVELOPMENT */ url: string; /** Event types to receive; empty or omitted for all types, including those added later */ events?: Array<"live_stream.created" | "live_stream.started" | "live_stream.ended" | "live_stream.host_joined" | "live_stream.host_left" | "live_stream.viewer_joined" | "live_stream.viewer_left" | "message.created" | "message.updated" | "message.deleted" | "reaction.added" | "reaction.removed" | "room.created" | "participant.joined" | "participant.left" | "message.reported" | "call.started" | "call.participant_joined" | "call.participant_left" | "call.ended" | "call.ringing" | "call.ring_ended" | "recording.started" | "recording.ready" | "recording.failed">; description?: string | null; }, options: CallOptions = {}) => this.call<{ id: string; projectId: string; url: string; description: string | null; environment: "DEVELOPMENT" | "PRODUCTION"; events: Array<string>; status: "ACTIVE" | "DISABLED"; disabledReason: "manual" | "consecutive_failures" | "gone" | null; consecutiveFailures: number; /** ISO 8601, UTC, milliseconds */ lastDeliveryAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; /** Shown this once */ secret: string; }>("POST", `/v1/webhooks`, body, {}, options),
     /** One endpoint */
     get: (webhookId: string) => this.call<{ id: string; projectId: string; url: string; description: string | null; environment: "DEVELOPMENT" | "PRODUCTION"; events: Array<string>; status: "ACTIVE" | "DISABLED"; disabledReason: "manual" | "consecutive_failures" | "gone" | null; consecutiveFailures: number; /** ISO 8601, UTC, milliseconds */ lastDeliveryAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; }>("GET", `/v1/webhooks/${this.seg(webhookId)}`, undefined, {}),
     /** Change an endpoint */
-    update: (webhookId: string, body: { /** https; http for loopback in DEVELOPMENT */ url?: string; /** Event types to receive; empty or omitted: all, those added later included */ events?: Array<"live_stream.created" | "live_stream.started" | "live_stream.ended" | "live_stream.host_joined" | "live_stream.host_left" | "live_stream.viewer_joined" | "live_stream.viewer_left" | "message.created" | "message.updated" | "message.deleted" | "reaction.added" | "reaction.removed" | "room.created" | "participant.joined" | "participant.left" | "message.reported" | "call.started" | "call.participant_joined" | "call.participant_left" | "call.ended" | "call.ringing" | "call.ring_ended" | "recording.started" | "recording.ready" | "recording.failed">; description?: string | null; status?: "ACTIVE" | "DISABLED"; } = {}) => this.call<{ id: string; projectId: string; url: string; description: string | null; environment: "DEVELOPMENT" | "PRODUCTION"; events: Array<string>; status: "ACTIVE" | "DISABLED"; disabledReason: "manual" | "consecutive_failures" | "gone" | null; consecutiveFailures: number; /** ISO 8601, UTC, milliseconds */ lastDeliveryAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; }>("PATCH", `/v1/webhooks/${this.seg(webhookId)}`, body, {}),
+    update: (webhookId: string, body: { /** https; http for loopback in DEVELOPMENT */ url?: string; /** Event types to receive; empty or omitted for all types, including those added later */ events?: Array<"live_stream.created" | "live_stream.started" | "live_stream.ended" | "live_stream.host_joined" | "live_stream.host_left" | "live_stream.viewer_joined" | "live_stream.viewer_left" | "message.created" | "message.updated" | "message.deleted" | "reaction.added" | "reaction.removed" | "room.created" | "participant.joined" | "participant.left" | "message.reported" | "call.started" | "call.participant_joined" | "call.participant_left" | "call.ended" | "call.ringing" | "call.ring_ended" | "recording.started" | "recording.ready" | "recording.failed">; description?: string | null; status?: "ACTIVE" | "DISABLED"; } = {}) => this.call<{ id: string; projectId: string; url: string; description: string | null; environment: "DEVELOPMENT" | "PRODUCTION"; events: Array<string>; status: "ACTIVE" | "DISABLED"; disabledReason: "manual" | "consecutive_failures" | "gone" | null; consecutiveFailures: number; /** ISO 8601, UTC, milliseconds */ lastDeliveryAt: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ updatedAt: string; }>("PATCH", `/v1/webhooks/${this.seg(webhookId)}`, body, {}),
     /** Delete an endpoint and its deliveries */
     delete: (webhookId: string) => this.call<void>("DELETE", `/v1/webhooks/${this.seg(webhookId)}`, undefined, {}),
     /** Replace the signing secret */
@@ -237,7 +237,7 @@ export class Api extends Routes {
     /** Send a test event */
     test: (webhookId: string, options: CallOptions = {}) => this.call<{ id: string; eventId: string; eventType: string; status: "PENDING" | "DELIVERED" | "FAILED"; attempts: Array<{ /** ISO 8601, UTC, milliseconds */ at: string; statusCode: number | null; durationMs: number; error: string | null; }>; attemptCount: number; /** ISO 8601, UTC, milliseconds */ nextAttemptAt: string | null; lastError: string | null; /** ISO 8601, UTC, milliseconds */ createdAt: string; /** ISO 8601, UTC, milliseconds */ deliveredAt: string | null; }>("POST", `/v1/webhooks/${this.seg(webhookId)}/test`, undefined, {}, options),
     /** Send again what failed, or happened while the endpoint was disabled */
-    recover: (webhookId: string, body: { /** From this time; left out: from where the failures began */ since?: string; /** ISO 8601, UTC, milliseconds */ until?: string; } = {}, options: CallOptions = {}) => this.call<{ /** Deliveries that are sent again */ recovered: number; }>("POST", `/v1/webhooks/${this.seg(webhookId)}/recover`, body, {}, options),
+    recover: (webhookId: string, body: { /** From this time; by default from the first failure */ since?: string; /** ISO 8601, UTC, milliseconds */ until?: string; } = {}, options: CallOptions = {}) => this.call<{ /** Deliveries that are sent again */ recovered: number; }>("POST", `/v1/webhooks/${this.seg(webhookId)}/recover`, body, {}, options),
   };
 
   readonly calls = {
