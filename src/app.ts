@@ -23,8 +23,8 @@ import * as push from "./features/push/push.schema.ts";
 import { pushRoutes } from "./features/push/routes.ts";
 import * as recording from "./features/recordings/recording.schema.ts";
 import { recordingsRoutes } from "./features/recordings/routes.ts";
+import { roomsRoutes } from "./features/rooms/room.routes.ts";
 import * as room from "./features/rooms/room.schema.ts";
-import { roomsRoutes } from "./features/rooms/routes.ts";
 import * as rtcToken from "./features/rooms/rtc-token.schema.ts";
 import * as call from "./features/sessions/calls/call.schema.ts";
 import { callRoutes, connectionRoutes } from "./features/sessions/routes.ts";
@@ -64,7 +64,7 @@ import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
 import type { Services } from "./services.ts";
 
-/** The modules of the API's records and bodies: each export is a component of the reference by its own name. */
+/** The schema modules of the API: each export becomes a component of the reference with its own name. */
 const API_SCHEMAS: Record<string, unknown> = {
   ...account,
   ...audit,
@@ -98,13 +98,13 @@ type AppDeps = {
   services: Services;
   readiness: Readiness;
   sfuSecret: string;
-  /** Known to whoever may read the data directory: opens what `stoa doctor` asks. */
+  /** Readable by processes with access to the data directory, such as `stoa doctor`. */
   doctorSecret: string;
-  /** For whom connections of the edge are; null when there is none. */
+  /** The clients behind the TLS thread; null without one. */
   clients?: TlsClients | null;
   /** Counts requests in progress that arrived over the loopback transport; null without one. */
   loopbackRequests?: (() => number) | null;
-  /** Of the servers that share a commit log; null for one that stands alone. */
+  /** The cluster that shares a commit log; null for a single server. */
   cluster?: Cluster | null;
 };
 
@@ -117,11 +117,11 @@ export function createApp(deps: AppDeps) {
 
   const listening = new Elysia({
     adapter: UNREAD_BODIES,
-    // The default normaliser turns a string into an object of its letters before anything is checked.
+    // The default normaliser turns a string into an object of its characters before validation.
     normalize: "typebox",
     serve: {
       idleTimeout: 120,
-      // Each route bounds what it reads, and answers in the envelope; this bound would cut the connection instead.
+      // Each route has its own limit with an error envelope; this limit would close the connection instead.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       // Bun's own error page shows paths and source.
       development: false,

@@ -3,8 +3,7 @@ import { createApp } from "./app.ts";
 import { nodeSecret } from "./cluster/cluster.ts";
 import { measureCluster } from "./cluster/maintenance.ts";
 import type { LeaderOptions } from "./cluster/member.ts";
-import { endRelays } from "./features/rooms/end-relays.ts";
-import { turnSecret } from "./features/rooms/ice-servers.ts";
+import { endRelays, turnSecret } from "./features/rooms/ice-servers.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
@@ -49,16 +48,16 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     return { runtime, plan: planTls(runtime) };
   }, lock);
   const { log, now } = runtime;
-  // Without the variable the server goes its own way, and no log may take it for one of its own later on.
+  // Without the variable the data leaves the commit log, so that the log never accepts it as its own again.
   if (cluster === null && logPosition(runtime.db.$client) !== null) {
     await runtime.write((unit) => leaveLog(unit, runtime.db));
-    log.warn("COMMIT_LOG_URL is not set: this data belongs to the commit log no longer");
+    log.warn("server: data detached from the commit log, COMMIT_LOG_URL is not set");
   }
   const lifecycle = createLifecycle(log, now);
   lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
 
-  // With a commit log nobody else may write, and its own commits come from another connection than its reads.
+  // With a commit log no other process may write, and this server writes with another connection than it reads.
   if (cluster === null) {
     const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.emit("changedElsewhere", {}));
     lifecycle.started("foreign commits", unwatch);
@@ -70,11 +69,11 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   if (!options.inMemory)
     readiness.add(
       "disk",
-      // A commit log that is away is no reason to send readers elsewhere, and the disk is written to in any case.
-      watchDisk(config.DATA_DIR, now, cluster === null ? () => commitSomething(runtime) : async () => {}),
+      // A commit log that does not respond must not make the server unready: it still serves reads.
+      watchDisk(config.DATA_DIR, now, cluster === null ? () => commitProbe(runtime) : async () => {}),
     );
 
-  // The workers load while everything else is made.
+  // The media workers load while everything else is created.
   const nodes = createMediaNodes(runtime.timers);
   const mediaStarting = startLocalMedia(runtime, nodes, plan?.tables.udp.memory, options.takeMediaThreads?.());
   mediaStarting.catch(() => {});
@@ -100,18 +99,18 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("push", (_reason, deadline) => services.push.dispatcher.stop(deadline));
   lifecycle.started("jobs", startJobs(createJobs(runtime, services), runtime));
   lifecycle.started("chat clock", await services.chat.sockets.start());
-  const sfuSecret = config.SFU_REGISTRATION_SECRET ?? madeSecret(runtime, options);
+  const sfuSecret = config.SFU_REGISTRATION_SECRET ?? mediaNodeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
   let http: Listener | null = null;
-  const inner = plan && createLoopbackTransport();
+  const loopback = plan && createLoopbackTransport();
   const app = createApp({
     runtime,
     services,
     readiness,
     sfuSecret,
     doctorSecret,
-    clients: plan && createTlsClients(plan.tables.tcp, inner),
-    loopbackRequests: inner && (() => http?.loopback?.pendingRequests ?? 0),
+    clients: plan && createTlsClients(plan.tables.tcp, loopback),
+    loopbackRequests: loopback && (() => http?.loopback?.pendingRequests ?? 0),
     cluster,
   });
   const media = await mediaStarting;
@@ -126,35 +125,35 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     term: cluster?.term,
   });
   lifecycle.started("remote media nodes", remoteNodes.stop);
-  // Whoever resumes a call from before this start must find it.
+  // Clients that resume a call from before this start must find it.
   await remoteNodes.settled;
   await services.rtcSessions.calls.log.settle();
   lifecycle.started("calls", services.rtcSessions.calls.log.start());
 
-  let front: RunningTls | null = null;
-  // Stopped after the server behind it: what is under way is carried to its end.
-  lifecycle.started("edge", () => front?.close());
+  let tls: RunningTls | null = null;
+  // Stopped after the server behind it, so that requests in progress can finish.
+  lifecycle.started("tls", () => tls?.close());
   await options.beforeListening?.();
   const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   const { carry } = runtime.sockets;
-  const listener = listen(app, { hostname, port, now, loopback: inner && { transport: inner, carry } });
+  const listener = listen(app, { hostname, port, now, loopback: loopback && { transport: loopback, carry } });
   http = listener;
   lifecycle.started("http", (_reason, deadline) => listener.stop(deadline));
   const upstreamPort = listener.server.port ?? port;
   if (plan) {
     const secret = turnSecret(runtime.keyring);
-    front = await startTls({ ...runtime, plan, upstreamPort, loopback: inner, media, turnSecret: secret });
-    endRelays(runtime, front.multiplexer);
-    measureTls(runtime.metrics, front.multiplexer, plan.source);
+    tls = await startTls({ ...runtime, plan, upstreamPort, loopback, media, turnSecret: secret });
+    endRelays(runtime, tls.multiplexer);
+    measureTls(runtime.metrics, tls.multiplexer, plan.source);
     readiness.add("certificate", () => certificateProblem(plan.source));
-    remoteNodes.onPlaces(front.relayToNodes);
-    lifecycle.started("edge door", front.drain);
+    remoteNodes.onPlaces(tls.relayToNodes);
+    lifecycle.started("tls listener", tls.drain);
   }
 
-  // With a domain the plain server stays where it was; otherwise the edge stands in its place.
-  const isBehind = front !== null && plan?.plain.hostname === hostname && plan.tls.hostname === config.HOST;
-  const url = isBehind
-    ? addressOf("https", config.HOST, front?.multiplexer.port)
+  // With a domain the plain server keeps its address; otherwise the TLS listener takes its address.
+  const isBehindTls = tls !== null && plan?.plain.hostname === hostname && plan.tls.hostname === config.HOST;
+  const url = isBehindTls
+    ? addressOf("https", config.HOST, tls?.multiplexer.port)
     : addressOf("http", hostname, upstreamPort);
   const controlPlane = ownControlPlane(runtime.write, services.fleet);
   const agent = media.report({ controlPlane, internalUrl: url });
@@ -164,12 +163,12 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
 
-  // First of all: files are complete only while their rooms are open.
+  // Stopped first: files can be completed only while their rooms are open.
   lifecycle.started("recordings", () => services.recordings.stopAll());
 
   const { ports: mediaPorts, announce, probe } = media;
   (lock ?? options.lock)?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe, doctorSecret });
-  log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "listening");
+  log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "server: listening");
   return {
     url,
     runtime,
@@ -179,12 +178,12 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   };
 }
 
-/** Nodes know one secret, whichever of several servers leads. */
-function madeSecret({ config, keyring }: Runtime, options: LeaderOptions): string {
+/** The secret of media nodes, which is the same for all servers of a cluster. */
+function mediaNodeSecret({ config, keyring }: Runtime, options: LeaderOptions): string {
   return options.cluster ? nodeSecret(keyring) : generatedSecret(config, options, "sfu-secret");
 }
 
-/** A start that fails must not keep the data from the next one. */
+/** A start that fails must release the data directory for the next one. */
 function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Result {
   try {
     return open();
@@ -198,8 +197,8 @@ function addressOf(scheme: "http" | "https", host: string, port: number | undefi
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Nothing of worth, but it has to reach the disk. */
-function commitSomething({ db, now, write }: Runtime): Promise<void> {
+/** Commits a value without meaning, to test the disk. */
+function commitProbe({ db, now, write }: Runtime): Promise<void> {
   return write((unit) => setInstallationValue(unit, db, "last-readiness", String(now())));
 }
 
@@ -208,6 +207,6 @@ function databaseProblem({ db }: Runtime): string | null {
     db.$client.query("SELECT 1").get();
     return null;
   } catch {
-    return "the database does not answer";
+    return "the database does not respond";
   }
 }

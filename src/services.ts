@@ -43,7 +43,7 @@ export const personalColumns: readonly PersonalColumns[] = [
   privacyPersonalColumns,
 ];
 
-/** Every feature, made once and in this order; what a feature needs of another is handed to it here. */
+/** Creates every feature once, in this order, and passes each the parts of others that it needs. */
 export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {
   const users = createUsers(runtime);
   const projects = createProjects(runtime, users);

@@ -1,5 +1,6 @@
 /**
- * Offered as a subprotocol by a client that takes a second greeting on an open socket as word that another server answers
- * from now on, and that it has to say again what it had said. An edge keeps the sockets of such clients across a takeover.
+ * The subprotocol of clients that accept a second greeting on an open socket: it means that another server serves the socket
+ * from now on, and that the client must repeat its requests. A cluster proxy keeps the sockets of such clients open when the
+ * leader changes.
  */
 export const AGAIN_PROTOCOL = "stoa.again";

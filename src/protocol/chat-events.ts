@@ -1,7 +1,7 @@
 /**
  * Durable events of a conversation, in order of `seq`. The chat socket pushes them, `room.join` and
- * `GET …/events` replay them; all three show the same shape. Each states the result rather than the difference
- * (`reactions`, `replyCount`, the whole message), so that a client that replays ends where a client that listened is.
+ * `GET …/events` replay them, all in the same format. Each contains the result rather than the difference (`reactions`,
+ * `replyCount`, the whole message), so that a client that replays them has the same state as one that was connected.
  */
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
 import { Conversation, ConversationMember, Message, ReactionSummary } from "./chat-records.ts";
@@ -18,7 +18,7 @@ function event<T extends string, P extends TProperties>(type: T, properties: P) 
   });
 }
 
-/** With a reply that came or went: how many replies its thread has now. */
+/** With a new or deleted reply: the number of replies in its thread. */
 const thread = Type.Optional(Type.Object({ rootId: Type.String(), replyCount: Type.Integer() }));
 const ofReaction = {
   messageId: Type.String(),
@@ -58,7 +58,7 @@ export const EventPage = Type.Object({
   hasMore: Type.Boolean(),
   epoch: Type.String(),
   lastSeq: Type.Integer(),
-  /** False: what was asked for reaches back past the log, or beyond its end; read the history again. */
+  /** False when the log does not contain the requested events; the client reads the history again. */
   recovered: Type.Boolean(),
 });
 export type EventPage = Static<typeof EventPage>;

@@ -1,4 +1,4 @@
-/** What a conversation holds, as the wire shows it: shared by REST, the chat socket, webhooks and the browser SDK. */
+/** Records of conversations, shared by REST, the chat socket, webhooks and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
 import { literals } from "./literals.ts";
 
@@ -31,14 +31,14 @@ export type AttachmentStatus = (typeof ATTACHMENT_STATUSES)[number];
 export type RingStatus = (typeof RING_STATUSES)[number];
 export type RingMemberStatus = (typeof RING_MEMBER_STATUSES)[number];
 
-/** Members that one ring reaches. */
+/** The most members that one ring can call. */
 export const MAX_RUNG_MEMBERS = 50;
 /** How long a ring may last, in seconds. */
 export const RING_SECONDS = { min: 5, max: 300 } as const;
-/** Members that one message can mention; further ones are text. */
+/** The most members that one message can mention; further mentions are plain text. */
 export const MAX_MENTIONS = 20;
 
-/** User ids listed per emoji; `count` is always whole. */
+/** The most user ids listed per emoji; `count` is always exact. */
 export const REACTION_USERS_SHOWN = 50;
 /** Slow mode, in seconds between two messages of one member. */
 export const MAX_SLOW_MODE_SECONDS = 120;
@@ -46,7 +46,7 @@ export const MAX_SLOW_MODE_SECONDS = 120;
 const Text = Type.String();
 const NullableText = Type.Union([Type.String(), Type.Null()]);
 const NullableInteger = Type.Union([Type.Integer(), Type.Null()]);
-/** The developer's own JSON: kept, returned, never interpreted. */
+/** The developer's own JSON, which the server stores and returns without interpreting it. */
 export const Metadata = Type.Record(Type.String(), Type.Unknown());
 export type Metadata = Static<typeof Metadata>;
 const NullableMetadata = Type.Union([Metadata, Type.Null()]);
@@ -66,7 +66,7 @@ export const Conversation = Type.Object({
   lastMessageAt: NullableText,
   createdAt: Text,
   updatedAt: Text,
-  /** For a chat token: what its user has not read. */
+  /** For a chat token: the number of messages that its user has not read. */
   unreadCount: Type.Optional(Type.Integer()),
   /** For a chat token: how many of those mention its user. */
   mentionCount: Type.Optional(Type.Integer()),
@@ -107,10 +107,10 @@ export type ReactionSummary = Static<typeof ReactionSummary>;
 
 export const Message = Type.Object({
   id: Text,
-  /** Of its creation; later changes carry a `seq` of their own. */
+  /** The `seq` of its creation; later changes have their own. */
   seq: Type.Integer(),
   conversationId: Text,
-  /** Null: the server itself. */
+  /** Null for the server. */
   senderId: NullableText,
   type: literals(MESSAGE_TYPES),
   text: NullableText,
@@ -120,7 +120,7 @@ export const Message = Type.Object({
   clientMessageId: NullableText,
   attachment: Type.Union([Attachment, Type.Null()]),
   metadata: NullableMetadata,
-  /** Members that the text names as `@user`. */
+  /** Members that the text mentions as `@user`. */
   mentions: Type.Array(Text, { maxItems: MAX_MENTIONS }),
   reactions: Type.Array(ReactionSummary),
   pinned: Type.Boolean(),
@@ -195,31 +195,31 @@ export type ChatToken = Static<typeof ChatToken>;
 export const ReportReason = literals(REPORT_REASONS);
 export type ReportReason = Static<typeof ReportReason>;
 
-/** A message that was brought before the moderators. */
+/** A message that was reported to the moderators. */
 export const Report = Type.Object({
   id: Text,
   conversationId: Text,
   messageId: Text,
   senderId: NullableText,
-  /** Null: the word list. */
+  /** Null for a report by the word list. */
   reporterId: NullableText,
   reason: ReportReason,
   note: NullableText,
   status: literals(REPORT_STATUSES),
   action: Type.Union([literals(REPORT_ACTIONS), Type.Null()]),
-  /** As it is now; null once it was removed by retention. */
+  /** The current message; null once retention has removed it. */
   message: Type.Union([Message, Type.Null()]),
   createdAt: Text,
   resolvedAt: NullableText,
 });
 export type Report = Static<typeof Report>;
 
-/** Somebody asks members of a conversation into the call of its room. */
+/** A request to members of a conversation to join the call in its room. */
 export const Ring = Type.Object({
   id: Text,
   conversationId: Text,
   roomId: Text,
-  /** Null: the server itself. */
+  /** Null for the server. */
   callerId: NullableText,
   status: literals(RING_STATUSES),
   members: Type.Array(Type.Object({ userId: Text, status: literals(RING_MEMBER_STATUSES) }), {
@@ -232,17 +232,17 @@ export const Ring = Type.Object({
 });
 export type Ring = Static<typeof Ring>;
 
-/** What a member is woken for by Web Push. `mentions`: mentions and rings; `none`: nothing at all. */
+/** What a member is notified of by Web Push. `mentions`: mentions and rings; `none`: nothing. */
 export const NOTIFICATION_LEVELS = ["all", "mentions", "none"] as const;
 export const NotificationLevel = literals(NOTIFICATION_LEVELS);
 export type NotificationLevel = Static<typeof NotificationLevel>;
 
-/** What a service worker finds in `event.data.json()`. */
+/** The content of `event.data.json()` in a service worker. */
 export const PushPayload = Type.Object({
   type: literals(["message", "mention", "ring", "missed_call"] as const),
   conversationId: Text,
   conversationName: Text,
-  /** Whose message or call it is; null: the server's. */
+  /** The sender of the message or the caller; null for the server. */
   senderId: NullableText,
   /** The beginning of a message. */
   text: NullableText,
@@ -250,7 +250,7 @@ export const PushPayload = Type.Object({
   ringId: NullableText,
   roomId: NullableText,
   unreadCount: Type.Integer(),
-  /** Same for what replaces each other: fit for a notification's `tag`. */
+  /** Equal for notifications that replace each other, as the `tag` of a notification. */
   tag: Text,
   at: Text,
 });

@@ -1,4 +1,4 @@
-/** What the chat socket sends besides durable events, as schemas: the types of `chat.ts` are derived from these. */
+/** Schemas of the server's chat frames besides durable events; `chat.ts` derives its types from them. */
 import { type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { ChatEvent } from "./chat-events.ts";
 import { Conversation, Message, Presence, ReadState, Ring, Typing } from "./chat-records.ts";
@@ -27,10 +27,10 @@ export const ChatConnected = Type.Object({
 export const RoomJoinAck = Type.Object({
   room: Conversation,
   role: Text,
-  /** The last event that the answer includes; the next push carries `seq + 1`. */
+  /** The last event included in the answer; the next push has `seq + 1`. */
   seq: Type.Integer(),
   epoch: Text,
-  /** False: too much was missed, or the log was replaced; read history again. */
+  /** False when too much was missed or the log was replaced; the client reads the history again. */
   recovered: Type.Boolean(),
   events: Type.Array(ChatEvent),
   presence: Type.Array(Presence),
@@ -42,7 +42,7 @@ export const RoomJoinAck = Type.Object({
 const OfMessage = Type.Object({ message: Message });
 const OfRing = Type.Object({ ring: Ring });
 
-/** What the `ack` of a request carries, where it carries anything. */
+/** The content of the `ack` of a request, if it has any. */
 export const ChatAcks = {
   "room.join": RoomJoinAck,
   "message.send": Type.Object({ message: Message, deduplicated: Type.Boolean() }),
@@ -70,7 +70,7 @@ function signal<T extends string, P extends TProperties>(type: T, properties: P)
   return Type.Object({ type: Type.Literal(type), conversationId: Text, ...properties });
 }
 
-/** State that is true now and never replayed. */
+/** Current state, which is never replayed. */
 export const ChatSignals = {
   presence: signal("presence", { userId: Text, status: Text, at: Text }),
   "typing.started": signal("typing.started", { userId: Text, startedAt: Text, expiresAt: Text }),
@@ -85,10 +85,10 @@ export const ChatSignals = {
 
 export const TokenExpiring = Type.Object({ type: Type.Literal("token.expiring"), expiresAt: Text });
 
-/** For one user, on every socket of theirs, whichever conversations it has joined. */
+/** Frames for one user, on all of their sockets, regardless of the conversations joined. */
 export const ChatPersonal = {
-  /** A ring begins, or goes on while a socket opens. */
+  /** A ring starts, or is active when a socket opens. */
   "call.ringing": signal("call.ringing", { ring: Ring }),
-  /** Somebody answered, declined or missed it, or it is over. */
+  /** A member answered, declined or missed the ring, or it is over. */
   "call.ring_updated": signal("call.ring_updated", { ring: Ring }),
 } as const satisfies Record<string, TObject>;

@@ -1,15 +1,15 @@
-/** The chat socket `GET /v1/chat/ws`: every frame a client may send and every frame the server sends. Its close codes stand in close-codes.ts. */
+/** The chat socket `GET /v1/chat/ws`: all frames of the client and the server. Its close codes are in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import type { ChatEvent } from "./chat-events.ts";
 import { MAX_RUNG_MEMBERS, Metadata, RING_SECONDS } from "./chat-records.ts";
 import type * as frames from "./chat-server-frames.ts";
 
-/** Missed events that one `room.join` replays; past it the client reads history again. */
+/** The most events that one `room.join` replays; with more the client reads the history again. */
 export const MAX_REPLAYED_EVENTS = 300;
-/** What a socket may leave unread before it is closed as slow. */
+/** The most unread bytes of a socket before it is closed as too slow. */
 export const MAX_BUFFERED_BYTES = 1024 * 1024;
 export const TOKEN_EXPIRING_SECONDS = 60;
-/** Users listed in the answer to a join; `presenceCount` is always whole, and REST lists all. */
+/** The most users listed in the answer to a join; `presenceCount` is exact, and REST lists all. */
 export const MAX_PRESENCE_IN_ACK = 100;
 
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
@@ -85,12 +85,12 @@ type ChatPong = Static<typeof frames.ChatPong>;
 
 export type ChatConnected = Static<typeof frames.ChatConnected>;
 
-/** State that is true now and never replayed. */
+/** Current state, which is never replayed. */
 export type ChatSignal = {
   [T in keyof typeof frames.ChatSignals]: Static<(typeof frames.ChatSignals)[T]>;
 }[keyof typeof frames.ChatSignals];
 
-/** For one user, whichever conversations their sockets have joined. */
+/** Frames for one user, regardless of the conversations that their sockets have joined. */
 export type ChatPersonal = {
   [T in keyof typeof frames.ChatPersonal]: Static<(typeof frames.ChatPersonal)[T]>;
 }[keyof typeof frames.ChatPersonal];

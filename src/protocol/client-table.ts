@@ -1,14 +1,14 @@
 /**
- * Who is behind a port of loopback. The edge ends the connections of clients and speaks for them from ports of its own;
- * the threads that it speaks to look the client up here, in memory that they share. Only the edge writes, a slot before
- * the first byte leaves its socket: what has no slot is what it seems to be, a process of this machine.
+ * The clients behind loopback ports. The TLS thread terminates the connections of clients and opens its own to the other
+ * threads, which look up the client here, in shared memory. Only the TLS thread writes, before the first byte leaves its
+ * socket: a port without an entry belongs to a process of this machine.
  */
 export type ClientAddress = { address: string; port: number };
 
 const PORTS = 65_536;
-/** Client's family, relayed family, client's port, relayed port, and two addresses of up to 16 bytes. */
+/** The client's family, the relayed family, the client's port, the relayed port, and two addresses of up to 16 bytes. */
 const SLOT_BYTES = 40;
-const AT = { clientFamily: 0, relayedFamily: 1, clientPort: 2, relayedPort: 4, client: 6, relayed: 22 } as const;
+const OFFSET = { clientFamily: 0, relayedFamily: 1, clientPort: 2, relayedPort: 4, client: 6, relayed: 22 } as const;
 const EMPTY = 0;
 
 export class ClientTable {
@@ -20,14 +20,14 @@ export class ClientTable {
     this.#bytes = new Uint8Array(memory);
   }
 
-  /** `relayed`: the address under which the client itself believes to speak, when it speaks through a relay. */
+  /** `relayed` is the address that the client uses through the TURN relay. */
   set(port: number, client: ClientAddress, relayed: ClientAddress | null = null): void {
     const slot = port * SLOT_BYTES;
-    this.#write(slot + AT.client, slot + AT.clientPort, client);
-    if (relayed) this.#write(slot + AT.relayed, slot + AT.relayedPort, relayed);
-    this.#bytes[slot + AT.relayedFamily] = relayed ? familyOf(relayed.address) : EMPTY;
-    // Last: whoever sees it sees the rest.
-    Atomics.store(this.#bytes, slot + AT.clientFamily, familyOf(client.address));
+    this.#write(slot + OFFSET.client, slot + OFFSET.clientPort, client);
+    if (relayed) this.#write(slot + OFFSET.relayed, slot + OFFSET.relayedPort, relayed);
+    this.#bytes[slot + OFFSET.relayedFamily] = relayed ? familyOf(relayed.address) : EMPTY;
+    // Written last: a reader that sees the family sees the rest.
+    Atomics.store(this.#bytes, slot + OFFSET.clientFamily, familyOf(client.address));
   }
 
   clear(port: number): void {
@@ -39,18 +39,26 @@ export class ClientTable {
   }
 
   has(port: number): boolean {
-    return Atomics.load(this.#bytes, port * SLOT_BYTES + AT.clientFamily) !== EMPTY;
+    return Atomics.load(this.#bytes, port * SLOT_BYTES + OFFSET.clientFamily) !== EMPTY;
   }
 
   clientOf(port: number): ClientAddress | undefined {
     const slot = port * SLOT_BYTES;
-    return this.#read(Atomics.load(this.#bytes, slot + AT.clientFamily), slot + AT.client, slot + AT.clientPort);
+    return this.#read(
+      Atomics.load(this.#bytes, slot + OFFSET.clientFamily),
+      slot + OFFSET.client,
+      slot + OFFSET.clientPort,
+    );
   }
 
   relayedOf(port: number): ClientAddress | undefined {
     const slot = port * SLOT_BYTES;
     if (!this.has(port)) return undefined;
-    return this.#read(this.#bytes[slot + AT.relayedFamily] ?? EMPTY, slot + AT.relayed, slot + AT.relayedPort);
+    return this.#read(
+      this.#bytes[slot + OFFSET.relayedFamily] ?? EMPTY,
+      slot + OFFSET.relayed,
+      slot + OFFSET.relayedPort,
+    );
   }
 
   #write(at: number, portAt: number, { address, port }: ClientAddress): void {
@@ -81,7 +89,7 @@ function bytesOf(address: string): number[] {
   return [...front, ...new Array<number>(gap).fill(0), ...back].flatMap((group) => [group >> 8, group & 255]);
 }
 
-/** IPv6 as browsers and RFC 5952 write it: the longest run of zeros is left out. */
+/** IPv6 as in RFC 5952: the longest run of zeros is omitted. */
 function textOf(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   const groups: string[] = [];

@@ -1,6 +1,6 @@
-/** Why a server closes one of its two WebSockets. Without any schema, so that the browser SDK can carry the tables. */
+/** Why the server closes a WebSocket. Without schemas, so that the browser SDK can include the tables. */
 
-/** Of both sockets. */
+/** Both sockets. */
 const SHARED = {
   malformed: 4400,
   unauthorized: 4401,
@@ -9,7 +9,7 @@ const SHARED = {
   restart: 4500,
 } as const;
 
-/** Of `GET /v1/rtc`. */
+/** The RTC socket, `GET /v1/rtc`. */
 export const CLOSE_CODES = {
   ...SHARED,
   roomNotFound: 4404,
@@ -23,7 +23,7 @@ export const CLOSE_CODES = {
 } as const;
 export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
 
-/** Of `GET /v1/chat/ws`. */
+/** The chat socket, `GET /v1/chat/ws`. */
 export const CHAT_CLOSE_CODES = {
   ...SHARED,
   frameTooLarge: 1009,

@@ -1,4 +1,4 @@
-/** Closed sets of the wire; each is a const tuple so that schemas, types and tests share one list. */
+/** Closed sets of values in the API; each is a const tuple, so that schemas, types and tests share one list. */
 export const ENVIRONMENTS = ["DEVELOPMENT", "PRODUCTION"] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 

@@ -1,4 +1,4 @@
-/** The closed catalogue of errors. `code → [status, legacyCode, message]`; nothing outside this table leaves the server. */
+/** The closed catalogue of errors, `code → [status, legacyCode, message]`; the server sends no others. */
 export const ERRORS = {
   SVC_VALIDATION_FAILED: [400, "VALIDATION_FAILED", "The request is not valid."],
   SVC_INVALID_CURSOR: [400, "INVALID_CURSOR", "The cursor cannot be read. Start again without one."],
@@ -56,8 +56,8 @@ export const ERRORS = {
   SVC_METHOD_NOT_ALLOWED: [405, "METHOD_NOT_ALLOWED", "The route exists, but not with this method."],
   SVC_UNSUPPORTED_MEDIA_TYPE: [415, "UNSUPPORTED_MEDIA_TYPE", "Send the body as application/json."],
 
-  SVC_CONFLICT: [409, "CONFLICT", "This is taken already."],
-  SVC_HLS_UNAVAILABLE: [409, "CONFLICT", "The live stream cannot be had as HLS."],
+  SVC_CONFLICT: [409, "CONFLICT", "This is already taken."],
+  SVC_HLS_UNAVAILABLE: [409, "CONFLICT", "The live stream is not available as HLS."],
   SVC_COMPOSER_UNAVAILABLE: [409, "CONFLICT", "Compositions need ffmpeg, which is not installed on the server."],
   SVC_ROOM_CLOSED: [409, "CONFLICT", "The room is closed."],
   SVC_STREAM_INVALID_STATE: [409, "CONFLICT", "The live stream is not in a state that allows this."],
@@ -65,8 +65,8 @@ export const ERRORS = {
   SVC_MESSAGE_DELETED: [409, "CONFLICT", "The message was deleted."],
   SVC_RING_OVER: [409, "CONFLICT", "The ring is over."],
   SVC_ATTACHMENT_NOT_READY: [409, "CONFLICT", "The upload is not complete."],
-  SVC_REACTION_LIMIT_REACHED: [409, "CONFLICT", "The message holds as many reactions as it can."],
-  SVC_LIMIT_REACHED: [409, "CONFLICT", "There are as many of these as there can be. Delete one first."],
+  SVC_REACTION_LIMIT_REACHED: [409, "CONFLICT", "The message has the maximum number of reactions."],
+  SVC_LIMIT_REACHED: [409, "CONFLICT", "The maximum number is reached. Delete one first."],
   SVC_LAST_OWNER: [409, "CONFLICT", "A project keeps at least one owner."],
   SVC_IDEMPOTENCY_IN_PROGRESS: [409, "CONFLICT", "The first request with this Idempotency-Key is still running."],
 
@@ -79,21 +79,21 @@ export const ERRORS = {
   SVC_SLOW_MODE: [429, "RATE_LIMITED", "The conversation is in slow mode. Try again later."],
 
   SVC_INTERNAL_ERROR: [500, "INTERNAL_ERROR", "Something went wrong on the server."],
-  SVC_NO_RTC_CAPACITY: [503, "UNAVAILABLE", "No media server has room for this."],
-  SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not answer."],
-  SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is no room to store this."],
-  SVC_STORAGE_UNAVAILABLE: [503, "UNAVAILABLE", "The storage of attachments does not answer. Try again later."],
+  SVC_NO_RTC_CAPACITY: [503, "UNAVAILABLE", "No media server has capacity for this."],
+  SVC_RTC_SERVER_UNREACHABLE: [503, "UNAVAILABLE", "The media server does not respond."],
+  SVC_STORAGE_FULL: [507, "UNAVAILABLE", "There is not enough storage space."],
+  SVC_STORAGE_UNAVAILABLE: [503, "UNAVAILABLE", "The storage of attachments does not respond. Try again later."],
   SVC_FILTER_UNAVAILABLE: [
     503,
     "UNAVAILABLE",
-    "Messages are checked before they are sent, and the check does not answer.",
+    "Messages are checked before they are sent, and the check does not respond.",
   ],
-  SVC_OVERLOADED: [503, "UNAVAILABLE", "The server has more to read than it can hold. Try again."],
+  SVC_OVERLOADED: [503, "UNAVAILABLE", "The server is overloaded. Try again."],
   SVC_STANDBY: [503, "UNAVAILABLE", "This server is a standby, and another one leads. Try again."],
   SVC_COMMIT_LOG_UNAVAILABLE: [
     503,
     "UNAVAILABLE",
-    "The commit log does not answer. Whether the change was made is not known. Try again later.",
+    "The commit log does not respond. It is unknown whether the change was made. Try again later.",
   ],
   SVC_SHUTTING_DOWN: [503, "UNAVAILABLE", "The server is shutting down."],
 } as const satisfies Record<`SVC_${string}`, readonly [status: number, legacyCode: string, message: string]>;
@@ -114,7 +114,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly legacyCode: string;
 
-  /** `message` replaces the catalogue's sentence; it is shown to the caller, so it never holds a secret. */
+  /** `message` replaces the text of the catalogue; clients see it, so it must not contain a secret. */
   constructor(
     readonly code: ErrorCode,
     message?: string,
@@ -132,7 +132,7 @@ export function invalid(field: string, message: string): ApiError {
   return new ApiError("SVC_VALIDATION_FAILED", `${field}: ${message}`, { details: [{ field, message }] });
 }
 
-/** Codes of error frames that REST does not have: of both sockets, of chat, of the RTC socket. */
+/** Codes of error frames that REST does not have. */
 export const FRAME_ERROR_CODES = [
   "INVALID_MESSAGE",
   "UNKNOWN_TYPE",
@@ -144,7 +144,7 @@ export const FRAME_ERROR_CODES = [
 ] as const;
 
 type WithoutPrefix<Code> = Code extends `SVC_${infer Rest}` ? Rest : never;
-/** WebSocket error frames use the codes of the catalogue without the prefix, and a few of their own. */
+/** Error frames use the codes of the catalogue without the prefix, and a few additional ones. */
 export type FrameErrorCode = (typeof FRAME_ERROR_CODES)[number] | WithoutPrefix<ErrorCode>;
 
 export function frameCode(code: ErrorCode): FrameErrorCode {

@@ -1,4 +1,4 @@
-/** Prefix of each kind of public id; the rest is 24 base62 characters (a request id: 24 hex). */
+/** The prefixes of public ids; the rest is 24 base62 characters (24 hex for a request id). */
 export const ID_PREFIX = {
   request: "req_",
   conversation: "conv_",
@@ -19,12 +19,12 @@ export type PublicIdKind = keyof typeof ID_PREFIX;
 
 /** Names of rooms, conversations and servers. */
 export const NAME_PATTERN = "^[A-Za-z0-9._-]{1,128}$";
-/** `metrics` and `register` are paths of their own under /v1/rtc/servers. */
+/** `metrics` and `register` are paths under /v1/rtc/servers. */
 export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,128}$";
 export const MAX_REGION_LENGTH = 64;
-/** Identities are the developer's own strings: participants, users, hosts, senders, connection ids. */
+/** Identities are chosen by the developer: participants, users, hosts, senders, connection ids. */
 export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
-/** `type/subtype` in the tokens of RFC 6838. */
+/** `type/subtype` of RFC 6838. */
 export const MIME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$";
 export const UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;

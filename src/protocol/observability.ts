@@ -1,4 +1,4 @@
-/** What happened to a connection: names shared by the server, the browser SDK's telemetry and the dashboard. */
+/** States, events and errors of connections, shared by the server, the browser SDK's telemetry and the dashboard. */
 export const CONNECTION_STATES = ["CONNECTING", "CONNECTED", "RECONNECTING", "DISCONNECTED", "FAILED"] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
 

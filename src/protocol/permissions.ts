@@ -25,7 +25,7 @@ const OWN = ["project:archive", "owners:manage"] as const;
 
 export type Permission = (typeof READ | typeof MANAGE | typeof ADMINISTER | typeof OWN)[number];
 
-/** What each project role may do; the dashboard shows and hides by the same table. */
+/** The permissions of each project role; the dashboard uses the same table. */
 export const PERMISSIONS: Record<ProjectRole, readonly Permission[]> = {
   VIEWER: READ,
   DEVELOPER: [...READ, ...MANAGE],

@@ -1,6 +1,6 @@
 import type { NetworkProfile } from "./playground.ts";
 
-/** What the playground's switch calls them. */
+/** The labels of the playground's network switch. */
 export const NETWORK_PROFILES: Record<NetworkProfile, string> = {
   none: "Fine",
   loss: "8 % of packets lost",

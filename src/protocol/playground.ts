@@ -1,16 +1,16 @@
-/** What the playground's page and its dev-only routes say to each other. */
+/** Shared by the playground's page and its routes, which exist in development only. */
 import { type Static, Type } from "@sinclair/typebox";
 import { literals } from "./literals.ts";
 
-/** `call` meets others, `host` runs a live stream, `viewer` watches one. */
+/** `call` joins a call, `host` runs a live stream, `viewer` watches one. */
 export const PlaygroundMode = literals(["call", "host", "viewer"]);
 export type PlaygroundMode = Static<typeof PlaygroundMode>;
 
-/** A bad network between one participant and the media server: lost packets, slow ones, few of them, none at all. */
+/** A simulated bad network between a participant and the media server: loss, delay, low bandwidth, no connection. */
 export const NetworkProfile = literals(["none", "loss", "lag", "narrow", "offline"]);
 export type NetworkProfile = Static<typeof NetworkProfile>;
 
-/** What a page needs to join, as a developer's own backend would answer it. */
+/** What a page needs to join, as a developer's own backend would return it. */
 export const PlaygroundCredentials = Type.Object({
   mode: PlaygroundMode,
   identity: Type.String(),

@@ -1,4 +1,4 @@
-/** Records of recordings, as the API, its webhooks and the replay page know them. */
+/** Recordings in the API, in webhooks and on the replay page. */
 import { type Static, Type } from "@sinclair/typebox";
 import { RECORDING_STATUSES } from "./enums.ts";
 import { literals } from "./literals.ts";
@@ -12,7 +12,7 @@ export const RecordingFile = Type.Object({
   id: Text,
   status: Type.Unsafe<"READY" | "PENDING" | "LOST">({
     ...literals(["READY", "PENDING", "LOST"]),
-    description: "`PENDING`: still on the media node that writes it; `LOST`: that node has it no more",
+    description: "`PENDING`: still on the media node that records it; `LOST`: no longer on that node",
   }),
   identity: Text,
   trackId: Text,
@@ -20,7 +20,7 @@ export const RecordingFile = Type.Object({
   source: Text,
   codec: Text,
   mimeType: Text,
-  offsetMs: Type.Integer({ description: "Where the file begins, from the recording's start" }),
+  offsetMs: Type.Integer({ description: "Start of the file, relative to the start of the recording" }),
   durationMs: Whole,
   bytes: Whole,
   width: nullable(Whole),
@@ -47,7 +47,7 @@ export const Recording = Type.Object({
   error: nullable(Text),
   startedAt: Text,
   endedAt: nullable(Text),
-  durationMs: Type.Integer({ description: "So far, of one that runs" }),
+  durationMs: Type.Integer({ description: "The duration so far while it is recording" }),
   bytes: Whole,
   files: Type.Array(RecordingFile),
   composition: Type.Union([CompositionState, Type.Null()]),

@@ -1,4 +1,4 @@
-/** What a room holds, as the wire shows it: shared by REST, the RTC socket, the media plane and the browser SDK. */
+/** Records of rooms, shared by REST, the RTC socket, media nodes and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
 import { IDENTITY_PATTERN } from "./ids.ts";
 import { literals } from "./literals.ts";
@@ -24,7 +24,7 @@ export const Track = Type.Object({
 });
 export type Track = Static<typeof Track>;
 
-/** Resolved: every field is present. `publishAudio`/`publishVideo` narrow `publish` when exactly one of them is set. */
+/** Every field is present. `publishAudio` and `publishVideo` restrict `publish` when exactly one of them is set. */
 export const Permissions = Type.Object({
   join: Type.Boolean(),
   subscribe: Type.Boolean(),
@@ -32,28 +32,28 @@ export const Permissions = Type.Object({
   publishAudio: Type.Boolean(),
   publishVideo: Type.Boolean(),
   publishData: Type.Boolean(),
-  /** May replace its own metadata; what the backend signed stays true otherwise. */
+  /** The participant may replace its own metadata, which its backend signed. */
   updateMetadata: Type.Boolean(),
 });
 export type Permissions = Static<typeof Permissions>;
 
 export const DISPLAY_NAME_MAX_CHARACTERS = 128;
-/** Of all attributes of a participant together, as JSON. */
+/** The limit for all attributes of a participant together, as JSON. */
 export const ATTRIBUTES_MAX_BYTES = 16 * 1_024;
 const ATTRIBUTE_KEY_PATTERN = "^.{1,256}$";
 
-/** For people to read; the server counts code points, of which one takes up to two units. */
+/** The server counts code points, each of which takes up to two UTF-16 units. */
 export const DisplayName = Type.String({ maxLength: 2 * DISPLAY_NAME_MAX_CHARACTERS });
 export const Attributes = Type.Record(
   Type.String({ pattern: ATTRIBUTE_KEY_PATTERN }),
   Type.String({ maxLength: ATTRIBUTES_MAX_BYTES }),
   { maxProperties: 256 },
 );
-/** A person or a program, an agent that answers people, or an encoder. */
+/** A client (`standard`), an AI agent, or an encoder (`ingress`). */
 export const ParticipantKind = literals(["standard", "agent", "ingress"]);
 export type ParticipantKind = Static<typeof ParticipantKind>;
 
-/** What others see of a participant beside its identity and its metadata. */
+/** The public properties of a participant besides its identity and metadata. */
 export const Profile = Type.Object({
   name: Type.Union([Type.String(), Type.Null()]),
   attributes: Type.Record(Type.String(), Type.String()),
@@ -73,7 +73,7 @@ export const Participant = Type.Object({
 });
 export type Participant = Static<typeof Participant>;
 
-/** Simulcast layers by the names viewers use; on the wire the rids are `q`, `h`, `f`. */
+/** Simulcast layers; their RIDs are `q`, `h` and `f`. */
 export const Layer = literals(["low", "medium", "high"]);
 export type Layer = Static<typeof Layer>;
 export const LAYER_RIDS = { low: "q", medium: "h", high: "f" } as const satisfies Record<Layer, string>;
@@ -82,7 +82,7 @@ export const QUALITIES = ["excellent", "good", "poor", "lost"] as const;
 export const Quality = literals(QUALITIES);
 export type Quality = Static<typeof Quality>;
 
-/** As REST shows whoever is there now; null: nothing was measured yet. */
+/** A participant that is in the room now; `quality` is null until it was measured. */
 export const LiveParticipant = Type.Object({
   ...Participant.properties,
   quality: Type.Union([Quality, Type.Null()]),
@@ -98,12 +98,12 @@ export type IceServer = Static<typeof IceServer>;
 
 export const Speaker = Type.Object({
   identity: Identity,
-  /** 0 is silence, 1 as loud as it gets. */
+  /** From 0 (silent) to 1 (loudest). */
   level: Type.Number({ minimum: 0, maximum: 1 }),
 });
 export type Speaker = Static<typeof Speaker>;
 
-/** Why somebody's call was bad; `none` without evidence. */
+/** Why a participant's call was bad; `none` without evidence. */
 export const VERDICT_CAUSES = [
   "none",
   "uplink_loss",
@@ -123,8 +123,15 @@ export type VerdictCause = (typeof VERDICT_CAUSES)[number];
 export const CallVerdict = Type.Object({
   quality: Quality,
   cause: literals(VERDICT_CAUSES),
-  /** Fit to be read aloud. */
+  /** An explanation for users. */
   sentence: Type.String(),
   evidence: Type.Record(Type.String(), Type.Unknown()),
 });
 export type CallVerdict = Static<typeof CallVerdict>;
+
+/** With `publish`, exactly one of `publishAudio` and `publishVideo` restricts to that kind; neither or both allow both. */
+export function mayPublish(permissions: Permissions, kind: TrackKind): boolean {
+  if (!permissions.publish) return false;
+  if (permissions.publishAudio === permissions.publishVideo) return true;
+  return kind === "audio" ? permissions.publishAudio : permissions.publishVideo;
+}

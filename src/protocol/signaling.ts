@@ -1,4 +1,4 @@
-/** The RTC socket `GET /v1/rtc`: every frame a client may send and every frame the server sends. Its close codes stand in close-codes.ts. */
+/** The RTC socket `GET /v1/rtc`: all frames of the client and the server. Its close codes are in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { literals } from "./literals.ts";
 import {
@@ -17,14 +17,14 @@ import {
   TrackSource,
 } from "./room-records.ts";
 
-/** Plain SDP above this size travels as `sdpDeflate`, so that a full room fits the default frame. */
+/** SDP above this size is sent as `sdpDeflate`, so that a full room fits into the default frame size. */
 export const SDP_DEFLATE_THRESHOLD_BYTES = 8_192;
-/** Of a session description, plain or inflated, on the socket and over HTTP. A full room has about 78,000. */
+/** The limit for an uncompressed session description, on the socket and over HTTP. A full room has about 78,000 bytes. */
 export const SDP_MAX_BYTES = 128 * 1_024;
-/** A data frame on a data channel, and a `data.send` payload on the socket. */
+/** The limits for a frame on a data channel and for the payload of `data.send` on the socket. */
 export const DATA_FRAME_MAX_BYTES = 65_536;
 export const DATA_SEND_MAX_BYTES = 8_192;
-/** Frames kept for a client that resumes. */
+/** The frames that are kept for a client that resumes. */
 export const RESUME_RING_FRAMES = 256;
 export const JOIN_TIMEOUT_SECONDS = 10;
 
@@ -33,7 +33,7 @@ const Mid = Type.String({ minLength: 1, maxLength: 32 });
 const TrackId = Type.String({ minLength: 1, maxLength: 64 });
 const Topic = Type.String({ minLength: 1, maxLength: 128 });
 const To = Type.Array(Identity, { minItems: 1, maxItems: 500 });
-/** 1,024 characters as code points, which the server counts; a code point takes up to two units here. */
+/** 1,024 code points, which the server counts; each takes up to two UTF-16 units here. */
 const Metadata = Type.String({ maxLength: 2_048 });
 
 function request<T extends string, P extends TProperties>(type: T, properties: P) {
@@ -42,7 +42,7 @@ function request<T extends string, P extends TProperties>(type: T, properties: P
 
 // ---------------------------------------------------------------- client → server
 
-/** A section of the offer that sends, and what it carries. */
+/** A sending section of the offer, and its track. */
 export const PublishedSection = Type.Object({
   mid: Mid,
   clientTrackId: Type.String({ minLength: 1, maxLength: 128 }),
@@ -55,15 +55,15 @@ export type PublishedSection = Static<typeof PublishedSection>;
 export const LayerChoice = Type.Union([Layer, Type.Literal("auto")]);
 export type LayerChoice = Static<typeof LayerChoice>;
 
-/** What a viewer shows of a track: the server delivers the smallest layer that fills it. */
+/** How a subscriber shows a track: the server delivers the smallest layer that fills it. */
 const viewing = {
   maxHeight: Type.Optional(Type.Integer({ minimum: 1, maximum: 8_640 })),
   layer: Type.Optional(LayerChoice),
-  /** Higher is served first when bandwidth is short; 0 unless given. */
+  /** Tracks with a higher priority come first when bandwidth is short; 0 by default. */
   priority: Type.Optional(Type.Integer({ minimum: -100, maximum: 100 })),
 };
 
-/** A section of the offer that receives, and the track wanted on it. */
+/** A receiving section of the offer, and the track to deliver on it. */
 export const SubscribedSection = Type.Object({ mid: Mid, trackId: TrackId, ...viewing });
 export type SubscribedSection = Static<typeof SubscribedSection>;
 
@@ -76,7 +76,7 @@ export const SubscriptionChange = Type.Object({
 });
 export type SubscriptionChange = Static<typeof SubscriptionChange>;
 
-/** One of the two is present. */
+/** Exactly one of the two is present. */
 const sdp = { sdp: Type.Optional(Type.String()), sdpDeflate: Type.Optional(Type.String()) };
 
 export const ClientFrames = {
@@ -107,7 +107,7 @@ export const ClientFrames = {
     to: Type.Optional(To),
     payload: Type.String({ maxLength: DATA_SEND_MAX_BYTES }),
   }),
-  /** What is left out stays; attributes are merged, and an empty value takes its key away. */
+  /** Omitted fields stay unchanged; attributes are merged, and an empty value removes its key. */
   "participant.update": request("participant.update", {
     metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
     name: Type.Optional(Type.Union([DisplayName, Type.Null()])),
@@ -122,8 +122,8 @@ export type ClientFrameOf<T extends ClientFrameType> = Static<(typeof ClientFram
 export type ClientFrame = { [T in ClientFrameType]: ClientFrameOf<T> }[ClientFrameType];
 
 /**
- * On a data channel: what a client writes, and what others read. What is numbered within a stream is passed on once, however
- * often it comes: a client whose connection was replaced cannot know what of it had arrived.
+ * A frame of a client on a data channel. A frame with a number within a stream is forwarded once, even if it arrives again:
+ * a client whose connection was replaced cannot know which frames had arrived.
  */
 export const DataChannelFrame = Type.Object({
   topic: Type.Optional(Topic),
@@ -133,14 +133,14 @@ export const DataChannelFrame = Type.Object({
   seq: Type.Optional(Type.Integer({ minimum: 1 })),
 });
 export type DataChannelFrame = Static<typeof DataChannelFrame>;
-/** `from` is null when the server itself speaks; `seq` on a numbered channel. */
+/** A frame that others receive. `from` is null for data from the server; `seq` exists on a numbered channel. */
 export type DataChannelDelivery = { from: string | null; topic?: string; payload: string; seq?: number };
 /**
- * The protocol of a `reliable` channel whose deliveries are numbered, with the last one that its client has had: what came
- * after it comes again. On such a channel each side says `{ heard }` now and then, the last `seq` that it has had of the other.
+ * The subprotocol of a `reliable` channel with numbered deliveries. It names the last delivery that the client has received;
+ * later ones are sent again. On such a channel each side sends `{ heard }` from time to time, with the last `seq` received.
  */
 export const DATA_NUMBERED = /^numbered\.(\d{1,15})$/;
-/** Labels of the two channels a client opens: ordered and retransmitted, or neither. */
+/** The labels of the client's two channels: ordered and retransmitted, or neither. */
 export const DATA_CHANNELS = { reliable: "reliable", lossy: "lossy" } as const;
 
 // ---------------------------------------------------------------- server → client: answers
@@ -189,7 +189,7 @@ export const ErrorFrame = Type.Object({
 });
 export type ErrorFrame = Static<typeof ErrorFrame>;
 type PongFrame = { type: "pong"; id?: string };
-/** What a request, or a frame that was none, is answered with. */
+/** The answer to a request or to an invalid frame. */
 export type AnswerFrame = AckFrame | ErrorFrame | PongFrame;
 
 // ---------------------------------------------------------------- server → client: pushes, each with `seq`
@@ -212,11 +212,11 @@ export const LeaveReason = literals([
 ]);
 export type LeaveReason = Static<typeof LeaveReason>;
 
-/** Why a viewer gets what it gets: its own wish, too little bandwidth, nothing being sent, a codec it has not, or permissions. */
+/** Why this layer is delivered: as requested, or limited by bandwidth, the publisher, an unsupported codec, or permissions. */
 export const DeliveryReason = literals(["requested", "bandwidth", "source", "codec", "permission"]);
 export type DeliveryReason = Static<typeof DeliveryReason>;
 
-/** Too much for this sender or its room, not permitted to it, or nothing that could be read. */
+/** Over the limit of the sender or the room, not permitted, or invalid. */
 export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid"]);
 export type DataDropReason = Static<typeof DataDropReason>;
 
@@ -231,7 +231,7 @@ export const Pushes = {
   "track.muted": push("track.muted", ofTrack),
   "track.unmuted": push("track.unmuted", ofTrack),
   "speakers.changed": push("speakers.changed", { speakers: Type.Array(Speaker) }),
-  /** The room is being recorded from now on, or no longer. */
+  /** Recording of the room started (`active`) or stopped. */
   "recording.changed": push("recording.changed", { active: Type.Boolean() }),
   "layers.wanted": push("layers.wanted", { trackId: TrackId, layers: Type.Array(Layer) }),
   "subscription.changed": push("subscription.changed", {
@@ -241,12 +241,12 @@ export const Pushes = {
     reason: DeliveryReason,
   }),
   "quality.changed": push("quality.changed", { identity: Identity, quality: Quality }),
-  /** Why this client's own call is as it is, over the last half minute; told when the cause changes. */
+  /** The explanation of this client's call quality in the last half minute; sent when the cause changes. */
   "quality.explained": push("quality.explained", CallVerdict.properties),
-  /** Nothing of this client arrives although something is due: it has to mend its connection; then that it does again. */
+  /** No media of this client arrives although some is due, so it must reconnect its media; `media.flows` ends this. */
   "media.stalled": push("media.stalled", {}),
   "media.flows": push("media.flows", {}),
-  /** Messages of this client on its data channels that were not passed on; at most once a second for each reason. */
+  /** Messages of this client on its data channels that were not forwarded; at most once per second for each reason. */
   "data.dropped": push("data.dropped", { messages: Type.Integer(), reason: DataDropReason }),
   "permissions.changed": push("permissions.changed", { permissions: Permissions }),
   data: push("data", {

@@ -1,6 +1,6 @@
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
-/** The catalogue of webhook events: 7 of live streams, 9 of chat, 6 of calls, 3 of recordings. */
+/** The types of webhook events: 7 of live streams, 9 of chat, 6 of calls, 3 of recordings. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",
@@ -29,10 +29,10 @@ export const WEBHOOK_EVENT_TYPES = [
   "recording.failed",
 ] as const;
 
-/** Sent on request to try an endpoint out; in no filter, and caused by nothing else. */
+/** Sent on request to test an endpoint; it cannot be subscribed to. */
 export const WEBHOOK_TEST_TYPE = "webhook.test";
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
-/** `data` of each event. A message is the record of the chat API. */
+/** The `data` of each event. */
 export type WebhookEventData = { [T in WebhookEventType]: WebhookPayloadOf<T> };

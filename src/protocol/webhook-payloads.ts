@@ -1,4 +1,4 @@
-/** `data` of every webhook event, as schemas: the types of the outbox, the reference and the guide come from here. */
+/** Schemas of the `data` of every webhook event, for the outbox, the reference and the guide. */
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { Message, Ring } from "./chat-records.ts";
 import { literals } from "./literals.ts";
@@ -69,7 +69,7 @@ export const WebhookPayloads = {
   "call.ended": Type.Object({
     ...{ callId: Text, roomId: Text, startedAt: Text, endedAt: Text, durationMs: Type.Integer() },
     participantCount: Type.Integer({ description: "Distinct identities" }),
-    peakParticipants: Type.Integer({ description: "Most at once" }),
+    peakParticipants: Type.Integer({ description: "The most participants at the same time" }),
   }),
   "call.ringing": Type.Object({ ring: Ring }),
   "call.ring_ended": Type.Object({ ring: Ring }),
@@ -78,7 +78,7 @@ export const WebhookPayloads = {
   "recording.failed": Type.Object({ recording: Recording }),
 } as const satisfies Record<string, TObject>;
 
-/** When each event is sent, in the words of the reference and the guide. */
+/** When each event is sent; the reference and the guide show these texts. */
 export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "live_stream.created": "A live stream was created; it is not live yet",
   "live_stream.started": "A live stream went live",
@@ -86,21 +86,21 @@ export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "live_stream.host_joined": "Credentials were minted for a host or co-host",
   "live_stream.host_left": "A co-host was removed",
   "live_stream.viewer_joined": "Credentials were minted for a viewer; once per viewer until they leave",
-  "live_stream.viewer_left": "Your backend said that a viewer left",
+  "live_stream.viewer_left": "Your backend reported that a viewer left",
   "message.created": "A message was sent",
   "message.updated": "A message was edited",
   "message.deleted": "A message was deleted",
-  "reaction.added": "Somebody reacted to a message",
-  "reaction.removed": "Somebody took a reaction back",
+  "reaction.added": "A user reacted to a message",
+  "reaction.removed": "A user removed a reaction",
   "room.created": "A conversation was created, attached to a room or not",
-  "participant.joined": "Somebody became a member of a conversation",
-  "participant.left": "Somebody is no longer a member of a conversation",
-  "message.reported": "Somebody reported a message to the moderators",
+  "participant.joined": "A user became a member of a conversation",
+  "participant.left": "A user is no longer a member of a conversation",
+  "message.reported": "A user reported a message to the moderators",
   "call.started": "The first participant joined a room",
-  "call.participant_joined": "Somebody joined a call",
-  "call.participant_left": "Somebody left a call; a dropped connection counts when nobody came back in time",
+  "call.participant_joined": "A participant joined a call",
+  "call.participant_left": "A participant left a call; also when a dropped connection was not resumed in time",
   "call.ended": "The last participant left; exactly once for every call.started",
-  "call.ringing": "Somebody rings members of a conversation into its room",
+  "call.ringing": "A user rings members of a conversation to join its room",
   "call.ring_ended": "A ring is over: answered, declined, missed or cancelled",
   "recording.started": "A room is being recorded",
   "recording.ready": "A recording has ended, and its files are complete",

@@ -1,4 +1,3 @@
-import { mayPublish } from "../../src/protocol/may-publish.ts";
 import type { NodeLoad } from "../../src/protocol/media/node-load.ts";
 import {
   MediaError,
@@ -7,6 +6,7 @@ import {
   type ParticipantSnapshot,
 } from "../../src/protocol/media-node.ts";
 import type { Permissions, Track } from "../../src/protocol/room-records.ts";
+import { mayPublish } from "../../src/protocol/room-records.ts";
 
 type Peer = {
   roomId: string;

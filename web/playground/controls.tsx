@@ -45,7 +45,7 @@ export function Controls({ session, dev, showChat, showStats, onLeave }: Control
           />
         </>
       )}
-      {dev && credentials.mode === "host" && <OnAir streamId={credentials.streamId} />}
+      {dev && credentials.mode === "host" && <StreamButton streamId={credentials.streamId} />}
       {conversation && (
         <Toggle
           icon="chat"
@@ -84,8 +84,8 @@ function Toggle({ icon, label, on, badge = 0, onClick }: ToggleProps) {
   );
 }
 
-/** A stream is started and ended by the host, once each. */
-function OnAir({ streamId = "" }: { streamId?: string }) {
+/** The host starts and ends a stream once. */
+function StreamButton({ streamId = "" }: { streamId?: string }) {
   const live = streamStatus.value === "LIVE";
   if (!live && streamStatus.value !== "CREATED") return null;
   return (
@@ -99,7 +99,7 @@ function OnAir({ streamId = "" }: { streamId?: string }) {
   );
 }
 
-/** Devices, and in `stoa dev` the network; out of the way, because a phone has room for one row of buttons. */
+/** Devices and, in `stoa dev`, the network. They are in a popover because a phone has space for one row of buttons. */
 function Settings({ session, dev }: { session: Session; dev: boolean }) {
   const { localParticipant: me } = session.room;
   return (
@@ -125,7 +125,7 @@ function DevicePicker({ session: { room }, kind, label }: PickerProps) {
   const devices = useSignal<MediaDeviceInfo[]>([]);
   useEffect(() => {
     const list = async () => {
-      // Without a permission devices have no names, and nobody can choose among them.
+      // Devices have no labels until the user has granted access, so they cannot be told apart.
       devices.value = (await listDevices(kind)).filter((device) => device.label !== "");
     };
     void list();
@@ -153,7 +153,7 @@ function DevicePicker({ session: { room }, kind, label }: PickerProps) {
   );
 }
 
-/** A bad network between this tab and the media server; only `stoa dev` has it. */
+/** Simulates a bad network between this tab and the media server; available only in `stoa dev`. */
 function NetworkPicker({ session }: { session: Session }) {
   const { roomId } = session.credentials.rtc;
   if (roomId === undefined) return null;

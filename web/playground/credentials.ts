@@ -1,6 +1,6 @@
 import type { NetworkProfile, PlaygroundCredentials, PlaygroundMode } from "../../src/protocol/playground.ts";
 
-/** What it takes to come in. Under `stoa serve` only a room, from tokens that your backend has minted. */
+/** The credentials of a session. Under `stoa serve` they come from your backend and may cover only a room. */
 export type Credentials = Pick<PlaygroundCredentials, "mode" | "identity"> & {
   rtc: { endpoint: string; token: string; roomId?: string };
 } & Partial<Pick<PlaygroundCredentials, "chat" | "conversationId" | "streamId" | "streamStatus">>;
@@ -9,12 +9,12 @@ async function call<T>(path: string, body?: object): Promise<T> {
   const response = await fetch(`/v1/playground${path}`, {
     ...(body ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) } : {}),
   });
-  const answer = response.status === 204 ? {} : await response.json();
-  if (!response.ok) throw new Error((answer as { message?: string }).message ?? "The server refused.");
-  return answer as T;
+  const result = response.status === 204 ? {} : await response.json();
+  if (!response.ok) throw new Error((result as { message?: string }).message ?? "The server refused the request.");
+  return result as T;
 }
 
-/** Whether this is `stoa dev`, which mints tokens by itself. */
+/** Whether the server is `stoa dev`, which mints tokens for the playground. */
 export async function isDev(): Promise<boolean> {
   try {
     return (await call<{ available: boolean }>("")).available;
@@ -31,7 +31,7 @@ export const moveStream = (streamId: string, action: "start" | "end") => call("/
 export const impair = (roomId: string, identity: string, profile: NetworkProfile) =>
   call("/impair", { roomId, identity, profile });
 
-/** `#endpoint=…&token=…`, and `chatEndpoint`, `chatToken`, `conversation` for the chat. Fragments reach no server. */
+/** Reads `#endpoint=…&token=…`, and `chatEndpoint`, `chatToken` and `conversation` for the chat. Fragments are never sent to a server. */
 export function fromFragment(hash: string): Credentials | null {
   const fields = new URLSearchParams(hash.slice(1));
   const [endpoint, token] = [fields.get("endpoint") ?? defaultEndpoint(), fields.get("token")];

@@ -6,11 +6,11 @@ type LobbyProps = { dev: boolean; ended: string | null; onEnter: (credentials: C
 
 const MODES: [PlaygroundMode, string, string][] = [
   ["call", "Call", "Everyone sees and hears everyone."],
-  ["host", "Host a stream", "You are on air, others watch."],
-  ["viewer", "Watch a stream", "See a host, and chat."],
+  ["host", "Host a stream", "You are live, others watch."],
+  ["viewer", "Watch a stream", "Watch the host and chat."],
 ];
 
-/** Before the call: one click with `stoa dev`, a pasted token otherwise. */
+/** The form before the call: a name in `stoa dev`, a pasted token otherwise. */
 export function Lobby({ dev, ended, onEnter }: LobbyProps) {
   const problem = useSignal<string | null>(null);
   const busy = useSignal(false);
@@ -107,7 +107,7 @@ function DevForm({ busy, onJoin }: FormProps) {
   );
 }
 
-/** Under `stoa serve` nobody mints tokens for strangers: they come from your backend, by hand or in the fragment. */
+/** `stoa serve` mints no tokens for the playground; they come from your backend, pasted or in the fragment. */
 function TokenForm({ busy, onJoin }: FormProps) {
   const endpoint = useSignal(defaultEndpoint());
   const token = useSignal("");
@@ -121,7 +121,7 @@ function TokenForm({ busy, onJoin }: FormProps) {
       }}
     >
       <p class="quiet">
-        This server mints tokens for your backend only. Make one with <code>POST /v1/rooms/…/rtc-tokens</code> and paste
+        This server mints tokens for your backend only. Create one with <code>POST /v1/rooms/…/rtc-tokens</code> and paste
         it here, or open this page with <code>#endpoint=…&amp;token=…</code>. With <code>stoa dev</code> none is needed.
       </p>
       <label>

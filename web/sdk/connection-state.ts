@@ -1,7 +1,6 @@
 import type { StoaError } from "./errors.ts";
 
-/** The state of a connection, with the same names as in the server's connection records. */
-export type ConnectionState = "CONNECTING" | "CONNECTED" | "RECONNECTING" | "DISCONNECTED" | "FAILED";
+export type { ConnectionState } from "../../src/protocol/observability.ts";
 
 /**
  * Called when the first connection has to wait because too many were opened. By default the SDK logs a warning to the

@@ -2,7 +2,7 @@ import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core"
 import type { Environment, LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { conversations } from "../chat/conversations/conversation.table.ts";
 import { projects } from "../projects/project.table.ts";
-import { rooms } from "../rooms/store/room.table.ts";
+import { rooms } from "../rooms/room.table.ts";
 
 export const liveStreams = sqliteTable("live_streams", {
   id: text("id").primaryKey(),

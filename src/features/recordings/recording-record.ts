@@ -5,7 +5,7 @@ import { RECORDED_FILE_NAME, type RecordedFile } from "../../protocol/media/reco
 import type { RoomService } from "../rooms/room.service.ts";
 import type { Hls } from "./hls/hls.ts";
 import type { OpenFiles } from "./open-files.ts";
-import type { Places } from "./places/places.ts";
+import type { StorageLocations } from "./storage-locations/storage-locations.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
@@ -17,7 +17,7 @@ export type FilePlace = Pick<RecordingFileRow, "location" | "serverName">;
 type Deps = {
   store: RecordingStore;
   rooms: Pick<RoomService, "markRecording">;
-  places: Pick<Places, "moveOn">;
+  places: Pick<StorageLocations, "moveOn">;
   hls: Pick<Hls, "end">;
   openFiles: OpenFiles;
   timeline: Timeline;

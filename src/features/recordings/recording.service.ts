@@ -7,17 +7,17 @@ import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
-import type { RoomRow } from "../rooms/store/room.table.ts";
+import type { RoomRow } from "../rooms/room.table.ts";
 import type { Download } from "../storage/download.ts";
 import type { ComposeInput, createComposer } from "./composition/composer.ts";
 import type { Hls } from "./hls/hls.ts";
-import { FILE_LOST, type Places } from "./places/places.ts";
+import { FILE_LOST, type StorageLocations } from "./storage-locations/storage-locations.ts";
 import { showRecording } from "./recording.show.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
-import type { createRecordingLife } from "./recording-life.ts";
-import { timelineReader } from "./timeline-reader.ts";
+import type { createActiveRecordings } from "./active-recordings.ts";
+import { timelineReader } from "./timeline-entries.ts";
 
 export type RecordingService = ReturnType<typeof recordingService>;
 
@@ -31,13 +31,13 @@ export type RecordedDownload = Download & { url: string | null };
 type Deps = {
   store: RecordingStore;
   folder: RecordingFolder;
-  life: ReturnType<typeof createRecordingLife>;
+  life: ReturnType<typeof createActiveRecordings>;
   /** Where the room's media is, and the call that is on in it. */
   whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
   said: ChatService["roomMessages"];
   /** Throws when there is no room for more of the project's recordings. */
   requireRoom: (projectId: string) => Promise<void>;
-  places: Places;
+  places: StorageLocations;
   hls: Pick<Hls, "remove">;
   composer: ReturnType<typeof createComposer>;
 };

@@ -1,6 +1,5 @@
-import { and, asc, count, eq, gt, max, ne, sql } from "drizzle-orm";
 import type { Db } from "../../kernel/db/open.ts";
-import { reading, run } from "../../kernel/db/statements.ts";
+import { changing, inserter, reading, rowsOf, updater } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { RecordingStatus } from "../../protocol/enums.ts";
@@ -19,153 +18,98 @@ export type RecordingPosition = { startedAt: number; id: string };
 
 export type RecordingStore = ReturnType<typeof recordingStore>;
 
-export function recordingStore(db: Db) {
-  const { placeholder } = sql;
-  const byId = reading(() =>
-    db
-      .select()
-      .from(recordings)
-      .where(eq(recordings.id, placeholder("id")))
-      .prepare(),
+export function recordingStore({ $client: client }: Db) {
+  const rows = rowsOf(client, recordings);
+  const byId = rows<[string]>("WHERE id = ?");
+  const byPublicId = rows<[string]>("WHERE public_id = ?");
+  const running = rows<[]>("WHERE status = 'RECORDING'");
+  const composing = rows<[]>("WHERE json_extract(composition, '$.status') = 'RUNNING'");
+  const list = (filter: string) =>
+    rows<(string | number)[]>(
+      `WHERE project_id = ? AND environment = ? ${filter} AND (started_at, id) < (?, ?)
+       ORDER BY started_at DESC, id DESC LIMIT ?`,
+    );
+  // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
+  const lists = {
+    all: list(""),
+    byRoom: list("AND room_id = ?"),
+    byStatus: list("AND status = ?"),
+    byBoth: list("AND room_id = ? AND status = ?"),
+  };
+  const endedBefore = rows<[number, number]>(
+    "WHERE started_at < ? AND status <> 'RECORDING' ORDER BY started_at LIMIT ?",
   );
-  const byPublicId = reading(() =>
-    db
-      .select()
-      .from(recordings)
-      .where(eq(recordings.publicId, placeholder("publicId")))
-      .prepare(),
-  );
-  const files = reading(() =>
-    db
-      .select()
-      .from(recordingFiles)
-      // A composition is a file of no track.
-      .where(and(eq(recordingFiles.recordingId, placeholder("recordingId")), ne(recordingFiles.trackId, "")))
-      .orderBy(asc(recordingFiles.offsetMs), asc(recordingFiles.id))
-      .prepare(),
-  );
-  const allFiles = reading(() =>
-    db
-      .select()
-      .from(recordingFiles)
-      .where(eq(recordingFiles.recordingId, placeholder("recordingId")))
-      .prepare(),
-  );
-  const file = reading(() =>
-    db
-      .select()
-      .from(recordingFiles)
-      .where(eq(recordingFiles.id, placeholder("id")))
-      .prepare(),
-  );
+  const fileRows = rowsOf(client, recordingFiles);
+  // A composition is a file without a track.
+  const files = fileRows<[string]>("WHERE recording_id = ? AND track_id <> '' ORDER BY offset_ms, id");
+  const allFiles = fileRows<[string]>("WHERE recording_id = ?");
+  const file = fileRows<[string]>("WHERE id = ?");
   const fileCount = reading(() =>
-    db
-      .select({ files: count() })
-      .from(recordingFiles)
-      .where(eq(recordingFiles.recordingId, placeholder("recordingId")))
-      .prepare(),
+    client.prepare<{ files: number }, [string]>("SELECT count(*) AS files FROM recording_files WHERE recording_id = ?"),
   );
-  const events = reading(() =>
-    db
-      .select()
-      .from(recordingEvents)
-      .where(
-        and(
-          eq(recordingEvents.recordingId, placeholder("recordingId")),
-          gt(recordingEvents.seq, placeholder("afterSeq")),
-        ),
-      )
-      .orderBy(asc(recordingEvents.seq))
-      .limit(placeholder("limit"))
-      .prepare(),
+  const events = rowsOf(client, recordingEvents)<[string, number, number]>(
+    "WHERE recording_id = ? AND seq > ? ORDER BY seq LIMIT ?",
   );
   const lastEvent = reading(() =>
-    db
-      .select({ seq: max(recordingEvents.seq) })
-      .from(recordingEvents)
-      .where(eq(recordingEvents.recordingId, placeholder("recordingId")))
-      .prepare(),
+    client.prepare<{ seq: number | null }, [string]>(
+      "SELECT max(seq) AS seq FROM recording_events WHERE recording_id = ?",
+    ),
   );
+  const insert = inserter<RecordingRow>(client, recordings);
+  const update = updater(client, recordings);
+  const clearComposition = changing(() =>
+    client.prepare<unknown, [string]>("UPDATE recordings SET composition = NULL WHERE id = ?"),
+  );
+  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM recordings WHERE id = ?"));
+  const saveFile = inserter<RecordingFileRow>(
+    client,
+    recordingFiles,
+    `ON CONFLICT (recording_id, id) DO UPDATE SET
+     offset_ms = excluded.offset_ms, duration_ms = excluded.duration_ms, bytes = excluded.bytes`,
+  );
+  const removeFile = changing(() =>
+    client.prepare<unknown, [string, string]>("DELETE FROM recording_files WHERE recording_id = ? AND id = ?"),
+  );
+  const addEvent = inserter<RecordingEventRow>(client, recordingEvents, "ON CONFLICT DO NOTHING");
 
   return {
-    get: (id: string): RecordingRow | undefined => byId.get({ id }),
-    find(
-      { projectId, environment }: Pick<Tenant, "projectId"> & Partial<Tenant>,
-      publicId: string,
-    ): RecordingRow | undefined {
-      const row = byPublicId.get({ publicId });
-      const theirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
-      return theirs ? row : undefined;
+    get: (id: string): RecordingRow | undefined => byId.get(id),
+    /** Without an environment, a recording of either is found. */
+    find({ projectId, environment }: Pick<Tenant, "projectId"> & Partial<Tenant>, publicId: string) {
+      const row = byPublicId.get(publicId);
+      const matches = row?.projectId === projectId && (environment === undefined || row.environment === environment);
+      return matches ? row : undefined;
     },
-    findPublic: (publicId: string): RecordingRow | undefined => byPublicId.get({ publicId }),
-    running: (): RecordingRow[] => db.select().from(recordings).where(eq(recordings.status, "RECORDING")).all(),
-    composing: (): RecordingRow[] =>
-      db.select().from(recordings).where(sql`json_extract(${recordings.composition}, '$.status') = 'RUNNING'`).all(),
+    findPublic: (publicId: string): RecordingRow | undefined => byPublicId.get(publicId),
+    running: (): RecordingRow[] => running.all(),
+    composing: (): RecordingRow[] => composing.all(),
 
-    list(
-      { projectId, environment, roomId, status }: RecordingFilter,
-      after: RecordingPosition,
-      limit: number,
-    ): RecordingRow[] {
-      return db
-        .select()
-        .from(recordings)
-        .where(
-          and(
-            eq(recordings.projectId, projectId),
-            eq(recordings.environment, environment),
-            roomId === undefined ? undefined : eq(recordings.roomId, roomId),
-            status === undefined ? undefined : eq(recordings.status, status),
-            sql`(${recordings.startedAt}, ${recordings.id}) < (${after.startedAt}, ${after.id})`,
-          ),
-        )
-        .orderBy(sql`${recordings.startedAt} DESC, ${recordings.id} DESC`)
-        .limit(limit)
-        .all();
+    list({ projectId, environment, roomId, status }: RecordingFilter, after: RecordingPosition, limit: number) {
+      const statement = lists[roomId ? (status ? "byBoth" : "byRoom") : status ? "byStatus" : "all"];
+      const filters = [roomId, status].filter((value) => value !== undefined);
+      return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
     },
 
-    /** Ended before; oldest first. */
-    endedBefore: (before: number, limit: number): RecordingRow[] =>
-      db
-        .select()
-        .from(recordings)
-        .where(sql`${recordings.startedAt} < ${before} AND ${recordings.status} <> 'RECORDING'`)
-        .orderBy(asc(recordings.startedAt))
-        .limit(limit)
-        .all(),
+    /** Oldest first. */
+    endedBefore: (before: number, limit: number): RecordingRow[] => endedBefore.all(before, limit),
 
-    files: (recordingId: string): RecordingFileRow[] => files.all({ recordingId }),
+    files: (recordingId: string): RecordingFileRow[] => files.all(recordingId),
     /** With the composition. */
-    allFiles: (recordingId: string): RecordingFileRow[] => allFiles.all({ recordingId }),
-    fileCount: (recordingId: string): number => fileCount.get({ recordingId })?.files ?? 0,
-    file: (id: string): RecordingFileRow | undefined => file.get({ id }),
-    /** Of a timeline that may be long: those after that number. */
+    allFiles: (recordingId: string): RecordingFileRow[] => allFiles.all(recordingId),
+    fileCount: (recordingId: string): number => fileCount.get(recordingId)?.files ?? 0,
+    file: (id: string): RecordingFileRow | undefined => file.get(id),
     events: (recordingId: string, afterSeq: number, limit: number): RecordingEventRow[] =>
-      events.all({ recordingId, afterSeq, limit }),
-    nextEventSeq: (recordingId: string): number => (lastEvent.get({ recordingId })?.seq ?? -1) + 1,
+      events.all(recordingId, afterSeq, limit),
+    nextEventSeq: (recordingId: string): number => (lastEvent.get(recordingId)?.seq ?? -1) + 1,
 
-    insert: (unit: Unit, row: RecordingRow) => void run(unit, db.insert(recordings).values(row)),
-    update: (unit: Unit, id: string, change: Partial<RecordingRow>) =>
-      void run(unit, db.update(recordings).set(change).where(eq(recordings.id, id))),
-    remove: (unit: Unit, id: string) => void run(unit, db.delete(recordings).where(eq(recordings.id, id))),
-    saveFile: (unit: Unit, row: RecordingFileRow) =>
-      void run(
-        unit,
-        db
-          .insert(recordingFiles)
-          .values(row)
-          .onConflictDoUpdate({
-            target: [recordingFiles.recordingId, recordingFiles.id],
-            set: { offsetMs: row.offsetMs, durationMs: row.durationMs, bytes: row.bytes },
-          }),
-      ),
-    removeFile: (unit: Unit, recordingId: string, id: string) =>
-      void run(
-        unit,
-        db.delete(recordingFiles).where(and(eq(recordingFiles.recordingId, recordingId), eq(recordingFiles.id, id))),
-      ),
-    addEvents(unit: Unit, rows: readonly RecordingEventRow[]): void {
-      for (const row of rows) run(unit, db.insert(recordingEvents).values(row).onConflictDoNothing());
+    insert: (unit: Unit, row: RecordingRow) => void insert(unit, row),
+    update,
+    clearComposition: (unit: Unit, id: string) => void clearComposition.run(unit, id),
+    remove: (unit: Unit, id: string) => void remove.run(unit, id),
+    saveFile: (unit: Unit, row: RecordingFileRow) => void saveFile(unit, row),
+    removeFile: (unit: Unit, recordingId: string, id: string) => void removeFile.run(unit, recordingId, id),
+    addEvents(unit: Unit, added: readonly RecordingEventRow[]): void {
+      for (const row of added) addEvent(unit, row);
     },
   };
 }

@@ -4,7 +4,7 @@ import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { CompositionState } from "../../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import { projects } from "../projects/project.table.ts";
-import { rooms } from "../rooms/store/room.table.ts";
+import { rooms } from "../rooms/room.table.ts";
 import type { Location } from "../storage/storage.ts";
 
 /** This server's disk, the bucket, or the media node that wrote it; `lost` when that node has it no more. */

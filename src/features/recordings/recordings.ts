@@ -12,11 +12,11 @@ import type { StorageQuota } from "../storage/quota.ts";
 import { createComposer } from "./composition/composer.ts";
 import { hlsService } from "./hls/hls.service.ts";
 import { createHls } from "./hls/hls.ts";
-import { createPlaces } from "./places/places.ts";
+import { createStorageLocations } from "./storage-locations/storage-locations.ts";
 import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
 import { recordingFolder } from "./recording-folder.ts";
-import { createRecordingLife } from "./recording-life.ts";
+import { createActiveRecordings } from "./active-recordings.ts";
 import { replayService } from "./replay.service.ts";
 
 type Deps = {
@@ -46,8 +46,8 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   const { streams } = liveStreams;
   const hls = createHls(runtime, folder);
   const isLiveStream = (roomId: string) => streams.ofRoom(roomId) !== undefined;
-  const places = createPlaces(runtime, { store, folder, nodes, ...attachments });
-  const life = createRecordingLife(runtime, { store, folder, places, rooms, nodes, requireRoom, hls, isLiveStream });
+  const places = createStorageLocations(runtime, { store, folder, nodes, ...attachments });
+  const life = createActiveRecordings(runtime, { store, folder, places, rooms, nodes, requireRoom, hls, isLiveStream });
   const composer = createComposer(runtime, { store, folder, places });
   const whereabouts = (roomId: string) => ({
     serverName: liveRooms.serverOf(roomId),

@@ -12,7 +12,7 @@ import { Recording } from "../../protocol/recordings.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import { downloadResponse } from "../storage/download.ts";
 import { compositionRoutes } from "./composition.routes.ts";
-import { hlsRoutes } from "./hls/routes.ts";
+import { hlsRoutes } from "./hls/hls.routes.ts";
 import { RecordingUrl, StartRecording, TimelineEntry } from "./recording.schema.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";

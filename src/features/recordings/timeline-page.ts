@@ -1,7 +1,7 @@
 import { longPage, type PageRequest, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
 import type { RecordingRow } from "./recording.table.ts";
 import type { Recordings } from "./recordings.ts";
-import { TIMELINE_START, type TimelineRow } from "./timeline-reader.ts";
+import { TIMELINE_START, type TimelineRow } from "./timeline-entries.ts";
 
 /** What one answer holds of a timeline; `link` leads to the rest. */
 const ENTRIES = 1_000;

@@ -4,17 +4,17 @@ import type { LiveParticipant, Participant, Permissions, Track } from "../../pro
 import type { RoomPresence } from "./room.service.ts";
 
 /**
- * What is going on in the rooms right now; the signaling side answers. Methods that ask a media node throw
- * `SVC_RTC_SERVER_UNREACHABLE` when it does not answer, those about one participant `SVC_PARTICIPANT_NOT_FOUND`.
+ * The live state of the rooms, which signaling provides. Methods that query a media node throw
+ * `SVC_RTC_SERVER_UNREACHABLE` when it does not respond, those about one participant `SVC_PARTICIPANT_NOT_FOUND`.
  */
 export type LiveRooms = {
-  /** How many are in each room and on which node; one question per node, however many rooms are asked for. */
+  /** Sends one query per node, however many rooms are on it. */
   presence(roomIds: string[]): Promise<Map<string, RoomPresence>>;
   participants(roomId: string): Promise<LiveParticipant[]>;
-  /** The node that the room is on; null while nobody is in it. */
+  /** The node that the room is on; null while the room is empty. */
   serverOf(roomId: string): string | null;
   has(roomId: string, identity: string): boolean;
-  /** Every room that somebody is in at this moment. */
+  /** The rooms that the participant is in at this moment. */
   roomsOf(tenant: Tenant, identity: string): string[];
   permissionsOf(roomId: string, identity: string): Permissions;
   update(
@@ -28,7 +28,7 @@ export type LiveRooms = {
     },
   ): Promise<Participant>;
   mute(roomId: string, identity: string, trackId: string): Promise<Track>;
-  /** For development: a bad network between the media server and that participant. */
+  /** Simulates a bad network between the media server and the participant, for development. */
   setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void>;
   sendData(roomId: string, data: { topic?: string; to?: string[]; payload: string }): Promise<void>;
 };

@@ -13,17 +13,17 @@ type ParticipantChange = {
   permissions?: Partial<Permissions>;
   metadata?: string | null;
   name?: string | null;
-  /** Merged: an empty value takes its key away. */
+  /** Merged with the current ones; an empty value removes its key. */
   attributes?: Record<string, string>;
 };
 
-/** What servers and operators do to those who are in a room. */
+/** Actions of backends and operators on the participants of a room. */
 export function moderationService(
   { write }: Runtime,
   { rooms, rtcTokens, liveRooms }: { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms },
 ) {
   return {
-    /** Out of the room, and no token minted so far brings them back, whether they are there at this moment or not. */
+    /** Also revokes the tokens of a participant who is not in the room at this moment. */
     async remove(ref: RoomRef, identity: string): Promise<void> {
       const wasPresent = liveRooms.has(rooms.find(ref).id, identity);
       const revoked = await write((unit) => rtcTokens.revokeIdentity(unit, ref, identity));
@@ -34,13 +34,13 @@ export function moderationService(
       const { id: roomId } = rooms.find(ref);
       const metadata = change.metadata === undefined ? undefined : checkedMetadata(change.metadata);
       const name = change.name === undefined ? undefined : checkedDisplayName(change.name);
-      const shown = { metadata, name, attributes: change.attributes };
-      if (!change.permissions) return liveRooms.update(roomId, identity, shown);
+      const profile = { metadata, name, attributes: change.attributes };
+      if (!change.permissions) return liveRooms.update(roomId, identity, profile);
       const changed = change.permissions;
       const permissions = resolvePermissions(changed, liveRooms.permissionsOf(roomId, identity));
-      // On record first: whoever reconnects in between must not get the old ones back.
+      // They are saved first, so that a participant who reconnects meanwhile does not get the old ones.
       await write((unit) => rtcTokens.changePermissions(unit, roomId, identity, changed));
-      return liveRooms.update(roomId, identity, { permissions, ...shown });
+      return liveRooms.update(roomId, identity, { permissions, ...profile });
     },
 
     mute: (ref: RoomRef, identity: string, trackId: string): Promise<Track> =>

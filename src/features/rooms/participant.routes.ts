@@ -1,17 +1,21 @@
 import { Elysia, t } from "elysia";
+import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { Identity, nullable } from "../../kernel/http/schema.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
 import { Attributes, DisplayName, Participant, Track } from "../../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
 import { MuteTrack } from "./room.schema.ts";
 import { RtcTokenPermissions, refuseUnknownPermissions } from "./rtc-token.schema.ts";
 
-const NOT_THERE = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"] as const;
+const NOT_FOUND: ErrorCode[] = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"];
+const MEMBER_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...NOT_FOUND];
+const REMOVE = "Remove a participant; no token minted so far brings them back";
+const MUTE = "Mute a track; only its publisher can open it again";
 
-/** Moderation: what a backend does to those who are in a room. */
-export const participantRoutes = ({ guards }: Http, moderation: ModerationService) =>
+const forKeys = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/rooms/:id", tags: ["rooms: moderation"] })
     .use(guards.apiKey)
     .delete(
@@ -20,14 +24,14 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
         await moderation.remove({ ...caller, roomId: params.id }, params.identity);
         set.status = 204;
       },
-      documented("Remove a participant; no token minted so far brings them back", [...NOT_THERE]),
+      documented(REMOVE, NOT_FOUND),
     )
     .patch(
       "/participants/:identity",
       ({ caller, params, body }) => moderation.update({ ...caller, roomId: params.id }, params.identity, body),
       {
         ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
-          ...NOT_THERE,
+          ...NOT_FOUND,
         ]),
         beforeHandle: refuseUnknownPermissions,
         body: t.Object({
@@ -43,7 +47,7 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
       "/participants/:identity/tracks/:trackId/mute",
       ({ caller, params }) => moderation.mute({ ...caller, roomId: params.id }, params.identity, params.trackId),
       {
-        ...documented("Mute a track; only its publisher can open it again", [...NOT_THERE, "SVC_TRACK_NOT_FOUND"]),
+        ...documented(MUTE, [...NOT_FOUND, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
         response: { 200: Track },
       },
@@ -55,7 +59,7 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
         return {};
       },
       {
-        ...documented("Send data to everyone in the room who may receive it, or to those named", [
+        ...documented("Send data to all participants of the room who may receive it, or to those named", [
           "SVC_ROOM_NOT_FOUND",
           "SVC_ROOM_CLOSED",
           "SVC_RTC_SERVER_UNREACHABLE",
@@ -68,3 +72,31 @@ export const participantRoutes = ({ guards }: Http, moderation: ModerationServic
         response: { 200: t.Object({}) },
       },
     );
+
+const forMembers = ({ guards }: Http, moderation: ModerationService) =>
+  new Elysia({ prefix: "/v1/projects/:projectId/rooms/:roomId/participants/:identity", tags: ["rooms: dashboard"] })
+    .use(guards.member)
+    .delete(
+      "",
+      async ({ projectId, params, set }) => {
+        await moderation.remove({ projectId, roomId: params.roomId }, params.identity);
+        set.status = 204;
+      },
+      {
+        ...documented(REMOVE, MEMBER_ERRORS),
+        transform: permit("rooms:manage"),
+      },
+    )
+    .post(
+      "/tracks/:trackId/mute",
+      ({ projectId, params }) => moderation.mute({ projectId, roomId: params.roomId }, params.identity, params.trackId),
+      {
+        ...documented(MUTE, [...MEMBER_ERRORS, "SVC_TRACK_NOT_FOUND"]),
+        transform: permit("rooms:manage"),
+        body: MuteTrack,
+        response: { 200: Track },
+      },
+    );
+
+/** Actions on the participants of a room. */
+export const participantRoutes = { forKeys, forMembers };

@@ -6,8 +6,6 @@ import {
   type Profile,
 } from "../../protocol/room-records.ts";
 
-/* What a participant may do and what is said of it, as tokens and changes have it. */
-
 const METADATA_MAX_CHARACTERS = 1024;
 
 const PERMISSION_DEFAULTS: Permissions = {
@@ -20,12 +18,12 @@ const PERMISSION_DEFAULTS: Permissions = {
   updateMetadata: false,
 };
 
-/** Every field present: what was asked for, and the default where nothing was. */
+/** Fills the fields that `requested` leaves out from `base`. */
 export function resolvePermissions(
-  asked: Partial<Permissions> = {},
+  requested: Partial<Permissions> = {},
   base: Permissions = PERMISSION_DEFAULTS,
 ): Permissions {
-  const pick = (name: keyof Permissions) => asked[name] ?? base[name];
+  const pick = (name: keyof Permissions) => requested[name] ?? base[name];
   return {
     join: pick("join"),
     subscribe: pick("subscribe"),
@@ -37,7 +35,7 @@ export function resolvePermissions(
   };
 }
 
-/** Of whoever's token says nothing about it. */
+/** The profile of a participant whose token has none. */
 export const NO_PROFILE: Profile = { name: null, attributes: {}, kind: "standard" };
 
 /** Characters are code points; an empty string counts as absent. */
@@ -49,7 +47,6 @@ export function checkedMetadata(metadata: string | null): string | null {
   return metadata;
 }
 
-/** Any text; characters are code points, and an empty string counts as absent. */
 export function checkedDisplayName(name: string | null): string | null {
   if (name === null || name === "") return null;
   if (name.length > DISPLAY_NAME_MAX_CHARACTERS && [...name].length > DISPLAY_NAME_MAX_CHARACTERS) {
@@ -58,12 +55,12 @@ export function checkedDisplayName(name: string | null): string | null {
   return name;
 }
 
-/** What is there with what changes: an empty value takes the key away. */
+/** An empty value removes its key. */
 export function mergedAttributes(
-  known: Record<string, string>,
+  current: Record<string, string>,
   change: Record<string, string>,
 ): Record<string, string> {
-  const merged = { ...known, ...change };
+  const merged = { ...current, ...change };
   const attributes = Object.fromEntries(Object.entries(merged).filter(([key, value]) => key !== "" && value !== ""));
   if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_MAX_BYTES) {
     throw invalid("attributes", `must have at most ${ATTRIBUTES_MAX_BYTES} bytes as JSON`);

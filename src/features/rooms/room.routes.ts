@@ -1,25 +1,45 @@
 import { Elysia, t } from "elysia";
+import { randomBase62 } from "../../kernel/crypto/ids.ts";
+import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { pageQuery } from "../../kernel/http/serving/pages.ts";
+import { EnvironmentQuery } from "../../kernel/http/schema.ts";
+import { NEWEST, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
-import { roomPage } from "./room.page.ts";
-import { CreateRoom, Participants, Room } from "./room.schema.ts";
+import type { ModerationService } from "./moderation.service.ts";
+import { participantRoutes } from "./participant.routes.ts";
+import { CreateRoom, Participants, Room, RoomStatus, RoomWithParticipants } from "./room.schema.ts";
 import type { RoomService } from "./room.service.ts";
+import type { RoomFilter } from "./room.store.ts";
+import type { RoomRow } from "./room.table.ts";
+import { MintRtcToken, MintTestToken, RtcToken, refuseUnknownPermissions } from "./rtc-token.schema.ts";
+import type { RtcTokenService } from "./rtc-token.service.ts";
 
-export const roomRoutes = (
-  { guards, idempotency }: Http,
-  { write }: Runtime,
-  { rooms, liveRooms }: { rooms: RoomService; liveRooms: LiveRooms },
-) =>
-  new Elysia({ prefix: "/v1/rooms", tags: ["rooms"] })
+const TEST_TOKEN_TTL_SECONDS = 600;
+const TEST_TOKEN_PERMISSIONS = { publish: true, publishData: true };
+
+type RoomServices = { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms };
+
+/** Rooms, tokens and participants, for API keys and for members of the project. */
+export const roomsRoutes =
+  (http: Http, runtime: Runtime, services: RoomServices & { moderation: ModerationService }) => (app: Elysia) =>
+    app
+      .use(roomKeyRoutes(http, runtime, services))
+      .use(rtcTokenRoutes(http, runtime, services))
+      .use(participantRoutes.forKeys(http, services.moderation))
+      .use(roomMemberRoutes(http, runtime, services))
+      .use(participantRoutes.forMembers(http, services.moderation));
+
+const roomKeyRoutes = ({ guards, idempotency }: Http, { write }: Runtime, services: RoomServices) => {
+  const { rooms, liveRooms } = services;
+  return new Elysia({ prefix: "/v1/rooms", tags: ["rooms"] })
     .use(guards.apiKey)
     .get(
       "",
       (context) => {
         const { projectId, environment } = context.caller;
-        return roomPage(context, context.query, { rooms, liveRooms }, { projectId, environment, status: "ACTIVE" });
+        return roomPage(context, context.query, services, { projectId, environment, status: "ACTIVE" });
       },
       {
         ...documented("The project's active rooms", ["SVC_INVALID_CURSOR"]),
@@ -29,7 +49,8 @@ export const roomRoutes = (
     )
     .post(
       "",
-      (context) => idempotency.create(context, (unit) => rooms.show(rooms.create(unit, context.caller, context.body))),
+      (context) =>
+        idempotency.create(context, (unit) => rooms.present(rooms.create(unit, context.caller, context.body))),
       {
         ...documented("Create a room", ["SVC_CONFLICT", "SVC_IDEMPOTENCY_KEY_REUSED"]),
         body: CreateRoom,
@@ -40,13 +61,13 @@ export const roomRoutes = (
       "/:id",
       async ({ caller, params }) => {
         const row = rooms.findByReference(caller, params.id);
-        return rooms.show(row, (await liveRooms.presence([row.id])).get(row.id));
+        return rooms.present(row, (await liveRooms.presence([row.id])).get(row.id));
       },
       { ...documented("One room, by its id or its name", ["SVC_ROOM_NOT_FOUND"]), response: { 200: Room } },
     )
     .delete(
       "/:id",
-      ({ caller, params }) => write((unit) => rooms.show(rooms.close(unit, { ...caller, roomId: params.id }))),
+      ({ caller, params }) => write((unit) => rooms.present(rooms.close(unit, { ...caller, roomId: params.id }))),
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         response: { 200: Room },
@@ -56,10 +77,155 @@ export const roomRoutes = (
       "/:id/participants",
       ({ caller, params }) => liveRooms.participants(rooms.find({ ...caller, roomId: params.id }).id),
       {
-        ...documented("Who is in the room now, as the media server sees it", [
+        ...documented("The participants who are in the room now, as the media server reports them", [
           "SVC_ROOM_NOT_FOUND",
           "SVC_RTC_SERVER_UNREACHABLE",
         ]),
         response: { 200: Participants },
       },
     );
+};
+
+const rtcTokenRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Runtime, { rtcTokens }: RoomServices) =>
+  new Elysia({ prefix: "/v1/rooms/:id/rtc-tokens", tags: ["rooms"] })
+    .use(guards.apiKey)
+    .post(
+      "",
+      (context) =>
+        idempotency.mint(context, async () => {
+          const { caller, params, body, info } = context;
+          const grant = await write((unit) => rtcTokens.mint(unit, { ...caller, roomId: params.id }, body));
+          return rtcTokens.sign(grant, info.publicUrl);
+        }),
+      {
+        ...documented("Mint a token for one participant", [
+          "SVC_ROOM_NOT_FOUND",
+          "SVC_ROOM_CLOSED",
+          "SVC_USAGE_LIMIT_EXCEEDED",
+          "SVC_RATE_LIMITED",
+          "SVC_IDEMPOTENCY_KEY_REUSED",
+          "SVC_IDEMPOTENCY_IN_PROGRESS",
+        ]),
+        transform: rateLimit("RTC_TOKENS"),
+        beforeHandle: refuseUnknownPermissions,
+        body: MintRtcToken,
+        response: { 201: RtcToken },
+      },
+    )
+    .delete(
+      "/:tokenId",
+      async ({ caller, params, set }) => {
+        await write((unit) => rtcTokens.revoke(unit, { ...caller, roomId: params.id }, params.tokenId));
+        set.status = 204;
+      },
+      {
+        ...documented("Revoke a token; participants who joined with it are disconnected and cannot join again", [
+          "SVC_ROOM_NOT_FOUND",
+          "SVC_RTC_TOKEN_NOT_FOUND",
+          "SVC_RATE_LIMITED",
+        ]),
+        transform: rateLimit("RTC_TOKEN_REVOKE"),
+      },
+    );
+
+const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Runtime, services: RoomServices) => {
+  const { rooms, rtcTokens, liveRooms } = services;
+  return new Elysia({ prefix: "/v1/projects/:projectId/rooms", tags: ["rooms: dashboard"] })
+    .use(guards.member)
+    .get(
+      "",
+      (context) => {
+        const { projectId, environment, query } = context;
+        const filter = { projectId, environment, status: query.status ?? "ACTIVE" };
+        return roomPage(context, query, services, filter);
+      },
+      {
+        ...documented("Rooms with live participant counts", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        query: t.Object({ ...pageQuery, ...EnvironmentQuery, status: t.Optional(RoomStatus) }),
+        response: { 200: t.Array(Room) },
+      },
+    )
+    .post(
+      "",
+      (context) => idempotency.create(context, (unit) => rooms.present(rooms.create(unit, context, context.body))),
+      {
+        ...documented("Create a room", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"]),
+        transform: permit("rooms:manage"),
+        query: t.Object(EnvironmentQuery),
+        body: CreateRoom,
+        response: { 201: Room },
+      },
+    )
+    .get(
+      "/:roomId",
+      async ({ projectId, params }) => {
+        const row = rooms.find({ projectId, roomId: params.roomId });
+        const presence = (await liveRooms.presence([row.id])).get(row.id);
+        const reachable = presence?.participantCount !== null;
+        const participants = reachable ? await liveRooms.participants(row.id) : [];
+        return { ...rooms.present(row, presence), participants };
+      },
+      {
+        ...documented("A room with its live participants and published tracks", ["SVC_ROOM_NOT_FOUND"]),
+        response: { 200: RoomWithParticipants },
+      },
+    )
+    .delete(
+      "/:roomId",
+      ({ projectId, params }) =>
+        write((unit) => rooms.present(rooms.close(unit, { projectId, roomId: params.roomId }))),
+      {
+        ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
+        transform: permit("rooms:manage"),
+        response: { 200: Room },
+      },
+    )
+    .post(
+      "/:roomId/test-token",
+      (context) =>
+        idempotency.mint(context, async () => {
+          const { projectId, params, body, info } = context;
+          const grant = await write((unit) =>
+            rtcTokens.mint(
+              unit,
+              { projectId, roomId: params.roomId },
+              {
+                participantIdentity: body.participantIdentity ?? `test-${randomBase62(8)}`,
+                permissions: TEST_TOKEN_PERMISSIONS,
+                ttlSeconds: TEST_TOKEN_TTL_SECONDS,
+              },
+            ),
+          );
+          return rtcTokens.sign(grant, info.publicUrl);
+        }),
+      {
+        ...documented("A token of 10 minutes to try the room out from the dashboard", [
+          "SVC_ROOM_NOT_FOUND",
+          "SVC_ROOM_CLOSED",
+          "SVC_PERMISSION_DENIED",
+          "SVC_RATE_LIMITED",
+        ]),
+        transform: [permit("rooms:manage"), rateLimit("TEST_TOKEN")],
+        body: MintTestToken,
+        response: { 201: RtcToken },
+      },
+    );
+};
+
+/** A page of rooms with their live state. */
+async function roomPage(
+  context: Parameters<typeof page>[0],
+  request: PageRequest,
+  { rooms, liveRooms }: RoomServices,
+  filter: RoomFilter,
+) {
+  const rows = page<RoomRow, RoomRow>(context, request, {
+    name: "rooms",
+    shape: ["string"],
+    read: (after, limit) => rooms.list(filter, String(after?.[0] ?? NEWEST), limit),
+    position: (row) => [row.id],
+    show: (row) => row,
+  });
+  const presence = await liveRooms.presence(rows.map((row) => row.id));
+  return rows.map((row) => rooms.present(row, presence.get(row.id)));
+}

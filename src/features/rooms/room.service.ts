@@ -1,24 +1,25 @@
 import type { BusEvents } from "../../kernel/bus.ts";
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import { roomStore } from "./store/room.store.ts";
-import type { RoomRow } from "./store/room.table.ts";
-import { rtcTokenStore } from "./store/rtc-token.store.ts";
+import { roomStore } from "./room.store.ts";
+import type { RoomRow } from "./room.table.ts";
+import { rtcTokenStore } from "./rtc-token.store.ts";
 
 export type RoomService = ReturnType<typeof roomService>;
 
-/** A room as someone of this project sees it. Without `environment` (a session, by id) either one is found. */
+/** Without `environment`, as members of the project refer to it, the room may be of either one. */
 export type RoomRef = { projectId: string; environment?: Environment; roomId: string };
 
 type CloseReason = BusEvents["roomClosed"]["reason"];
 
-/** What is known of a room besides its row: who is in it now, and where. */
+/** The live state of a room; `participantCount` is null when its media node does not respond. */
 export type RoomPresence = { participantCount: number | null; serverName: string | null };
 
-const NOBODY: RoomPresence = { participantCount: 0, serverName: null };
+const EMPTY: RoomPresence = { participantCount: 0, serverName: null };
 
 export function roomService({ db, bus, ids, now }: Runtime) {
   const store = roomStore(db);
@@ -26,8 +27,9 @@ export function roomService({ db, bus, ids, now }: Runtime) {
 
   function find({ projectId, environment, roomId }: RoomRef): RoomRow {
     const row = store.find(roomId);
-    const theirs = row?.projectId === projectId && (environment === undefined || row.environment === environment);
-    if (!row || !theirs) throw new ApiError("SVC_ROOM_NOT_FOUND");
+    if (row?.projectId !== projectId || (environment ?? row.environment) !== row.environment) {
+      throw new ApiError("SVC_ROOM_NOT_FOUND");
+    }
     return row;
   }
 
@@ -35,19 +37,16 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     list: store.list,
     find,
 
-    /** By id alone: for credentials that name their room, like an RTC token. */
+    /** For credentials that name their room, such as an RTC token. */
     byId: store.find,
 
-    /** The one of this name that is active; a closed room has given its name back. */
-    findByName: ({ projectId, environment }: { projectId: string; environment: Environment }, name: string) =>
-      store.findActive(projectId, environment, name),
+    /** Finds the active room of this name; several closed rooms may have had it. */
+    findByName: ({ projectId, environment }: Tenant, name: string) => store.findActive(projectId, environment, name),
 
-    /** By its id, or by the name of one that is active. */
-    findByReference(owner: { projectId: string; environment: Environment }, reference: string): RoomRow {
-      const named = () => store.findActive(owner.projectId, owner.environment, reference);
-      return store.find(reference)
-        ? find({ ...owner, roomId: reference })
-        : (named() ?? find({ ...owner, roomId: reference }));
+    /** Finds a room by its id, or an active one by its name. */
+    findByReference({ projectId, environment }: Tenant, reference: string): RoomRow {
+      const named = store.find(reference) ? undefined : store.findActive(projectId, environment, reference);
+      return named ?? find({ projectId, environment, roomId: reference });
     },
 
     findActive(ref: RoomRef): RoomRow {
@@ -56,12 +55,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       return row;
     },
 
-    create(
-      unit: Unit,
-      owner: { projectId: string; environment: Environment },
-      input: { name: string; region?: string; record?: boolean },
-    ): RoomRow {
-      const { projectId, environment } = owner;
+    create(unit: Unit, tenant: Tenant, input: { name: string; region?: string; record?: boolean }): RoomRow {
+      const { projectId, environment } = tenant;
       if (store.findActive(projectId, environment, input.name)) {
         throw new ApiError("SVC_CONFLICT", "A room of this name is active.");
       }
@@ -85,23 +80,19 @@ export function roomService({ db, bus, ids, now }: Runtime) {
 
     markRecording: store.markRecording,
 
-    /** Ends the room and frees its name. Closing it again changes nothing. */
+    /** Ends the room and frees its name. Closing it again has no effect. */
     close(unit: Unit, ref: RoomRef, reason: CloseReason = "closed"): RoomRow {
       const row = find(ref);
       if (row.status === "CLOSED") return row;
       const at = now();
       store.close(unit, row.id, at);
-      tokens.forgetPermissions(unit, row.id);
-      bus.publish(unit, "roomClosed", {
-        roomId: row.id,
-        projectId: row.projectId,
-        environment: row.environment,
-        reason,
-      });
+      tokens.deletePermissions(unit, row.id);
+      const { id: roomId, projectId, environment } = row;
+      bus.publish(unit, "roomClosed", { roomId, projectId, environment, reason });
       return { ...row, status: "CLOSED", updatedAt: at, closedAt: at };
     },
 
-    show: (row: RoomRow, presence: RoomPresence = NOBODY) => ({
+    present: (row: RoomRow, presence: RoomPresence = EMPTY) => ({
       id: row.id,
       projectId: row.projectId,
       environment: row.environment,

@@ -3,7 +3,7 @@ import { refuseUnknownFields } from "../../kernel/http/body.ts";
 import { Identity, nullable, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { Attributes, IceServer, ParticipantKind, Permissions, Profile } from "../../protocol/room-records.ts";
 
-/** What a participant may do; fields that are left out take the default. */
+/** The permissions of a participant; omitted fields take the default. */
 export const RtcTokenPermissions = t.Object({
   join: t.Optional(t.Boolean({ default: true, description: "May join the room" })),
   subscribe: t.Optional(t.Boolean({ default: true, description: "May receive other participants' tracks" })),
@@ -14,14 +14,14 @@ export const RtcTokenPermissions = t.Object({
   updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
 });
 
-/** A route's `beforeHandle`: a name that means nothing here is a mistake, and would otherwise be one without a sound. */
+/** For a route's `beforeHandle`: an unknown permission is a mistake that would otherwise go unnoticed. */
 export const refuseUnknownPermissions = refuseUnknownFields(Object.keys(RtcTokenPermissions.properties), "permissions");
 
 export const MintRtcToken = t.Object({
   participantIdentity: Identity,
   permissions: t.Optional(RtcTokenPermissions),
   ttlSeconds: t.Optional(wholeNumber({ min: 30, max: 21_600 })),
-  // Counted in code points by the service; this bound only keeps it from counting megabytes.
+  // The service counts code points; this bound keeps it from counting megabytes.
   metadata: t.Optional(t.String({ maxLength: 2_048, description: "At most 1024 characters, handed to every client" })),
   name: t.Optional(t.String({ maxLength: 256, description: "For people to read: any text of at most 128 characters" })),
   attributes: t.Optional(Attributes),

@@ -1,6 +1,6 @@
-import { iso } from "../../kernel/time/clock.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Permissions, Profile } from "../../protocol/room-records.ts";
 import type { IceServers } from "./ice-servers.ts";
@@ -12,9 +12,9 @@ import {
   resolvePermissions,
 } from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
+import type { RoomRow } from "./room.table.ts";
+import { rtcTokenStore } from "./rtc-token.store.ts";
 import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
-import type { RoomRow } from "./store/room.table.ts";
-import { rtcTokenStore } from "./store/rtc-token.store.ts";
 
 export type RtcTokenService = ReturnType<typeof rtcTokenService>;
 
@@ -25,7 +25,7 @@ export type MintRtcToken = {
   metadata?: string;
 } & Partial<Profile>;
 
-/** A token that is on record but not signed yet: signing waits, and a unit of work must not. */
+/** A token that is saved but not signed yet: signing is asynchronous, and a unit of work is not. */
 export type RtcGrant = {
   tokenId: string;
   room: RoomRow;
@@ -40,20 +40,20 @@ export type RtcGrant = {
 export type RtcTokenDeps = {
   rooms: RoomService;
   iceServers: IceServers;
-  /** Whether the project's account may still mint; null where usage limits nobody. */
+  /** Whether the project's account has minutes left; null when the limit is not enforced. */
   mayMint: ((projectId: string) => boolean) | null;
   isArchived: (projectId: string) => boolean;
 };
 
-/** A session outlives its token, and revoking the token must still find it. */
-const KEEP_EXPIRED_MS = 7 * 24 * 3_600_000;
+/** A session can outlast its token, and revoking the token must still end the session. */
+const EXPIRED_RETENTION_MS = 7 * 24 * 3_600_000;
 
 export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
 
-  /** What a token grants, as changed since for this identity in this room. */
-  const heldPermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
+  /** The permissions of a token with those that were changed for this identity in this room. */
+  const effectivePermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
     resolvePermissions(store.changedPermissions(roomId, identity), granted);
 
   function requireMinutes({ projectId }: RoomRow): void {
@@ -66,17 +66,17 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
   }
 
   return {
-    ...createRtcTokenVerifier(runtime, store, isArchived, heldPermissions),
+    ...createRtcTokenVerifier(runtime, store, isArchived, effectivePermissions),
 
-    heldPermissions,
+    effectivePermissions,
 
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
-    /** Puts the token on record; `sign` then makes the answer of it. */
+    /** Saves the token; `sign` then makes the response. */
     mint(unit: Unit, ref: RoomRef, input: MintRtcToken): RtcGrant {
       const room = rooms.findActive(ref);
       requireMinutes(room);
-      // Whole seconds, like the signature's: the answer and the token name the same moments.
+      // JWTs count whole seconds, so the response names the same times as the token.
       const createdAt = Math.floor(now() / 1000) * 1000;
       const ttlSeconds = input.ttlSeconds ?? config.RTC_TOKEN_DEFAULT_TTL_SECONDS;
       const grant: RtcGrant = {
@@ -97,10 +97,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       return grant;
     },
 
-    /**
-     * Puts a token on record that somebody else has signed, at its first use: from then on it is revoked, and its holder
-     * removed, as with any other. Again: no effect.
-     */
+    /** Saves a token that a backend has signed itself, at its first use, so that it can be revoked like any other. */
     adopt(unit: Unit, ref: RoomRef, token: { tokenId: string; participantIdentity: string; expiresAt: number }): void {
       const room = rooms.findActive(ref);
       if (store.find(token.tokenId)) return;
@@ -109,16 +106,16 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       store.insert(unit, { id, roomId: room.id, participantIdentity, createdAt: now(), expiresAt });
     },
 
-    /** Whether such a token is on record for this identity in this room. */
+    /** Whether the token was saved for this identity in this room. */
     isKnown(tokenId: string, roomId: string, identity: string): boolean {
       const row = store.find(tokenId);
       return row?.roomId === roomId && row.participantIdentity === identity;
     },
 
-    /** Another was signed in its place, which lives until then: it is on record for as long. */
-    prolong: (unit: Unit, tokenId: string, expiresAt: number): void => store.prolong(unit, tokenId, expiresAt),
+    /** For a token that was signed again with a later expiry. */
+    extend: store.extend,
 
-    /** `publicUrl` is where this client reaches the server. */
+    /** `publicUrl` is the address at which this client reaches the server. */
     async sign(grant: RtcGrant, publicUrl: string) {
       const { tokenId, room, participantIdentity, permissions, metadata, profile, createdAt, expiresAt } = grant;
       const claims = {
@@ -146,7 +143,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       };
     },
 
-    /** Ends the token and whoever joined with it. Again: no effect. */
+    /** Ends the token and the sessions that joined with it. Revoking it again has no effect. */
     revoke(unit: Unit, ref: RoomRef, tokenId: string): void {
       const room = rooms.find(ref);
       const row = store.find(tokenId);
@@ -154,10 +151,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       if (row.revokedAt === null) revoke(unit, tokenId, room.id);
     },
 
-    /**
-     * Removes someone for good: out of the room, and every token with which they could come back. Answers how many
-     * tokens that were. A token minted later counts again.
-     */
+    /** Removes a participant and revokes every token with which it could join again. Returns the number of tokens. */
     revokeIdentity(unit: Unit, ref: RoomRef, identity: string): number {
       const room = rooms.find(ref);
       bus.publish(unit, "participantRemoved", { roomId: room.id, identity });
@@ -166,13 +160,13 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       return tokenIds.length;
     },
 
-    /** Holds for this identity in this room, whichever of its tokens it comes with, until changed or the room closes. */
+    /** Overrides the permissions of all tokens of this identity until the room closes. */
     changePermissions(unit: Unit, roomId: string, identity: string, change: Partial<Permissions>): void {
       const before = store.changedPermissions(roomId, identity);
       store.changePermissions(unit, roomId, identity, { ...before, ...change });
     },
 
-    /** Forgets tokens that are long over; called by a job. */
-    sweep: () => write((unit) => store.removeExpired(unit, now() - KEEP_EXPIRED_MS)),
+    /** Deletes tokens that expired long ago; a job calls it. */
+    sweep: () => write((unit) => store.deleteExpired(unit, now() - EXPIRED_RETENTION_MS)),
   };
 }

@@ -15,7 +15,7 @@ import {
   TrackType,
   VideoQuality,
 } from "@livekit/protocol";
-import { mayPublish } from "../../protocol/may-publish.ts";
+import { mayPublish } from "../../protocol/room-records.ts";
 import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type {
   IceServer,

@@ -1,7 +1,7 @@
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
-import { mayPublish } from "../../protocol/may-publish.ts";
+import { mayPublish } from "../../protocol/room-records.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { Join } from "../signaling/session/join.ts";

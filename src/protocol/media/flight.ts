@@ -1,11 +1,11 @@
-/** What the flight recorder of a connection holds: headers, reports and estimates of its last seconds, and no content. */
+/** A dump of a connection's flight recorder: headers, reports and estimates of its last seconds, without content. */
 import { type Static, Type } from "@sinclair/typebox";
 
 const Rows = (columns: string) => Type.Array(Type.Array(Type.Number()), { description: columns });
 
 export const FlightDump = Type.Object({
   version: Type.Literal(1),
-  /** Milliseconds since 1970, from which every other time counts. */
+  /** Milliseconds since 1970; all other times are relative to it. */
   sinceMs: Type.Number(),
   lastedMs: Type.Number(),
   streams: Type.Array(
@@ -22,11 +22,11 @@ export const FlightDump = Type.Object({
   rtcp: Type.Array(
     Type.Object({
       atMs: Type.Number(),
-      packet: Type.String({ description: "A report of the client as base64, without descriptions of its source" }),
+      packet: Type.String({ description: "An RTCP packet of the client as base64, without source descriptions" }),
     }),
   ),
   states: Rows(
-    "atMs, estimate in bit/s, queue in ms, RTT in ms, loss from and towards it in percent, jitter in ms; -1: not known",
+    "atMs, estimate in bit/s, queue in ms, RTT in ms, loss from and to the client in percent, jitter in ms; -1: unknown",
   ),
 });
 export type FlightDump = Static<typeof FlightDump>;

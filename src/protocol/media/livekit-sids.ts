@@ -1,27 +1,27 @@
 /**
- * LiveKit's names for our records, and back. Pure, so that nobody has to keep a table of them. They are short because two of
- * them name a stream in a session description, where a browser reads no more than 64 characters.
+ * Converts ids to LiveKit's SIDs and back, without a table. SIDs are short because two of them name a stream in a session
+ * description, of which a browser reads no more than 64 characters.
  */
 
-export const roomSid = (roomId: string) => `RM_${short(roomId)}`;
-export const participantSid = (sessionId: string) => `PA_${short(sessionId)}`;
-export const sessionIdOf = (sid: string): string | null => (sid.startsWith("PA_") ? long(sid.slice(3)) : null);
+export const roomSid = (roomId: string) => `RM_${shorten(roomId)}`;
+export const participantSid = (sessionId: string) => `PA_${shorten(sessionId)}`;
+export const sessionIdOf = (sid: string): string | null => (sid.startsWith("PA_") ? expand(sid.slice(3)) : null);
 
 const TRACK_PREFIX = "trk_";
 
-export const trackSid = (trackId: string) => `TR_${short(trackId.slice(TRACK_PREFIX.length))}`;
-export const trackIdOf = (sid: string) => `${TRACK_PREFIX}${long(sid.slice(3))}`;
+export const trackSid = (trackId: string) => `TR_${shorten(trackId.slice(TRACK_PREFIX.length))}`;
+export const trackIdOf = (sid: string) => `${TRACK_PREFIX}${expand(sid.slice(3))}`;
 export const newTrackId = () => `${TRACK_PREFIX}${crypto.randomUUID()}`;
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/;
 const SHORT = /^[\w-]{22}$/;
 
-/** A UUID in 22 characters instead of 36; other names as they are. */
-function short(id: string): string {
+/** A UUID in 22 characters instead of 36; other ids are unchanged. */
+function shorten(id: string): string {
   return UUID.test(id) ? Buffer.from(id.replaceAll("-", ""), "hex").toString("base64url") : id;
 }
 
-function long(text: string): string {
+function expand(text: string): string {
   if (!SHORT.test(text)) return text;
   return Buffer.from(text, "base64url")
     .toString("hex")

@@ -1,13 +1,13 @@
-/** The files of recordings that a media node on another machine has written, until somebody comes for them. */
+/** A file of a recording on a remote media node, until the server has fetched it. */
 export type NodeFile = { recordingId: string; fileName: string };
 
 export type NodeFiles = {
-  /** From a byte on; `size` is of the whole. `busy`: its recording still runs there. Null: the node has no such file. */
+  /** Reads from an offset; `size` is that of the whole file. `busy`: still being recorded. Null: no such file. */
   read(
     file: NodeFile,
     from: number,
     signal: AbortSignal,
   ): Promise<{ body: ReadableStream<Uint8Array>; size: number } | "busy" | null>;
-  /** Repeating it is no error. */
+  /** Removing a missing file is not an error. */
   remove(file: NodeFile): Promise<void>;
 };

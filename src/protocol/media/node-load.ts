@@ -1,19 +1,19 @@
-/** What a node carries right now. */
+/** The current load of a media node. */
 export type NodeLoad = {
   rooms: number;
   participants: number;
-  /** Of all cores, by the node's whole process, or of its busiest worker, whichever is more; null until it is known. */
+  /** The CPU usage of the whole process on all cores, or of its busiest worker, if higher; null until it is known. */
   cpuPercent: number | null;
   memoryPercent: number | null;
   networkInBps: number;
   networkOutBps: number;
   packetsIn: number;
   packetsOut: number;
-  /** Packets that viewers missed (in) and that we missed of publishers (out), and keyframes asked for likewise. */
+  /** Packets that subscribers (in) and this node (out) requested again, and keyframes likewise. */
   nacksIn: number;
   nacksOut: number;
   keyframesIn: number;
   keyframesOut: number;
-  /** Packets refused since the start, by reason: forged checks, foreign addresses, replays, unreadable ones. */
+  /** Packets dropped since the start, by reason: forged checks, unknown addresses, replays, invalid packets. */
   refused: Record<string, number>;
 };

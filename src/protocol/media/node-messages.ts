@@ -1,6 +1,6 @@
 /**
- * Everything that a media node on another machine says, as schemas. A node is trusted with its own media and with nothing
- * else: what it sends is checked against these before anything reads it, and what they do not name is dropped.
+ * Schemas of all messages of a remote media node. A node is trusted with its own media and with nothing else: its messages
+ * are checked against these schemas before they are used, and unknown fields are dropped.
  */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { literals } from "../literals.ts";
@@ -13,11 +13,11 @@ import { RECORDED_FILE_NAME, RECORDING_CODECS } from "./recording.ts";
 const nullable = <T extends TSchema>(type: T) => Type.Union([type, Type.Null()]);
 const text = (maxLength: number) => Type.String({ maxLength });
 const Id = Type.String({ minLength: 1, maxLength: 128 });
-/** Whose it is comes from the control plane; that it is one of the room is checked where the rooms are known. */
+/** The control plane assigns identities; whether an identity is in the room is checked elsewhere. */
 const Identity = Type.String({ minLength: 1, maxLength: 512 });
 const Count = Type.Integer({ minimum: 0 });
-const Figure = nullable(Type.Number());
-/** Thirty years either way, so that a date can be made of it. */
+const NullableNumber = nullable(Type.Number());
+/** Thirty years in both directions, which is within the range of a Date. */
 const Ms = Type.Number({ minimum: -1e12, maximum: 1e12 });
 const Pixels = nullable(Type.Integer({ minimum: 0, maximum: 65_535 }));
 const Address = Type.String({ pattern: "^[0-9A-Za-z.:%\\[\\]_-]{0,128}$" });
@@ -40,15 +40,15 @@ const TransportStats = Type.Object({
   transport: nullable(Transport),
   remoteAddress: nullable(Address),
   srtpProfile: nullable(text(64)),
-  rttMs: Figure,
-  jitterMs: Figure,
-  packetLossPercent: Figure,
-  uplinkLossPercent: Figure,
-  downlinkLossPercent: Figure,
-  availableOutBps: Figure,
+  rttMs: NullableNumber,
+  jitterMs: NullableNumber,
+  packetLossPercent: NullableNumber,
+  uplinkLossPercent: NullableNumber,
+  downlinkLossPercent: NullableNumber,
+  availableOutBps: NullableNumber,
   heldBack: Type.Optional(Type.Boolean()),
-  uplinkWaitMs: Type.Optional(Figure),
-  serverBusyPercent: Type.Optional(Figure),
+  uplinkWaitMs: Type.Optional(NullableNumber),
+  serverBusyPercent: Type.Optional(NullableNumber),
   bytesIn: Type.Number(),
   bytesOut: Type.Number(),
 });
@@ -85,7 +85,7 @@ const NodeRecordedFile = Type.Object({
   kind: TrackKind,
   source: TrackSource,
   codec: Codec,
-  /** It becomes the content type of a download. */
+  /** Used as the content type of a download. */
   mimeType: literals(["audio/webm", "video/webm", "audio/mp4", "video/mp4"]),
   offsetMs: Type.Integer({ minimum: -1e12, maximum: 1e12 }),
   durationMs: Type.Integer({ minimum: 0, maximum: 1e12 }),
@@ -100,7 +100,7 @@ const NodePart = Type.Object({
   trackId: Id,
   kind: TrackKind,
   source: TrackSource,
-  /** It stands in quotes in a playlist. */
+  /** Written in quotes into a playlist. */
   codecs: Type.String({ pattern: "^[A-Za-z0-9.]{1,64}$" }),
   width: Pixels,
   height: Pixels,
@@ -135,7 +135,7 @@ const ofParticipant = <T extends string, P extends TProperties>(type: T, propert
 const ofRecording = <T extends string, P extends TProperties>(type: T, properties: P) =>
   ofRoom(type, { recordingId: Id, ...properties });
 
-/** Which rooms were found is said by the welcome alone. */
+/** `roomsFound` is derived from the welcome frame. */
 export type NodeEvent = Exclude<MediaEvent, { type: "roomsFound" }>;
 
 export const NODE_EVENTS = {
@@ -199,7 +199,7 @@ export const NODE_EVENTS = {
 
 const Seq = Type.Integer({ minimum: 0 });
 
-/** Frames by their `type`; what an event or an answer holds is checked by its own schema. */
+/** Frames by their `type`; the content of events and answers is checked with its own schema. */
 export const NODE_FRAMES = {
   welcome: event("welcome", {
     resumed: Type.Boolean(),
@@ -232,7 +232,7 @@ export const MEDIA_ERROR_CODES = Object.keys({
   RTC_SERVER_UNREACHABLE: true,
 } satisfies Record<MediaErrorCode, true>) as readonly MediaErrorCode[];
 
-/** Methods whose answer is that they were done: whatever else comes with it is not looked at. */
+/** Methods without a result; the content of their answers is ignored. */
 type VoidMethod = { [M in MediaMethod]: MediaResponse<M> extends void ? M : never }[MediaMethod];
 type AnsweringMethod = Exclude<MediaMethod, VoidMethod>;
 
@@ -247,8 +247,8 @@ export const NODE_ANSWERS = {
   load: Type.Object({
     rooms: Count,
     participants: Count,
-    cpuPercent: Figure,
-    memoryPercent: Figure,
+    cpuPercent: NullableNumber,
+    memoryPercent: NullableNumber,
     networkInBps: Type.Number(),
     networkOutBps: Type.Number(),
     packetsIn: Type.Number(),

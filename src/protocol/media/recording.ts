@@ -1,27 +1,27 @@
-/** What a media node is asked to record, and what it tells of it. */
+/** Recording requests to media nodes, and their events. */
 import type { TrackKind, TrackSource } from "../room-records.ts";
 
 export type RecordingRef = { roomId: string; recordingId: string };
 
 export type StartRecording = RecordingRef & {
-  /** Where the node puts the files; made when it is not there. */
+  /** The directory for the files; created if missing. */
   directory: string;
-  /** Server time from which the files' offsets count. */
+  /** The server time to which the files' offsets are relative. */
   startedAtMs: number;
   audioOnly: boolean;
-  /** Also told piece by piece, for a live stream: every `recordingPart`. */
+  /** Also sends every part as `recordingPart`, for a live stream. */
   parts?: boolean;
-  /** With `parts`: pictures of a codec that no live stream carries are told as they are, to be encoded anew. */
+  /** With `parts`: frames in a codec that HLS does not support are sent as they are, to be transcoded. */
   feed?: boolean;
 };
 
-/** As every recorder names its files. Whatever else a node calls one could lead out of the recording's folder. */
+/** The form of all file names. A node could otherwise name a path outside of the recording's folder. */
 export const RECORDED_FILE_NAME = /^[A-Za-z0-9_-]{1,128}\.(?:webm|mp4)$/;
 
 export const RECORDING_CODECS = ["opus", "vp8", "vp9", "av1", "h264"] as const;
 type RecordingCodec = (typeof RECORDING_CODECS)[number];
 
-/** One file of a recording: a published track for as long as it lasted, or until its codec changed. */
+/** One file of a recording: a published track until its end, or until its codec changed. */
 export type RecordedFile = {
   fileId: string;
   /** In the recording's directory. */
@@ -32,16 +32,16 @@ export type RecordedFile = {
   source: TrackSource;
   codec: RecordingCodec;
   mimeType: string;
-  /** Exact once the publisher has told its clock, which takes it some seconds. */
+  /** Exact once the publisher has sent its clock (RTCP), after some seconds. */
   offsetMs: number;
   durationMs: number;
   bytes: number;
-  /** Of the first picture; null for sound. */
+  /** The size of the first frame; null for audio. */
   width: number | null;
   height: number | null;
 };
 
-/** A piece of a recorded track as a live stream sends it, on the recording's clock. */
+/** An HLS part of a recorded track, on the recording's clock. */
 export type RecordedPart = {
   fileId: string;
   identity: string;
@@ -51,19 +51,19 @@ export type RecordedPart = {
   codecs: string;
   width: number | null;
   height: number | null;
-  /** Base64: what a player reads before the track's first part, which alone has it. */
+  /** Base64: the initialization segment; only with the track's first part. */
   head: string | null;
   /** Base64: `moof` and `mdat`. */
   data: string;
   atMs: number;
   durationMs: number;
-  /** A player can begin here. */
+  /** A player can start with this part. */
   independent: boolean;
   beginsSegment: boolean;
   endsSegment: boolean;
 };
 
-/** The next piece of a recorded track as a WebM that is never ended, on the recording's clock: one picture. */
+/** The next frame of a recorded track, as part of an endless WebM file on the recording's clock. */
 export type RecordedFeed = {
   fileId: string;
   identity: string;
@@ -73,7 +73,7 @@ export type RecordedFeed = {
   height: number | null;
   atMs: number;
   keyframe: boolean;
-  /** The track's first, with the head of the file before it. */
+  /** The track's first frame, with the header of the file before it. */
   begins: boolean;
   /** Base64. */
   data: string;

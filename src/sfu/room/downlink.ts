@@ -218,7 +218,7 @@ export class Downlink {
           this.#host.udp.repairs.nacksIn += packet.lost.length;
           this.#bytesOut +=
             this.#sections
-              .of(packet.mediaSsrc)
+              .bySsrc(packet.mediaSsrc)
               ?.repair(packet.lost, this.#sent, this.#repairTerms(nowMs), this.#host.udp, nowMs) ?? 0;
           break;
         case "pli":
@@ -252,19 +252,19 @@ export class Downlink {
   }
 
   #reported(reports: readonly ReportBlock[], nowMs: number): void {
-    const ours = reports.filter((report) => this.#sections.of(report.ssrc) !== undefined);
+    const ours = reports.filter((report) => this.#sections.bySsrc(report.ssrc) !== undefined);
     if (ours.length === 0) return;
     const lossRatio = Math.max(...ours.map((report) => report.fractionLost)) / 256;
     this.#allocation.onLoss(lossRatio, nowMs);
     this.lossPercent = this.#allocation.ownLoss(lossRatio, nowMs) * 100;
     for (const report of ours) {
-      this.rttMs = this.#sections.of(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
+      this.rttMs = this.#sections.bySsrc(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
     }
   }
 
   #keyframe(ssrc: number): void {
     this.#host.udp.repairs.keyframesIn += 1;
-    const section = this.#sections.of(ssrc);
+    const section = this.#sections.bySsrc(ssrc);
     if (section) this.#occupant(section)?.requestKeyframe();
   }
 

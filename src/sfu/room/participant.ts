@@ -1,6 +1,5 @@
 /** One participant in a room: its connection, its negotiations, and the two halves that carry its media. */
 
-import { mayPublish } from "../../protocol/may-publish.ts";
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import type {
   MediaFailure,
@@ -12,6 +11,7 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
+import { mayPublish } from "../../protocol/room-records.ts";
 import { FlightRecorder, type FlightState } from "../flight/flight-recorder.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
 import type { Connection } from "../transport/connection.ts";

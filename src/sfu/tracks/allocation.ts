@@ -1,4 +1,4 @@
-/** Shares a viewer's bandwidth among its subscriptions, and finds out whether there is more of it. */
+/** Shares a subscriber's bandwidth among its subscriptions, and probes for more. */
 import type { DeliveryReason } from "../../protocol/signaling.ts";
 import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layer-chooser.ts";
 import { BandwidthPlanner } from "../bandwidth/planner.ts";
@@ -10,7 +10,7 @@ import type { Publication } from "./publication.ts";
 import type { PublishedLayer } from "./published-layer.ts";
 import { layerNumber, type Subscription } from "./subscription.ts";
 
-/** What layers usually measure, until a keyframe tells. */
+/** Assumed until a keyframe shows the height. */
 const NOMINAL_HEIGHTS = [180, 360, 720] as const;
 
 const FEEDBACK_TIMEOUT_MS = 2_000;
@@ -32,7 +32,7 @@ export class Allocation {
   #ownLoss: { ratio: number; atMs: number } | null = null;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
-  /** Something is withheld for want of bandwidth. */
+  /** A subscription has less than it wants for lack of bandwidth. */
   #isShort = false;
   #live = 0;
 
@@ -60,14 +60,14 @@ export class Allocation {
     this.#planner.estimator.onFeedback(this.#feedback, this.#sent, nowMs);
   }
 
-  /** Transport-wide feedback counts losses itself. */
+  /** Loss from receiver reports is ignored while transport-wide feedback comes, which has the loss itself. */
   onLoss(ratio: number, nowMs: number): void {
     if (nowMs - this.#feedbackMs > FEEDBACK_TIMEOUT_MS) this.#planner.estimator.onLoss(ratio, nowMs);
   }
 
   /**
-   * What its own path has lost, 0 … 1, where transport-wide feedback tells. A report counts what was lost before it came here,
-   * too, which is the publisher's path: it is believed where nothing else is known.
+   * The loss on the subscriber's own path, 0 … 1, from transport-wide feedback. Receiver reports include loss on the publisher's
+   * path, so they are used only where nothing else is known.
    */
   ownLoss(reported: number, nowMs: number): number {
     const ratio = this.#planner.estimator.takeLoss();
@@ -87,12 +87,12 @@ export class Allocation {
     return this.#planner.takeRepair(bytes, nowMs);
   }
 
-  /** The path carries less than is sent, or enough for more. */
+  /** Is true when the path carries less than is sent, or enough for more. */
   isReallocationDue(nowMs: number): boolean {
     return this.#planner.isDue(nowMs);
   }
 
-  /** What the path carries decides what is sent, at the moment: its reports are waited for. */
+  /** Is true while the path limits what is sent, so that its reports have to be processed soon. */
   isTight(nowMs: number): boolean {
     return this.#isShort || this.#planner.estimator.isCongested(nowMs);
   }
@@ -132,7 +132,7 @@ export class Allocation {
   }
 }
 
-/** Changes whenever a layer of any subscribed track starts or stops. */
+/** A hash that changes whenever a layer of a subscribed track starts or stops. */
 function liveLayers(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): number {
   let sum = 0;
   for (const { publication } of subscriptions.values()) {
@@ -169,18 +169,17 @@ function heightOf(publication: Publication, layer: PublishedLayer): number {
   return NOMINAL_HEIGHTS[layer.index] ?? 0;
 }
 
-/** The best layer not above `index`, as a position; the lowest when all are above. */
+/** The position of the best layer not above `index`, or of the lowest. */
 function positionOf(publication: Publication, index: number): number {
   const position = publication.layers.findLastIndex((layer) => layer.index <= index);
   return Math.max(0, position);
 }
 
-/** Sends a short burst of packets the viewer has already got, over RTX: harmless, and what arrives of it tells the rate. */
-
 const STEP_MS = 5;
-/** Steps that come late make a burst of it, or a slower one, and what is found is not what the path carries. */
+/** The receive loop stays awake this long, because late steps would distort the measured rate. */
 const AWAKE_MS = 50;
 
+/** Sends a probe: a short burst of packets that the subscriber already has, over RTX, whose arrival shows the rate. */
 export class Prober {
   readonly #sent: SentPackets;
   readonly #udp: UdpPort;
@@ -193,7 +192,7 @@ export class Prober {
     this.#now = now;
   }
 
-  /** `sources` have sent packets just now: those are repeated. */
+  /** Repeats recent packets of `sources`. */
   start(plan: ProbePlan, sources: readonly Subscription[]): void {
     if (sources.length === 0 || this.#timer) return;
     const startedMs = this.#now();

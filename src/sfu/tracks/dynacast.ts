@@ -1,12 +1,12 @@
-/** Tells publishers which layers anybody watches, so that they stop encoding the others. */
+/** Tells publishers which layers are subscribed, so that they stop encoding the others. */
 import type { Layer } from "../../protocol/room-records.ts";
 import type { Publication } from "./publication.ts";
 
-/** A viewer who scrolls away often comes back: going down waits, going up does not. */
+/** Lowering is delayed, because a viewer that scrolls away often comes back; raising is not. */
 const LOWER_AFTER_MS = 5_000;
 const NOTHING = -1;
 
-type State = { told: number; lowerSinceMs: number | null };
+type State = { lastNotified: number; lowerSinceMs: number | null };
 
 export class Dynacast {
   readonly #states = new Map<string, State>();
@@ -15,30 +15,30 @@ export class Dynacast {
     this.#states.delete(publication.trackId);
   }
 
-  /** Whether its publisher has been told to send something of it. */
+  /** Is true when the publisher was last told to send at least one layer. */
   isWanted(publication: Publication): boolean {
     if (publication.kind !== "video") return publication.announced;
-    return (this.#states.get(publication.trackId)?.told ?? NOTHING) !== NOTHING;
+    return (this.#states.get(publication.trackId)?.lastNotified ?? NOTHING) !== NOTHING;
   }
 
-  /** The layers wanted from now on, or null when nothing is to be said. */
+  /** Returns the layers to send from now on, or null when they have not changed. */
   update(publication: Publication, nowMs: number): Layer[] | null {
     if (publication.kind !== "video" || !publication.announced) return null;
     const top = publication.layers.at(-1)?.index ?? 0;
-    // A publisher begins with everything it has.
-    const state = this.#states.get(publication.trackId) ?? { told: top, lowerSinceMs: null };
+    // A publisher starts with all layers.
+    const state = this.#states.get(publication.trackId) ?? { lastNotified: top, lowerSinceMs: null };
     this.#states.set(publication.trackId, state);
     let wanted = NOTHING;
     for (const { desiredLayer } of publication.subscriptions) wanted = Math.max(wanted, desiredLayer ?? NOTHING);
-    if (wanted >= state.told) {
+    if (wanted >= state.lastNotified) {
       state.lowerSinceMs = null;
-      if (wanted === state.told) return null;
+      if (wanted === state.lastNotified) return null;
     } else {
       state.lowerSinceMs ??= nowMs;
       if (nowMs - state.lowerSinceMs < LOWER_AFTER_MS) return null;
       state.lowerSinceMs = null;
     }
-    state.told = wanted;
+    state.lastNotified = wanted;
     return publication.layers
       .filter((layer) => layer.index <= wanted)
       .map((layer) => publication.layerName(layer.index));

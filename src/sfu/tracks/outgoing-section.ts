@@ -1,6 +1,6 @@
 /**
- * A section on which the server sends: its SSRC, numbers and history live as long as the connection, whatever tracks pass
- * through it one after another. A browser takes a restart of the numbers for a fault.
+ * A media section on which the server sends. Its SSRC, numbers and history live as long as the connection, whatever tracks use it
+ * one after another: a browser treats a restart of the numbers as a fault.
  */
 import { randomBytes } from "node:crypto";
 import { MediaError } from "../../protocol/media-node.ts";
@@ -24,28 +24,31 @@ const PASSED = ["audioLevel", ...(Object.keys(FORWARDED_EXTENSION_URI) as Forwar
 /** How far back a probe looks for packets to repeat. */
 const PROBE_HISTORY = 64;
 
-/** A track, as far as a section has to know it. */
+/** The parts of a track that a section uses. */
 type SectionSource = {
   codec: NegotiatedCodec | null;
   extensions: NegotiatedExtensions;
   layers: readonly { index: number; senderReport: ReceivedReport | null }[];
 };
 
-/** `take`: whether the path has room for so many bytes of it. */
-export type RepairTerms = { rttMs: number; take(bytes: number): boolean };
+export type RepairTerms = {
+  rttMs: number;
+  /** Returns whether the path has capacity for `bytes` of retransmissions. */
+  take(bytes: number): boolean;
+};
 
 export class OutgoingSection {
   readonly mid: string;
   readonly kind: TrackKind;
   readonly stream: OutgoingStream;
-  /** False while the client offers it inactive: its numbers are kept for when it comes back. */
+  /** Is false while the client offers the section as inactive. */
   usable = true;
-  /** The track is redundant audio, which this viewer did not negotiate: it gets the newest frame of each packet. */
+  /** The track is redundant audio, which this subscriber did not negotiate: it gets the newest frame of each packet. */
   unwrapsRed = false;
-  /** Null until a track was attached and the connection is up. */
+  /** Null until a track is attached and the connection is up. */
   target: FanOutTarget | null = null;
   forwarder: SharingForwarder | null = null;
-  /** Its history takes memory, so it is made for the first track, not for the section. Null for audio. */
+  /** Created for the first video track, because its history takes memory. */
   responder: NackResponder | null = null;
   senderReportDueMs = 0;
   readonly sentReports = new SentReports();
@@ -59,7 +62,7 @@ export class OutgoingSection {
   readonly #random: () => number;
   readonly #fraction = () => this.#random() / 0x100000000;
 
-  /** `random`: a whole number of 32 bits, which nobody can guess. */
+  /** `random` returns unpredictable 32-bit integers. */
   constructor(section: AnsweredSection, kind: TrackKind, random: () => number = randomWord) {
     this.mid = section.mid;
     this.kind = kind;
@@ -80,8 +83,8 @@ export class OutgoingSection {
   }
 
   /**
-   * The same packets as others get, no more and no less, and each can be sent again from what the seat tells: without RTX that
-   * takes its transport-wide number too.
+   * Is true when the subscriber gets exactly the packets of the group, and each can be retransmitted from its slot: without RTX that
+   * would need the transport-wide number too.
    */
   get canJoinFanOutGroup(): boolean {
     if (!this.target || this.unwrapsRed || this.target.transport.deliver !== undefined) return false;
@@ -92,7 +95,7 @@ export class OutgoingSection {
     return this.#codec?.clockRate ?? 90_000;
   }
 
-  /** The source's present codec and extensions, translated to this viewer's. False: this viewer cannot read it. */
+  /** Starts sending the source with this subscriber's codec and extensions; returns false when it cannot decode the source. */
   attach(source: SectionSource, transport: FanOutTransport): boolean {
     const published = source.codec;
     const direct = published && matchCodec(published, this.#codecs);
@@ -142,12 +145,12 @@ export class OutgoingSection {
     this.responder?.clear();
   }
 
-  /** Padding is made of packets already sent, which takes a ring of them and a stream of their own. */
+  /** Padding consists of packets that were sent before, which needs RTX. */
   get canProbe(): boolean {
     return this.target !== null && this.usesTransportSequence && (this.#codec?.rtxPayloadType ?? null) !== null;
   }
 
-  /** Sends a recent packet again as part of a probe; returns its size, or 0 when there is none. */
+  /** Repeats a recent packet as part of a probe; returns its size, or 0 when there is none. */
   probe(sequence: TransportSequence, probe: number, udp: UdpPort, nowMs: number): number {
     const target = this.#repairTarget;
     const payloadType = this.#codec?.rtxPayloadType ?? null;
@@ -167,7 +170,7 @@ export class OutgoingSection {
     return 0;
   }
 
-  /** Sends again what the viewer misses, over RTX when it was negotiated. Returns how many bytes that took. */
+  /** Retransmits lost packets, over RTX when it was negotiated. Returns the bytes sent. */
   repair(
     lost: readonly number[],
     sequence: TransportSequence,
@@ -178,11 +181,11 @@ export class OutgoingSection {
     const target = this.#repairTarget;
     const rtxPayloadType = this.#codec?.rtxPayloadType ?? null;
     if (!target || !this.responder || !this.target) return 0;
-    // What follows a pause begins with a keyframe: nothing of before it is of use.
+    // After a pause a keyframe follows, so packets from before are useless.
     if (this.forwarder?.currentLayer === PAUSED) return 0;
     const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
     target.ssrc = this.stream.ssrc;
-    // The very number again: its rollover is told from the newest that was sent.
+    // The same number is sent again, so its rollover counter follows from the newest that was sent.
     if (!rtx && this.forwarder?.seat) target.transport.srtp.advanceTo(target.ssrc, this.forwarder.lastOutgoing);
     let bytes = 0;
     for (const sequenceNumber of lost) {
@@ -200,7 +203,7 @@ export class OutgoingSection {
   }
 }
 
-/** Frames of VP8 and H.264 are numbered per layer: after a change of layer a descriptor of theirs would be wrong. */
+/** VP8 and H.264 number frames per layer, so their descriptors would be wrong after a change of layer. */
 function describesDependencies({ codec }: NegotiatedCodec): boolean {
   return codec === "AV1" || codec === "VP9";
 }
@@ -209,8 +212,7 @@ function randomWord(): number {
   return randomBytes(4).readUInt32BE(0);
 }
 
-/** The sections on which one viewer receives, from one negotiation to the next. */
-
+/** The sections on which one subscriber receives. */
 export class OutgoingSections {
   readonly #byMid = new Map<string, OutgoingSection>();
   readonly #bySsrc = new Map<number, OutgoingSection>();
@@ -223,31 +225,31 @@ export class OutgoingSections {
     return [...this.#byMid.values()].filter((section) => section.usable);
   }
 
-  /** That the client has for now; what it has not is an error of its own. */
+  /** Returns the section; throws when the client's last offer has no such receiving section. */
   at(mid: string): OutgoingSection {
     const section = this.#byMid.get(mid);
     if (!section?.usable) throw new MediaError("NEGOTIATION_FAILED", `The connection has no receiving section ${mid}.`);
     return section;
   }
 
-  of(ssrc: number): OutgoingSection | undefined {
+  bySsrc(ssrc: number): OutgoingSection | undefined {
     return this.#bySsrc.get(ssrc);
   }
 
-  /** `vacate`: nothing can be sent on that one any more. */
+  /** Calls `vacate` with each section on which the server can no longer send. */
   negotiated(sections: readonly AnsweredSection[], vacate: (section: OutgoingSection) => void): void {
     const sending = new Map(sections.map((section) => [section.mid, section.sends]));
     const rested = new Set([...this.#byMid.values()].filter(({ usable }) => !usable));
     for (const [mid, section] of this.#byMid) {
       if (!sending.get(mid)) vacate(section);
       section.usable = sending.get(mid) ?? false;
-      // An offer names every section its connection ever had: what it leaves out never comes back.
+      // An offer has every section that its connection ever had, so one that it lacks never comes back.
       if (!sending.has(mid)) this.#forget(section);
     }
     for (const section of sections) {
       if (!section.sends || section.kind === "application") continue;
       const known = this.#byMid.get(section.mid);
-      // Browsers show nothing of a stream that comes back under the number it had before its section was inactive.
+      // Browsers ignore a stream that comes back with the SSRC it had before its section was inactive.
       if (known && rested.has(known)) this.#forget(known);
       if (known && !rested.has(known)) known.renegotiated(section);
       else {

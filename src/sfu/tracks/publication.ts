@@ -1,4 +1,4 @@
-/** A published track: its layers, and the subscriptions that get what arrives on them. */
+/** A published track: its layers, and the subscribers to which their packets are forwarded. */
 import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import type { PublishedSection } from "../../protocol/signaling.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
@@ -16,33 +16,31 @@ import { mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import type { NegotiatedExtensions } from "../wire/sdp/extensions.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./published-layer.ts";
 
-/** One who gets a publication: a viewer's subscription, or a recording of the track. */
-
-/** What a publication knows of one who gets it. */
+/** A receiver of a publication: a participant's subscription, or a recording of the track. */
 export interface Subscriber {
-  /** Index of the layer it would get with bandwidth to spare: the one the publisher has to encode. */
+  /** The index of the layer with unlimited bandwidth, which the publisher has to encode. */
   readonly desiredLayer: number | null;
-  /** Set by `forward` when a keyframe's first packet came late: the packets after it are to be sent again from here. */
+  /** Set by `forward` when a keyframe's first packet arrived late: the packets after it are forwarded again from here. */
   catchUpFrom: number | null;
-  /** The track is redundant audio, and it gets the newest frame of each packet. */
+  /** The track is redundant audio, and the subscriber gets the newest frame of each packet. */
   readonly unwrapsRed: boolean;
-  /** Null: not for this viewer. */
+  /** Returns null when the packet is not forwarded to this subscriber. */
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
-  /** One who has this gets packets that come in order many at once, and is asked about no other than unusual ones. */
+  /** A subscriber with this method gets runs of packets in order, and `forward` only for other packets. */
   forwardRun?(run: TakenRun, take: Take, layer: PublishedLayer, nowMs: number): void;
-  /** Packets of the layer are nothing to it, until it wants something else or a keyframe comes. */
+  /** Is true while the subscriber gets no packets of the layer, until its settings change or a keyframe comes. */
   ignores(layer: PublishedLayer): boolean;
-  /** After `forward`: true when it need not be called any more, as the audience gets what this viewer gets. */
+  /** Called after `forward`; returns true when the subscriber has joined the layer's fan-out group. */
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean;
-  /** The publication's first packet, or another codec. */
+  /** Called with the publication's first packet, and when its codec changes. */
   sourceChanged(): void;
-  /** A layer goes on as another stream. */
+  /** Called when a layer continues as another stream. */
   restarted(layer: number): void;
-  /** The publisher's clock of a layer has been told anew. */
+  /** Called with each sender report of a layer. */
   reported(layer: number, reference: ClockReference): void;
-  /** All of the publisher's clocks lie elsewhere by so much than was known; `reported` follows. */
+  /** Called when the publisher's clock was corrected, before `reported`. */
   clockMoved?(byMs: number): void;
-  /** A voice has got or lost its place among those that are heard. */
+  /** Called when the track becomes audible or inaudible. */
   refreshAudio(nowMs: number): void;
 }
 
@@ -52,9 +50,9 @@ type PublicationOptions = PublishedSection & {
   rids: readonly string[];
   extensions: NegotiatedExtensions;
   udp: UdpPort;
-  /** Packets that come in order are no longer all there is to it: somebody is to be asked about each. */
+  /** Packets can no longer be forwarded on the fast path. */
   onLeaveFastPath?(publication: Publication): void;
-  /** Something is to be asked of its publisher. */
+  /** A packet or keyframe has to be requested from the publisher. */
   onUrgentFeedback?(): void;
 };
 
@@ -71,19 +69,19 @@ export class Publication {
   readonly extensions: NegotiatedExtensions;
   /** Null until the first packet; changes when the publisher switches codecs. */
   codec: NegotiatedCodec | null = null;
-  /** Known to the room: its first packet has arrived. */
+  /** The first packet has arrived, so the room knows the track. */
   announced = false;
   muted = false;
-  /** Among the loudest voices; video always is. */
+  /** Is true for the loudest voices, and always for video. */
   audible = true;
   readonly subscriptions: Subscriber[] = [];
-  /** Those without a seat in an audience: each is asked what a packet is to it. */
+  /** Subscribers outside of fan-out groups, whose packets are forwarded one by one. */
   readonly #slowPath: Subscriber[] = [];
   readonly #udp: UdpPort;
-  readonly #onUnusual: () => void;
+  readonly #onLeaveFastPath: () => void;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
-  /** Viewers that get redundant audio without its redundancy. */
+  /** Targets of redundant audio without its redundancy. */
   readonly #plainTargets: FanOutTarget[] = [];
   readonly #primary = new RtpView();
   readonly #keyframeStart = new KeyframeStart();
@@ -99,7 +97,7 @@ export class Publication {
     this.name = options.name ?? null;
     this.extensions = options.extensions;
     this.#udp = options.udp;
-    this.#onUnusual = () => options.onLeaveFastPath?.(this);
+    this.#onLeaveFastPath = () => options.onLeaveFastPath?.(this);
     this.#rids = options.rids;
     const rids = options.rids.length > 0 ? options.rids : [null];
     const urgent = () => options.onUrgentFeedback?.();
@@ -108,8 +106,8 @@ export class Publication {
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
   }
 
-  /** Sound that was lost is not sent again: it would come too late. */
-  get #keeps(): boolean {
+  /** Lost audio is not retransmitted, because it would come too late. */
+  get #isRetransmitted(): boolean {
     return this.kind === "video";
   }
 
@@ -129,7 +127,7 @@ export class Publication {
     return this.layers.find((layer) => layer.index === index);
   }
 
-  /** One bit for each layer that is being sent. */
+  /** A bit mask of the layers that are being sent. */
   liveMask(nowMs: number): number {
     let newestMs = 0;
     for (const layer of this.layers) newestMs = Math.max(newestMs, layer.lastFrameMs);
@@ -138,16 +136,16 @@ export class Publication {
     return mask;
   }
 
-  /** Names what viewers get; a track without simulcast has one layer, and that is the best there is. */
+  /** The public name of a layer; the only layer of a track without simulcast is "high". */
   layerName(index: number): (typeof LAYER_NAMES)[number] {
     return this.isSimulcast ? (LAYER_NAMES[index] ?? "high") : "high";
   }
 
-  /** A packet of the layer, plain, at `view`, with its sequence number unwrapped. A copy is kept to send it again. */
+  /** Forwards a decrypted packet of the layer, with its unwrapped sequence number, and keeps a copy for retransmission. */
   receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
     if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
     if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
-    if (this.#keeps) layer.ring.put(extended, view.data, view.length, nowMs);
+    if (this.#isRetransmitted) layer.ring.put(extended, view.data, view.length, nowMs);
     const packet = this.#packet;
     packet.view = view;
     packet.layer = layer.index;
@@ -161,7 +159,7 @@ export class Publication {
     this.#forward(packet, layer, nowMs);
   }
 
-  /** Null unless the next packet of the layer, if it comes in order, is for its audience and for nobody else. */
+  /** Returns null unless the next packet in order goes only to the layer's fan-out group. */
   laneTerms(layer: PublishedLayer): LaneTerms | null {
     const { codec, mediaCodec } = this;
     const { audience, reception, ssrc, nack } = layer;
@@ -174,15 +172,16 @@ export class Publication {
     return { ssrc, payloadType: codec.payloadType, codec: mediaCodec, rewritesVp8, highest };
   }
 
-  /** Those who get what comes on an open lane, if nobody else does. */
+  /** The slots of the layer's fan-out group, or null when packets also go to other subscribers. */
   seatsOf(layer: PublishedLayer): SeatTable | null {
     return this.#slowPath.some((subscriber) => subscriber.forwardRun) ? null : layer.audience.table;
   }
 
-  /** Packets of the layer that come next in order, and none of which begins a keyframe: as `receive` for each of them. */
+  /** Does the same as `receive` for a run of packets in order of which none starts a keyframe. */
   receiveRun(layer: PublishedLayer, run: TakenRun, take: Take, nowMs: number): void {
     layer.received(run.timestamp, run.bytes, nowMs);
-    for (let i = 0; this.#keeps && i < run.count; i++) take.keep(run.first + i, layer.ring, run.extended + i, nowMs);
+    for (let i = 0; this.#isRetransmitted && i < run.count; i++)
+      take.keep(run.first + i, layer.ring, run.extended + i, nowMs);
     if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
     for (const subscriber of this.#slowPath) subscriber.forwardRun?.(run, take, layer, nowMs);
   }
@@ -232,15 +231,14 @@ export class Publication {
     this.addToSlowPath(subscription);
   }
 
-  /** It has left its audience. */
   addToSlowPath(subscription: Subscriber): void {
     this.leaveFastPath();
     this.#slowPath.push(subscription);
   }
 
-  /** Somebody without a seat wants something else: it is to be asked about every packet. */
+  /** Called when a subscriber outside of fan-out groups changes, so that it is asked about every packet again. */
   leaveFastPath(): void {
-    this.#onUnusual();
+    this.#onLeaveFastPath();
   }
 
   remove(subscription: Subscriber): void {
@@ -251,8 +249,8 @@ export class Publication {
   }
 
   /**
-   * Sends what is in the ring to one viewer that has not got it: it has just come, and a keyframe is there; or a keyframe's
-   * first packet came after others of it.
+   * Forwards packets from the ring to one subscriber: a new one for which there is a keyframe, or one for which a keyframe's first
+   * packet arrived after others of it.
    */
   replay(subscription: Subscriber, layer: PublishedLayer, from: number, nowMs: number): void {
     this.leaveFastPath();
@@ -273,13 +271,13 @@ export class Publication {
     for (const subscription of this.subscriptions) subscription.sourceChanged();
   }
 
-  /** A layer goes on as another stream: whoever has it begins with its next keyframe, in numbers and time that run on. */
+  /** A layer continues as another stream: its subscribers continue with its next keyframe, with continuous numbers and time. */
   restarted(layer: PublishedLayer): void {
     for (const subscription of this.subscriptions) subscription.restarted(layer.index);
     if (this.kind === "video" && this.subscriptions.length > 0) layer.requestKeyframe();
   }
 
-  /** The publisher's clock of a layer, for the viewers' lines. */
+  /** Passes the layer's sender report to the subscribers. */
   reported(layer: PublishedLayer): void {
     const report = layer.senderReport;
     if (!report) return;
@@ -302,7 +300,7 @@ export class Publication {
       name: this.name,
       muted: this.muted,
       simulcast: this.isSimulcast,
-      // RED is how Opus travels; what is heard is Opus.
+      // RED only carries Opus.
       codec: this.codec?.codec === "red" ? "opus" : (this.codec?.codec ?? null),
     };
   }

@@ -1,4 +1,4 @@
-/** One stream a publisher sends: the only one of a track, or one of its simulcast layers. */
+/** One stream of a published track: its only one, or one of its simulcast layers. */
 import type { Layer } from "../../protocol/room-records.ts";
 import { LayerRate } from "../bandwidth/rate-meter.ts";
 import { Audience } from "../forwarding/audience.ts";
@@ -8,13 +8,13 @@ import { Reception } from "../wire/rtcp/reception.ts";
 import { PacketRing } from "../wire/rtp/packet-ring.ts";
 import { StreamClock } from "./publisher-clock.ts";
 
-/** Keyframes are large: one request serves everyone who asks within this time. */
+/** Keyframes are large, so one request serves all subscribers within this time. */
 const KEYFRAME_INTERVAL_MS = 500;
-/** A layer the publisher has stopped encoding falls silent: for several of its frames, or for this long at least and at most. */
+/** A layer counts as stopped after several missing frames, within these bounds. */
 const SILENT_FRAMES = 6;
 const MIN_SILENCE_MS = 400;
 const MAX_SILENCE_MS = 2_000;
-/** All layers of a track share a path: when only this one is missing so many frames, it has ended. */
+/** All layers of a track share a path, so a layer that alone misses this many frames has stopped. */
 const OVERTAKEN_FRAMES = 3;
 const MIN_OVERTAKEN_MS = 150;
 const STRAGGLERS_MS = 2_000;
@@ -22,7 +22,7 @@ const STRAGGLERS_MS = 2_000;
 export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
 const RID_INDEX: Record<string, number> = { q: 0, h: 1, f: 2 };
 
-/** Position of a rid among the three layers: by its well-known name, else by its place in the offer. */
+/** The position of a rid among the three layers: by its well-known name, else by its position in the offer. */
 export function layerIndex(rid: string | null, rids: readonly string[]): number {
   if (rid === null) return 0;
   return RID_INDEX[rid] ?? Math.max(0, rids.indexOf(rid));
@@ -34,17 +34,16 @@ export class PublishedLayer {
   /** 0 until the first packet. */
   ssrc = 0;
   reception: Reception | null = null;
-  /** Another one for each stream: they have numbers of their own. */
+  /** Replaced with each new stream, because streams have separate numbers. */
   ring = new PacketRing();
   clock = new StreamClock();
-  /** That its retransmissions come with; 0 before the first. */
+  /** The SSRC of its retransmissions; 0 before the first. */
   repairSsrc = 0;
-  /** Viewers who get all of it. */
+  /** The subscribers that get all of its packets. */
   readonly audience = new Audience();
   readonly nack = new NackGenerator();
-  /** What it takes to forward it. */
   readonly rate = new LayerRate();
-  /** From the newest keyframe; 0 when the codec does not say. */
+  /** From the newest keyframe; 0 when it is unknown. */
   height = 0;
   lastFrameMs = 0;
   #frameGapMs = MAX_SILENCE_MS / SILENT_FRAMES;
@@ -53,25 +52,25 @@ export class PublishedLayer {
   #keyframeAskedMs = Number.NEGATIVE_INFINITY;
   #keyframeWanted = false;
   #keyframeDue = false;
-  readonly #onUrgent: () => void;
-  /** Of streams that others have replaced, and when: what is still under way of them is nobody's. */
-  readonly #former = new Map<number, number>();
+  readonly #onUrgentFeedback: () => void;
+  /** SSRCs of replaced streams with the time of their replacement; late packets of theirs are ignored. */
+  readonly #replaced = new Map<number, number>();
   #keyframe: { extended: number; atMs: number } | null = null;
 
-  constructor(index: number, rid: string | null, onUrgent: () => void = () => {}) {
-    this.#onUrgent = onUrgent;
+  constructor(index: number, rid: string | null, onUrgentFeedback: () => void = () => {}) {
+    this.#onUrgentFeedback = onUrgentFeedback;
     this.index = index;
     this.rid = rid;
   }
 
-  /** `newestMs`: when the last frame came, on whichever layer of the track. */
+  /** `newestMs` is the time of the newest frame on any layer of the track. */
   isLive(nowMs: number, newestMs: number): boolean {
     const patienceMs = Math.min(MAX_SILENCE_MS, Math.max(MIN_SILENCE_MS, this.#frameGapMs * SILENT_FRAMES));
     const overtakenMs = Math.max(MIN_OVERTAKEN_MS, this.#frameGapMs * OVERTAKEN_FRAMES);
     return this.ssrc !== 0 && nowMs - this.lastFrameMs < patienceMs && newestMs - this.lastFrameMs < overtakenMs;
   }
 
-  /** A packet with content. */
+  /** Counts a packet with a payload. */
   received(timestamp: number, bytes: number, nowMs: number): void {
     this.rate.add(bytes, nowMs);
     if (timestamp !== this.#timestamp) {
@@ -82,10 +81,10 @@ export class PublishedLayer {
     this.lastFrameMs = nowMs;
   }
 
-  /** The first packet, or the track goes on as another stream: numbers start anew. */
+  /** Starts with the first packet, or again when the track continues as another stream with other numbers. */
   restart(ssrc: number, clockRate: number, nowMs: number): void {
-    for (const former of [this.ssrc, this.repairSsrc]) if (former !== 0) this.#former.set(former, nowMs);
-    this.#former.delete(ssrc);
+    for (const former of [this.ssrc, this.repairSsrc]) if (former !== 0) this.#replaced.set(former, nowMs);
+    this.#replaced.delete(ssrc);
     this.ssrc = ssrc;
     this.repairSsrc = 0;
     this.ring = new PacketRing();
@@ -96,7 +95,7 @@ export class PublishedLayer {
     this.#keyframe = null;
   }
 
-  /** The publisher's clock lies elsewhere by so much than was known when it reported. */
+  /** Moves the last sender report after the publisher's clock was corrected. */
   clockMoved(byMs: number): void {
     const report = this.senderReport;
     if (!report) return;
@@ -104,16 +103,16 @@ export class PublishedLayer {
     this.senderReport = { ...report, reference: { ntpMs: ntpMs + byMs, rtpTimestamp } };
   }
 
-  /** A straggler of a stream that this one has replaced. */
+  /** Is true for a late packet of a replaced stream. */
   isStraggler(ssrc: number, nowMs: number): boolean {
-    const replacedMs = this.#former.get(ssrc);
+    const replacedMs = this.#replaced.get(ssrc);
     if (replacedMs === undefined) return false;
     if (nowMs - replacedMs < STRAGGLERS_MS) return true;
-    this.#former.delete(ssrc);
+    this.#replaced.delete(ssrc);
     return false;
   }
 
-  /** Asked for, and not here yet. */
+  /** A keyframe was requested and has not arrived yet. */
   get keyframeDue(): boolean {
     return this.#keyframeDue;
   }
@@ -121,10 +120,10 @@ export class PublishedLayer {
   requestKeyframe(): void {
     this.#keyframeWanted = true;
     this.#keyframeDue = true;
-    this.#onUrgent();
+    this.#onUrgentFeedback();
   }
 
-  /** Something is to be asked of the publisher. */
+  /** A packet or a keyframe has to be requested from the publisher. */
   get needsFeedbackNow(): boolean {
     return this.#keyframeWanted || this.nack.missing > 0 || this.nack.wantsKeyframe;
   }
@@ -136,23 +135,23 @@ export class PublishedLayer {
     this.nack.keyframeReceived(sequenceNumber);
   }
 
-  /** Newcomers may begin here from now on. */
+  /** New subscribers may start at this keyframe from now on. */
   keyframeForwarded(extended: number, nowMs: number): void {
     if (extended > (this.#keyframe?.extended ?? -1)) this.#keyframe = { extended, atMs: nowMs };
   }
 
-  /** What is sent from here on, or was until here, is for nobody. */
+  /** No subscriber may start at a keyframe from before the track was muted or unmuted. */
   muted(): void {
     this.#keyframe = null;
   }
 
-  /** Where a newcomer can begin at once, as no other keyframe may be asked for yet; null when it has to wait for one. */
+  /** The keyframe where a new subscriber can start at once; null when it has to wait for the next. */
   recentKeyframe(nowMs: number): number | null {
     const keyframe = this.#keyframe;
     return keyframe && nowMs - keyframe.atMs < KEYFRAME_INTERVAL_MS ? keyframe.extended : null;
   }
 
-  /** True when a request is to be sent now. */
+  /** Returns true when a request has to be sent now. */
   takeKeyframeRequest(nowMs: number): boolean {
     if (this.nack.takeKeyframeRequest()) this.#keyframeWanted = true;
     if (!this.#keyframeWanted || nowMs - this.#keyframeAskedMs < KEYFRAME_INTERVAL_MS) return false;

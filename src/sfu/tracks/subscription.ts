@@ -1,4 +1,4 @@
-/** One track on its way to one viewer: what the viewer wants of it, what it gets, and why. */
+/** The forwarding of one track to one participant: its settings, the layer it gets, and why. */
 import type { Layer } from "../../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
 import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
@@ -22,10 +22,10 @@ export const DEFAULT_SUBSCRIPTION_SETTINGS: SubscriptionSettings = {
 
 export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
 
-/** What a subscription tells its viewer's connection, and asks of it. */
+/** The subscriber's connection, as its subscriptions use it. */
 type SubscriptionOwner = {
   changed(delivery: Delivery): void;
-  /** Every keyframe costs the publisher and all who watch, so a viewer has a budget of them. */
+  /** Keyframes cost the publisher and all subscribers, so each subscriber has a budget. */
   mayRequestKeyframe(): boolean;
 };
 
@@ -67,12 +67,12 @@ export class Subscription implements Subscriber {
     return this.section.unwrapsRed;
   }
 
-  /** Less of it is sent than is wanted, because no more would get through. */
+  /** A lower layer than desired is sent for lack of bandwidth. */
   get isHeldBack(): boolean {
     return this.#reason === "bandwidth";
   }
 
-  /** The connection is up: packets may flow. */
+  /** Starts forwarding once the connection is up. */
   start(transport: FanOutTransport): void {
     this.#transport = transport;
     this.sourceChanged();
@@ -91,12 +91,12 @@ export class Subscription implements Subscriber {
     this.sourceChanged();
   }
 
-  /** Which layer to deliver from now on; null pauses. When it takes a keyframe, the last one serves or one is asked for. */
+  /** Sets the layer to forward; null pauses. If a keyframe is needed, a recent one is replayed or one is requested. */
   setLayer(layer: PublishedLayer | null, reason: DeliveryReason, nowMs: number): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
-    // Without a forwarder there is nothing to send yet, or nothing that this viewer could decode.
+    // Without a forwarder there is nothing to send yet, or nothing that this subscriber can decode.
     this.#reason = forwarder ? reason : this.#transport && this.publication.codec ? "codec" : "source";
-    // Nothing comes: when it does again it goes on where it was, and nobody needs a keyframe for that.
+    // A source that stops sending continues later without a keyframe.
     this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
     if (forwarder && !this.#starved) {
       const index = layer?.index ?? PAUSED;
@@ -106,32 +106,32 @@ export class Subscription implements Subscriber {
       }
       if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
     } else if (!this.#transport && this.publication.kind === "video") {
-      // Made while the connection comes up, and replayed when it stands.
+      // The keyframe is encoded while the connection comes up, and replayed afterwards.
       this.#ask(layer);
     }
     this.#report();
   }
 
-  /** What is larger ends now, although its successor has to wait for a keyframe: the path cannot take it any more. */
+  /** Stops a higher layer now, although its successor waits for a keyframe, because the path cannot carry it. */
   stopAbove(layer: PublishedLayer): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
     if (forwarder && forwarder.currentLayer > layer.index) forwarder.setTarget(PAUSED);
   }
 
-  /** Neither does it get this layer, nor is a beginning of it on its way. */
+  /** Is true when the layer is neither forwarded nor about to be. */
   needsKeyframeFor({ index }: PublishedLayer): boolean {
     const forwarder = this.publication.kind === "video" && this.section.target ? this.section.forwarder : null;
     return forwarder !== null && forwarder.currentLayer !== index && forwarder.targetLayer !== index;
   }
 
-  /** Only one who has seen nothing yet can begin in the past: time must not go back in a picture that was shown. */
+  /** Only a subscriber without any frame can start in the past, because time must not go back. */
   #begin(layer: PublishedLayer, forwarder: Forwarder, nowMs: number): void {
     const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);
     if (from !== null) this.publication.replay(this, layer, from, nowMs);
     if (forwarder.wantsKeyframe) this.#ask(layer);
   }
 
-  /** A voice that gets or loses its place is heard or silenced with its next packet, not at the next allocation. */
+  /** Applies audibility with the next packet instead of at the next allocation. */
   refreshAudio(nowMs: number): void {
     const { audible, muted, layers } = this.publication;
     this.setLayer(audible && !muted && !this.settings.paused ? (layers[0] ?? null) : null, "requested", nowMs);
@@ -153,7 +153,7 @@ export class Subscription implements Subscriber {
   ignores({ index }: PublishedLayer): boolean {
     const { target, forwarder } = this.section;
     if (!target || !forwarder) return true;
-    // Every packet of sound is a beginning.
+    // Audio can start with every packet.
     return this.publication.kind === "audio" ? forwarder.targetLayer !== index : forwarder.currentLayer !== index;
   }
 
@@ -191,13 +191,13 @@ export class Subscription implements Subscriber {
     return true;
   }
 
-  /** The viewer cannot decode any more. */
+  /** Called when the subscriber cannot decode. */
   requestKeyframe(): void {
     const index = this.section.forwarder?.targetLayer ?? PAUSED;
     if (index !== PAUSED) this.#ask(this.publication.layerAt(index) ?? null);
   }
 
-  /** Asking again for one that has not come yet costs nobody a picture. */
+  /** Repeating a request for a keyframe that has not arrived is free. */
   #ask(layer: PublishedLayer | null): void {
     if (layer && (layer.keyframeDue || this.#viewer.mayRequestKeyframe())) layer.requestKeyframe();
   }
@@ -207,7 +207,7 @@ export class Subscription implements Subscriber {
     this.publication.remove(this);
   }
 
-  /** Viewers are told when what they get changes, once it has really changed. */
+  /** Notifies the subscriber once the forwarded layer has changed. */
   #report(): void {
     if (this.publication.kind !== "video" || !this.#transport) return;
     const target = this.section.target ? (this.section.forwarder?.targetLayer ?? PAUSED) : PAUSED;

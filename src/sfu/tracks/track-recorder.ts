@@ -1,4 +1,4 @@
-/** A subscriber that writes a track down: the best layer that is sent, as it is, into one file for as long as it lasts. */
+/** A subscriber that records a track: the best layer that is sent, unchanged, into one file per codec. */
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Take, TakenRun } from "../forwarding/take.ts";
@@ -15,26 +15,26 @@ import type { Publication, Subscriber } from "./publication.ts";
 import type { PublishedLayer } from "./published-layer.ts";
 
 export type TrackRecorderHost = TrackFileHost & {
-  /** The disk is too slow, and frames are left out. */
+  /** Called when the disk is too slow and frames are dropped. */
   slow(): void;
 };
 
-/** Pictures of two layers that lie so close are the same one. */
-const SAME_PICTURE_MS = 20;
+/** Frames of two layers within this time are the same frame. */
+const SAME_FRAME_MS = 20;
 
-/** Whoever is silent sends a packet every 400 ms, which may come a little late. */
+/** A silent microphone sends a packet every 400 ms (DTX), which may be a little late. */
 const SILENCE_MS = 600;
 
-/** One layer as it is read: its packets, and its clock. */
+/** One layer as it is recorded. */
 type Stream = {
   layer: number;
   ssrc: number;
   frames: Depacketizer;
   assembler: FrameAssembler;
   time: MediaTime;
-  /** Of sound alone. */
+  /** For audio only. */
   lag: AudioLag | null;
-  /** Number of the newest packet, and when it came; one before it may still be waited for. */
+  /** The number and arrival time of the newest packet; earlier ones may still be missing. */
   newest: number;
   heardMs: number;
 };
@@ -47,13 +47,13 @@ export class TrackRecorder implements Subscriber {
   readonly #primary = new RtpView();
   readonly #view = new RtpView();
   readonly #ending: Promise<void>[] = [];
-  /** What is written. */
+  /** The layer that is written. */
   #current: Stream | null = null;
-  /** What is to be written from its next keyframe on. */
+  /** The layer that is written from its next keyframe on. */
   #next: Stream | null = null;
   #open: TrackFile | null = null;
   #nowMs = 0;
-  /** Frames were left out: pictures go on at a keyframe. */
+  /** Frames were dropped, so video continues with a keyframe. */
   #skipping = false;
 
   constructor(publication: Publication, host: TrackRecorderHost) {
@@ -62,12 +62,12 @@ export class TrackRecorder implements Subscriber {
     publication.add(this);
   }
 
-  /** A viewer with a large screen and all the bandwidth there is: the publisher goes on encoding what it has. */
+  /** The highest layer, so that the publisher keeps encoding all layers. */
   get desiredLayer(): number | null {
     return this.#publication.layers.at(-1)?.index ?? null;
   }
 
-  /** What is being written at the moment. */
+  /** The record of the open file. */
   get record(): RecordedFile | null {
     return this.#open?.record ?? null;
   }
@@ -77,7 +77,7 @@ export class TrackRecorder implements Subscriber {
   }
 
   forward({ view, extended }: SourcePacket, layer: PublishedLayer, nowMs: number): null {
-    // Either may take the other's place meanwhile.
+    // Adding a packet to one may replace it by the other.
     const current = this.#currentOf(layer, nowMs);
     const next = this.#next;
     if (current) this.#add(this.#reading(current, layer), view, extended, nowMs);
@@ -117,7 +117,6 @@ export class TrackRecorder implements Subscriber {
     }
     const isRed = this.#publication.codec?.codec === "red" && primaryOfRed(view, this.#primary);
     const { data, payloadOffset, payloadLength } = isRed ? this.#primary : view;
-    // The buffer is nobody else's to write to: the layer's ring counts on that as well.
     const payload = { data, at: payloadOffset, length: payloadLength };
     stream?.lag?.sent(view.timestamp, payload);
     stream?.assembler.add(extended, view.timestamp, view.marker, payload, nowMs);
@@ -129,10 +128,10 @@ export class TrackRecorder implements Subscriber {
 
   refreshAudio(): void {}
 
-  /** Seen by its SSRC, with its first packet. */
+  /** A restart is recognised by the SSRC of its first packet. */
   restarted(): void {}
 
-  /** The first packet, or another codec: that is another file. */
+  /** Another codec begins another file. */
   sourceChanged(): void {
     this.#endFile();
     this.#current = this.#next = null;
@@ -158,7 +157,7 @@ export class TrackRecorder implements Subscriber {
     if (stream.time.move(byMs) && stream === this.#current) this.#open?.move(byMs);
   }
 
-  /** Every tenth of a second: gives up what is lost, and looks for a better layer. */
+  /** Gives up lost packets and looks for a better layer, ten times a second. */
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     for (const stream of [this.#current, this.#next]) {
@@ -167,7 +166,7 @@ export class TrackRecorder implements Subscriber {
     }
     if (this.#publication.kind !== "video" || this.#publication.muted) return;
     this.#chooseLayer(nowMs);
-    // A viewer of a live stream comes in at a keyframe, and a call has none unless somebody asks.
+    // Viewers of a live stream start at a keyframe, and a call has none unless it is requested.
     if (this.#current && this.#open?.parts?.isDue(nowMs - this.#host.startedAtMs))
       this.#publication.layerAt(this.#current.layer)?.requestKeyframe();
   }
@@ -203,7 +202,7 @@ export class TrackRecorder implements Subscriber {
     return stream;
   }
 
-  /** The same layer under another SSRC: its numbers and its clock begin anew. */
+  /** The same layer under another SSRC has new numbers and a new clock. */
   #restarted(stream: Stream, layer: PublishedLayer): Stream | null {
     const fresh = this.#read(layer);
     if (stream === this.#current) {
@@ -234,7 +233,7 @@ export class TrackRecorder implements Subscriber {
       return;
     }
     this.#skipping = false;
-    if (switched) open.replace(atMs, SAME_PICTURE_MS);
+    if (switched) open.replace(atMs, SAME_FRAME_MS);
     open.add(frame, atMs);
   }
 
@@ -250,7 +249,7 @@ export class TrackRecorder implements Subscriber {
     if (open) this.#ending.push(open.end(this.#silenceMs()));
   }
 
-  /** How long nothing has been heard of a microphone that is on: that belongs to what it recorded. */
+  /** The silence of an unmuted microphone at the end, which belongs to the recording. */
   #silenceMs(): number {
     if (this.#publication.kind !== "audio" || this.#publication.muted) return 0;
     const sinceMs = this.#nowMs - (this.#current?.heardMs ?? this.#nowMs);

@@ -137,13 +137,13 @@ describe("[18] with a bucket, recordings", () => {
       return 200;
     };
     // Another process: all it knows is in the database.
-    const { createPlaces } = await import("../../../src/features/recordings/places/places.ts");
+    const { createStorageLocations } = await import("../../../src/features/recordings/storage-locations/storage-locations.ts");
     const { recordingStore } = await import("../../../src/features/recordings/recording.store.ts");
     const { recordingFolder } = await import("../../../src/features/recordings/recording-folder.ts");
     const { removals, storages } = server.services.attachments;
     const store = recordingStore(server.runtime.db);
     const parts = { store, folder: recordingFolder(server.runtime.config), storages, removals };
-    await createPlaces(server.runtime, { ...parts, nodes: { find: () => null } }).run();
+    await createStorageLocations(server.runtime, { ...parts, nodes: { find: () => null } }).run();
     expect(taken).toEqual([3]);
     expect(Buffer.compare(s3.objects.get(key)?.bytes ?? new Uint8Array(), content)).toBe(0);
     expect(readdirSync(folder)).toEqual([]);

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { compositionCommand } from "../../../src/features/recordings/composition/command.ts";
 import { gridOf } from "../../../src/features/recordings/composition/layout.ts";
-import { shownName } from "../../../src/features/recordings/composition/names.ts";
-import { placeOf, shownWhen } from "../../../src/features/recordings/composition/speaking.ts";
+import { captionOf } from "../../../src/features/recordings/composition/captions.ts";
+import { tileKeyOf, stageSchedule } from "../../../src/features/recordings/composition/stage.ts";
 import type { Recording } from "../../../src/protocol/recordings.ts";
 import { rtcServer } from "../../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
@@ -120,8 +120,8 @@ describe("[18] the command of a composition", () => {
 
   test("writes everybody's name into the corner of their picture, while they are seen", () => {
     const fileOf = new Map([
-      [placeOf({ ...camera, identity: "ada" }), "name0"],
-      [placeOf({ ...camera, identity: "bob" }), "name1"],
+      [tileKeyOf({ ...camera, identity: "ada" }), "name0"],
+      [tileKeyOf({ ...camera, identity: "bob" }), "name1"],
     ]);
     const graph = graphOf(compositionCommand({ ...usual, layout: "grid", names: { font: "font", fileOf } }));
     const text = "drawtext=fontfile=font:textfile=name1:expansion=none";
@@ -132,7 +132,7 @@ describe("[18] the command of a composition", () => {
   });
 
   test("shows names as one line, and long ones shortened", () => {
-    const shown = (identity: string, source = "camera") => shownName({ identity, source });
+    const shown = (identity: string, source = "camera") => captionOf({ identity, source });
     expect(shown("a':,;[]%{n}\\\nb")).toBe("a':,;[]%{n}\\ b");
     expect(shown("ada", "screenShare")).toBe("ada · screen");
     expect([...shown("é".repeat(80))]).toHaveLength(40);
@@ -154,7 +154,7 @@ describe("[18] the command of a composition", () => {
     const loud = (atMs: number, identity: string) => ({ atMs, speakers: [{ identity, level: 1 }] });
     const events = [loud(1_000, "bob"), loud(3_000, "bob"), loud(3_500, "ada"), loud(12_000, "bob")];
     expect(
-      shownWhen(films, events, 20_000).map(({ place, fromMs, toMs }) => [JSON.parse(place)[0], fromMs, toMs]),
+      stageSchedule(films, events, 20_000).map(({ place, fromMs, toMs }) => [JSON.parse(place)[0], fromMs, toMs]),
     ).toEqual([
       ["ada", 0, 3_000],
       ["bob", 3_000, 10_000],

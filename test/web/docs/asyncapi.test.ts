@@ -19,13 +19,13 @@ const { components, channels, operations } = body as unknown as {
   operations: Record<string, { messages: { $ref: string }[]; reply?: { messages: { $ref: string }[] } }>;
 };
 
-test("the document is AsyncAPI by the specification's own schema", () => {
+test("the document is valid according to the schema of AsyncAPI", () => {
   const ajv = new Ajv({ strict: false, validateFormats: false });
   const validate = ajv.compile(specification);
   expect([validate(body), validate.errors]).toEqual([true, null]);
 });
 
-test("every frame of the protocol is in it", () => {
+test("the document contains every frame of the protocol", () => {
   const requests = Object.keys(operations).filter((name) => !name.endsWith(".push"));
   const named = (prefix: string, frames: object) => Object.keys(frames).map((type) => `${prefix}.${type}`);
   expect(requests.sort()).toEqual([...named("rtc", ClientFrames), ...named("chat", ChatClientFrames)].sort());
@@ -33,7 +33,7 @@ test("every frame of the protocol is in it", () => {
   expect(messages).toEqual(expect.arrayContaining([...named("rtc.push", Pushes), ...named("chat.push", ChatEvents)]));
 });
 
-test("references lead somewhere, and every example fits its schema", () => {
+test("all references resolve, and every example matches its schema", () => {
   const lookUp = (ref: string) => {
     const [, , channel = "", , id = ""] = ref.split("/");
     const target = channels[channel]?.messages[id]?.$ref.split("/").at(-1) ?? "";

@@ -7,12 +7,12 @@ import { webRoutes } from "../../../src/kernel/http/serving/web-assets.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-/** A folder of somebody who has installed the package from a server's address, and nothing else. */
+/** A project whose only dependency is the package, installed from a server's address. */
 export type Installed = {
   folder: string;
   url: string;
   run(command: string[], settings?: Record<string, string>, cwd?: string): Promise<{ code: number; output: string }>;
-  /** What a compiler says of a file with this source; nothing when it is right. */
+  /** Compiles a source file and returns the compiler's output. */
   compile(compiler: "typescript" | "typescript-5.4", source: string, flags: string): Promise<string>;
   close(): void;
 };

@@ -1,4 +1,4 @@
-import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import { mayPublish } from "../../../src/protocol/room-records.ts";
 import type { Permissions, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import { StoaError } from "../errors.ts";
 import { capture, captureScreen, type DeviceKind } from "./devices.ts";

@@ -1,4 +1,4 @@
-import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import { mayPublish } from "../../../src/protocol/room-records.ts";
 import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";

@@ -2,18 +2,18 @@ import { rm } from "node:fs/promises";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { CompositionState } from "../../../protocol/recordings.ts";
-import type { Places } from "../places/places.ts";
+import type { StorageLocations } from "../storage-locations/storage-locations.ts";
 import type { RecordingStore } from "../recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
 import { compositionCommand, type Layout } from "./command.ts";
 import { type FfmpegRun, findFfmpeg, runFfmpeg } from "./ffmpeg.ts";
-import { findFont, type Names, writeNames } from "./names.ts";
-import type { SpeakersEvent } from "./speaking.ts";
+import { findFont, type Captions, writeCaptions } from "./captions.ts";
+import type { SpeakersEvent } from "./stage.ts";
 
 export type ComposeInput = { layout: Layout; width?: number; height?: number; names?: boolean };
 
-type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; places: Places };
+type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; places: StorageLocations };
 
 type Film = Required<Pick<ComposeInput, "layout" | "width" | "height">> &
   Pick<ComposeInput, "names"> & { durationMs: number; output: string; desk: string };
@@ -102,10 +102,10 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, pl
     }
   }
 
-  async function namesOf(program: string, desk: string, files: readonly RecordingFileRow[]): Promise<Names | null> {
+  async function namesOf(program: string, desk: string, files: readonly RecordingFileRow[]): Promise<Captions | null> {
     const font = await findFont(program);
     if (font !== null)
-      return writeNames(
+      return writeCaptions(
         desk,
         font,
         files.filter(({ kind }) => kind === "video"),

@@ -1,5 +1,5 @@
 import { type Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
-import type { RoomRow } from "../../../features/rooms/store/room.table.ts";
+import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { RtcConnectionEvent } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";

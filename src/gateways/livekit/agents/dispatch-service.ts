@@ -6,7 +6,7 @@ import {
   ListAgentDispatchResponse,
 } from "@livekit/protocol";
 import type { RoomService } from "../../../features/rooms/room.service.ts";
-import type { RoomRow } from "../../../features/rooms/store/room.table.ts";
+import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { NAME_PATTERN } from "../../../protocol/ids.ts";
 import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "../server-api/twirp.ts";

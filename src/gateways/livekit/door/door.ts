@@ -117,7 +117,7 @@ export function createDoor(runtime: Runtime, deps: DoorDeps) {
       kind: "rtcToken",
       ...{ ...caller, projectId, environment, metadata, profile },
       participantIdentity: identity,
-      permissions: rtcTokens.heldPermissions(caller.roomId, identity, granted),
+      permissions: rtcTokens.effectivePermissions(caller.roomId, identity, granted),
       hidden: token.grant.hidden === true,
       expiresAt: token.expiresAt,
     };

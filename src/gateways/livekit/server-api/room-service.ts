@@ -19,7 +19,7 @@ import {
 } from "@livekit/protocol";
 import type { ModerationService } from "../../../features/rooms/moderation.service.ts";
 import type { RoomService } from "../../../features/rooms/room.service.ts";
-import type { RoomRow } from "../../../features/rooms/store/room.table.ts";
+import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import { NEWEST } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { NAME_PATTERN } from "../../../protocol/ids.ts";

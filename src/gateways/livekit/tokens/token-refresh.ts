@@ -22,7 +22,7 @@ export function createTokenRefresh(runtime: Runtime, { apiKeys, rtcTokens, write
     const { tokenId, name, metadata, attributes } = session;
     if (session.link.state !== "attached" || !apiKeys.signer(key.publicId) || rtcTokens.isRevoked(tokenId)) return;
     const until = Math.max(expiresAt, now() + VALID_MS);
-    if (until > expiresAt) await write((unit) => void rtcTokens.prolong(unit, tokenId, until));
+    if (until > expiresAt) await write((unit) => void rtcTokens.extend(unit, tokenId, until));
     const current = { name: name ?? "", metadata: metadata ?? "", attributes, [TOKEN_ID_CLAIM]: tokenId };
     const value = await writeToken(key.publicId, identity, { ...claims, ...current }, until);
     visitor.send({ case: "refreshToken", value });

@@ -1,5 +1,5 @@
 import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
-import { mayPublish } from "../../../protocol/may-publish.ts";
+import { mayPublish } from "../../../protocol/room-records.ts";
 import { newTrackId, trackSid } from "../../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../../protocol/media-node.ts";
 import type { TrackSource } from "../../../protocol/room-records.ts";

@@ -65,7 +65,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
   function sessionOf(room: LiveRoom, participant: ParticipantSnapshot, record: SessionRecord): RtcSession {
     const { connectionId, tokenId, joinedAt, resumeToken, metadata, client } = record;
     // The node may have kept an older record than the last it was given.
-    const permissions = rtcTokens.heldPermissions(room.id, participant.identity, record.permissions);
+    const permissions = rtcTokens.effectivePermissions(room.id, participant.identity, record.permissions);
     return {
       ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
       ...record.profile,

@@ -38,7 +38,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
 
   /** As they are now: they may have been changed since the socket was opened. */
   const permissionsOf = ({ roomId, participantIdentity, permissions }: RtcTokenCaller) =>
-    rtcTokens.heldPermissions(roomId, participantIdentity, permissions);
+    rtcTokens.effectivePermissions(roomId, participantIdentity, permissions);
 
   function admit(caller: RtcTokenCaller) {
     if (rtcTokens.isRevoked(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");

@@ -1,6 +1,6 @@
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../../features/rooms/participant.ts";
 import { type FrameError, frameError } from "../../../kernel/socket/frame-error.ts";
-import { mayPublish } from "../../../protocol/may-publish.ts";
+import { mayPublish } from "../../../protocol/room-records.ts";
 import type { MediaNode } from "../../../protocol/media-node.ts";
 import {
   type AckBody,

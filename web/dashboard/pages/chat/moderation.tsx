@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import type { Report, ReportAction } from "../../../../src/protocol/chat-records.ts";
 import { useFilter } from "../../address.ts";
-import { ask, askPage } from "../../api.ts";
-import { useList, useLive } from "../../live.ts";
+import { request, requestPage } from "../../api.ts";
+import { useList, usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormProblem, Select, TextArea, useSubmit } from "../../parts/form.tsx";
-import { Badge, Shown, words } from "../../parts/states.tsx";
+import { Badge, Loaded, humanize } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { useProject } from "../../project.ts";
@@ -18,7 +18,7 @@ export function Reports() {
   const [shown, setShown] = useFilter<"RESOLVED">("status");
   const status = shown || "OPEN";
   const reports = useList(
-    (page) => askPage(at.chat.reports.get({ query: { ...page, environment, status } })),
+    (page) => requestPage(at.chat.reports.get({ query: { ...page, environment, status } })),
     [projectId, environment, status],
   );
   return (
@@ -34,7 +34,7 @@ export function Reports() {
           ]}
         />
       </div>
-      <Shown
+      <Loaded
         live={reports}
         isEmpty={(rows) => rows.length === 0}
         empty={status === "OPEN" ? "Nothing waits for you. Reports of your users come in here." : "Nothing yet."}
@@ -48,7 +48,7 @@ export function Reports() {
             ))}
           </ul>
         )}
-      </Shown>
+      </Loaded>
       {reports.more && (
         <div class="row">
           <button type="button" class="button" onClick={reports.showMore}>
@@ -64,13 +64,13 @@ function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
   const { at, environment, path } = useProject();
   const { id, senderId, reporterId, reason, note, status, action, message, conversationId, createdAt } = report;
   const resolve = async (chosen: ReportAction) => {
-    await ask(at.chat.reports({ reportId: id }).resolve.post({ action: chosen }, { query: { environment } }));
+    await request(at.chat.reports({ reportId: id }).resolve.post({ action: chosen }, { query: { environment } }));
     onDone();
   };
   return (
     <article class="card stack report">
       <header class="row">
-        <Badge>{words(reason)}</Badge>
+        <Badge>{humanize(reason)}</Badge>
         <span>
           {reporterId === null ? "The word list" : <b>{reporterId}</b>} reported{" "}
           {senderId === null ? "a message of the server" : <b>{senderId}</b>}
@@ -86,7 +86,7 @@ function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
       )}
       {note !== null && <p class="quiet small">“{note}”</p>}
       {status === "RESOLVED" ? (
-        <p class="quiet small">Resolved: {words(action ?? "none")}</p>
+        <p class="quiet small">Resolved: {humanize(action ?? "none")}</p>
       ) : (
         <div class="actions">
           <Action run={() => resolve("none")} done="Dismissed." tone="quiet">
@@ -128,8 +128,8 @@ type Lists = { refuse: string[]; mask: string[]; report: string[] };
 /** Words that are not wanted. */
 export function WordLists() {
   const { at, environment, projectId } = useProject();
-  const list = useLive(() => ask(at.chat["word-list"].get({ query: { environment } })), [projectId, environment], 0);
-  return <Shown live={list}>{(lists) => <WordForm key={environment} lists={lists} />}</Shown>;
+  const list = usePolling(() => request(at.chat["word-list"].get({ query: { environment } })), [projectId, environment], 0);
+  return <Loaded live={list}>{(lists) => <WordForm key={environment} lists={lists} />}</Loaded>;
 }
 
 const lines = (text: string): string[] =>
@@ -145,7 +145,7 @@ function WordForm({ lists }: { lists: Lists }) {
   const [report, setReport] = useState(lists.report.join("\n"));
   const form = useSubmit(async () => {
     const body = { refuse: lines(refuse), mask: lines(mask), report: lines(report) };
-    await ask(at.chat["word-list"].put(body, { query: { environment } }));
+    await request(at.chat["word-list"].put(body, { query: { environment } }));
     toastDone("The word list holds from the next message on.");
   });
   const wrong = (name: string) => form.failure?.details.find(({ field }) => field.startsWith(name))?.message;

@@ -1,12 +1,12 @@
 import { AUDIT_ACTIONS, type AuditActionName } from "../../../../src/protocol/enums.ts";
 import { useFilter } from "../../address.ts";
-import { ask, askPage } from "../../api.ts";
+import { request, requestPage } from "../../api.ts";
 import { csvOf, download } from "../../csv.ts";
-import { useList, useLive } from "../../live.ts";
+import { useList, usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Select, TextInput } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
-import { PageHead, words } from "../../parts/states.tsx";
+import { PageHead, humanize } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
@@ -42,10 +42,10 @@ function Entries() {
   const [action, setAction] = useFilter<AuditActionName>("action");
   const [actorId, setActorId] = useFilter("actorId");
   const [resourceId, setResourceId] = useFilter("resourceId");
-  const members = useLive(() => ask(at.members.get({ query: { limit: 200 } })), [projectId], 0);
+  const members = usePolling(() => request(at.members.get({ query: { limit: 200 } })), [projectId], 0);
   const read = (page: { limit: number; cursor?: string }) => {
     const asked = { ...(action && { action }), ...(actorId && { actorId }), ...(resourceId && { resourceId }) };
-    return askPage(at["audit-logs"].get({ query: { ...page, ...asked } }));
+    return requestPage(at["audit-logs"].get({ query: { ...page, ...asked } }));
   };
   const entries = useList(read, [projectId, action, actorId, resourceId]);
   const saveAll = async () => {
@@ -93,9 +93,9 @@ function Entries() {
           { title: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
           { title: "Action", cell: (one) => <code>{one.action}</code> },
           { title: "Who", cell: ({ actorEmail }) => actorEmail ?? "the command line" },
-          { title: "What", cell: ({ resourceType }) => words(resourceType), wide: true },
+          { title: "What", cell: ({ resourceType }) => humanize(resourceType), wide: true },
           { title: "Details", cell: ({ metadata }) => <span class="small mono">{detail(metadata)}</span>, wide: true },
-          { title: "Environment", cell: ({ environment }) => words(environment), wide: true },
+          { title: "Environment", cell: ({ environment }) => humanize(environment), wide: true },
           { title: "From", cell: ({ ipAddress }) => <code>{ipAddress ?? "–"}</code>, wide: true },
         ]}
       />

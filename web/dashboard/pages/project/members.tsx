@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { PROJECT_ROLES, type ProjectRole } from "../../../../src/protocol/enums.ts";
-import { ask, askPage } from "../../api.ts";
+import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog, Select, TextInput, useSubmit } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, PageHead, humanize } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt, toastDone } from "../../parts/toast.tsx";
@@ -23,13 +23,13 @@ const ROLE_HINTS: Record<ProjectRole, string> = {
 
 /** Only an owner makes and unmakes owners. */
 const rolesToGive = () => PROJECT_ROLES.filter((role) => role !== "OWNER" || may("owners:manage"));
-const options = () => rolesToGive().map((value) => ({ value, label: words(value) }));
+const options = () => rolesToGive().map((value) => ({ value, label: humanize(value) }));
 
 export function Members() {
   const { at, projectId } = useProject();
   const { route } = useLocation();
-  const members = useList((page) => askPage(at.members.get({ query: page })), [projectId]);
-  const invitations = useList((page) => askPage(at.invitations.get({ query: page })), [projectId]);
+  const members = useList((page) => requestPage(at.members.get({ query: page })), [projectId]);
+  const invitations = useList((page) => requestPage(at.invitations.get({ query: page })), [projectId]);
   const [adding, setAdding] = useState(false);
   const reload = () => {
     members.reload();
@@ -71,13 +71,13 @@ export function Members() {
                   options={options()}
                   onValue={(chosen) =>
                     void attempt(
-                      () => ask(at.members({ userId }).patch({ role: chosen })).finally(members.reload),
-                      `${email} is ${words(chosen).toLowerCase()} now.`,
+                      () => request(at.members({ userId }).patch({ role: chosen })).finally(members.reload),
+                      `${email} is ${humanize(chosen).toLowerCase()} now.`,
                     )
                   }
                 />
               ) : (
-                words(role)
+                humanize(role)
               ),
           },
           { title: "Since", cell: ({ addedAt }) => <Ago at={addedAt} />, wide: true },
@@ -95,7 +95,7 @@ export function Members() {
                   action={self ? "Leave" : "Remove"}
                   done={self ? "You have left the project." : `${email} was removed.`}
                   run={async () => {
-                    await ask(at.members({ userId }).delete());
+                    await request(at.members({ userId }).delete());
                     if (self) route("/");
                     else members.reload();
                   }}
@@ -116,7 +116,7 @@ export function Members() {
             id={({ id }) => id}
             columns={[
               { title: "Address", cell: ({ email }) => email },
-              { title: "Role", cell: ({ role }) => words(role) },
+              { title: "Role", cell: ({ role }) => humanize(role) },
               { title: "Invited by", cell: ({ invitedBy }) => invitedBy ?? "–", wide: true },
               { title: "Ends", cell: ({ expiresAt }) => <Ago at={expiresAt} />, wide: true },
               {
@@ -130,7 +130,7 @@ export function Members() {
                       title="Withdraw this invitation?"
                       action="Withdraw"
                       done="The invitation was withdrawn."
-                      run={() => ask(at.invitations({ invitationId: id }).delete()).then(reload)}
+                      run={() => request(at.invitations({ invitationId: id }).delete()).then(reload)}
                     >
                       The link in {email}'s mail stops working.
                     </ConfirmButton>
@@ -150,7 +150,7 @@ function AddMember({ onAdded, onClose }: { onAdded: () => void; onClose: () => v
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<ProjectRole>("DEVELOPER");
   const form = useSubmit(async () => {
-    const added = await ask(at.members.post({ email, role }));
+    const added = await request(at.members.post({ email, role }));
     toastDone(
       "userId" in added ? `${email} is a member now.` : `${email} was invited. Without mail, the link is in the log.`,
     );

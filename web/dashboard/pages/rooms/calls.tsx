@@ -1,11 +1,11 @@
 import { CALL_STATUSES, type CallStatus } from "../../../../src/protocol/enums.ts";
 import { useFilter } from "../../address.ts";
-import { askPage } from "../../api.ts";
+import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, PageHead, humanize } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
@@ -18,7 +18,7 @@ export function Calls() {
   const calls = useList(
     (page) => {
       const of = { ...(roomId !== "" && { roomId }), ...(connectionId !== "" && { connectionId }) };
-      return askPage(at.calls.get({ query: { ...page, environment, ...(status !== "" && { status }), ...of } }));
+      return requestPage(at.calls.get({ query: { ...page, environment, ...(status !== "" && { status }), ...of } }));
     },
     [projectId, environment, status, roomId, connectionId],
   );
@@ -38,7 +38,7 @@ export function Calls() {
               onValue={setStatus}
               options={[
                 { value: "", label: "Every call" },
-                ...CALL_STATUSES.map((value) => ({ value, label: words(value) })),
+                ...CALL_STATUSES.map((value) => ({ value, label: humanize(value) })),
               ]}
             />
             {roomId !== "" && (

@@ -1,10 +1,10 @@
 import { CONNECTION_STATES, type ConnectionState } from "../../../../src/protocol/observability.ts";
 import { useFilter } from "../../address.ts";
-import { askPage } from "../../api.ts";
+import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, PageHead, humanize } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
@@ -16,7 +16,7 @@ export function Connections() {
   const connections = useList(
     (page) => {
       const query = { ...page, environment, ...(state !== "" && { state }), ...(roomId !== "" && { roomId }) };
-      return askPage(at.connections.get({ query }));
+      return requestPage(at.connections.get({ query }));
     },
     [projectId, environment, state, roomId],
   );
@@ -38,7 +38,7 @@ export function Connections() {
               onValue={setState}
               options={[
                 { value: "", label: "Every state" },
-                ...CONNECTION_STATES.map((value) => ({ value, label: words(value) })),
+                ...CONNECTION_STATES.map((value) => ({ value, label: humanize(value) })),
               ]}
             />
             {roomId !== "" && (

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { ERROR_CATEGORIES, type ErrorCategory } from "../../../../src/protocol/observability.ts";
 import { useChoice, useFilter } from "../../address.ts";
-import { ask, askPage } from "../../api.ts";
-import { useList, useLive } from "../../live.ts";
+import { request, requestPage } from "../../api.ts";
+import { useList, usePolling } from "../../live.ts";
 import { Bars } from "../../parts/bars.tsx";
-import { Mishap } from "../../parts/call/mishap.tsx";
+import { ErrorCard } from "../../parts/call/error-card.tsx";
 import { TextInput } from "../../parts/form.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { PageHead, Shown, words } from "../../parts/states.tsx";
+import { PageHead, Loaded, humanize } from "../../parts/states.tsx";
 import { Choice } from "../../parts/tabs.tsx";
 import { useProject } from "../../project.ts";
 
@@ -21,12 +21,12 @@ export function Errors() {
   const [range, setRange] = useChoice("range", RANGES, "24h");
   const [category, setCategory] = useFilter<ErrorCategory>("category");
   const [text, setText] = useState("");
-  const metrics = useLive(
-    () => ask(at.metrics.get({ query: { environment, range } })),
+  const metrics = usePolling(
+    () => request(at.metrics.get({ query: { environment, range } })),
     [projectId, environment, range],
   );
   const errors = useList(
-    (page) => askPage(at.errors.get({ query: { ...page, environment, ...(category !== "" && { category }) } })),
+    (page) => requestPage(at.errors.get({ query: { ...page, environment, ...(category !== "" && { category }) } })),
     [projectId, environment, category],
   );
   const wanted = text.trim().toLowerCase();
@@ -38,7 +38,7 @@ export function Errors() {
       <PageHead title="Errors">
         <Choice label="Time" value={range} onValue={setRange} options={RANGES} />
       </PageHead>
-      <Shown live={metrics}>
+      <Loaded live={metrics}>
         {({ errors: { byCategory, total } }) =>
           total > 0 && (
             <section class="card stack">
@@ -47,7 +47,7 @@ export function Errors() {
                 label="Errors by kind"
                 bars={ERROR_CATEGORIES.filter((one) => one === category || byCategory[one]).map((one) => ({
                   id: one,
-                  label: words(one),
+                  label: humanize(one),
                   value: byCategory[one] ?? 0,
                   text: countText(byCategory[one] ?? 0),
                   chosen: one === category,
@@ -57,7 +57,7 @@ export function Errors() {
             </section>
           )
         }
-      </Shown>
+      </Loaded>
       <section class="stack">
         <div class="row filters">
           {recent.length > 0 && (
@@ -65,19 +65,19 @@ export function Errors() {
           )}
           {category !== "" && (
             <button type="button" class="button" onClick={() => setCategory("")}>
-              Only {words(category)} ×
+              Only {humanize(category)} ×
             </button>
           )}
         </div>
-        <Shown live={errors} isEmpty={() => recent.length === 0} empty="Nothing has gone wrong in this time.">
+        <Loaded live={errors} isEmpty={() => recent.length === 0} empty="Nothing has gone wrong in this time.">
           {() =>
             found.length === 0 ? (
               <div class="empty">Nothing here matches “{text}”.</div>
             ) : (
-              found.map((error) => <Mishap key={error.id} error={error} linked />)
+              found.map((error) => <ErrorCard key={error.id} error={error} linked />)
             )
           }
-        </Shown>
+        </Loaded>
         {errors.more && recent.length === errors.data?.length && (
           <div>
             <button type="button" class="button" onClick={errors.showMore}>

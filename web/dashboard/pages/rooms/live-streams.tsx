@@ -2,14 +2,14 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { LIVE_STREAM_STATUSES, type LiveStreamStatus } from "../../../../src/protocol/enums.ts";
 import { useFilter } from "../../address.ts";
-import { ask, askPage } from "../../api.ts";
+import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { useDescription } from "../../parts/call/stream-fields.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog, Select, TextInput, useSubmit } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, PageHead, humanize } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
@@ -18,7 +18,7 @@ export function LiveStreams() {
   const [status, setStatus] = useFilter<LiveStreamStatus>("status");
   const [creating, setCreating] = useState(false);
   const streams = useList(
-    (page) => askPage(at["live-streams"].get({ query: { ...page, environment, ...(status !== "" && { status }) } })),
+    (page) => requestPage(at["live-streams"].get({ query: { ...page, environment, ...(status !== "" && { status }) } })),
     [projectId, environment, status],
   );
   return (
@@ -42,7 +42,7 @@ export function LiveStreams() {
             onValue={setStatus}
             options={[
               { value: "", label: "Every status" },
-              ...LIVE_STREAM_STATUSES.map((value) => ({ value, label: words(value) })),
+              ...LIVE_STREAM_STATUSES.map((value) => ({ value, label: humanize(value) })),
             ]}
           />
         }
@@ -53,7 +53,7 @@ export function LiveStreams() {
           { title: "Watching", cell: ({ viewerCount }) => countText(viewerCount), number: true },
           { title: "Peak", cell: ({ peakViewerCount }) => countText(peakViewerCount), number: true, wide: true },
           { title: "Host", cell: ({ hostIdentity }) => hostIdentity, wide: true },
-          { title: "Visibility", cell: ({ visibility }) => words(visibility), wide: true },
+          { title: "Visibility", cell: ({ visibility }) => humanize(visibility), wide: true },
           { title: "Created", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },
         ]}
       />
@@ -70,7 +70,7 @@ function CreateStream({ onClose }: { onClose: () => void }) {
   const form = useSubmit(async () => {
     const scheduled = scheduledAt === "" ? {} : { scheduledAt: new Date(scheduledAt).toISOString() };
     const body = { ...description.values(), hostIdentity, ...scheduled };
-    const { id } = await ask(at["live-streams"].post(body, { query: { environment } }));
+    const { id } = await request(at["live-streams"].post(body, { query: { environment } }));
     route(path(`live-streams/${id}`));
   });
   const description = useDescription(form);

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import type { Recording, RecordingFile } from "../../../../src/protocol/recordings.ts";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { bytesText } from "../../parts/numbers.ts";
-import { ComposeRecording, Film } from "../../parts/recording/recording-film.tsx";
+import { ComposeRecording, Composition } from "../../parts/recording/recording-composition.tsx";
 import { ShareRecording } from "../../parts/recording/recording-share.tsx";
-import { Facts, PageHead, Shown } from "../../parts/states.tsx";
+import { Details, PageHead, Loaded } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
@@ -21,25 +21,25 @@ export function OneRecording() {
   const { route } = useLocation();
   const { at, path } = useProject();
   const routes = at.recordings({ recordingId });
-  const recording = useLive(() => ask(routes.get()), [recordingId], EVERY_MS);
+  const recording = usePolling(() => request(routes.get()), [recordingId], EVERY_MS);
   const [asking, setAsking] = useState<"share" | "compose" | null>(null);
   const close = () => setAsking(null);
 
   const replay = async () => {
-    const { hash } = new URL((await ask(routes["view-tokens"].post({}))).url);
+    const { hash } = new URL((await request(routes["view-tokens"].post({}))).url);
     location.assign(`/replay${hash}`);
   };
-  const download = async (fileId: string) => save((await ask(routes.files({ fileId })["download-url"].get())).url);
+  const download = async (fileId: string) => save((await request(routes.files({ fileId })["download-url"].get())).url);
 
   return (
-    <Shown live={recording}>
+    <Loaded live={recording}>
       {(shown) => (
         <>
           <PageHead title={shown.name ?? shown.roomName} badge={shown.status}>
             {may("recordings:manage") && (
               <>
                 {shown.status === "RECORDING" ? (
-                  <Action tone="primary" done="Stopped." run={() => ask(routes.stop.post()).then(recording.reload)}>
+                  <Action tone="primary" done="Stopped." run={() => request(routes.stop.post()).then(recording.reload)}>
                     Stop
                   </Action>
                 ) : (
@@ -59,7 +59,7 @@ export function OneRecording() {
                   action="Delete"
                   done="The recording was deleted."
                   run={async () => {
-                    await ask(routes.delete());
+                    await request(routes.delete());
                     route(path("recordings"));
                   }}
                 >
@@ -73,7 +73,7 @@ export function OneRecording() {
               {shown.error}
             </p>
           )}
-          <Facts
+          <Details
             items={[
               [
                 "Room",
@@ -89,24 +89,24 @@ export function OneRecording() {
             ]}
           />
           {shown.status !== "RECORDING" && shown.files.length > 0 && (
-            <Film
+            <Composition
               composition={shown.composition}
               onCompose={() => setAsking("compose")}
               onDownload={download}
-              onDiscard={() => ask(routes.composition.delete()).then(recording.reload)}
+              onDiscard={() => request(routes.composition.delete()).then(recording.reload)}
             />
           )}
           <Files recording={shown} onDownload={download} />
           {asking === "share" && (
             <ShareRecording
-              mint={(ttlSeconds) => ask(routes["view-tokens"].post({ ttlSeconds })).then(({ url }) => url)}
+              mint={(ttlSeconds) => request(routes["view-tokens"].post({ ttlSeconds })).then(({ url }) => url)}
               onClose={close}
             />
           )}
           {asking === "compose" && (
             <ComposeRecording
               compose={async (wanted) => {
-                await ask(routes.composition.post(wanted));
+                await request(routes.composition.post(wanted));
                 recording.reload();
                 close();
               }}
@@ -115,7 +115,7 @@ export function OneRecording() {
           )}
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 

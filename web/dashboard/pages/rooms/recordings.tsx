@@ -1,16 +1,16 @@
 import { RECORDING_STATUSES, type RecordingStatus } from "../../../../src/protocol/enums.ts";
 import { useFilter } from "../../address.ts";
-import { askPage } from "../../api.ts";
+import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { bytesText } from "../../parts/numbers.ts";
 import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, PageHead, humanize } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
-const STATUSES = RECORDING_STATUSES.map((value) => ({ value, label: words(value) }));
+const STATUSES = RECORDING_STATUSES.map((value) => ({ value, label: humanize(value) }));
 
 /** Every recording of the environment, or of one room. */
 export function Recordings() {
@@ -20,7 +20,7 @@ export function Recordings() {
   const recordings = useList(
     (page) => {
       const asked = { ...(roomId && { roomId }), ...(status && { status }) };
-      return askPage(at.recordings.get({ query: { ...page, environment, ...asked } }));
+      return requestPage(at.recordings.get({ query: { ...page, environment, ...asked } }));
     },
     [projectId, environment, roomId, status],
   );

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import type { LiveParticipant } from "../../../../src/protocol/room-records.ts";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Call } from "../../parts/call/call.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { RecordButton } from "../../parts/recording/record-button.tsx";
 import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
-import { Badge, Facts, PageHead, Shown } from "../../parts/states.tsx";
+import { Badge, Details, PageHead, Loaded } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
@@ -19,10 +19,10 @@ export function OneRoom() {
   const { roomId = "" } = useRoute().params;
   const { at, path } = useProject();
   const routes = at.rooms({ roomId });
-  const room = useLive(() => ask(routes.get()), [roomId], EVERY_MS);
+  const room = usePolling(() => request(routes.get()), [roomId], EVERY_MS);
   const [inside, setInside] = useState(false);
   return (
-    <Shown live={room}>
+    <Loaded live={room}>
       {({
         name,
         status,
@@ -60,7 +60,7 @@ export function OneRoom() {
                   title="Close this room?"
                   action="Close the room"
                   done="The room was closed."
-                  run={() => ask(routes.delete()).then(room.reload)}
+                  run={() => request(routes.delete()).then(room.reload)}
                 >
                   Everyone in {name} is disconnected, and it cannot be opened again. Its name becomes free.
                 </ConfirmButton>
@@ -70,12 +70,12 @@ export function OneRoom() {
           {inside && (
             <Call
               title="You, for ten minutes"
-              admit={() => ask(routes["test-token"].post({}))}
+              admit={() => request(routes["test-token"].post({}))}
               publish
               onLeft={() => setInside(false)}
             />
           )}
-          <Facts
+          <Details
             items={[
               ["Id", <code key="id">{roomId}</code>],
               ["Media server", serverName],
@@ -102,7 +102,7 @@ export function OneRoom() {
           </section>
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 
@@ -127,7 +127,7 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
             title={`Remove ${identity}?`}
             action="Remove"
             done={`${identity} was removed.`}
-            run={() => ask(routes.delete()).then(onChanged)}
+            run={() => request(routes.delete()).then(onChanged)}
           >
             They are disconnected, and no token minted so far brings them back.
           </ConfirmButton>
@@ -152,7 +152,7 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
                   <Action
                     label={`Mute ${source} of ${identity}`}
                     done="Muted. Only its publisher can open it again."
-                    run={() => ask(routes.tracks({ trackId: id }).mute.post({ muted: true })).then(onChanged)}
+                    run={() => request(routes.tracks({ trackId: id }).mute.post({ muted: true })).then(onChanged)}
                   >
                     Mute
                   </Action>

@@ -2,17 +2,17 @@ import { useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import { DELIVERY_STATUSES, type DeliveryStatus } from "../../../../src/protocol/enums.ts";
 import { useFilter } from "../../address.ts";
-import { ask, askPage } from "../../api.ts";
-import { useList, useLive } from "../../live.ts";
+import { request, requestPage } from "../../api.ts";
+import { useList, usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Select } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, Details, PageHead, Loaded, humanize } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { Attempts } from "../../parts/webhook/attempts.tsx";
-import { EditWebhook, Recover } from "../../parts/webhook/webhook-forms.tsx";
+import { EditWebhook, Recover } from "./webhook-forms.tsx";
 import { may, useProject } from "../../project.ts";
 
 const EVERY_MS = 3_000;
@@ -23,18 +23,18 @@ export function OneWebhook() {
   const { at, path } = useProject();
   const { route } = useLocation();
   const routes = at.webhooks({ webhookId });
-  const webhook = useLive(() => ask(routes.get()), [webhookId], EVERY_MS);
+  const webhook = usePolling(() => request(routes.get()), [webhookId], EVERY_MS);
   const [open, setOpen] = useState<"edit" | "recover" | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
-  const setStatus = (status: "ACTIVE" | "DISABLED") => ask(routes.patch({ status })).then(webhook.reload);
+  const setStatus = (status: "ACTIVE" | "DISABLED") => request(routes.patch({ status })).then(webhook.reload);
   return (
-    <Shown live={webhook}>
+    <Loaded live={webhook}>
       {(shown) => (
         <>
           <PageHead title={shown.url} badge={shown.status}>
             {may("webhooks:manage") && (
               <>
-                <Action done="A test event is on its way." run={() => ask(routes.test.post()).then(webhook.reload)}>
+                <Action done="A test event is on its way." run={() => request(routes.test.post()).then(webhook.reload)}>
                   Send a test
                 </Action>
                 <button type="button" class="button" onClick={() => setOpen("edit")}>
@@ -43,7 +43,7 @@ export function OneWebhook() {
                 <button type="button" class="button" onClick={() => setOpen("recover")}>
                   Recover
                 </button>
-                <Action run={async () => setSecret((await ask(routes["rotate-secret"].post({}))).secret)}>
+                <Action run={async () => setSecret((await request(routes["rotate-secret"].post({}))).secret)}>
                   Rotate the secret
                 </Action>
                 {shown.status === "ACTIVE" ? (
@@ -60,7 +60,7 @@ export function OneWebhook() {
                   action="Delete"
                   done="The endpoint was deleted."
                   run={async () => {
-                    await ask(routes.delete());
+                    await request(routes.delete());
                     route(path("webhooks"));
                   }}
                 >
@@ -70,10 +70,10 @@ export function OneWebhook() {
             )}
           </PageHead>
           {shown.disabledReason !== null && <p class="note warn">{WHY[shown.disabledReason]}</p>}
-          <Facts
+          <Details
             items={[
               ["Note", shown.description],
-              ["Environment", words(shown.environment)],
+              ["Environment", humanize(shown.environment)],
               ["Events", shown.events.length === 0 ? "all" : shown.events.join(", ")],
               ["Failures in a row", shown.consecutiveFailures],
               ["Last success", <Ago key="last" at={shown.lastDeliveryAt} />],
@@ -94,7 +94,7 @@ export function OneWebhook() {
           )}
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 
@@ -109,7 +109,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
   const [status, setStatus] = useFilter<DeliveryStatus>("status");
   const routes = at.webhooks({ webhookId }).deliveries;
   const deliveries = useList(
-    (page) => askPage(routes.get({ query: { ...page, ...(status !== "" && { status }) } })),
+    (page) => requestPage(routes.get({ query: { ...page, ...(status !== "" && { status }) } })),
     [webhookId, status],
     EVERY_MS,
   );
@@ -126,7 +126,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
           onValue={setStatus}
           options={[
             { value: "", label: "Every status" },
-            ...DELIVERY_STATUSES.map((value) => ({ value, label: words(value) })),
+            ...DELIVERY_STATUSES.map((value) => ({ value, label: humanize(value) })),
           ]}
         />
       }
@@ -148,7 +148,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
               <Action
                 label={`Redeliver ${eventType}`}
                 done="Sent again."
-                run={() => ask(routes({ deliveryId: id }).redeliver.post()).then(deliveries.reload)}
+                run={() => request(routes({ deliveryId: id }).redeliver.post()).then(deliveries.reload)}
               >
                 Redeliver
               </Action>

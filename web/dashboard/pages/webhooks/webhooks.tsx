@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { WebhookEventType } from "../../../../src/protocol/webhook-events.ts";
-import { ask, askPage } from "../../api.ts";
+import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, PageHead, humanize } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { EventFilter } from "../../parts/webhook/event-filter.tsx";
 import { may, useProject } from "../../project.ts";
@@ -14,7 +14,7 @@ import { may, useProject } from "../../project.ts";
 export function Webhooks() {
   const { at, environment, projectId, path } = useProject();
   const webhooks = useList(
-    (page) => askPage(at.webhooks.get({ query: { ...page, environment } })),
+    (page) => requestPage(at.webhooks.get({ query: { ...page, environment } })),
     [projectId, environment],
   );
   const [creating, setCreating] = useState(false);
@@ -58,14 +58,14 @@ function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated:
   const [secret, setSecret] = useState<string | null>(null);
   const form = useSubmit(async () => {
     const body = { url, environment, events, description: description === "" ? null : description };
-    setSecret((await ask(at.webhooks.post(body))).secret);
+    setSecret((await request(at.webhooks.post(body))).secret);
     onCreated();
   });
   if (secret !== null) {
     return <ShownOnce title="Its signing secret" secret={secret} label="signing secret" onClose={onClose} />;
   }
   return (
-    <FormDialog title={`Add an endpoint for ${words(environment)}`} action="Add" form={form} onClose={onClose}>
+    <FormDialog title={`Add an endpoint for ${humanize(environment)}`} action="Add" form={form} onClose={onClose}>
       <Field
         label="Address"
         hint={environment === "PRODUCTION" ? "https only." : "https, or http on this machine."}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { LIVE_STREAM_VISIBILITIES, type LiveStreamVisibility } from "../../../../src/protocol/enums.ts";
 import { Field } from "../field.tsx";
 import { Select, type Submit, TextArea, TextInput } from "../form.tsx";
-import { words } from "../states.tsx";
+import { humanize } from "../states.tsx";
 
 type Described = {
   title: string;
@@ -50,7 +50,7 @@ export function useDescription(form: Submit, known?: Described) {
           <Select
             value={visibility}
             onValue={setVisibility}
-            options={LIVE_STREAM_VISIBILITIES.map((value) => ({ value, label: words(value) }))}
+            options={LIVE_STREAM_VISIBILITIES.map((value) => ({ value, label: humanize(value) }))}
           />
         </Field>
         <details>

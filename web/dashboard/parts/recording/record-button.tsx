@@ -1,5 +1,5 @@
 import type { Environment } from "../../../../src/protocol/enums.ts";
-import { ask } from "../../api.ts";
+import { request } from "../../api.ts";
 import { useProject } from "../../project.ts";
 import { Action } from "../action.tsx";
 
@@ -14,8 +14,8 @@ type RecordButtonProps = {
 export function RecordButton({ roomId, environment, recording, onChanged }: RecordButtonProps) {
   const { at } = useProject();
   const stop = async () => {
-    const running = await ask(at.recordings.get({ query: { roomId, status: "RECORDING", environment } }));
-    for (const { id: recordingId } of running) await ask(at.recordings({ recordingId }).stop.post());
+    const running = await request(at.recordings.get({ query: { roomId, status: "RECORDING", environment } }));
+    for (const { id: recordingId } of running) await request(at.recordings({ recordingId }).stop.post());
     onChanged();
   };
   return recording ? (
@@ -25,7 +25,7 @@ export function RecordButton({ roomId, environment, recording, onChanged }: Reco
   ) : (
     <Action
       done="Recording. An empty room is recorded from its first packet on."
-      run={() => ask(at.rooms({ roomId }).recordings.post({})).then(onChanged)}
+      run={() => request(at.rooms({ roomId }).recordings.post({})).then(onChanged)}
     >
       Record
     </Action>
