@@ -18,7 +18,7 @@ function bodyOf(bytes: number): string {
 }
 
 test("[7] a crash inside a handler is a 500 that shows neither message nor stack; the log shows both", async () => {
-  const crash = spyOn(server.services.projects, "present").mockImplementation(() => {
+  const crash = spyOn(server.services.projects, "presentToKey").mockImplementation(() => {
     throw new Error("SELECT broke at /srv/inside.ts");
   });
   const { status, body, text, headers } = await server.call("GET", "/v1/project", { key });

@@ -15,7 +15,8 @@ const MEMBER_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DEN
 const REMOVE = "Remove a participant; no token minted so far brings them back";
 const MUTE = "Mute a track; only its publisher can open it again";
 
-const forKeys = ({ guards }: Http, moderation: ModerationService) =>
+/** Actions of a backend on the participants of a room. */
+export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/rooms/:id", tags: ["rooms: moderation"] })
     .use(guards.apiKey)
     .delete(
@@ -73,7 +74,8 @@ const forKeys = ({ guards }: Http, moderation: ModerationService) =>
       },
     );
 
-const forMembers = ({ guards }: Http, moderation: ModerationService) =>
+/** Actions of members of the project, from the dashboard. */
+export const participantMemberRoutes = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/projects/:projectId/rooms/:roomId/participants/:identity", tags: ["rooms: dashboard"] })
     .use(guards.member)
     .delete(
@@ -97,6 +99,3 @@ const forMembers = ({ guards }: Http, moderation: ModerationService) =>
         response: { 200: Track },
       },
     );
-
-/** Actions on the participants of a room. */
-export const participantRoutes = { forKeys, forMembers };

@@ -8,7 +8,7 @@ import { NEWEST, type PageRequest, page, pageQuery } from "../../kernel/http/ser
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { ModerationService } from "./moderation.service.ts";
-import { participantRoutes } from "./participant.routes.ts";
+import { participantKeyRoutes, participantMemberRoutes } from "./participant.routes.ts";
 import { CreateRoom, Participants, Room, RoomStatus, RoomWithParticipants } from "./room.schema.ts";
 import type { RoomService } from "./room.service.ts";
 import type { RoomFilter } from "./room.store.ts";
@@ -27,9 +27,9 @@ export const roomsRoutes =
     app
       .use(roomKeyRoutes(http, runtime, services))
       .use(rtcTokenRoutes(http, runtime, services))
-      .use(participantRoutes.forKeys(http, services.moderation))
+      .use(participantKeyRoutes(http, services.moderation))
       .use(roomMemberRoutes(http, runtime, services))
-      .use(participantRoutes.forMembers(http, services.moderation));
+      .use(participantMemberRoutes(http, services.moderation));
 
 const roomKeyRoutes = ({ guards, idempotency }: Http, { write }: Runtime, services: RoomServices) => {
   const { rooms, liveRooms } = services;

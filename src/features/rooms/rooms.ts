@@ -7,14 +7,14 @@ import { type RtcTokenDeps, rtcTokenService } from "./rtc-token.service.ts";
 
 export type Rooms = ReturnType<typeof createRooms>;
 
-/** The feature as a whole, on record: rooms, and the tokens with which one joins them. */
+/** Rooms, and the tokens with which participants join them. */
 export function createRooms(runtime: Runtime, deps: Omit<RtcTokenDeps, "rooms" | "iceServers">) {
   const rooms = roomService(runtime);
   const iceServers = createIceServers(runtime);
   return { rooms, rtcTokens: rtcTokenService(runtime, { ...deps, rooms, iceServers }), iceServers };
 }
 
-/** What is done to those who are in a room now; for this the rooms must be running. */
+/** Made later than the rooms, because it needs their live state from signaling. */
 export function createModeration(runtime: Runtime, deps: Rooms & { liveRooms: LiveRooms }) {
   return moderationService(runtime, deps);
 }

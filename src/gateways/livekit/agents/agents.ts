@@ -4,13 +4,13 @@ import type { RtcConnectionEvent } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { IDENTITY_PATTERN } from "../../../protocol/ids.ts";
-import type { LiveRoom, RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { LiveRoom, RtcSession } from "../../signaling/rtc-session.ts";
 import type { Translation } from "../../signaling/signaling.ts";
 import { type Foreign, participantInfo, roomInfo } from "../records.ts";
-import type { Signers } from "../tokens/claims.ts";
-import type { WriteToken } from "../tokens/issued-token.ts";
+import type { Signers } from "../tokens.ts";
+import type { WriteToken } from "../issued-token.ts";
 import { changeState, type Dispatch, newJob, type Task, targetsOf, type Wanted } from "./dispatch.ts";
-import { createStaffs, type Staff, taskKey } from "./staffs.ts";
+import { createStaffs, type Staff, taskKey } from "./room-agents.ts";
 import type { Worker } from "./worker.ts";
 import { createWorkers, type Hired } from "./workers.ts";
 

@@ -1,5 +1,5 @@
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { rooms } from "../../../features/rooms/store/room.table.ts";
+import { rooms } from "../../../features/rooms/room.table.ts";
 
 /** Which agents rooms are to have, and who of them was there. */
 export const agentDispatches = sqliteTable(

@@ -25,12 +25,12 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { NAME_PATTERN } from "../../../protocol/ids.ts";
 import { roomSid, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
 import type { Permissions } from "../../../protocol/room-records.ts";
-import type { RtcSession } from "../../signaling/session/rtc-session.ts";
+import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { Translation } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
-import { dispatchInto } from "../agents/dispatch-service.ts";
+import { dispatchInto } from "./dispatch-service.ts";
 import { type Foreign, participantInfo, permissionInfo, roomInfo } from "../records.ts";
-import type { LivekitToken } from "../tokens/claims.ts";
+import type { LivekitToken } from "../tokens.ts";
 import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
 
 type RoomServiceDeps = {

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/project.table.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import { projects } from "../projects/project.table.ts";
 
 export const rooms = sqliteTable(
   "rooms",
@@ -12,11 +12,11 @@ export const rooms = sqliteTable(
       .references(() => projects.id),
     environment: text("environment").$type<Environment>().notNull(),
     name: text("name").notNull(),
-    /** Where its media should run, when the developer said so. */
+    /** The region that the developer prefers for its media. */
     region: text("region"),
-    /** Every call in it is recorded. */
+    /** Whether every call in it is recorded. */
     record: integer("record", { mode: "boolean" }).notNull().default(false),
-    /** It is being recorded now. */
+    /** Whether it is being recorded now. */
     recording: integer("recording", { mode: "boolean" }).notNull().default(false),
     status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
     createdAt: integer("created_at").notNull(),
