@@ -1,12 +1,12 @@
-/** One message on its way to others, in the two forms that clients read; each is written for the first who needs it. */
+/** A data message in the two formats that clients read, each serialized when first needed. */
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
 import { addSender, type DataPacket, type Sender, writeUserPacket } from "./livekit-data-packet.ts";
 
-/** Frames of text of our own clients, packets of LiveKit's. */
+/** JSON frames for Stoa clients, protobuf packets for LiveKit clients. */
 export type DataDialect = "frames" | "packets";
 
 export class DataMessage {
-  /** For our own clients; null when there is nothing for them in it. */
+  /** For Stoa clients; null when the payload is not text. */
   readonly delivery: DataChannelDelivery | null;
   readonly size: number;
   readonly to: ReadonlySet<string> | null;
@@ -50,7 +50,7 @@ export class DataMessage {
   }
 }
 
-/** Our own clients send and get text; bytes that are none stay among those who sent them. */
+/** Stoa clients send and receive text; other bytes are delivered to LiveKit clients only. */
 function textOf(payload: Buffer): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload);

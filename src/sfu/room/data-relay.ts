@@ -1,4 +1,4 @@
-/** Data of one participant: the two channels its client opens, what it says on them, and what it is told. */
+/** The data channels of one participant: messages it sends, and messages it receives. */
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import {
   DATA_CHANNELS,
@@ -14,28 +14,27 @@ import { lastAcknowledged, ReliableQueue } from "./reliable-queue.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
 
-/** werift's queue is quadratic: it never gets more than this, the rest waits here. */
+/** werift's queue takes quadratic time, so it never gets more than this; the rest waits here. */
 const MAX_HANDED_OVER_BYTES = 65_536;
-/** A reader this far behind on reliable data has its channel closed; it may open another. */
+/** A client this far behind on reliable data has its channel closed; it may open another. */
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
-/** A client that connects, also once more, has its channels by then, or gets what comes on its socket if it has one for that. */
+/** A client that connects or reconnects has its channels by then, or gets data on its RTC socket. */
 const AWAITED_MS = 20_000;
 const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 const CHANNELS_PER_KIND = 1;
-/** As many as a client keeps; who repeats more pays for it as for messages. */
+/** As many messages as a client keeps; further repetitions count against its message rate. */
 const FREE_REPEATS = 400;
 const HEARD = /^\{"heard":(\d{1,15})\}$/;
 const MAX_HEARD_LENGTH = 32;
 
-/** What each label says of its channel. */
 const LABELS: Record<string, { kind: DataKind; dialect: DataDialect }> = {
   [DATA_CHANNELS.reliable]: { kind: "reliable", dialect: "frames" },
   [DATA_CHANNELS.lossy]: { kind: "lossy", dialect: "frames" },
   _reliable: { kind: "reliable", dialect: "packets" },
   _lossy: { kind: "lossy", dialect: "packets" },
 };
-/** Opened by LiveKit's clients whether they use it or not; closing it is an error to them. */
+/** LiveKit clients always open this channel and treat its closing as an error. */
 const IGNORED_LABEL = "_data_track";
 
 const isDataFrame = TypeCompiler.Compile(DataChannelFrame);
@@ -47,19 +46,19 @@ export type DataOwner = {
 };
 
 export type DataSink = {
-  /** False: more than the room, or this sender's `share` of it, may deliver now. */
+  /** Returns false when the room's or the sender's budget is exhausted. */
   relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean;
 };
 
 export class DataRelay {
-  /** Lossy messages a slow reader did not get. */
+  /** Lossy messages that were dropped because the client is slow. */
   lost = 0;
-  /** Of the last reliable packet; a client that resumes sends again what we may not have had. */
+  /** The number of the last reliable packet; a client that resumes repeats packets that may be lost. */
   lastSequence = 0;
-  /** The last reliable frame of those that are numbered, and whether its sender knows that we have it. */
+  /** The last numbered reliable frame, and whether its sender has been sent the acknowledgement. */
   #lastFrame = { stream: "", seq: 0 };
-  #isTold = true;
-  /** Frames of the current channel that we had already. */
+  #isAcknowledged = true;
+  /** Repeated frames on the current channel. */
   #repeats = 0;
   readonly #room: DataSink;
   readonly #owner: DataOwner;
@@ -71,7 +70,7 @@ export class DataRelay {
   readonly #now: () => number;
   #dialect: DataDialect = "frames";
   readonly #reliable = new ReliableQueue();
-  /** Since when the reliable channel is to come. */
+  /** Since when the reliable channel is expected. */
   #awaitedSinceMs = Number.NEGATIVE_INFINITY;
 
   constructor(room: DataSink, owner: DataOwner, now: () => number) {
@@ -84,7 +83,7 @@ export class DataRelay {
     this.#dropped = new DroppedData((messages, reason) => owner.emit({ type: "dataDropped", messages, reason }));
   }
 
-  /** Messages of this participant that were not passed on. */
+  /** The number of this participant's messages that were not relayed. */
   get refused(): number {
     return this.#dropped.total;
   }
@@ -94,12 +93,12 @@ export class DataRelay {
     return false;
   }
 
-  /** LiveKit's clients get data even when they may not send any. */
+  /** LiveKit clients receive data even when they may not send any. */
   get alwaysReceives(): boolean {
     return this.#dialect === "packets";
   }
 
-  /** Of a client of LiveKit's that begins to connect: its channels are all that it gets data on, so what is reliable waits. */
+  /** Called when a LiveKit client begins to connect: it gets data only on its channels, so reliable messages wait for them. */
   expectPackets(): void {
     if (this.#dialect === "packets") return;
     this.#dialect = "packets";
@@ -120,8 +119,8 @@ export class DataRelay {
   #began(channel: DataChannel): void {
     this.#repeats = 0;
     this.#reliable.channelOpened(lastAcknowledged(channel.protocol));
-    // Also that it is nothing so far: so its client knows that it will be told.
-    this.#isTold = false;
+    // An acknowledgement of 0 tells the client that acknowledgements will come.
+    this.#isAcknowledged = false;
     this.#pump();
   }
 
@@ -136,14 +135,14 @@ export class DataRelay {
     if (reason) this.#dropped.add(reason);
   }
 
-  /** What the client says that it has had, which counts as no message. */
+  /** Takes the client's acknowledgement, which does not count as a message. */
   #isHeard(text: string): boolean {
     const seq = text.length <= MAX_HEARD_LENGTH ? HEARD.exec(text)?.[1] : undefined;
     if (seq !== undefined) this.#reliable.acknowledge(Number(seq));
     return seq !== undefined;
   }
 
-  /** Null when it went on, or had already; otherwise why not. */
+  /** Returns null when the message was relayed now or before, otherwise the reason why not. */
   #passOn(kind: DataKind | undefined, data: string | Buffer): DataDropReason | null {
     const size = typeof data === "string" ? Buffer.byteLength(data) : data.length;
     if (!this.#messages.take(1) || !this.#bytes.take(size)) return "rate_limited";
@@ -177,11 +176,11 @@ export class DataRelay {
     if (stream === undefined || seq === undefined) return false;
     if (stream === this.#lastFrame.stream && seq <= this.#lastFrame.seq) return true;
     this.#lastFrame = { stream, seq };
-    this.#isTold = false;
+    this.#isAcknowledged = false;
     return false;
   }
 
-  /** False: this client has no channel, tell it on its socket. */
+  /** Returns false when the client has no channel and gets the message on its RTC socket. */
   deliver(kind: DataKind, message: DataMessage): boolean {
     const channel = this.#openOf(kind)[0] ?? this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
     if (!channel || (kind === "reliable" && !this.#carrier))
@@ -199,7 +198,7 @@ export class DataRelay {
     return true;
   }
 
-  /** Its connection is on its way: what comes now has to wait behind what waits already. */
+  /** Queues a message while the client's connection is being established. */
   #waitsForChannel(message: DataMessage): boolean {
     this.#noticeClosed();
     if (!this.#isAwaited) this.#reliable.clear();
@@ -210,7 +209,7 @@ export class DataRelay {
     return true;
   }
 
-  /** Its client may open another. */
+  /** A closed channel may be followed by another. */
   #noticeClosed(): void {
     const channel = this.#channels.get("reliable");
     if (!channel || channel.isOpen) return;
@@ -229,17 +228,17 @@ export class DataRelay {
   tick(): void {
     this.#noticeClosed();
     this.#pump();
-    if (!this.#isTold) this.#tell();
+    if (!this.#isAcknowledged) this.#acknowledge();
     this.#dropped.tick(this.#now());
   }
 
-  /** Another connection follows: what was not handed over waits for its channel, and so does what may not have arrived. */
+  /** Another connection follows: waiting and unacknowledged messages are sent on its channel. */
   reset(): void {
     this.#channels.clear();
     this.#awaitedSinceMs = this.#now();
   }
 
-  /** Where what is reliable goes. Who says what arrived, or has one channel after the other, gets it where nothing is lost. */
+  /** The channel for reliable messages: a lossy one only for clients that neither acknowledge nor open channels one by one. */
   get #carrier(): DataChannel | undefined {
     const [reliable] = this.#openOf("reliable");
     if (reliable) return reliable;
@@ -254,11 +253,11 @@ export class DataRelay {
     }
   }
 
-  /** How far we are with what the client sends: it need not keep that any longer. */
-  #tell(): void {
+  /** Acknowledges the client's messages, so that it need not keep them. */
+  #acknowledge(): void {
     const [channel] = this.#reliable.isAcknowledged ? this.#openOf("reliable") : [];
     if (!channel) return;
-    this.#isTold = true;
+    this.#isAcknowledged = true;
     channel.send(JSON.stringify({ heard: this.#lastFrame.seq }));
   }
 
@@ -277,45 +276,42 @@ function parseFrame(text: string): DataChannelFrame | null {
   }
 }
 
-/** Counts what a sender's messages were refused for, so that it is told; at most once a second, however many there are. */
+const DROPS_REPORTED_EVERY_MS = 1_000;
 
-const TOLD_EVERY_MS = 1_000;
-
+/** Counts a sender's dropped messages by reason, and reports them at most once a second. */
 class DroppedData {
   total = 0;
-  readonly #untold = new Map<DataDropReason, number>();
-  readonly #tell: (messages: number, reason: DataDropReason) => void;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  readonly #unreported = new Map<DataDropReason, number>();
+  readonly #report: (messages: number, reason: DataDropReason) => void;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(tell: (messages: number, reason: DataDropReason) => void) {
-    this.#tell = tell;
+  constructor(report: (messages: number, reason: DataDropReason) => void) {
+    this.#report = report;
   }
 
   add(reason: DataDropReason): void {
     this.total += 1;
-    this.#untold.set(reason, (this.#untold.get(reason) ?? 0) + 1);
+    this.#unreported.set(reason, (this.#unreported.get(reason) ?? 0) + 1);
   }
 
   tick(nowMs: number): void {
-    if (this.#untold.size === 0 || nowMs - this.#toldAtMs < TOLD_EVERY_MS) return;
-    this.#toldAtMs = nowMs;
-    for (const [reason, messages] of this.#untold) this.#tell(messages, reason);
-    this.#untold.clear();
+    if (this.#unreported.size === 0 || nowMs - this.#reportedAtMs < DROPS_REPORTED_EVERY_MS) return;
+    this.#reportedAtMs = nowMs;
+    for (const [reason, messages] of this.#unreported) this.#report(messages, reason);
+    this.#unreported.clear();
   }
 }
 
-/** How much data may be delivered: every recipient costs, so that one sender to many cannot take the worker. */
-
 type Rates = { deliveriesPerSecond: number; bytesPerSecond: number };
 
-/** Of one sender. Sixty messages a second to thirty others, say. */
+/** For one sender: sixty messages a second to thirty participants, for example. */
 const SENDER_RATES: Rates = { deliveriesPerSecond: 2_000, bytesPerSecond: 8 * 1_024 * 1_024 };
-/** Of all senders in a room together: what is left of the worker is for media. */
+/** For all senders in a room, so that the worker has capacity left for media. */
 export const ROOM_RATES: Rates = { deliveriesPerSecond: 4_000, bytesPerSecond: 16 * 1_024 * 1_024 };
 
 /**
- * A second's worth is saved up. One message may go into debt, because a message to a thousand viewers is either sent to all
- * of them or to none; the next waits until the debt is paid.
+ * A budget of deliveries, counted per recipient, that saves up one second. A message may overdraw it, because a message to a
+ * thousand viewers is sent to all of them or to none; the next one waits until the budget is positive.
  */
 export class DataBudget {
   readonly #rates: Rates;

@@ -1,4 +1,4 @@
-/** What one participant receives: its sections, the tracks on them, and how much of each its path can carry. */
+/** What one participant receives: its sections, its subscriptions, and the bandwidth of its path. */
 import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
 import { deriveSenderReport } from "../forwarding/sender-report.ts";
@@ -14,15 +14,15 @@ import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import type { MediaOwner, ParticipantHost, RoomTracks } from "./host.ts";
 
 const DEFAULT_RTT_MS = 100;
-/** A picture of one frame a second flows. */
+/** Long enough that a video of one frame a second counts as flowing. */
 const FLOW_MS = 3_000;
 
 export class Downlink {
-  /** Of subscriptions that have ended, and of repairs. */
+  /** Bytes of ended subscriptions and of retransmissions. */
   #bytesOut = 0;
   #bytesAtLastLook = 0;
   #flowedAtMs = Number.NEGATIVE_INFINITY;
-  /** From the viewer's reports; null before the first. */
+  /** From the participant's reports; null before the first. */
   rttMs: number | null = null;
   lossPercent: number | null = null;
   readonly #host: ParticipantHost;
@@ -57,7 +57,7 @@ export class Downlink {
     return bytes;
   }
 
-  /** What was sent lately; for the flight recorder. */
+  /** Recently sent packets, for the flight recorder. */
   get history(): number[][] {
     return this.#sent.history();
   }
@@ -83,7 +83,7 @@ export class Downlink {
     });
   }
 
-  /** The whole of what the client wants; a track that went away meanwhile is no error, its end was announced. */
+  /** Takes all subscriptions that the client wants. A track that has ended meanwhile is no error, as its end was announced. */
   subscribe(wanted: readonly SubscribedSection[] | "auto"): void {
     this.#automatic = wanted === "auto";
     if (wanted === "auto") {
@@ -160,7 +160,7 @@ export class Downlink {
     this.#allocation.forget(subscription.publication.trackId);
   }
 
-  /** WHEP: free sections take the room's tracks in the order they were published. */
+  /** For WHEP, free sections get the room's tracks in the order in which they were published. */
   fillAutomatically(): void {
     if (!this.#automatic || !this.#owner.permissions.subscribe) return;
     const taken = new Set([...this.#subscriptions.values()].map(({ section }) => section));
@@ -183,7 +183,7 @@ export class Downlink {
     this.#keyframeBudgets.forget(publication.trackId);
   }
 
-  /** `permission`: the client is told why nothing comes any more. */
+  /** With the reason `permission` the client is notified. */
   unsubscribeAll(reason: DeliveryReason): void {
     for (const subscription of [...this.#subscriptions.values()]) {
       this.#end(subscription);
@@ -193,7 +193,7 @@ export class Downlink {
     }
   }
 
-  /** DTLS is up: keyframes are asked for now, not earlier; an earlier one would be gone by the time it can be sent. */
+  /** Requests keyframes once DTLS is up; an earlier one could not be sent in time. */
   connected(): void {
     const transport = this.#owner.receivingConnection?.transport;
     if (!transport) return;
@@ -236,7 +236,7 @@ export class Downlink {
           break;
         case "transport-feedback":
           this.#allocation.onTransportFeedback(packet, nowMs);
-          // A path that has become narrow fills while anybody waits for the next tick. The report may have come a little earlier.
+          // A narrowed path would fill until the next tick. The report may have arrived a little before now.
           if (this.#allocation.isReallocationDue(nowMs)) this.allocate(this.#host.now());
           break;
       }
@@ -268,7 +268,7 @@ export class Downlink {
     if (section) this.#occupant(section)?.requestKeyframe();
   }
 
-  /** What has been sent lately, and has to be reported on. */
+  /** The kind of media that was sent recently, on which the client has to report. */
   takeFlow(nowMs: number): "nothing" | "audio" | "video" {
     const { bytesOut } = this;
     if (bytesOut > this.#bytesAtLastLook) this.#flowedAtMs = nowMs;
@@ -303,12 +303,11 @@ function defined<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** Sender reports towards a viewer, derived from the publisher's: lips and sound stay together. */
-
-const INTERVAL_MS = 1_000;
-const MAX_BYTES = 1_100;
+const REPORT_INTERVAL_MS = 1_000;
+const MAX_REPORT_BYTES = 1_100;
 const CNAME = "stoa";
 
+/** Sends sender reports derived from the publishers', so that audio and video stay synchronous. */
 class ReportSender {
   readonly #send: (packet: Uint8Array) => void;
   readonly #out = new Uint8Array(1_500);
@@ -326,11 +325,11 @@ class ReportSender {
       if (!layer?.senderReport) continue;
       const report = deriveSenderReport(forwarder, layer.index, section.clockRate, layer.senderReport, nowMs);
       if (!report) continue;
-      section.senderReportDueMs = nowMs + INTERVAL_MS;
+      section.senderReportDueMs = nowMs + REPORT_INTERVAL_MS;
       end = writeSenderReport(this.#out, end, report);
       section.sentReports.remember(report.ntpSeconds, report.ntpFraction, nowMs);
       end = writeSdes(this.#out, end, report.ssrc, CNAME);
-      if (end > MAX_BYTES) {
+      if (end > MAX_REPORT_BYTES) {
         this.#send(this.#out.subarray(0, end));
         end = 0;
       }
@@ -339,18 +338,15 @@ class ReportSender {
   }
 }
 
-/** How often one viewer may ask for a whole picture: it costs the publisher, and everybody else who watches. */
-
-/**
- * Of each track, for whatever reason: a picture that broke, another section or layer, another subscription. Sixteen are
- * enough for a window that is drawn larger and smaller on a poor path; who needs more has one that no picture gets through.
- */
+/** Per track, for whatever reason: loss, another section or layer, another subscription. */
 const KEYFRAMES_PER_SECOND = 0.25;
+/** Enough for a window that is resized on a poor path. */
 const KEYFRAMES_AT_ONCE = 16;
 
+/** Limits how often one participant may request keyframes, which cost the publisher and all subscribers. */
 export class KeyframeBudgets {
   readonly #now: () => number;
-  /** Only of tracks that the viewer has asked for, until they end. */
+  /** Only for tracks of which keyframes were requested, until they end. */
   readonly #byTrack = new Map<string, TokenBucket>();
 
   constructor(now: () => number) {

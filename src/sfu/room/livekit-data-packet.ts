@@ -1,6 +1,6 @@
 /**
- * The data messages of LiveKit's clients: one protobuf `DataPacket` each. A relay has to read whom it is for, its number, and
- * what an application wrote into it; everything else passes through as it came.
+ * Data messages of LiveKit clients: one protobuf `DataPacket` each. The server reads the destinations, the number and the
+ * application's payload; everything else is forwarded unchanged.
  */
 import { participantSid } from "../../protocol/media/livekit-sids.ts";
 
@@ -10,7 +10,7 @@ const PARTICIPANT_IDENTITY = 4;
 const DESTINATION_IDENTITIES = 5;
 const SEQUENCE = 16;
 const PARTICIPANT_SID = 17;
-/** And of the `UserPacket` in it. */
+/** Field numbers of the `UserPacket` in it. */
 const USER_SENDER_SID = 1;
 const USER_PAYLOAD = 2;
 const USER_TOPIC = 4;
@@ -22,17 +22,17 @@ const BYTES = 2;
 const MAX_DESTINATIONS = 500;
 
 export type DataPacket = {
-  /** Identities; empty is everyone. */
+  /** Identities; empty for all participants. */
   destinations: string[];
-  /** 0 of clients that do not number what they send. */
+  /** 0 for clients that do not number their messages. */
   sequence: number;
-  /** What an application sent; null for what LiveKit's clients say among themselves. */
+  /** The application's message; null for messages of the LiveKit SDK itself. */
   user: { payload: Buffer; topic: string | null } | null;
 };
 
 export type Sender = { identity: string; participantId: string };
 
-/** Null when it cannot be read. */
+/** Returns null for a malformed packet. */
 export function readDataPacket(data: Buffer): DataPacket | null {
   const packet: DataPacket = { destinations: [], sequence: 0, user: null };
   const readable = eachField(data, (field, value) => {
@@ -55,8 +55,8 @@ function readUser(data: Buffer, destinations: string[]): DataPacket["user"] {
 }
 
 /**
- * The packet with its sender's name on it. Of a field that comes twice the last counts, and messages that come twice are
- * merged: what we append holds, whatever the client wrote there. Older clients look for the sender inside the user's part.
+ * Returns the packet with its sender. Of a repeated field the last one counts, and repeated messages are merged, so the appended
+ * fields override those of the client. Older clients expect the sender inside the user packet.
  */
 export function addSender(data: Buffer, { user }: DataPacket, { identity, participantId }: Sender): Buffer {
   const sid = participantSid(participantId);
@@ -66,7 +66,7 @@ export function addSender(data: Buffer, { user }: DataPacket, { identity, partic
   return Buffer.concat([data, text(PARTICIPANT_IDENTITY, identity), text(PARTICIPANT_SID, sid), ...inner]);
 }
 
-/** A message of one of our own clients, or of a server (`from` null), for LiveKit's. */
+/** A message from a Stoa client, or from a backend with `from` null, for LiveKit clients. */
 export function writeUserPacket(from: Sender | null, payload: string, topic: string | undefined): Buffer {
   const user = [message(USER_PAYLOAD, Buffer.from(payload))];
   if (topic !== undefined) user.push(text(USER_TOPIC, topic));
@@ -96,7 +96,7 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-/** False when it ends in the middle of a field, or has one of a kind that these messages do not use. */
+/** Returns false for a truncated field, or one of a wire type that these messages do not use. */
 function eachField(data: Buffer, read: (field: number, value: number | Buffer) => void): boolean {
   let at = 0;
   const number = (): number | null => {
@@ -106,7 +106,7 @@ function eachField(data: Buffer, read: (field: number, value: number | Buffer) =
       value += (byte & 127) * shift;
       if (byte < 128) return value;
     }
-    // Ten bytes: a negative number, of which nothing here makes use.
+    // A negative number has ten bytes; no field here uses one.
     while (at < data.length) if ((data[at++] ?? 0) < 128) return value;
     return null;
   };

@@ -1,5 +1,4 @@
-/** One participant in a room: its connection, its negotiations, and the two halves that carry its media. */
-
+/** One participant in a room: its connections, its negotiations, its uplink and its downlink. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import type {
   MediaFailure,
@@ -47,7 +46,7 @@ export class Participant implements MediaOwner, TrackOwner {
   #network: NetworkProfile = "none";
   readonly #host: ParticipantHost;
   readonly #main: PeerConnection;
-  /** Of clients that receive on a connection of their own. */
+  /** For clients that receive on a second connection. */
   #receiving: PeerConnection | null = null;
   #firstOfferAtMs: number | null = null;
 
@@ -58,7 +57,7 @@ export class Participant implements MediaOwner, TrackOwner {
     this.uplink = new Uplink(host, room, this, this.#flight);
     this.downlink = new Downlink(host, room, this);
     this.data = new DataRelay(room, this, host.now);
-    this.#main = this.#mainLeg();
+    this.#main = this.#createMain();
   }
 
   get connection(): Connection | null {
@@ -88,10 +87,10 @@ export class Participant implements MediaOwner, TrackOwner {
     const placed = new Map((request.subscribe ?? []).map((section) => [section.mid, section.stream]));
     const sections = decideSections(offer, request.idleInactive ? new Set(placed.keys()) : undefined);
     const wanted = planNegotiation(sections, request, this.permissions);
-    if (receives) this.#receiving ??= this.#receivingLeg();
+    if (receives) this.#receiving ??= this.#createReceiving();
     if (request.data === "packets") this.data.expectPackets();
-    const leg = receives ? (this.#receiving ?? this.#main) : this.#main;
-    const connection = leg.applyOffer(offer);
+    const peerConnection = receives ? (this.#receiving ?? this.#main) : this.#main;
+    const connection = peerConnection.applyOffer(offer);
     const isForAll = this.#receiving === null;
     if (receives || isForAll) this.downlink.negotiated(sections);
     const tracks = receives ? [] : this.uplink.negotiated(offer, sections, wanted.publish);
@@ -99,10 +98,13 @@ export class Participant implements MediaOwner, TrackOwner {
     const data = offer.sections.find((section) => section.kind === "application" && !section.rejected);
     if (data) connection.openSctp(data.sctpPort ?? 5000);
     const streams = new Map([...placed].flatMap(([mid, stream]) => (stream === undefined ? [] : [[mid, stream]])));
-    return { sdp: leg.answer(offer, sections, { outgoing: this.downlink.outgoingStreams, streams }), tracks };
+    return {
+      sdp: peerConnection.answer(offer, sections, { outgoing: this.downlink.outgoingStreams, streams }),
+      tracks,
+    };
   }
 
-  #mainLeg(): PeerConnection {
+  #createMain(): PeerConnection {
     return new PeerConnection(this.#host, {
       onOpened: (connection) => {
         this.state = "connecting";
@@ -126,8 +128,8 @@ export class Participant implements MediaOwner, TrackOwner {
     });
   }
 
-  /** Its steps are not told: the participant is there with its first connection, and gone with it. */
-  #receivingLeg(): PeerConnection {
+  /** Emits no events, because the state of the participant is that of its main connection. */
+  #createReceiving(): PeerConnection {
     this.downlink.reset();
     return new PeerConnection(this.#host, {
       onOpened: (connection) => this.#impair(connection),
@@ -138,7 +140,7 @@ export class Participant implements MediaOwner, TrackOwner {
       media: null,
       onRtp: () => {},
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
-      // The channels of its first connection carry data both ways.
+      // The channels of the main connection carry data both ways.
       onChannel: (channel) => channel.close(),
       onMessage: () => {},
       onReplaced: () => this.downlink.reset(),
@@ -190,7 +192,7 @@ export class Participant implements MediaOwner, TrackOwner {
     }
   }
 
-  /** Every tenth of a second; what cannot wait that long is in `uplink.tick`. */
+  /** Runs ten times a second; more urgent work is in `uplink.tick`. */
   tick(nowMs: number): void {
     this.#main.connection?.tick(nowMs);
     this.#receiving?.connection?.tick(nowMs);
@@ -228,7 +230,7 @@ export class Participant implements MediaOwner, TrackOwner {
     if (this.health.isStatsDue(nowMs)) this.emit({ type: "transportStats", stats: this.stats() });
   }
 
-  /** Its last seconds, without content. */
+  /** The flight record of its last seconds. */
   flight(): FlightDump {
     return this.#flight.dump(streamsOf(this.uplink), this.downlink.history, this.#host.now());
   }
@@ -261,7 +263,7 @@ export class Participant implements MediaOwner, TrackOwner {
     };
   }
 
-  /** By reason, of the connections there are now. */
+  /** Refused packets of the current connections by reason. */
   refusals(): Record<string, number> {
     const total: Record<string, number> = {};
     for (const { refusals } of this.#connections)
@@ -292,15 +294,13 @@ function worst(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
-/** What of a participant the flight recorder writes down. */
-
 function flightState({ uplink, downlink }: { uplink: Uplink; downlink: Downlink }): FlightState {
   const { lossPercent: uplinkLossPercent, jitterMs } = uplink.feedback;
   const { availableBps: estimateBps, queueMs, rttMs, lossPercent: downlinkLossPercent } = downlink;
   return { estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs };
 }
 
-/** What it publishes at this moment: how its numbers read. */
+/** The streams that a participant publishes now, by which packets in its flight record are read. */
 function streamsOf(uplink: Uplink): FlightDump["streams"] {
   return uplink.publications().flatMap(({ kind, codec, layers }) =>
     layers

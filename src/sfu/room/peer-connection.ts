@@ -1,5 +1,4 @@
-/** One peer connection of a participant as its client describes it: the offers, our credentials, the answers. */
-
+/** The server's end of one peer connection of a participant: its offers, ICE credentials and answers. */
 import type { BadNetwork } from "../transport/bad-network.ts";
 import { Connection, type ConnectionEvents, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
 import { type AnsweredSection, type AnswerParts, writeAnswer } from "../wire/sdp/answer.ts";
@@ -7,7 +6,7 @@ import type { Offer } from "../wire/sdp/offer.ts";
 import type { ParticipantHost } from "./host.ts";
 
 type PeerConnectionEvents = ConnectionEvents & {
-  /** Another peer connection takes the place of the one there was; all that lived on it is over. */
+  /** Another peer connection replaces this one, and everything on it has ended. */
   onReplaced(): void;
   onOpened(connection: Connection): void;
 };
@@ -27,8 +26,8 @@ export class PeerConnection {
   }
 
   /**
-   * Another `o=` session or certificate is another peer connection of the client: it starts from nothing. An offer that names
-   * no certificate leaves that to the next.
+   * An offer with another `o=` session or certificate comes from another peer connection of the client and replaces this one. An
+   * offer without a certificate is followed by one that has it.
    */
   applyOffer(offer: Offer): Connection {
     const before = this.#offer;
@@ -42,7 +41,7 @@ export class PeerConnection {
     if (same && this.connection) {
       this.connection.certificateNamed(offer.fingerprints);
       if (before?.iceUfrag === offer.iceUfrag) return this.connection;
-      // An offer without a certificate has made-up credentials; the one that follows names the client's, and is no restart.
+      // An offer without a certificate has placeholder credentials; the next one has the client's and is no ICE restart.
       if (before?.fingerprints.length === 0 && theirs) this.connection.ice.theyAreKnownBy(theirs);
       else this.#ice = this.connection.issueCredentials(theirs);
       return this.connection;

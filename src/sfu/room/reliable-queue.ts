@@ -1,12 +1,12 @@
 /**
- * What one client gets on its reliable channels, numbered, until the client says that it has it: whatever was under way on a
- * connection that died goes again on the next, from where the client was.
+ * The messages for one client's reliable channel, numbered and kept until the client acknowledges them: messages that were under
+ * way on a lost connection are sent again on the next.
  */
 import { DATA_NUMBERED } from "../../protocol/signaling.ts";
 
 export type Delivery = { text: string | Buffer; size: number; seq: number };
 
-/** Null unless its client numbers what it gets; otherwise the last that it has had. */
+/** The last number that a client has received, from its channel's protocol; null when the client does not acknowledge. */
 export function lastAcknowledged(protocol: string): number | null {
   const [, seq] = DATA_NUMBERED.exec(protocol) ?? [];
   return seq === undefined ? null : Number(seq);
@@ -16,16 +16,16 @@ export class ReliableQueue {
   #isOn = false;
   #lastSeq = 0;
   #waiting: Delivery[] = [];
-  /** Handed over, and nobody has said that it arrived. */
+  /** Sent and not yet acknowledged. */
   #unacknowledged: Delivery[] = [];
   #bytes = 0;
 
-  /** Whether the client of the last reliable channel says what it has. */
+  /** Is true when the client of the last reliable channel acknowledges messages. */
   get isAcknowledged(): boolean {
     return this.#isOn;
   }
 
-  /** Of all that waits and all that is under way. */
+  /** Bytes of all waiting and unacknowledged messages. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -38,7 +38,7 @@ export class ReliableQueue {
     return this.#waiting[0];
   }
 
-  /** Another reliable channel, of a client that has had everything up to `seq`, or does not say. */
+  /** Continues on another reliable channel of a client that has received everything up to `seq`, or does not acknowledge. */
   channelOpened(seq: number | null): void {
     this.#isOn = seq !== null;
     if (seq === null) {
@@ -47,7 +47,7 @@ export class ReliableQueue {
       return;
     }
     this.acknowledge(seq);
-    // A node that was started again counts on from there.
+    // A restarted node continues with the client's number.
     this.#lastSeq = Math.max(this.#lastSeq, seq);
     this.#waiting = [...this.#unacknowledged, ...this.#waiting];
     this.#unacknowledged = [];
@@ -59,7 +59,7 @@ export class ReliableQueue {
     this.#bytes += size;
   }
 
-  /** The next one, as it goes onto the channel. */
+  /** Takes the next message as it is sent on the channel. */
   take(): string | Buffer | null {
     const next = this.#waiting.shift();
     if (!next) return null;
@@ -69,7 +69,7 @@ export class ReliableQueue {
       return text;
     }
     this.#unacknowledged.push(next);
-    // Every client has numbers of its own for a text that is written once.
+    // The text is serialized once for all clients, so each client's number is inserted here.
     return `{"seq":${seq},${text.slice(1)}`;
   }
 

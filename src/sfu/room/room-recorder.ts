@@ -1,11 +1,11 @@
-/** Writes down a room: every track that is published while it lasts, each into files of its own. */
+/** Records a room: every track that is published meanwhile, each into separate files. */
 import { mkdirSync } from "node:fs";
 import type { RecordedFile, StartRecording } from "../../protocol/media/recording.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { TrackRecorder } from "../tracks/track-recorder.ts";
 
-/** What a crash may cost of the record; the files themselves are written more often. */
+/** How often the files' sizes are reported, which a crash loses; the files themselves are written more often. */
 const PROGRESS_MS = 2_000;
 
 type RecordingEvent = Extract<MediaEvent, { recordingId: string }>;
@@ -18,7 +18,7 @@ export class RoomRecorder {
   readonly #ending = new Set<Promise<void>>();
   #progressDueMs = 0;
   #failed = false;
-  #saidSlow = false;
+  #isReportedSlow = false;
 
   constructor(request: StartRecording, host: { emit(event: MediaEvent): void; newId(): string }) {
     this.#request = request;
@@ -65,7 +65,7 @@ export class RoomRecorder {
     if (files.length > 0) this.#emit({ type: "recordingProgress", files });
   }
 
-  /** `recordingEnded` follows when every file is complete; not for one that has failed. */
+  /** `recordingEnded` follows when every file is complete, except after a failure. */
   stop(): void {
     for (const recorder of this.#tracks.values()) this.#end(recorder);
     this.#tracks.clear();
@@ -80,8 +80,8 @@ export class RoomRecorder {
   }
 
   #slow(): void {
-    if (this.#saidSlow) return;
-    this.#saidSlow = true;
+    if (this.#isReportedSlow) return;
+    this.#isReportedSlow = true;
     this.#emit({ type: "recordingSlow" });
   }
 

@@ -1,5 +1,4 @@
-/** A room: who is in it, which tracks they publish, who is heard, and what they say to each other. */
-
+/** A room: its participants, their tracks, the audible voices, the recording and data messages. */
 import type { RecordingRef, StartRecording } from "../../protocol/media/recording.ts";
 import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../../protocol/media-node.ts";
 import { MediaError } from "../../protocol/media-node.ts";
@@ -14,12 +13,12 @@ import { Participant } from "./participant.ts";
 import { RoomRecorder } from "./room-recorder.ts";
 import { RoomVoices } from "./speakers.ts";
 
-/** Requests for lost packets are due after 10 ms. */
+/** Lost packets are requested after 10 ms. */
 export const URGENT_TICK_MS = 20;
-/** While packets come they are reported on: half as often when their publisher has settled, and no viewer's path is too narrow. */
+/** Half as often as this once publishers have settled and no subscriber's path is too narrow. */
 const STEADY_TICK_MS = 50;
 const SLOW_TICK_MS = 100;
-/** Timers come a little early. */
+/** Timers may fire a little early. */
 const TIMER_SLACK_MS = 10;
 
 export class Room implements RoomTracks, DataSink {
@@ -27,12 +26,12 @@ export class Room implements RoomTracks, DataSink {
   readonly #roomId: string;
   readonly #participants = new Map<string, Participant>();
   readonly #publications = new Map<string, Publication>();
-  /** Whose track it is. */
+  /** By track. */
   readonly #owners = new Map<string, TrackOwner>();
   readonly #publishers = new Set<TrackOwner>();
   readonly #voices: RoomVoices;
   readonly #dynacast = new Dynacast();
-  /** By identity, so that it outlasts a rejoin. */
+  /** By identity, so that a profile outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
   #recorder: RoomRecorder | null = null;
@@ -145,7 +144,7 @@ export class Room implements RoomTracks, DataSink {
   sendData({ from, topic, to, payload }: SendData): void {
     if (Buffer.byteLength(payload) > DATA_FRAME_MAX_BYTES)
       throw new MediaError("PAYLOAD_TOO_LARGE", "The payload is too large.");
-    // A backend sends what it wants to; whoever is in the room shares with the rest.
+    // The budget applies to participants and not to backends.
     if (from !== null && this.#dataBudget.isSpent)
       throw new MediaError("RATE_LIMITED", "The room delivers as much data as it may. Send it again in a second.");
     const sender = [...this.#participants.values()].find(({ self }) => self.identity === from)?.self;
@@ -179,7 +178,7 @@ export class Room implements RoomTracks, DataSink {
     return total;
   }
 
-  /** How often `tick` has to be called from now on; null while nobody is here. */
+  /** How often `tick` has to be called from now on; null while the room is empty. */
   tickEveryMs(nowMs: number): number | null {
     if (this.#participants.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
     let everyMs = this.#host.udp.watch?.isImpatient(nowMs) ? STEADY_TICK_MS : SLOW_TICK_MS;
@@ -190,7 +189,7 @@ export class Room implements RoomTracks, DataSink {
     return everyMs;
   }
 
-  /** Only publishers have something to be done every few milliseconds; viewers are many. */
+  /** Publishers need work every few milliseconds; viewers do not, and there are many. */
   tick(nowMs: number): void {
     for (const owner of this.#publishers) owner.uplink.tick(nowMs);
     if (nowMs < this.#slowTickDueMs) return;

@@ -1,4 +1,4 @@
-/** What one participant sends: its packets sorted to its publications, and the feedback it needs to send well. */
+/** What one participant sends: its packets, sorted to its publications, and the feedback to it. */
 import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
@@ -18,11 +18,11 @@ import type { Offer } from "../wire/sdp/offer.ts";
 import type { MediaOwner, ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
 import { UsualMedia } from "./usual-media.ts";
 
-/** A sending section: how its payload types read. */
+/** A section on which the client sends. */
 type IncomingSection = {
   rids: readonly string[];
   extensions: NegotiatedExtensions;
-  /** Payload type → codec, and RTX payload type → the codec it repeats. */
+  /** Codecs by payload type, and repeated codecs by RTX payload type. */
   codecs: ReadonlyMap<number, NegotiatedCodec>;
   repairs: ReadonlyMap<number, NegotiatedCodec>;
 };
@@ -62,7 +62,7 @@ export class Uplink {
     return [...this.#byMid.values()];
   }
 
-  /** Returns the ids of the tracks asked for: known ones keep theirs. */
+  /** Returns the ids of the requested tracks; known tracks keep theirs. */
   negotiated(
     offer: Offer,
     sections: readonly AnsweredSection[],
@@ -156,7 +156,7 @@ export class Uplink {
     this.#owner.emit(muted ? { type: "trackMuted", trackId } : { type: "trackUnmuted", trackId });
   }
 
-  /** The connection is gone, and with it all its streams. */
+  /** The connection has ended with all its streams. */
   reset(): void {
     this.unpublishAll();
     this.#demux = new Demux();
@@ -192,7 +192,7 @@ export class Uplink {
     if (name.repair) {
       layer.repairSsrc = view.ssrc;
       if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
-      // Browsers probe the bandwidth by repeating packets that have long arrived: those are no media.
+      // Browsers probe the bandwidth by repeating packets that have arrived, which is no media.
       if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
     } else if (layer.ssrc !== view.ssrc) {
       const isFirst = layer.ssrc === 0;
@@ -217,7 +217,7 @@ export class Uplink {
     this.usual.resume(publication, layer);
   }
 
-  /** The parsed compound, for the other half. */
+  /** Processes sender reports, and returns the parsed compound packet for the downlink. */
   receiveRtcp(data: Buffer, length: number, nowMs: number): RtcpPacket[] {
     const packets = parseRtcp(data, length);
     for (const packet of packets) {
@@ -237,7 +237,7 @@ export class Uplink {
     return packets;
   }
 
-  /** All streams at once: those that report less often stay with the others. */
+  /** Moves all streams together, so that those with rare reports stay synchronous. */
   #clockMoved(byMs: number): void {
     for (const publication of this.#byMid.values()) publication.clockMoved(byMs);
   }
@@ -249,13 +249,13 @@ export class Uplink {
     return null;
   }
 
-  /** Packets come, or came until just now, and their publisher steers by what it is told of them. */
+  /** Is true while packets arrive and the publisher adapts its rate by the feedback. */
   isBusy(nowMs: number): boolean {
     const comes = nowMs - (this.#owner.connection?.liveness.mediaAtMs ?? 0) < BUSY_MS;
     return comes && !this.feedback.isSettled(nowMs);
   }
 
-  /** Something is to be asked of it: what got lost, or a keyframe. */
+  /** A packet or keyframe has to be requested. */
   get isUrgent(): boolean {
     if (!this.#owner.connection?.isReady) return false;
     for (const publication of this.#byMid.values())
@@ -263,7 +263,7 @@ export class Uplink {
     return false;
   }
 
-  /** Packets are due: a track that is known, not muted, and wanted. */
+  /** Is true when packets of an announced, unmuted and wanted track are due. */
   get isExpected(): boolean {
     for (const publication of this.#byMid.values())
       if (publication.announced && !publication.muted && this.#room.isWanted(publication)) return true;

@@ -22,7 +22,7 @@ const REASONS: Record<LayerReason, DeliveryReason> = {
   unavailable: "source",
 };
 
-/** Between two reports of a viewer there may be nothing that was hasTransportSequence: what was last known of its path still is. */
+/** Between two reports there may be no numbered packets, so the last loss stays valid this long. */
 const OWN_LOSS_HOLDS_MS = 15_000;
 
 export class Allocation {

@@ -1,6 +1,6 @@
 /**
- * Which published stream a packet belongs to: MID first, then RID, then the SSRCs of the offer. Browsers stop sending MID and
- * RID once a report has come back, so what was learned once is kept for the life of the connection.
+ * Finds the stream of a packet: by MID, then RID, then the SSRCs of the offer. Browsers stop sending MID and RID after the first
+ * report, so a learned SSRC is kept for the life of the connection.
  */
 
 import type { RtpView } from "../wire/rtp/rtp.ts";
@@ -14,12 +14,12 @@ export type StreamName = {
   repair: boolean;
 };
 
-/** What the offer says about one sending section. */
+/** A sending section of the offer. */
 export type DemuxSection = {
   mid: string;
   payloadTypes: ReadonlySet<number>;
   repairPayloadTypes: ReadonlySet<number>;
-  /** Primary → its RTX, or null. */
+  /** RTX SSRCs by primary SSRC; null without RTX. */
   ssrcs: ReadonlyMap<number, number | null>;
   rids: readonly string[];
 };
@@ -46,7 +46,7 @@ export class Demux {
     return this.#streams.get(ssrc);
   }
 
-  /** For an SSRC not seen before. Undefined: nothing tells whose it is yet. */
+  /** Identifies a new SSRC; returns undefined while nothing identifies it. */
   identify(view: RtpView, extensions: RtpExtensions): StreamName | undefined {
     const section = this.#sectionOf(view, extensions.mid);
     if (!section) return undefined;

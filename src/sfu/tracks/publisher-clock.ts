@@ -1,49 +1,48 @@
 /**
- * A publisher's sender reports, put on our clock: one offset for all its streams, so that lips and sound stay together. A report
- * that comes late says nothing about clocks: what counts is how its two times lie to each other. When they jump apart (somebody
- * set the clock, or the stream's own time jumped), the line moves only once several reports agree on where it is now.
+ * Maps a publisher's sender reports to the server's clock, with one offset for all its streams, so that audio and video stay
+ * synchronous. A late report shows nothing about clocks; what counts is the relation of its two times. When that changes suddenly
+ * (the clock was set, or the stream's time jumped), the offset changes only once several reports agree.
  *
- * Reports come late and never early: the one that was under way for the shortest time tells best where the publisher's clock
- * lies, and a half of the shortest round trip is how long that was. So publishers with different paths, or whose first reports
- * met a busy machine, come to lie together.
+ * Reports are late and never early: the one with the shortest delay shows the offset best, and half of the shortest round trip is
+ * that delay. So publishers with different paths, or whose first reports met a busy machine, become synchronous.
  */
 
 import { timestampDiff } from "../wire/rtp/sequence.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
-/** Two reports of one line lie so close, whatever the crystals: 200 ppm over minutes, and rounding. */
+/** Two reports of the same clock differ by less than this: 200 ppm over minutes, and rounding. */
 const IN_LINE_MS = 50;
-/** So much of its sound a busy machine may lose between two reports: while the clock in them goes on as before, it is believed. */
+/** A busy machine may lose this much audio between two reports; while their wall clock continues, they are used. */
 const LOST_AT_MOST_MS = 1_000;
 const AGREEING = 3;
-/** The two machines' clocks drift apart by a fraction of this from report to report. */
+/** The machines' clocks drift by a fraction of this between two reports. */
 const MAX_STEP_MS = 1;
-/** So long each report that shows more is believed at once; afterwards a difference is drift, and followed in steps. */
+/** During this time each better report is applied at once; later a difference is drift and is followed in steps. */
 const SETTLING_MS = 30_000;
-/** The earliest report of so long, and of as long before, is where the clock is followed to. */
+/** The earliest report of the current and the previous window counts. */
 const WINDOW_MS = 20_000;
 
-/** What is known of one stream; begun anew when its numbers are. */
+/** The clock of one stream, replaced when its numbers restart. */
 export class StreamClock {
-  /** As the publisher wrote it. */
+  /** The last accepted report, on the publisher's clock. */
   line: ClockReference | null = null;
   suspect: { line: ClockReference; count: number } | null = null;
 }
 
 export class PublisherClock {
-  /** Ours minus the publisher's. */
+  /** The server's clock minus the publisher's. */
   #offsetMs: number | null = null;
   #firstAtMs = 0;
   #shortestRoundTripMs: number | null = null;
-  readonly #earliest = new Earliest();
+  readonly #earliest = new WindowedMinimum();
   readonly #onMoved: (byMs: number) => void;
 
-  /** `onMoved`: everything that was placed so far lies that much later, less than 0 for earlier. */
+  /** `onMoved` is called when all times so far have to move, by negative values to earlier. */
   constructor(onMoved: (byMs: number) => void = () => {}) {
     this.#onMoved = onMoved;
   }
 
-  /** The report on our clock, or null: it is not to be used, the last one goes on. */
+  /** Returns the report on the server's clock, or null when it must not be used. */
   place(
     stream: StreamClock,
     report: ClockReference,
@@ -69,7 +68,7 @@ export class PublisherClock {
     this.#earliest.reset();
   }
 
-  /** The report came as promptly as ever: the clock was not set, and it is the stream that does not keep up with it. */
+  /** The report came as promptly as before, so the clock was not set: the stream has lost time. */
   #isLost(jumpMs: number, measuredMs: number): boolean {
     const apartMs = Math.abs(measuredMs - (this.#offsetMs ?? measuredMs));
     return Math.abs(jumpMs) <= LOST_AT_MOST_MS && apartMs < Math.abs(jumpMs) / 2;
@@ -82,7 +81,7 @@ export class PublisherClock {
     return stream.suspect.count >= AGREEING;
   }
 
-  /** When the clock was set, reports seem to come earlier or later by just that; when the stream's time jumped, they do not. */
+  /** When the clock was set, reports seem earlier or later by the same amount; when the stream's time jumped, they do not. */
   #absorb(jumpMs: number, measuredMs: number): void {
     const offsetMs = this.#offsetMs ?? measuredMs;
     const apartMs = Math.abs(measuredMs - offsetMs);
@@ -103,8 +102,8 @@ export class PublisherClock {
   }
 }
 
-/** The smallest of what was measured lately. */
-class Earliest {
+/** The smallest recent measurement. */
+class WindowedMinimum {
   #before = Number.POSITIVE_INFINITY;
   #current = Number.POSITIVE_INFINITY;
   #untilMs = 0;
@@ -119,7 +118,7 @@ class Earliest {
     return Math.min(this.#before, this.#current);
   }
 
-  /** What was measured before was measured on another clock. */
+  /** Moves earlier measurements to another clock. */
   shift(byMs: number): void {
     this.#before += byMs;
     this.#current += byMs;
@@ -131,7 +130,7 @@ class Earliest {
   }
 }
 
-/** How far the wall clock of `report` is ahead of where the line has it for its timestamp. */
+/** How far the wall clock of `report` is ahead of the time that `line` gives for its timestamp. */
 function deviationMs(line: ClockReference, report: ClockReference, clockRate: number): number {
   const elapsedMs = (timestampDiff(report.rtpTimestamp, line.rtpTimestamp) * 1000) / clockRate;
   return report.ntpMs - line.ntpMs - elapsedMs;

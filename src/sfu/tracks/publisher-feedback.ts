@@ -1,5 +1,4 @@
-/** RTCP towards a publisher: what arrived when, what is missing, how well it goes, and when a keyframe is needed. */
-
+/** RTCP to a publisher: transport-wide feedback, NACKs, receiver reports and keyframe requests. */
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import type { RepairCounters } from "../transport/udp.ts";
 import type { ReportBlock } from "../wire/rtcp/rtcp.ts";
@@ -8,25 +7,25 @@ import { MAX_TWCC_BYTES, TwccRecorder } from "../wire/rtcp/twcc.ts";
 import type { Publication } from "./publication.ts";
 import type { PublishedLayer } from "./published-layer.ts";
 
-/** Browsers steer by these: rarer makes them slow to find their rate, more often costs without telling more. */
+/** Browsers adapt their rate by this feedback: rarer makes them slow, more often costs more without effect. */
 const TWCC_INTERVAL_MS = 50;
-/** Having found its rate, and as long as nothing gets lost, a publisher can do with half as many. */
+/** A publisher that has found its rate needs half as many while nothing is lost. */
 const SETTLED_AFTER_MS = 3_000;
 const REPORT_INTERVAL_MS = 1_000;
 const MAX_NACKS = 200;
 
 export class PublisherFeedback {
-  /** Of the worst stream in the last second; null before the first. */
+  /** The worst stream's figures of the last second; null before the first. */
   jitterMs: number | null = null;
   lossPercent: number | null = null;
   readonly #send: (packet: Uint8Array) => void;
   readonly #repairs: RepairCounters;
   readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
-  /** Most participants only watch: nothing is recorded for them. */
+  /** Created with the first packet, because most participants only watch. */
   #twcc: TwccRecorder | null = null;
   #twccSsrc = 0;
   #twccSentMs = 0;
-  /** When it last had to find out what its path carries. */
+  /** When the publisher last had to find its rate. */
   #unsettledMs = Number.NEGATIVE_INFINITY;
   #reportedMs = 0;
   readonly #out = new Uint8Array(Math.max(SEND_SLOT_BYTES, MAX_TWCC_BYTES) + 64);
@@ -36,7 +35,7 @@ export class PublisherFeedback {
     this.#repairs = repairs;
   }
 
-  /** A packet with a transport-wide number, of whichever stream. */
+  /** Takes a packet with a transport-wide number. */
   arrived(transportSequence: number, ssrc: number, nowMs: number): void {
     if (this.#twcc === null) {
       this.#twcc = new TwccRecorder();
@@ -46,17 +45,17 @@ export class PublisherFeedback {
     this.#twccSsrc = ssrc;
   }
 
-  /** The same, noted in the recorder's memory already. */
+  /** Takes a packet that native code has already written to the recorder's memory. */
   recordedNatively(ssrc: number): void {
     this.#twccSsrc = ssrc;
   }
 
-  /** It may be told a little later what arrived. */
+  /** Is true when feedback may be sent less often. */
   isSettled(nowMs: number): boolean {
     return nowMs - this.#unsettledMs >= SETTLED_AFTER_MS;
   }
 
-  /** Of the recorder; null before the first such packet. */
+  /** The recorder's memory; null before the first packet with a transport-wide number. */
   get arrivalsMemory(): Float64Array | null {
     return this.#twcc?.memory ?? null;
   }
@@ -79,7 +78,7 @@ export class PublisherFeedback {
     if (reports) this.#report(reports, jitterMs, nowMs);
   }
 
-  /** Alone in its packet: browsers ignore it inside a compound. */
+  /** Transport-wide feedback is sent alone, because browsers ignore it inside a compound packet. */
   #sendTwcc(nowMs: number): void {
     this.#twccSentMs = nowMs;
     const twcc = this.#twcc;
