@@ -37,7 +37,7 @@ test("[5] GitHub signs in by its primary, verified address and stays linked by i
   expect((await signIn(moved)).body.user).toEqual(first.body.user as Record<string, unknown>);
 });
 
-test("[5] GitHub without a verified primary address, or with a wrong code, signs nobody in", async () => {
+test("[5] GitHub without a verified primary address, or with a wrong code, fails to sign in", async () => {
   const unproven = { ...octocat, id: 2, emails: [{ email: "x@example.com", primary: true, verified: false }] };
   for (const refused of [await signIn(unproven), await signIn(octocat, { code: "wrong" })]) {
     expect([refused.status, refused.body.code]).toEqual([401, "SVC_OAUTH_ERROR"]);

@@ -20,7 +20,7 @@ afterAll(async () => {
   await post.close();
 });
 beforeEach(async () => {
-  // What the test before did not wait for.
+  // The test before may not have waited for its mails.
   await server.services.mailer.drain();
   post.mails.splice(0);
 });
@@ -29,7 +29,7 @@ const PASSWORD = "correct horse battery";
 const auth = (path: string, body: unknown) => server.call("POST", `/v1/auth/${path}`, { body });
 const login = (email: string, password = PASSWORD) => auth("login", { email, password });
 
-/** The one mail that `cause` leads to. */
+/** The one mail that `cause` sends. */
 async function mailOf(cause: () => Promise<{ status: number }>, status: number) {
   const before = post.mails.length;
   expect((await cause()).status).toBe(status);
@@ -57,13 +57,13 @@ test("[5] a new address gets no session before it is verified by the link in its
   expect((await login("new@example.com")).status).toBe(200);
 });
 
-test("[5] registering with verification pending answers the user and nothing to sign in with", async () => {
+test("[5] registering with verification pending returns the user without tokens", async () => {
   const { body, headers } = await registering("pending@example.com")();
   expect(Object.keys(body)).toEqual(["user"]);
   expect(headers.has("set-cookie")).toBe(false);
 });
 
-test("[5] an unverified account with a wrong password is told no more than anyone else", async () => {
+test("[5] a wrong password for an unverified account gets the same error as any other", async () => {
   await registering("quiet@example.com")();
   expect((await login("quiet@example.com", "wrong password")).body.code).toBe("SVC_INVALID_CREDENTIALS");
 });
@@ -86,7 +86,7 @@ test("[5] a link lasts one hour", async () => {
   expect((await auth("verify-email", { token: second.token })).status).toBe(200);
 });
 
-test("[5] resend and reset answer alike for known, unknown and verified addresses, and mail only whom it concerns", async () => {
+test("[5] resend and reset respond alike for known, unknown and verified addresses, and mail only those concerned", async () => {
   await mailOf(registering("waiting@example.com"), 201);
   const done = await mailOf(registering("done@example.com"), 201);
   await auth("verify-email", { token: done.token });
@@ -108,7 +108,7 @@ test("[5] resend and reset answer alike for known, unknown and verified addresse
   ]);
 });
 
-test("[5] a reset sets the password, proves the address, and ends every session there was", async () => {
+test("[5] a reset sets the password, verifies the address and ends every session", async () => {
   const { token } = await mailOf(registering("reset@example.com"), 201);
   const old = await auth("verify-email", { token });
   const other = await login("reset@example.com");
@@ -143,7 +143,7 @@ test("[5] a forged Host header does not choose where a link leads", async () => 
   expect(mail.text).not.toContain("evil.example");
 });
 
-test("[5] a mail server that refuses is logged, and the answer stays the same", async () => {
+test("[5] a mail server that refuses is logged, and the response stays the same", async () => {
   post.refuse(true);
   const { status } = await registering("refused@example.com")();
   await server.services.mailer.drain();

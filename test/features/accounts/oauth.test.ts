@@ -99,14 +99,14 @@ test("[5] a code that the issuer did not give, or gave for another sign-in, is r
   const { exchange, comeBack } = signedInWith();
   const { answer } = await comeBack("ada");
   expect(outcome(await exchange({ ...answer, code: "invented" }))).toEqual(refusal);
-  // Somebody else's code with our own state: the issuer holds it to the other one's PKCE challenge.
+  // The code of another sign-in with our own state fails at the issuer, because its PKCE challenge is the other one's.
   const [mine, theirs] = [await comeBack("ada"), await comeBack("ada")];
   expect(outcome(await exchange({ ...mine.answer, code: theirs.answer.code }))).toEqual(refusal);
   const other = await comeBack("ada");
   expect(outcome(await exchange({ ...other.answer, iss: "https://evil.example" }))).toEqual(refusal);
 });
 
-test("[5] a browser finishes only the sign-in that it began itself", async () => {
+test("[5] a browser finishes only a sign-in that it started itself", async () => {
   const { exchange, comeBack } = signedInWith();
   const origin = "http://localhost";
   const attacker = await comeBack("ada");
@@ -116,7 +116,7 @@ test("[5] a browser finishes only the sign-in that it began itself", async () =>
   expect((await exchange(victim.answer, { origin, cookie: victim.cookie })).status).toBe(200);
 });
 
-test("[5] an address that the provider does not call verified neither links nor registers", async () => {
+test("[5] an address that the provider does not call verified neither links nor registers an account", async () => {
   const { server, exchange, comeBack } = signedInWith();
   const victim = { email: "victim@example.com", password: "correct horse battery" };
   await server.call("POST", "/v1/auth/register", { body: victim });
@@ -134,7 +134,7 @@ test("[5] a verified address links the account that has proven it; its password 
   expect(login.status).toBe(200);
 });
 
-test("[5] whoever registered an address before its owner came is locked out when the owner signs in", async () => {
+test("[5] an attacker who registered the address first is locked out when its owner signs in", async () => {
   const { server, exchange, comeBack } = signedInWith();
   const squatter = { email: "ada@example.com", password: "squatters password" };
   const { body } = await server.call("POST", "/v1/auth/register", { body: squatter });
@@ -143,7 +143,7 @@ test("[5] whoever registered an address before its owner came is locked out when
   expect((await server.call("GET", "/v1/auth/me", { key: String(body.accessToken) })).status).toBe(401);
 });
 
-test("[5] a provider opens no closed registration, but an invitation does", async () => {
+test("[5] a provider does not open a closed registration, but an invitation does", async () => {
   const { server, exchange, comeBack } = signedInWith({ REGISTRATION: "first-user" });
   const { token: owner, projectId } = await server.session({ role: "OWNER" });
   const refused = await exchange((await comeBack("ada")).answer);
@@ -159,7 +159,7 @@ test("[5] a provider opens no closed registration, but an invitation does", asyn
   expect(project.body.role).toBe("VIEWER");
 });
 
-test("[5] an issuer that does not answer is an error of the sign-in, and is asked again next time", async () => {
+test("[5] an issuer that does not respond fails the sign-in, and the next sign-in tries it again", async () => {
   let down = true;
   const issuer = Bun.serve({
     port: 0,

@@ -5,7 +5,7 @@ import { testServer } from "../../harness/server.ts";
 const server = testServer({ REGISTRATION: "open", RATE_LIMIT_AUTH_LOGIN: 1000 });
 afterAll(server.close);
 
-test("[5] an unknown address, one without a password and a wrong password cost one verification each, of equal cost", async () => {
+test("[5] an unknown address, an account without a password and a wrong password cost one equal verification each", async () => {
   const password = "correct horse battery";
   await server.call("POST", "/v1/auth/register", { body: { email: "ada@example.com", password } });
   const { email: withoutPassword } = await server.session();
@@ -23,7 +23,7 @@ test("[5] an unknown address, one without a password and a wrong password cost o
   verify.mockRestore();
 });
 
-test("[5] passwords are kept as argon2id with a salt of their own; nobody's hash is made alike and opens nothing", async () => {
+test("[5] passwords are stored as argon2id with a salt each; the dummy hash has the same form and matches nothing", async () => {
   const passwords = createPasswords();
   const [one, two] = await Promise.all([passwords.hash("same password"), passwords.hash("same password")]);
   expect(one).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
@@ -35,13 +35,13 @@ test("[5] passwords are kept as argon2id with a salt of their own; nobody's hash
   expect(await passwords.verify("same password", null)).toBe(false);
 });
 
-test("[5] one password is one password, however a keyboard spells it", async () => {
+test("[5] a password matches however a keyboard encodes its letters", async () => {
   const passwords = createPasswords();
   const hash = await passwords.hash("pa\u0308sswort123");
   expect(await passwords.verify("p\u00e4sswort123", hash)).toBe(true);
 });
 
-test("[5] at most two hashes run at once, and all of them get done", async () => {
+test("[5] at most two hashes run at once, and all of them finish", async () => {
   let running = 0;
   let most = 0;
   const hash = spyOn(Bun.password, "hash").mockImplementation((async () => {
@@ -64,7 +64,7 @@ test("[5] at most two hashes run at once, and all of them get done", async () =>
   failing.mockRestore();
 });
 
-test("[5] past a hundred who wait, sign-ins are told to come again, and the others still get through", async () => {
+test("[5] more than a hundred waiting sign-ins are refused with a retry time, and the others still succeed", async () => {
   const open: (() => void)[] = [];
   const verify = spyOn(Bun.password, "verify").mockImplementation(
     (() => new Promise<boolean>((done) => open.push(() => done(true)))) as typeof Bun.password.verify,

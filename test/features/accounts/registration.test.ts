@@ -13,8 +13,8 @@ function newServer(overrides: Partial<Config> = {}) {
   return { server, register, account };
 }
 
-describe("[5] who may register", () => {
-  test("a page can ask before it offers a form, and learns nothing else", async () => {
+describe("[5] registration", () => {
+  test("a page learns whether registration is open, and nothing else", async () => {
     for (const [mode, before, after] of [
       ["first-user", true, false],
       ["open", true, true],
@@ -31,23 +31,23 @@ describe("[5] who may register", () => {
     expect((await server.call("GET", "/v1/auth/registration", { headers })).status).toBe(403);
   });
 
-  test("first-user: the first account is the operator, and the door closes behind it", async () => {
+  test("first-user: the first account is the operator, and registration closes after it", async () => {
     const { account } = newServer();
     const first = await account("first@example.com");
     expect(first.body.user).toMatchObject({ isOperator: true });
     const second = await account("second@example.com");
     expect([second.status, second.body.code]).toEqual([403, "SVC_REGISTRATION_CLOSED"]);
-    // Not even whether an address is taken can be learnt.
+    // The response does not tell whether an address is taken.
     expect((await account("first@example.com")).body.code).toBe("SVC_REGISTRATION_CLOSED");
   });
 
-  test("first-user: of many who come at once, one gets in", async () => {
+  test("first-user: of many concurrent registrations, one succeeds", async () => {
     const { account } = newServer();
     const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => account(`user${n}@example.com`)));
     expect(replies.map(({ status }) => status).sort()).toEqual([201, ...Array(7).fill(403)]);
   });
 
-  test("open: everyone; closed: nobody, not even the first", async () => {
+  test("open admits every registration; closed admits none, not even the first", async () => {
     const open = newServer({ REGISTRATION: "open" });
     expect((await open.account("a@example.com")).status).toBe(201);
     expect((await open.account("b@example.com")).status).toBe(201);
@@ -72,14 +72,14 @@ describe("[5] who may register", () => {
   });
 });
 
-describe("[5] what is asked of a new account", () => {
+describe("[5] the fields of a new account", () => {
   const { register } = newServer({ REGISTRATION: "open" });
   let count = 0;
   const fresh = () => `bounds${count++}@example.com`;
   const statusOf = async (body: Record<string, unknown>) =>
     (await register({ email: fresh(), password: "correct horse battery", ...body })).status;
 
-  test("a password has 10-200 characters, counted as people count them", async () => {
+  test("a password has 10-200 characters, counted in code points", async () => {
     expect(await statusOf({ password: "x".repeat(9) })).toBe(400);
     expect(await statusOf({ password: "x".repeat(10) })).toBe(201);
     expect(await statusOf({ password: "🔑".repeat(9) })).toBe(400);
@@ -114,7 +114,7 @@ describe("[5] what is asked of a new account", () => {
     expect(await statusOf({ name: "x".repeat(81) })).toBe(400);
   });
 
-  test("what is wrong is said by field, and never with the value", async () => {
+  test("an error names the field and never repeats the value", async () => {
     const { body, text } = await register({ email: "nobody", password: "s3cret" });
     expect(body.details).toEqual([
       { field: "email", message: expect.any(String) },

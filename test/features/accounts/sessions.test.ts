@@ -24,7 +24,7 @@ const list = async (key: string) =>
   JSON.parse((await server.call("GET", "/v1/auth/sessions", { key })).text) as Record<string, unknown>[];
 const meStatus = async (key: string) => (await server.call("GET", "/v1/auth/me", { key })).status;
 
-test("[5] a user sees where the account is signed in, newest first, and which of them asks", async () => {
+test("[5] a user lists the sessions of the account, newest first, with the current one marked", async () => {
   const { first } = await twice("list@example.com");
   expect(await list(first)).toEqual([
     expect.objectContaining({ userAgent: "Phone/1.0", current: false, ipAddress: "127.0.0.1" }),
@@ -32,7 +32,7 @@ test("[5] a user sees where the account is signed in, newest first, and which of
   ]);
 });
 
-test("[5] a session is ended from another, and nobody ends a stranger's", async () => {
+test("[5] a session can be ended from another of the same user, but not by a stranger", async () => {
   const { first, second } = await twice("end@example.com");
   const [phone] = await list(first);
   const { first: stranger } = await twice("stranger@example.com");
@@ -59,7 +59,7 @@ test("[5] changing the password takes the current one and ends every other sessi
   expect([await login(PASSWORD), await login("a new password")]).toEqual([401, 200]);
 });
 
-test("[8] the current password cannot be guessed without end", async () => {
+test("[8] guesses at the current password are rate limited", async () => {
   const { first } = await twice("guess@example.com");
   const guess = () =>
     server.call("POST", "/v1/auth/password", { key: first, body: { currentPassword: "guess", newPassword: PASSWORD } });
@@ -73,7 +73,7 @@ test("[5] an account without a password cannot be given one by a session alone",
   expect((await server.call("POST", "/v1/auth/password", { key: token, body })).status).toBe(400);
 });
 
-test("[5] sessions past their time are gone from the table once somebody signs in", async () => {
+test("[5] expired sessions are deleted at the next sign-in", async () => {
   const { first } = await twice("old@example.com");
   const count = () => server.runtime.db.$client.query<{ n: number }, []>("SELECT count(*) AS n FROM sessions").get()?.n;
   expect(await list(first)).toHaveLength(2);
@@ -84,7 +84,7 @@ test("[5] sessions past their time are gone from the table once somebody signs i
   expect(tokens?.n).toBe(1);
 });
 
-test("[2] a server that cannot write signs nobody out: the cookie stays, and renews once it can", async () => {
+test("[2] a server that cannot write keeps the refresh cookie, which renews once it can", async () => {
   const { headers } = await server.call("POST", "/v1/auth/register", {
     body: { email: "full-disk@example.com", password: PASSWORD },
   });

@@ -89,10 +89,10 @@ test("[5] a refresh token lasts 30 days from its last use", async () => {
   expect((await refresh(cookieOf(renewed.headers))).status).toBe(401);
 });
 
-test("[5] using a rotated refresh token ends the session for whoever holds it", async () => {
+test("[5] using a rotated refresh token ends the session for all who hold it", async () => {
   const { cookie } = await register("thief@example.com");
   const renewed = await refresh(cookie);
-  // Long enough for it to be neither a second tab nor an answer that was lost.
+  // This is later than a second tab or a lost response would send it.
   server.clock.advance(20_000);
   const stolen = await refresh(cookie);
   expect([stolen.status, stolen.body.code]).toEqual([401, "SVC_AUTH_ERROR"]);
@@ -122,7 +122,7 @@ test("[5] logout works by the cookie when the token has expired, and needs one o
   expect((await server.call("POST", "/v1/auth/logout")).status).toBe(401);
 });
 
-test("[5] a user renames himself; an empty name is none", async () => {
+test("[5] a user can change the name; an empty name removes it", async () => {
   const { token } = await register("rename@example.com");
   const patch = (body: unknown) => server.call("PATCH", "/v1/auth/me", { key: token, body });
   expect((await patch({ name: "Grace" })).body.name).toBe("Grace");

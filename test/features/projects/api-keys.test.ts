@@ -32,7 +32,7 @@ test("[5] a key is shown whole once, and works at once in its own environment", 
   expect(listed.text).not.toContain(key.slice(key.indexOf(".")));
 });
 
-test("[5] a key with the other environment written into it, or one character off, is nobody's", async () => {
+test("[5] a key with the other environment's prefix, or with one wrong character, is refused", async () => {
   const { key } = (await create({ name: "dev" })).body as { key: string };
   expect(key).toStartWith("svk_dev_");
   const last = key.at(-1) === "A" ? "B" : "A";
@@ -42,7 +42,7 @@ test("[5] a key with the other environment written into it, or one character off
   expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
 });
 
-test("[1] without an environment the key is of the one asked for by query, or for development", async () => {
+test("[1] without an environment in the body, the key gets that of the query, or DEVELOPMENT", async () => {
   expect((await create({ name: "x" })).body.environment).toBe("DEVELOPMENT");
   expect((await create({ name: "x" }, "?environment=PRODUCTION")).body.environment).toBe("PRODUCTION");
   expect((await create({ name: "x", environment: "STAGING" })).status).toBe(400);
@@ -71,7 +71,7 @@ test("[5] a revoked key stops at once, stays listed, and can be revoked again", 
   });
 });
 
-test("[5] a key of another project is not there", async () => {
+test("[5] a key of another project is not found", async () => {
   const other = await server.project();
   const stranger = await server.session({ projectId: other.projectId, role: "OWNER" });
   const { body } = await server.call("POST", `/v1/projects/${other.projectId}/api-keys`, {
@@ -91,7 +91,7 @@ test("[1] a retried creation replays the same key for 5 minutes", async () => {
   expect([again.status, again.body, again.headers.get("idempotent-replayed")]).toEqual([201, first.body, "true"]);
   server.clock.advance(5 * 60_000);
   expect((await mint()).body.id).not.toBe(first.body.id);
-  // A credential is never written down, not even for a replay.
+  // Credentials are never stored, not even for a replay.
   const kept = server.runtime.db.$client.query("SELECT * FROM idempotency_keys").all();
   expect(JSON.stringify(kept)).not.toContain("svk_");
 });

@@ -8,7 +8,7 @@ afterAll(() => Promise.all(servers.map((server) => server.close())));
 const PASSWORD = "correct horse battery";
 const DAY_MS = 86_400_000;
 
-/** Without a mail server, so that links are found in the log, plainly marked. */
+/** Without a mail server the links are in the log. */
 async function invited(overrides: Partial<Config> = {}, role = "DEVELOPER") {
   const server = testServer({ RATE_LIMIT_AUTH_REGISTER: 1000, ...overrides });
   servers.push(server);
@@ -66,7 +66,7 @@ test("[14] an invalid invitation makes no account, even where anyone may registe
   expect((await register("new@example.com")).status).toBe(201);
 });
 
-test("[14] an address other than the invited one is admitted, but not taken for verified", async () => {
+test("[14] an address other than the invited one is admitted, but not verified", async () => {
   const { invite, register } = await invited();
   const { token } = await invite("work@example.com");
   const { status, body } = await register("private@example.com", token);
@@ -74,7 +74,7 @@ test("[14] an address other than the invited one is admitted, but not taken for 
   expect(body).toMatchObject({ user: { email: "private@example.com", emailVerified: false } });
 });
 
-test("[14] a signed-in user accepts, once, after seeing what it is for", async () => {
+test("[14] a signed-in user reads the invitation and accepts it once", async () => {
   const { server, projectId, owner, path, invite, accept } = await invited();
   const { token } = await invite("grace@example.com");
   const preview = await server.call("GET", `/v1/invitations/${token}`);
@@ -96,7 +96,7 @@ test("[14] a signed-in user accepts, once, after seeing what it is for", async (
   expect(JSON.parse(logs.text)).toMatchObject([{ actorId: grace.userId, resourceId: grace.userId }]);
 });
 
-test("[14] accepting never lowers or raises a role that is held already", async () => {
+test("[14] accepting an invitation does not change the role of a member", async () => {
   const { server, projectId, invite, accept } = await invited({}, "VIEWER");
   const { token } = await invite("second-address@example.com");
   const admin = await server.session({ projectId, role: "ADMIN" });
@@ -104,7 +104,7 @@ test("[14] accepting never lowers or raises a role that is held already", async 
   expect(server.services.members.roleIn(projectId, admin.userId)).toBe("ADMIN");
 });
 
-test("[14] an invitation lasts seven days, and a second one takes the place of the first", async () => {
+test("[14] an invitation lasts seven days, and a second one replaces the first", async () => {
   const { server, projectId, invite, accept, pending } = await invited();
   const first = await invite("slow@example.com");
   const second = await invite("slow@example.com");
@@ -120,7 +120,7 @@ test("[14] an invitation lasts seven days, and a second one takes the place of t
   expect(await pending(viewer.token)).toEqual([]);
 });
 
-test("[14] a withdrawn invitation, or one to an archived project, admits nobody", async () => {
+test("[14] a withdrawn invitation, or one to an archived project, is invalid", async () => {
   const { server, owner, path, invite, accept, pending } = await invited();
   const withdrawn = await invite("a@example.com");
   const [{ id } = { id: "" }] = await pending();
@@ -136,7 +136,7 @@ test("[14] a withdrawn invitation, or one to an archived project, admits nobody"
   expect((await accept(stranger.token, late.token)).body.code).toBe("SVC_INVALID_ONE_TIME_TOKEN");
 });
 
-test("[14] the token of an invitation stands in no other line of the log than the one that hands it over", async () => {
+test("[14] the token of an invitation is in no line of the log but the one that hands it over", async () => {
   const { server, invite, accept } = await invited();
   const { token } = await invite("quiet@example.com");
   await server.call("GET", `/v1/invitations/${token}`);

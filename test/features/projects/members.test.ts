@@ -20,7 +20,7 @@ const roles = async (path: string, key: string) => {
   return Object.fromEntries((JSON.parse(text) as { userId: string; role: string }[]).map((m) => [m.userId, m.role]));
 };
 
-test("[5] somebody with an account is a member at once; again changes nothing; another role is a conflict", async () => {
+test("[5] a user with an account becomes a member at once; repeating has no effect; another role is a conflict", async () => {
   const { ada, path } = await team();
   const grace = await server.session();
   const add = (role: string) =>
@@ -53,7 +53,7 @@ test("[5] a role must be one of the four, and must be given", async () => {
   expect((await roles(path, ada.token))[viewer.userId]).toBe("VIEWER");
 });
 
-test("[4] only an owner makes, changes or removes an owner", async () => {
+test("[4] only an owner can add, change or remove an owner", async () => {
   const { ada, admin, developer, path } = await team();
   const other = await server.session();
   const denied = async (method: string, sub: string, body?: unknown) => {
@@ -74,7 +74,7 @@ test("[4] only an owner makes, changes or removes an owner", async () => {
   expect([promoted.status, promoted.body.role]).toEqual([200, "OWNER"]);
 });
 
-test("[5] the last owner cannot go, neither by role nor by leaving", async () => {
+test("[5] the last owner can neither change role nor leave", async () => {
   const { ada, admin, path } = await team();
   const own = `${path}/${ada.userId}`;
   for (const [method, body] of [
@@ -89,7 +89,7 @@ test("[5] the last owner cannot go, neither by role nor by leaving", async () =>
   expect((await server.call("GET", path, { key: ada.token })).body.code).toBe("SVC_PROJECT_NOT_FOUND");
 });
 
-test("[5] members below ADMIN remove nobody but themselves", async () => {
+test("[5] members below ADMIN can remove only themselves", async () => {
   const { ada, developer, viewer, path } = await team();
   const denied = await server.call("DELETE", `${path}/${viewer.userId}`, { key: developer.token });
   expect([denied.status, denied.body.code]).toEqual([403, "SVC_PERMISSION_DENIED"]);
@@ -97,7 +97,7 @@ test("[5] members below ADMIN remove nobody but themselves", async () => {
   expect(await roles(path, ada.token)).not.toHaveProperty(viewer.userId);
 });
 
-test("[5] who is no member cannot be changed or removed", async () => {
+test("[5] a user who is not a member cannot be changed or removed", async () => {
   const { ada, path } = await team();
   const stranger = await server.session();
   for (const [method, body] of [

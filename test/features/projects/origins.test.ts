@@ -11,7 +11,7 @@ const setOrigins = (body: unknown) =>
   server.call("PATCH", `/v1/projects/${projectId}/allowed-origins`, { key: token, body });
 const from = async (origin: string) => (await server.call("GET", "/v1/project", { key, headers: { origin } })).status;
 
-test("[4.6] the list is replaced as a whole, each origin as a browser sends it", async () => {
+test("[4.6] the list is replaced as a whole, with each origin in the form that browsers send", async () => {
   const { status, body } = await setOrigins({
     allowedOrigins: ["HTTPS://App.Example.com/", "https://app.example.com:443", "http://10.0.0.1:8080"],
   });
@@ -25,7 +25,7 @@ test("[4.6] the list is replaced as a whole, each origin as a browser sends it",
   ]);
 });
 
-test("[4.6] what is no origin is refused by its place in the list, and changes nothing", async () => {
+test("[4.6] an invalid origin is refused with its index in the list, and changes nothing", async () => {
   await setOrigins({ allowedOrigins: ["https://kept.example"] });
   for (const bad of [
     "example.com",
@@ -71,7 +71,7 @@ test("[4.6] an empty list allows any origin; a list allows itself, and localhost
   expect((await server.call("GET", "/v1/project", { key })).status).toBe(200);
 });
 
-test("[4.6] the pages of this server are always let in; a list is about everybody else's", async () => {
+test("[4.6] the pages of this server are always allowed; the list applies to all others", async () => {
   await setOrigins({ allowedOrigins: ["https://a.example"], allowLocalhostOrigins: false });
   expect(await from("http://localhost")).toBe(200);
   expect(await from("http://localhost:5173")).toBe(403);
@@ -85,13 +85,13 @@ test("[4.6] the pages of this server are always let in; a list is about everybod
   const statusFrom = async (origin: string) =>
     (await named.call("GET", "/v1/project", { key: tenant.key, headers: { origin } })).status;
   expect(await statusFrom("https://rtc.example")).toBe(200);
-  // With a public address, the host that a request names says nothing.
+  // With PUBLIC_URL set, the Host header of a request is ignored.
   expect(await statusFrom("http://localhost")).toBe(403);
   expect(await statusFrom("https://rtc.example.evil.example")).toBe(403);
   await named.close();
 });
 
-test("[contract 16] an entry that no page can ever be at is refused", async () => {
+test("[contract 16] an entry that no page can have as its origin is refused", async () => {
   for (const never of ["https://*.example.com", "https://*", "http://exa*mple.com", "https://a..b"]) {
     const { status, body } = await setOrigins({ allowedOrigins: [never] });
     expect([never, status]).toEqual([never, 400]);
@@ -107,7 +107,7 @@ test("[contract 16] an entry that no page can ever be at is refused", async () =
   }
 });
 
-test("[contract 16] a page that is refused is told its origin, and the setting that would let it in", async () => {
+test("[contract 16] the refusal of a page names its origin and the setting that would allow it", async () => {
   await setOrigins({ allowedOrigins: ["https://a.example"] });
   const origin = "https://b.example:8443";
   const { status, body } = await server.call("GET", "/v1/project", { key, headers: { origin } });

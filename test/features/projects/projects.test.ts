@@ -7,7 +7,7 @@ afterAll(server.close);
 const create = (token: string, body: unknown, headers: Record<string, string> = {}) =>
   server.call("POST", "/v1/projects", { key: token, body, headers });
 
-test("[2] whoever creates a project owns it", async () => {
+test("[2] the creator of a project is its owner", async () => {
   const { token } = await server.session();
   const { status, body } = await create(token, { name: "Ship", description: "Calls at sea" });
   expect(status).toBe(201);

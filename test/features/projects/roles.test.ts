@@ -8,15 +8,15 @@ afterAll(server.close);
 const RANK: Record<ProjectRole, number> = { VIEWER: 0, DEVELOPER: 1, ADMIN: 2, OWNER: 3 };
 
 /**
- * The matrix of contract §4 as a rule, so that every route below a project is in the table by itself: reading is for
- * all but the audit log and people's data; what developers work with is theirs to change; the rest is for admins, the end for owners.
+ * The matrix of contract §4 as a rule, so that new routes below a project are covered. All roles may read, except the
+ * audit log and personal data. Developers may change what they work with, admins the rest, and owners archive.
  */
 function leastRole(method: string, path: string): ProjectRole {
   const [resource = ""] = path.split("/").filter(Boolean);
   if (resource === "audit-logs" || resource === "people") return "ADMIN";
-  // A recording is seen by all, and heard by those who may make one.
+  // All roles may list recordings; only those who may record can download them.
   if (path.endsWith("/download-url")) return "DEVELOPER";
-  // What signs tokens, and what was reported with its words, is for those who work with it.
+  // Signing secrets and the text of reports are for the roles that work with them.
   if (path.endsWith("/signing-secret") || /^\/chat\/(reports|word-list)/.test(path)) return "DEVELOPER";
   if (method === "GET") return "VIEWER";
   if (["rooms", "live-streams", "api-keys", "webhooks", "recordings", "connections"].includes(resource))
@@ -29,7 +29,7 @@ const ROUTES = server.app.routes
   .filter(({ path }) => path.startsWith(PREFIX))
   .map(({ method, path }) => ({ method, path: path.slice(PREFIX.length).replace(/:\w+/g, "any") }));
 
-test("[4] the table holds what it should", () => {
+test("[4] the table contains every route below a project", () => {
   const names = ROUTES.map(({ method, path }) => `${method} ${path}`);
   expect(names).toContain("DELETE ");
   expect(names).toContain("GET /audit-logs");
@@ -42,7 +42,7 @@ for (const { method, path } of ROUTES) {
     const may = RANK[role] >= RANK[leastRole(method, path)];
     test(`[4] ${role} ${may ? "may" : "may not"} ${method} …${path}`, async () => {
       const { token, projectId } = await server.session({ role });
-      // Without a body: what is permitted gets as far as validation or the record itself, what is not stops before.
+      // Without a body, a permitted request fails in validation or succeeds, and any other is refused before that.
       const { status, body } = await server.call(method, `/v1/projects/${projectId}${path}`, { key: token });
       if (may) expect(body.code).not.toBe("SVC_PERMISSION_DENIED");
       else expect([status, body.code]).toEqual([403, "SVC_PERMISSION_DENIED"]);
@@ -52,7 +52,7 @@ for (const { method, path } of ROUTES) {
     });
   }
 
-  test(`[5] to a stranger there is no ${method} …${path}`, async () => {
+  test(`[5] a stranger gets 404 for ${method} …${path}`, async () => {
     const { projectId } = await server.project();
     const { token } = await server.session({ role: "OWNER" });
     const { status, body } = await server.call(method, `/v1/projects/${projectId}${path}`, { key: token });

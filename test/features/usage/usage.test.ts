@@ -40,7 +40,7 @@ describe("[2] started minutes", () => {
   });
 });
 
-/** Two projects of one owner; sessions are told as signaling tells them. */
+/** Two projects of one owner, with connection events as signaling publishes them. */
 async function day(overrides = {}) {
   const server = testServer(overrides);
   const owner = await server.session({ role: "OWNER" });
@@ -62,7 +62,7 @@ async function day(overrides = {}) {
     );
   const get = async (path: string) => {
     await settle();
-    // A session lives an hour; these days are longer.
+    // A session lasts an hour, which is less than these tests advance the clock by.
     const { sessions, users } = server.services;
     const started = await server.runtime.write((unit) =>
       sessions.start(unit, owner.userId, { ip: "127.0.0.1", userAgent: null }),
@@ -132,7 +132,7 @@ describe("[4.6] usage", () => {
     await done(scene);
   });
 
-  test("running sessions count as of now", async () => {
+  test("running sessions count until now", async () => {
     const scene = await day();
     scene.until("2026-03-05T10:00:00Z");
     scene.join(scene.first, "anna");
@@ -147,7 +147,7 @@ describe("[4.6] usage", () => {
     await done(scene);
   });
 
-  test("a new month starts at nothing, and a session across its edge is split", async () => {
+  test("a new month starts at zero, and a session across its start is split", async () => {
     const scene = await day();
     scene.until("2026-03-31T23:58:00Z");
     scene.join(scene.first, "anna");
@@ -160,7 +160,7 @@ describe("[4.6] usage", () => {
     await done(scene);
   });
 
-  test("past the allowance mints are refused only where that was asked for", async () => {
+  test("tokens beyond the allowance are refused only when the limit is enforced", async () => {
     for (const enforced of [false, true]) {
       const scene = await day({ USAGE_INCLUDED_MINUTES: 1, USAGE_ENFORCE_LIMIT: enforced });
       const { server, first } = scene;
@@ -186,7 +186,7 @@ describe("[4.6] usage", () => {
     await done(scene);
   });
 
-  test("the days asked for are all there, with zeros where nothing happened", async () => {
+  test("every requested day is listed, with zeros for days without usage", async () => {
     const scene = await day();
     const { daily } = (await scene.get("/v1/usage/detail?days=365")).body as { daily: { minutes: number }[] };
     expect(daily).toHaveLength(365);

@@ -9,7 +9,7 @@ const { clock } = server;
 const { runDue } = server.services.webhookDispatcher;
 const backlogOf = server.services.webhookBacklog;
 
-test("[4.6] what waits is counted, read from the log or not, with the age of the oldest", async () => {
+test("[4.6] the backlog counts pending deliveries and unread events, with the time of the oldest", async () => {
   const { projectId, announce, receiver, call, id } = await hookedEndpoint(server);
   expect(backlogOf(projectId)).toEqual({ pending: 0, oldestAt: null, failingEndpoints: 0 });
   const first = clock.now();

@@ -8,7 +8,7 @@ afterAll(server.close);
 const { runDue } = server.services.webhookDispatcher;
 const identities = ({ received }: Receiver) => received.map(({ event }) => event.data.identity);
 
-test("[contract 16] a receiver that is away for two seconds while sixty messages come is not disabled, and gets all of them", async () => {
+test("[contract 16] a receiver that is down for two seconds during sixty messages is not disabled and gets all of them", async () => {
   const { announce, webhook, receiver } = await hookedEndpoint(server);
   receiver.reply = failing;
   for (let n = 0; n < 60; n++) await announce(`viewer-${n}`);
@@ -23,7 +23,7 @@ test("[contract 16] a receiver that is away for two seconds while sixty messages
   expect(await webhook()).toMatchObject({ status: "ACTIVE", consecutiveFailures: 0 });
 });
 
-test("[contract 16] an hour of failures disables it, a second less does not, and a success begins anew", async () => {
+test("[contract 16] an hour of failures disables an endpoint, a second less does not, and a success restarts the hour", async () => {
   const { announce, webhook, receiver } = await hookedEndpoint(server);
   receiver.reply = failing;
   for (let n = 0; n < 60; n++) await announce(`early-${n}`);
@@ -31,7 +31,7 @@ test("[contract 16] an hour of failures disables it, a second less does not, and
   server.clock.advance(3_599_000);
   await runDue();
   expect((await webhook()).status).toBe("ACTIVE");
-  // One success: the streak is over, and the next one has its own hour.
+  // After one success, the next failures have an hour of their own.
   receiver.reply = ok;
   await announce("through");
   await runDue();
@@ -47,7 +47,7 @@ test("[contract 16] an hour of failures disables it, a second less does not, and
   expect(await webhook()).toMatchObject({ status: "DISABLED", disabledReason: "consecutive_failures" });
 });
 
-test("[contract 16] recover without a time begins where the failures did, and brings what was missed while disabled", async () => {
+test("[contract 16] recover without a time starts at the first failure and includes events missed while disabled", async () => {
   const { announce, call, id, receiver } = await hookedEndpoint(server);
   await announce("arrived");
   await runDue();
@@ -63,7 +63,7 @@ test("[contract 16] recover without a time begins where the failures did, and br
   expect((await call("POST", `/${id}/recover`, {})).body).toEqual({ recovered: 2 });
   await runDue();
   expect(identities(receiver).sort()).toEqual(["failed", "while-disabled"]);
-  // Nothing is missing any more.
+  // No event is missing any more.
   expect((await call("POST", `/${id}/recover`, {})).body).toEqual({ recovered: 0 });
 
   await call("PATCH", `/${id}`, { status: "DISABLED" });

@@ -7,11 +7,11 @@ type HookedProject = {
   projectId: string;
   key: string;
   token: string;
-  /** A webhook route of the project, as its developer. */
+  /** Calls a webhook route of the project as its developer. */
   call(method: string, path: string, body?: unknown): Promise<Reply>;
-  /** Registers an endpoint; the answer holds its secret. */
+  /** Registers an endpoint and returns it with its secret. */
   register(url: string, options?: object): Promise<Webhook>;
-  /** Something happened: one event of the catalogue. */
+  /** Publishes one event. */
   announce(identity?: string): Promise<void>;
   deliveries(webhookId: string): Promise<Delivery[]>;
 };
@@ -29,7 +29,7 @@ export type Delivery = {
   deliveredAt: string | null;
 };
 
-/** A project, somebody who may manage its webhooks, and a way to make events without any other feature. */
+/** A project, a member who may manage its webhooks, and a way to publish events without another feature. */
 export async function hookedProject(
   server: TestServer,
   environment: Environment = "DEVELOPMENT",
@@ -38,7 +38,7 @@ export async function hookedProject(
   const signIn = async () => ({ at: server.clock.now(), ...(await server.session({ projectId, role: "DEVELOPER" })) });
   let session = await signIn();
   const call: HookedProject["call"] = async (method, path, body) => {
-    // A session lasts an hour, and these tests make days pass.
+    // A session lasts an hour, and these tests advance the clock by days.
     if (Math.abs(server.clock.now() - session.at) > 1_800_000) session = await signIn();
     return server.call(method, `/v1/projects/${projectId}/webhooks${path}`, { key: session.token, body });
   };
@@ -69,11 +69,11 @@ type HookedEndpoint = HookedProject & {
   id: string;
   receiver: Receiver;
   webhook(): Promise<Record<string, unknown>>;
-  /** Its newest delivery. */
+  /** The newest delivery of the endpoint. */
   delivery(): Promise<Delivery | undefined>;
 };
 
-/** A project of its own with one endpoint of its own, so that no test sees another's deliveries. */
+/** Makes a project with one endpoint for each test, so that no test sees another's deliveries. */
 export async function hookedEndpoint(server: TestServer, options: object = {}): Promise<HookedEndpoint> {
   const project = await hookedProject(server);
   const receiver = startReceiver();

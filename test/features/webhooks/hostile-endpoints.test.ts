@@ -33,7 +33,7 @@ for (const [name, bytes, error] of [
   });
 }
 
-test("[6] an answer's body is not read: whoever sends without end is cut off, and has the event", async () => {
+test("[6] an endless response is cut off, and the event counts as delivered", async () => {
   const closed = Promise.withResolvers<void>();
   const { delivery } = await rawEndpoint((socket) => {
     socket.on("close", () => closed.resolve());
@@ -50,11 +50,11 @@ test("[6] an answer's body is not read: whoever sends without end is cut off, an
   expect(await delivery()).toMatchObject({ status: "DELIVERED", attemptCount: 1 });
 });
 
-test("[6] ten megabytes are not waited for", async () => {
+test("[6] a response of ten megabytes is not waited for", async () => {
   const closed = Promise.withResolvers<number>();
   const { delivery } = await rawEndpoint((socket) => {
     socket.on("close", () => closed.resolve(socket.bytesWritten));
-    // The last byte never comes: a reader of the whole body would wait for it.
+    // The last byte never arrives, so reading the whole body would hang.
     socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${10_000_001}\r\n\r\n`);
     socket.write("x".repeat(10_000_000));
   });
@@ -63,7 +63,7 @@ test("[6] ten megabytes are not waited for", async () => {
   expect((await delivery())?.status).toBe("DELIVERED");
 });
 
-test("[6] endpoints that hang delay no other endpoint, nor each other's events once they are cut off", async () => {
+test("[6] endpoints that hang delay neither other endpoints nor, after their timeout, each other", async () => {
   const { webhookDispatcher } = server.services;
   const project = await hookedProject(server);
   const hanging = startReceiver(() => new Promise<Response>(() => {}));
@@ -76,7 +76,7 @@ test("[6] endpoints that hang delay no other endpoint, nor each other's events o
   webhookDispatcher.start();
   for (let n = 0; n < 40; n++) await project.announce(`viewer-${n}`);
   await hanging.arrived(50);
-  // Not one of the hanging requests has ended: time stands still.
+  // The clock has not moved, so none of the hanging requests has timed out.
   await healthy.arrived(40);
   expect(new Set(healthy.received.map(({ event }) => event.data.identity)).size).toBe(40);
   expect(hanging.received).toHaveLength(50);
@@ -84,13 +84,13 @@ test("[6] endpoints that hang delay no other endpoint, nor each other's events o
 
   server.clock.advance(5000);
   await hanging.arrived(100);
-  // The next request goes out when the one before is over, which is written at the same time.
+  // The next request starts when the one before has ended, while its outcome is written.
   await written();
   for (const hangingId of hangingIds) {
     const failed = (await project.deliveries(hangingId)).filter(({ attemptCount }) => attemptCount === 1);
     expect(failed.map(({ lastError }) => lastError)).toEqual(["no answer within 5000 ms"]);
   }
-  // Stopping cuts off what is still running; that counts for nothing.
+  // Stopping aborts running attempts, which do not count.
   await webhookDispatcher.stop(server.clock.now());
   for (const hangingId of hangingIds.slice(0, 3)) {
     const attempts = (await project.deliveries(hangingId)).map(({ attemptCount }) => attemptCount);

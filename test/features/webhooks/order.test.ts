@@ -24,16 +24,16 @@ function joined(projectId: string, callId: string, identity: string): WebhookEve
   return { type: "call.participant_joined", projectId, environment: "DEVELOPMENT", at, data };
 }
 
-/** Everything in one commit, so that all of it is due at the same moment. */
+/** Publishes the events in one commit, so that all are due at the same time. */
 function announceAll(facts: WebhookEvent[]): Promise<void> {
   return server.runtime.write((unit) => {
     for (const fact of facts) server.runtime.bus.publish(unit, "webhook", fact);
   });
 }
 
-test("[17] of one call, an event is sent when its predecessor was answered; other calls do not wait for it", async () => {
+test("[17] an event of a call is sent after the response to its predecessor; other calls do not wait", async () => {
   const { receiver, projectId, announce } = await hookedEndpoint(server);
-  // An endpoint has one lane until it has answered.
+  // An endpoint has one slot until it has answered.
   await announce();
   await server.services.webhookDispatcher.runDue();
   receiver.received.length = 0;
@@ -50,7 +50,7 @@ test("[17] of one call, an event is sent when its predecessor was answered; othe
       most,
       [...underWay.values()].reduce((sum, count) => sum + count),
     );
-    // The earlier an event, the slower its answer: two at once would be answered in reverse.
+    // Earlier events are answered later, so concurrent ones would be answered in reverse.
     await Bun.sleep(JOINS - Number(event.data.identity));
     underWay.set(callId, already);
     return ok();
@@ -70,7 +70,7 @@ test("[17] of one call, an event is sent when its predecessor was answered; othe
   expect(most).toBe(2);
 });
 
-test("[17] a call whose event is not answered keeps neither the others nor the log behind it", async () => {
+test("[17] a call whose event gets no response delays neither other calls nor the reading of the log", async () => {
   const { receiver, projectId, announce, deliveries, id } = await hookedEndpoint(server);
   await announce();
   await server.services.webhookDispatcher.runDue();

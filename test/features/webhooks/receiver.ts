@@ -2,7 +2,7 @@ import { createServer, type Socket } from "node:net";
 
 export type Received = {
   headers: Headers;
-  /** Exactly as it arrived. */
+  /** The bytes as they arrived. */
   body: string;
   event: {
     id: string;
@@ -17,9 +17,9 @@ export type Received = {
 export type Receiver = {
   url: string;
   received: Received[];
-  /** How requests are answered from now on. */
+  /** Makes the response to each request from now on. */
   reply: (request: Received) => Response | Promise<Response>;
-  /** Resolves once `count` requests have arrived in all. */
+  /** Resolves when `count` requests have arrived in total. */
   arrived(count: number): Promise<Received[]>;
   close(): void;
 };
@@ -27,7 +27,7 @@ export type Receiver = {
 export const ok = () => new Response("fine");
 export const failing = () => new Response("no", { status: 500 });
 
-/** A developer's endpoint: keeps what it gets and answers as told. It does not keep the process alive. */
+/** A developer's endpoint that records its requests. It does not keep the process alive. */
 export function startReceiver(reply: Receiver["reply"] = ok, hostname = "127.0.0.1"): Receiver {
   const received: Received[] = [];
   const waiting: { count: number; done: (received: Received[]) => void }[] = [];
@@ -36,7 +36,7 @@ export function startReceiver(reply: Receiver["reply"] = ok, hostname = "127.0.0
     port: 0,
     idleTimeout: 0,
     async fetch(request) {
-      // The doctor knocks without an event.
+      // The doctor's probe carries no event.
       if (request.method !== "POST") return new Response(null, { status: 405 });
       const body = await request.text();
       const one = { headers: request.headers, body, event: JSON.parse(body) };
@@ -59,7 +59,7 @@ export function startReceiver(reply: Receiver["reply"] = ok, hostname = "127.0.0
 
 type RawReceiver = { url: string; connections: number; bytesSent: number; close(): void };
 
-/** An endpoint that does not keep to HTTP: `onRequest` gets the bare socket once something has arrived on it. */
+/** An endpoint that breaks HTTP: `onRequest` gets the bare socket once data has arrived on it. */
 export async function startRawReceiver(
   onRequest: (socket: Socket, receiver: RawReceiver) => void,
 ): Promise<RawReceiver> {

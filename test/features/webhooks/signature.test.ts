@@ -14,7 +14,7 @@ afterAll(async () => {
 const project = await hookedProject(server);
 const webhook = await project.register(receiver.url);
 const { webhooks: stripe } = new Stripe("sk_test_unused");
-/** The independent verifiers live in real time. */
+/** The independent verifiers use the system clock. */
 server.clock.set(Date.now());
 
 async function receiveOne(): Promise<Received> {
@@ -31,7 +31,7 @@ const verifyOwn = ({ body, headers }: Received, secret: string): Promise<unknown
 const verifyStandard = ({ body, headers }: Received, secret: string) =>
   new StandardWebhook(secret).verify(body, Object.fromEntries(headers));
 
-test("[5] svc-signature is `t=<unix seconds>,v1=<hex>` over `<t>.<body>`, as an independent verifier sees it", async () => {
+test("[5] svc-signature is `t=<unix seconds>,v1=<hex>` over `<t>.<body>`, as an independent verifier checks it", async () => {
   const one = await receiveOne();
   expect(one.headers.get("svc-signature")).toMatch(/^t=\d{10},v1=[0-9a-f]{64}$/);
   expect(await verifyOwn(one, webhook.secret)).toEqual(one.event);
@@ -88,7 +88,7 @@ test("[7] a leaked secret can be dropped at once", async () => {
   expect(await verifyOwn(one, String(body.secret))).toEqual(one.event);
 });
 
-/** The same signature under a timestamp that the verifier accepts, so that only the signature can fail. */
+/** Replaces the timestamp by one that the verifier accepts, so that only the signature can fail. */
 function withTime({ headers }: Received): Headers {
   const changed = new Headers(headers);
   changed.set("webhook-timestamp", String(Math.floor(Date.now() / 1000)));

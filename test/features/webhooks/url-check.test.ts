@@ -3,7 +3,7 @@ import { loopbackAllowed, refusalOf } from "../../../src/features/webhooks/url-c
 import { testConfig } from "../../harness/test-config.ts";
 
 const HOSTILE_EVERYWHERE = [
-  // Not a web address.
+  // These are not web addresses.
   "",
   "example.com/hook",
   "//example.com/hook",
@@ -18,7 +18,7 @@ const HOSTILE_EVERYWHERE = [
   "https://example.com:99999/",
   "https://1.2.3.256/",
   "https://[fe80::1%25eth0]/",
-  // A name or password inside.
+  // These contain a user name or password.
   "https://user@example.com/hook",
   "https://user:password@example.com/hook",
   "https://example.com@evil.example.org/",
@@ -42,7 +42,7 @@ const HOSTILE_EVERYWHERE = [
   // Carrier-grade NAT.
   "https://100.64.0.1/",
   "https://100.127.255.255/",
-  // Link-local, where clouds keep their metadata.
+  // Link-local addresses, at which clouds serve instance metadata.
   "https://169.254.169.254/latest/meta-data/",
   "https://169.254.0.1/",
   "https://0xa9fea9fe/",
@@ -52,7 +52,7 @@ const HOSTILE_EVERYWHERE = [
   "https://[::ffff:169.254.169.254]/",
   "https://[::ffff:a9fe:a9fe]/",
   "https://[fec0::1]/",
-  // Nobody's, everybody's, nowhere.
+  // Unspecified, broadcast and multicast addresses.
   "https://0.0.0.0/",
   "https://0/",
   "https://[::]/",
@@ -63,7 +63,7 @@ const HOSTILE_EVERYWHERE = [
   "https://240.0.0.1/",
   "https://192.0.0.1/",
   "https://[100::1]/",
-  // Documentation and benchmarks.
+  // Ranges for documentation and benchmarks.
   "https://192.0.2.1/",
   "https://198.51.100.7/",
   "https://203.0.113.9/",
@@ -71,7 +71,7 @@ const HOSTILE_EVERYWHERE = [
   "https://198.18.0.1/",
   "https://198.19.255.255/",
   "https://[2001:2::1]/",
-  // Addresses in which another address hides.
+  // IPv6 addresses that embed an IPv4 address.
   "https://[64:ff9b::a00:1]/",
   "https://[64:ff9b:1::1]/",
   "https://[2002:7f00:1::]/",
@@ -81,7 +81,7 @@ const HOSTILE_EVERYWHERE = [
   "https://[::10.0.0.1]/",
   "https://192.88.99.1/",
   "https://[::ffff:0:127.0.0.1]/",
-  // Names that only mean something inside.
+  // Names that resolve only inside a network.
   "https://intranet/",
   "https://db/hook",
   "https://printer.local/",
@@ -168,7 +168,7 @@ for (const url of REFUSED_IN_PRODUCTION) {
 }
 
 for (const url of GOOD) {
-  test(`[4.7] taken in both environments: ${url}`, () => {
+  test(`[4.7] accepted in both environments: ${url}`, () => {
     expect(refusalOf(url, "PRODUCTION", false)).toBeNull();
     expect(refusalOf(url, "DEVELOPMENT", false)).toBeNull();
   });
@@ -205,7 +205,7 @@ test("[4.7] an operator may allow private targets, by http too; public ones stil
   for (const url of never) expect(refusalOf(url, "PRODUCTION", true)).toBeString();
 });
 
-test("[16] loopback is refused as soon as others reach this server, also when only its edge is public", () => {
+test("[16] loopback is refused as soon as other machines can reach the server, also through its TLS port alone", () => {
   expect(loopbackAllowed(testConfig({ HOST: "127.0.0.1" }))).toBe(true);
   expect(loopbackAllowed(testConfig({ HOST: "0.0.0.0" }))).toBe(false);
   expect(loopbackAllowed(testConfig({ HOST: "127.0.0.1", DOMAIN: "rtc.example.com" }))).toBe(false);

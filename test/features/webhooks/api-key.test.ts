@@ -32,7 +32,7 @@ test("[contract 16] an API key manages the endpoints of its environment, and fin
   expect((await call("POST", `/${id}/deliveries/${delivery.id}/redeliver`)).status).toBe(200);
   expect((await call("POST", `/${id}/recover`, {})).body).toEqual({ recovered: 0 });
 
-  // What was done by key is seen by session, and is in the audit log without a person.
+  // A session sees the changes of the key, and the audit log has them without an actor.
   const bySession = await server.call("GET", `/v1/projects/${projectId}/webhooks/${id}`, { key: token });
   expect(bySession.body).toEqual((await call("GET", `/${id}`)).body);
   const audit = await server.call("GET", `/v1/projects/${projectId}/audit-logs?action=webhook.created`, { key: token });
@@ -61,7 +61,7 @@ test("[contract 16] an API key manages the endpoints of its environment, and fin
   receiver.close();
 });
 
-test("[contract 16] an environment has WEBHOOK_MAX_ENDPOINTS, and the next one is refused by either way", async () => {
+test("[contract 16] an environment has WEBHOOK_MAX_ENDPOINTS, and one more is refused for keys and sessions", async () => {
   const url = "https://hooks.example/in";
   for (let n = 0; n < 3; n++) expect((await call("POST", "", { url })).status).toBe(201);
   const refused = await call("POST", "", { url });

@@ -6,7 +6,7 @@ const server = testServer();
 afterAll(server.close);
 const { runDue } = server.services.webhookDispatcher;
 
-test("[6] while outcomes cannot be written, an endpoint is not sent the same again and again", async () => {
+test("[6] while outcomes cannot be written, a delivery is not sent again and again", async () => {
   const { announce, receiver, delivery } = await hookedEndpoint(server);
   const db = server.runtime.db.$client;
   db.run("CREATE TRIGGER full BEFORE UPDATE ON webhook_deliveries BEGIN SELECT RAISE(ABORT, 'disk full'); END");
