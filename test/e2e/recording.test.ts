@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type S3Credentials, s3TestServer } from "../features/chat/storage-s3-server.ts";
 import { decodeAll } from "../features/recordings/ffmpeg.ts";
 import { beeps, flashes, prepareShow, publishShow } from "../features/recordings/flash-and-beep.ts";
+import { type S3Credentials, s3TestServer } from "../features/storage/s3-server.ts";
 import { joinRoom } from "./sdk/page-api.ts";
 import { openStage, type SitePage, type Stage } from "./sdk/stage.ts";
 

@@ -9,7 +9,7 @@ function known(text: string | null | undefined): Environment | undefined {
   return ENVIRONMENTS.find((name) => name === text);
 }
 
-/** Which environment the pages show: the one in the address, or the one of the last visit. */
+/** The environment that the pages show: that of the address, or the last one used. */
 export const environment = signal<Environment>(
   known(new URLSearchParams(location.search).get(PARAMETER)) ?? known(localStorage.getItem(KEY)) ?? "DEVELOPMENT",
 );
@@ -18,12 +18,12 @@ effect(() => {
   localStorage.setItem(KEY, environment.value);
 });
 
-/** Going back to an address that names an environment goes back to that environment as well. */
+/** Navigating back to an address with an environment also restores that environment. */
 export function followAddress(query: Record<string, string>): void {
   environment.value = known(query[PARAMETER]) ?? environment.peek();
 }
 
-/** A link that is copied from the address bar shows its reader what its sender saw. */
+/** Keeps the environment in the address, so that a copied link shows the same data. */
 export function keepInAddress(chosen: Environment): void {
   const url = new URL(location.href);
   if (url.searchParams.get(PARAMETER) === chosen) return;
@@ -36,13 +36,13 @@ export function projectPath(projectId: string, page = ""): string {
   return `/projects/${projectId}${page === "" ? "" : `/${page}`}`;
 }
 
-/** A choice with a default, which the address need not name. */
+/** A choice that is kept in the address unless it is the default. */
 export function useChoice<T extends string>(name: string, options: readonly T[], usual: T): [T, (value: T) => void] {
   const [given, set] = useFilter(name);
   return [options.find((option) => option === given) ?? usual, (value) => set(value === usual ? "" : value)];
 }
 
-/** A filter that is part of the address: it survives a reload, and a link to it can be sent. */
+/** A filter that is kept in the address, so that it survives a reload and can be shared as a link. */
 export function useFilter<T extends string = string>(name: string): [value: T | "", set: (value: T | "") => void] {
   const { query, route } = useLocation();
   const set = (value: string) => {

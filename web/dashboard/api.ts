@@ -2,11 +2,11 @@ import { type Treaty, treaty } from "@elysiajs/eden";
 import type { App } from "../../src/app.ts";
 import { accessToken, renewSession } from "./session.ts";
 
-/** The server's own types, route by route. Dates stay text, as the wire has them. */
+/** The typed client of the server's routes. Dates remain strings. */
 export const api = treaty<App>(location.origin, {
   parseDate: false,
   headers: () => (accessToken.value === null ? {} : { authorization: `Bearer ${accessToken.value}` }),
-  // An access token lives an hour: one that has expired is renewed by the cookie, and the request sent once more.
+  // When the access token has expired, it is renewed with the refresh cookie and the request is repeated.
   fetcher: (async (input: RequestInfo | URL, init?: RequestInit) => {
     const response = await fetch(input, init);
     if (response.status !== 401 || accessToken.value === null || !(await renewSession())) return response;
@@ -16,7 +16,7 @@ export const api = treaty<App>(location.origin, {
   }) as typeof fetch,
 });
 
-/** A refused request, as the server explains it. */
+/** A failed request with the server's explanation. */
 export class ApiFailure extends Error {
   constructor(
     readonly status: number,
@@ -34,13 +34,13 @@ type Envelope = { code?: string; message?: string; requestId?: string; details?:
 type Answer<R extends Record<number, unknown>> = Promise<Treaty.TreatyResponse<R>>;
 type Data<R extends Record<number, unknown>> = NonNullable<Treaty.TreatyResponse<R>["data"]>;
 
-/** The data of an answer; throws what the server said otherwise. */
-export async function ask<R extends Record<number, unknown>>(answer: Answer<R>): Promise<Data<R>> {
+/** Resolves with the data of a response; throws an ApiFailure otherwise. */
+export async function request<R extends Record<number, unknown>>(answer: Answer<R>): Promise<Data<R>> {
   return (await settle(answer)).data;
 }
 
-/** One page of a list, and where the next one begins. */
-export async function askPage<R extends Record<number, unknown>>(
+/** Resolves with one page of a list and the cursor of the next one. */
+export async function requestPage<R extends Record<number, unknown>>(
   answer: Answer<R>,
 ): Promise<{ rows: Data<R>; next: string | undefined }> {
   const { data, response } = await settle(answer);
@@ -53,7 +53,7 @@ async function settle<R extends Record<number, unknown>>(
   answer: Answer<R>,
 ): Promise<{ data: Data<R>; response: Response }> {
   const settled = await answer.catch(() => null);
-  // A request that failed on its way is answered by Eden itself, with a 503 that has no response.
+  // For a request that did not reach the server, Eden returns a 503 without a response.
   if (!settled?.response) throw new ApiFailure(0, "UNREACHABLE", "The server cannot be reached.", null, []);
   const { data, error, status, response } = settled;
   if (error) {

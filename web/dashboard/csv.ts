@@ -1,4 +1,4 @@
-/** RFC 4180. A cell that a spreadsheet would take for a formula is kept from being one. */
+/** Prints CSV as in RFC 4180. A cell that a spreadsheet would treat as a formula is escaped. */
 export function csvOf<Row extends object>(columns: readonly (keyof Row & string)[], rows: readonly Row[]): string {
   const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
   return `${lines.map((line) => line.map(cell).join(",")).join("\r\n")}\r\n`;
@@ -11,7 +11,7 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Hands the text to the browser's downloads. */
+/** Saves the text as a download. */
 export function download(name: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
   const link = document.createElement("a");

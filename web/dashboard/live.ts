@@ -1,22 +1,21 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiFailure } from "./api.ts";
 
-export type Live<T> = {
-  /** The last good answer; kept while a later one fails. */
+export type Polled<T> = {
+  /** The last successful response, kept while later requests fail. */
   data: T | null;
   error: ApiFailure | null;
   loading: boolean;
   reload: () => void;
 };
 
-const EVERY_MS = 5_000;
+const INTERVAL_MS = 5_000;
 
 /**
- * Numbers that stay true without reloading: polled while the page is visible, and at once when it becomes so. A poll
- * that nobody looks at is not made. `everyMs` 0 reads once.
+ * Polls while the page is visible, and at once when it becomes visible. With `everyMs` 0 it reads once.
  */
-export function useLive<T>(read: () => Promise<T>, deps: readonly unknown[], everyMs = EVERY_MS): Live<T> {
-  const [state, setState] = useState<Omit<Live<T>, "reload">>({ data: null, error: null, loading: true });
+export function usePolling<T>(read: () => Promise<T>, deps: readonly unknown[], everyMs = INTERVAL_MS): Polled<T> {
+  const [state, setState] = useState<Omit<Polled<T>, "reload">>({ data: null, error: null, loading: true });
   const latest = useRef(read);
   latest.current = read;
   const run = useRef(0);
@@ -28,7 +27,7 @@ export function useLive<T>(read: () => Promise<T>, deps: readonly unknown[], eve
       if (mine === run.current) setState({ data, error: null, loading: false });
     } catch (error) {
       if (mine !== run.current) return;
-      setState(({ data }) => ({ data, error: asFailure(error), loading: false }));
+      setState(({ data }) => ({ data, error: toApiFailure(error), loading: false }));
     }
   }, []);
 
@@ -50,21 +49,21 @@ export function useLive<T>(read: () => Promise<T>, deps: readonly unknown[], eve
   return { ...state, reload: () => void load() };
 }
 
-type LiveList<Row> = Live<Row[]> & { more: boolean; showMore: () => void };
+type LiveList<Row> = Polled<Row[]> & { more: boolean; showMore: () => void };
 
 type Paged<Row> = { rows: Row[]; next: string | undefined };
 
-/** A list that grows by pages; a poll reads again all that are shown. */
+/** A list that is loaded page by page; a poll reloads all visible pages. */
 export function useList<Row>(
   read: (page: { limit: number; cursor?: string }) => Promise<Paged<Row>>,
   deps: readonly unknown[],
-  everyMs = EVERY_MS,
+  everyMs = INTERVAL_MS,
 ): LiveList<Row> {
   const pages = useRef(1);
   useEffect(() => {
     pages.current = 1;
   }, deps);
-  const live = useLive(
+  const live = usePolling(
     async () => {
       const list: Paged<Row> = { rows: [], next: undefined };
       for (let page = 0; page < pages.current; page++) {
@@ -89,7 +88,7 @@ export function useList<Row>(
   };
 }
 
-export function asFailure(error: unknown): ApiFailure {
+export function toApiFailure(error: unknown): ApiFailure {
   if (error instanceof ApiFailure) return error;
   return new ApiFailure(0, "PAGE_ERROR", error instanceof Error ? error.message : String(error), null, []);
 }

@@ -1,6 +1,6 @@
 /**
- * A one-time token that came in the fragment of the address. It is taken out of the address at once, so that it stays
- * neither in the history nor on the screen.
+ * The one-time token in the fragment of the address. It is removed from the address at once, so that it does not stay in
+ * the history or on the screen.
  */
 export function takeToken(): string | null {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -10,7 +10,7 @@ export function takeToken(): string | null {
 
 const KEY = "stoa-invitation";
 
-/** An invitation that a provider's sign-in page comes between; this tab alone remembers it. */
+/** An invitation that is kept in this tab while the user signs in with a provider. */
 export const heldInvitation = {
   keep: (token: string) => sessionStorage.setItem(KEY, token),
   take(): string | undefined {

@@ -4,8 +4,8 @@ import { sessionKnown, signedIn } from "./session.ts";
 
 const SignIn = lazy(() => import("./pages/account/sign-in.tsx").then((page) => page.SignIn));
 const PasswordReset = lazy(() => import("./pages/account/password-reset.tsx").then((page) => page.PasswordReset));
-const VerifyEmail = lazy(() => import("./pages/account/arrivals.tsx").then((page) => page.VerifyEmail));
-const OAuthCallback = lazy(() => import("./pages/account/arrivals.tsx").then((page) => page.OAuthCallback));
+const VerifyEmail = lazy(() => import("./pages/account/confirmation-links.tsx").then((page) => page.VerifyEmail));
+const OAuthCallback = lazy(() => import("./pages/account/confirmation-links.tsx").then((page) => page.OAuthCallback));
 const Invitation = lazy(() => import("./pages/account/invitation.tsx").then((page) => page.Invitation));
 
 const Projects = lazy(() => import("./pages/project/projects.tsx").then((page) => page.Projects));
@@ -26,7 +26,7 @@ const Conversation = lazy(() => import("./pages/chat/conversation.tsx").then((pa
 const Connections = lazy(() => import("./pages/rooms/connections.tsx").then((page) => page.Connections));
 const OneConnection = lazy(() => import("./pages/rooms/connection.tsx").then((page) => page.OneConnection));
 const Calls = lazy(() => import("./pages/rooms/calls.tsx").then((page) => page.Calls));
-const OneCall = lazy(() => import("./pages/rooms/one-call.tsx").then((page) => page.OneCall));
+const OneCall = lazy(() => import("./pages/rooms/call.tsx").then((page) => page.CallPage));
 const Errors = lazy(() => import("./pages/rooms/errors.tsx").then((page) => page.Errors));
 const Diagnostics = lazy(() => import("./pages/installation/diagnostics.tsx").then((page) => page.Diagnostics));
 const Usage = lazy(() => import("./pages/project/usage.tsx").then((page) => page.Usage));
@@ -35,22 +35,22 @@ const Webhooks = lazy(() => import("./pages/webhooks/webhooks.tsx").then((page) 
 const OneWebhook = lazy(() => import("./pages/webhooks/webhook.tsx").then((page) => page.OneWebhook));
 const OneDelivery = lazy(() => import("./pages/webhooks/delivery.tsx").then((page) => page.OneDelivery));
 const Members = lazy(() => import("./pages/project/members.tsx").then((page) => page.Members));
-const People = lazy(() => import("./pages/project/people.tsx").then((page) => page.People));
+const People = lazy(() => import("./pages/project/personal-data.tsx").then((page) => page.PersonalData));
 const AuditLog = lazy(() => import("./pages/project/audit-log.tsx").then((page) => page.AuditLog));
 const Settings = lazy(() => import("./pages/project/settings.tsx").then((page) => page.Settings));
 
-/** Pages that need no session: those that a mail or a provider leads to. */
-const ARRIVALS = /^\/(?:verify-email|password-reset|invitation|oauth\/[^/]+\/callback)$/;
+/** Pages that need no session: those that a mail or a provider links to. */
+const PUBLIC_PAGES = /^\/(?:verify-email|password-reset|invitation|oauth\/[^/]+\/callback)$/;
 
-/** The table of contents of the dashboard. A page is loaded when it is first opened. */
+/** The routes of the dashboard. A page is loaded when it is first opened. */
 export function Pages() {
   const { path } = useLocation();
   if (!sessionKnown.value) return <div class="loading" role="status" aria-label="Loading" />;
-  if (ARRIVALS.test(path)) return <Arriving />;
-  return signedIn.value ? <Inside /> : <SignIn />;
+  if (PUBLIC_PAGES.test(path)) return <PublicPages />;
+  return signedIn.value ? <SignedInPages /> : <SignIn />;
 }
 
-function Arriving() {
+function PublicPages() {
   return (
     <Router>
       <Route path="/verify-email" component={VerifyEmail} />
@@ -61,7 +61,7 @@ function Arriving() {
   );
 }
 
-function Inside() {
+function SignedInPages() {
   return (
     <Shell>
       <Router>
@@ -103,7 +103,7 @@ function Inside() {
 function NotFound() {
   return (
     <div class="empty">
-      <p>There is no such page.</p>
+      <p>This page does not exist.</p>
       <a href="/">Go to your projects</a>
     </div>
   );

@@ -15,19 +15,19 @@ export type OpenProject = {
   role?: ProjectRole;
 };
 
-/** The project whose pages are shown; the frame loads it before any of them. */
+/** The current project; the shell loads it before its pages. */
 export const openProject = signal<OpenProject | null>(null);
-/** Asks the frame to read it again, after something of it was changed. */
+/** Increased to make the shell reload the project after a change. */
 export const projectVersion = signal(0);
 
-/** The server decides; this only spares people buttons that would be refused. An archived project is read-only. */
+/** Whether to show a control. The server decides in the end. An archived project is read-only. */
 export function may(permission: Permission): boolean {
   const project = openProject.value;
   if (!project?.role || !PERMISSIONS[project.role].includes(permission)) return false;
   return project.status === "ACTIVE" || permission.endsWith(":read");
 }
 
-/** Where a page is: its project's routes, and the environment chosen in the head of the page. */
+/** The current project's routes and the selected environment. */
 export function useProject() {
   const { projectId = "" } = useRoute().params;
   return {

@@ -9,10 +9,10 @@ type SignedInUser = {
   createdAt: string;
 };
 
-/** In memory only: a reload renews it by the refresh cookie, which no script can read. */
+/** The token is kept in memory only; a reload renews it with the refresh cookie, which scripts cannot read. */
 export const accessToken = signal<string | null>(null);
 export const user = signal<SignedInUser | null>(null);
-/** Unknown until the first renewal has been tried. */
+/** Whether the first renewal has been tried, so that it is known whether the user is signed in. */
 export const sessionKnown = signal(false);
 export const signedIn = computed(() => user.value !== null);
 
@@ -25,7 +25,7 @@ export function adoptSession(answer: SessionAnswer): void {
 
 let renewing: Promise<boolean> | null = null;
 
-/** One renewal at a time, over all tabs: the refresh token rotates, and using an old one ends the session. */
+/** Renews one at a time across all tabs: the refresh token rotates, and using an old one ends the session. */
 export function renewSession(): Promise<boolean> {
   renewing ??= (navigator.locks ? navigator.locks.request("stoa-refresh", renew) : renew()).finally(() => {
     renewing = null;
@@ -36,7 +36,7 @@ export function renewSession(): Promise<boolean> {
 async function renew(): Promise<boolean> {
   const response = await fetch("/v1/auth/refresh", { method: "POST" }).catch(() => null);
   if (response?.ok) adoptSession((await response.json()) as SessionAnswer);
-  // A server that fails, or a proxy without one, says nothing about the session.
+  // A failing server or proxy does not mean that the session has ended.
   else if (response && response.status < 500) {
     accessToken.value = null;
     user.value = null;

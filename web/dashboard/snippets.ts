@@ -1,4 +1,4 @@
-/** Code that works as it stands, with the server's address and the key filled in. */
+/** Code samples with the server's address and the key filled in. */
 export const SNIPPETS = {
   curl: (origin: string, key: string) => `# a room (names are unique, hence the time in it)
 ROOM=$(curl -s -X POST ${origin}/v1/rooms \\

@@ -3,11 +3,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { ChatPanel } from "./chat-panel.tsx";
 import { Controls } from "./controls.tsx";
 import { type Layout, layoutFor } from "./layout.ts";
-import { changes, needsClick, type Session, streamStatus, viewers } from "./session.ts";
+import { audioBlocked, changes, type Session, streamStatus, viewers } from "./session.ts";
 import { StatsPanel } from "./stats-panel.tsx";
 import { Tile, type TileProps } from "./tile.tsx";
 
-/** `--gap-2`, around and between the tiles. */
+/** The CSS variable `--gap-2`, around and between the tiles. */
 const GAP_PX = 8;
 
 type CallProps = { session: Session; dev: boolean; onLeave: () => Promise<void> };
@@ -51,7 +51,7 @@ export function Call({ session, dev, onLeave }: CallProps) {
       <main class="grid-area" ref={grid}>
         {people.length + screens.length === 0 && (
           <p class="quiet empty">
-            {credentials.mode === "viewer" ? "Waiting for the host to go live." : "Nobody is here yet."}
+            {credentials.mode === "viewer" ? "Waiting for the host to go live." : "You are the first one here."}
           </p>
         )}
         {screens.length > 0 ? (
@@ -62,16 +62,16 @@ export function Call({ session, dev, onLeave }: CallProps) {
         ) : (
           <Tiles class="grid" tiles={people} layout={layout.value} />
         )}
-        {needsClick.value && (
+        {audioBlocked.value && (
           <button
             type="button"
             class="button primary sound"
             onClick={() => {
-              needsClick.value = false;
+              audioBlocked.value = false;
               void room.startAudio();
             }}
           >
-            Turn the sound on
+            Turn on sound
           </button>
         )}
         {showStats.value && <StatsPanel room={room} />}
@@ -109,7 +109,7 @@ const STATES = {
 type KeyedTile = TileProps & { key: string };
 const NO_TILES: { screens: KeyedTile[]; people: KeyedTile[] } = { screens: [], people: [] };
 
-/** Everyone in the order they came; viewers of a stream, who send nothing, take no tile. */
+/** The tiles in the order of joining; viewers of a stream publish nothing and have no tile. */
 function tilesOf({ room, credentials }: Session): typeof NO_TILES {
   const { localParticipant: me, participants, activeSpeakers } = room;
   const speaking = new Set(activeSpeakers.map(({ identity }) => identity));
@@ -120,7 +120,7 @@ function tilesOf({ room, credentials }: Session): typeof NO_TILES {
     people.push({
       key: "me",
       name: me.identity,
-      picture: me.track("camera"),
+      track: me.track("camera"),
       muted: microphone === undefined || microphone.muted,
       speaking: speaking.has(me.identity),
       quality: null,
@@ -133,12 +133,12 @@ function tilesOf({ room, credentials }: Session): typeof NO_TILES {
     const screen = participant.track("screenShare");
     if (screen?.mediaStreamTrack) {
       const name = `${identity} · screen`;
-      screens.push({ key: name, name, picture: screen, muted: false, screen: true, ...common, speaking: false });
+      screens.push({ key: name, name, track: screen, muted: false, screen: true, ...common, speaking: false });
     }
     if (credentials.mode !== "call" && tracks.size === 0) continue;
     const microphone = participant.track("microphone");
     const muted = microphone === undefined || microphone.muted;
-    people.push({ key: identity, name: identity, picture: participant.track("camera"), muted, ...common });
+    people.push({ key: identity, name: identity, track: participant.track("camera"), muted, ...common });
   }
   return { screens, people };
 }

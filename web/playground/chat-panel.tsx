@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Conversation, LocalMessage } from "../sdk/index.ts";
 import { Icon } from "./icon.tsx";
-import { attempt, changes, say } from "./session.ts";
+import { attempt, changes, notify } from "./session.ts";
 
 type ChatPanelProps = { conversation: Conversation; me: string };
 
@@ -38,7 +38,7 @@ export function ChatPanel({ conversation, me }: ChatPanelProps) {
         },
       });
     } catch (error) {
-      say((error as Error).message);
+      notify((error as Error).message);
     }
     progress.value = null;
   };
@@ -50,7 +50,7 @@ export function ChatPanel({ conversation, me }: ChatPanelProps) {
           Earlier messages
         </button>
       )}
-      {messages.length === 0 && <p class="quiet empty">Nobody has written anything yet.</p>}
+      {messages.length === 0 && <p class="quiet empty">No messages yet.</p>}
       <ol ref={list} class="messages">
         {messages.map((message) => (
           <Message
@@ -164,14 +164,14 @@ function Message({ message, conversation, me, readBy }: MessageProps) {
 
 type AttachmentProps = { attachment: NonNullable<LocalMessage["attachment"]>; conversation: Conversation };
 
-/** Pictures are shown, everything else is there to be opened. Addresses are signed and run out, so each is asked for. */
+/** Shows an image, or a link for any other file. Download URLs are signed and expire, so each one is requested when needed. */
 function AttachmentLink({ attachment: { id, filename, mimeType, size }, conversation }: AttachmentProps) {
-  const picture = useSignal<string | null>(null);
+  const imageUrl = useSignal<string | null>(null);
   useEffect(() => {
-    if (!PICTURES.has(mimeType)) return;
+    if (!IMAGE_TYPES.has(mimeType)) return;
     conversation.downloadUrl(id).then(
       (url) => {
-        picture.value = url;
+        imageUrl.value = url;
       },
       () => {},
     );
@@ -181,7 +181,7 @@ function AttachmentLink({ attachment: { id, filename, mimeType, size }, conversa
   });
   return (
     <button type="button" class="button file" onClick={show}>
-      {picture.value ? <img src={picture.value} alt="" /> : <Icon name="file" />}
+      {imageUrl.value ? <img src={imageUrl.value} alt="" /> : <Icon name="file" />}
       <span>
         {filename} ({Math.ceil(size / 1024)} KB)
       </span>
@@ -189,4 +189,4 @@ function AttachmentLink({ attachment: { id, filename, mimeType, size }, conversa
   );
 }
 
-const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
+const IMAGE_TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);

@@ -1,4 +1,4 @@
-/** Outlines on a field of 24 by 24. */
+/** SVG paths in a view box of 24 by 24. */
 const PATHS = {
   microphone: "M12 3a3 3 0 0 0-3 3v5a3 3 0 0 0 6 0V6a3 3 0 0 0-3-3ZM5 11a7 7 0 0 0 14 0M12 18v3",
   microphoneOff:

@@ -1,9 +1,9 @@
 export type Layout = { columns: number; tileWidth: number };
 
-/** Below this nobody is recognised: the page scrolls instead. */
-const SMALLEST = 140;
+/** Faces are unrecognizable in smaller tiles, so the page scrolls instead. */
+const MIN_TILE_WIDTH = 140;
 
-/** The columns that make the tiles largest, for tiles of 16:9 in an area of this size, and how wide they are then. */
+/** The number of columns with the largest 16:9 tiles for an area, and the width of those tiles. */
 export function layoutFor(count: number, width: number, height: number, gap = 0): Layout {
   let best: Layout = { columns: 1, tileWidth: 0 };
   for (let columns = 1; columns <= Math.max(1, count); columns++) {
@@ -13,7 +13,7 @@ export function layoutFor(count: number, width: number, height: number, gap = 0)
     const tileWidth = Math.floor(Math.min(across, down));
     if (tileWidth > best.tileWidth) best = { columns, tileWidth };
   }
-  if (best.tileWidth >= SMALLEST) return best;
-  const columns = Math.max(1, Math.floor((width + gap) / (SMALLEST + gap)));
+  if (best.tileWidth >= MIN_TILE_WIDTH) return best;
+  const columns = Math.max(1, Math.floor((width + gap) / (MIN_TILE_WIDTH + gap)));
   return { columns, tileWidth: Math.floor((width - gap * (columns - 1)) / columns) };
 }

@@ -121,8 +121,9 @@ function TokenForm({ busy, onJoin }: FormProps) {
       }}
     >
       <p class="quiet">
-        This server mints tokens for your backend only. Create one with <code>POST /v1/rooms/…/rtc-tokens</code> and paste
-        it here, or open this page with <code>#endpoint=…&amp;token=…</code>. With <code>stoa dev</code> none is needed.
+        This server mints tokens for your backend only. Create one with <code>POST /v1/rooms/…/rtc-tokens</code> and
+        paste it here, or open this page with <code>#endpoint=…&amp;token=…</code>. With <code>stoa dev</code> none is
+        needed.
       </p>
       <label>
         Endpoint

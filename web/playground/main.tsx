@@ -3,11 +3,11 @@ import { render } from "preact";
 import { Call } from "./call.tsx";
 import { type Credentials, fromFragment, isDev, join } from "./credentials.ts";
 import { Lobby } from "./lobby.tsx";
-import { hearRings, IncomingRing, incoming, missed } from "./ring.tsx";
-import { notice, openSession, type Session, say } from "./session.ts";
+import { IncomingRing, incoming, listenForRings, missed } from "./ring.tsx";
+import { notice, notify, openSession, type Session } from "./session.ts";
 
 const session = signal<Session | null>(null);
-/** The call that was left: its chat stays open, so that others can ring. */
+/** The call that the user has left. Its chat stays open, so that others can ring. */
 const left = signal<Session | null>(null);
 const ended = signal<string | null>(null);
 
@@ -17,15 +17,15 @@ async function enter(credentials: Credentials): Promise<void> {
   left.value = null;
   incoming.value = null;
   missed.value = null;
-  session.value = await openSession(credentials, (why) => {
+  session.value = await openSession(credentials, (reason) => {
     session.value?.chat?.close();
     session.value = null;
-    ended.value = why;
+    ended.value = reason;
   });
-  if (session.value.chat && credentials.mode === "call") hearRings(session.value.chat);
-  // The microphone waits for a click: two tabs on one desk would howl.
+  if (session.value.chat && credentials.mode === "call") listenForRings(session.value.chat);
+  // The microphone stays off until a click, because two tabs on one machine would cause feedback.
   if (credentials.mode !== "viewer") {
-    session.value.room.localParticipant.enableCamera().catch((error: Error) => say(error.message));
+    session.value.room.localParticipant.enableCamera().catch((error: Error) => notify(error.message));
   }
 }
 
@@ -37,8 +37,8 @@ async function leave(): Promise<void> {
   await value?.room.close();
 }
 
-/** Tokens of `stoa dev` are there for the asking; others are good for another time. */
-async function comeBack({ room, credentials }: Session, dev: boolean): Promise<void> {
+/** Joins again, with new tokens in `stoa dev` and with the same ones otherwise. */
+async function rejoin({ room, credentials }: Session, dev: boolean): Promise<void> {
   const { mode, identity } = credentials;
   await enter(dev ? await join({ room: room.name, identity, mode }) : credentials);
 }
@@ -54,7 +54,7 @@ function Playground({ dev }: { dev: boolean }) {
       ) : (
         <Lobby dev={dev} ended={call?.chat ? REACHABLE : ended.value} onEnter={enter} />
       )}
-      {call && <IncomingRing room={call.room.name} onAnswer={() => comeBack(call, dev)} />}
+      {call && <IncomingRing room={call.room.name} onAnswer={() => rejoin(call, dev)} />}
       <div class="notice" role="status">
         {notice.value}
       </div>
@@ -65,10 +65,10 @@ function Playground({ dev }: { dev: boolean }) {
 const root = document.getElementById("app");
 if (root) {
   const dev = await isDev();
-  const given = fromFragment(location.hash);
+  const fragmentCredentials = fromFragment(location.hash);
   render(<Playground dev={dev} />, root);
-  if (given)
-    enter(given).catch((error: Error) => {
+  if (fragmentCredentials)
+    enter(fragmentCredentials).catch((error: Error) => {
       ended.value = error.message;
     });
 }

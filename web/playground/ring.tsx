@@ -4,14 +4,14 @@ import type { Ring } from "../sdk/index.ts";
 import { Icon } from "./icon.tsx";
 import { attempt, changes, type Session } from "./session.ts";
 
-/** Somebody asks this page into a call. */
+/** The ring that awaits this user's answer. */
 export const incoming = signal<Ring | null>(null);
 
-/** Somebody rang, and nobody was at this page. */
+/** The last ring that this user has missed. */
 export const missed = signal<Ring | null>(null);
 
-/** From now on whoever rings is shown, until they give up or it is answered. */
-export function hearRings(chat: NonNullable<Session["chat"]>): void {
+/** Shows incoming rings until they are over. */
+export function listenForRings(chat: NonNullable<Session["chat"]>): void {
   chat.on("ringing", (ring) => {
     incoming.value = ring;
     missed.value = null;
@@ -28,9 +28,9 @@ export function IncomingRing({ room, onAnswer }: IncomingProps) {
   const ring = incoming.value;
   if (!ring) return missed.value && <MissedRing ring={missed.value} room={room} onJoin={onAnswer} />;
   return (
-    <div class="incoming" role="alertdialog" aria-label="Somebody rings">
+    <div class="incoming" role="alertdialog" aria-label="Incoming call">
       <p>
-        <strong>{ring.record.callerId ?? "The server"}</strong> rings you into {room}.
+        <strong>{ring.record.callerId ?? "The server"}</strong> is calling you to {room}.
       </p>
       <button type="button" class="button primary" onClick={attempt(() => ring.answer().then(onAnswer))}>
         Answer
@@ -51,7 +51,7 @@ function MissedRing({ ring, room, onJoin }: MissedProps) {
   return (
     <div class="incoming missed" role="status" aria-label="Missed">
       <p>
-        <strong>{ring.record.callerId ?? "The server"}</strong> rang you into {room}.
+        <strong>{ring.record.callerId ?? "The server"}</strong> called you to {room}.
       </p>
       <button type="button" class="button primary" onClick={attempt(onJoin)}>
         Join now
@@ -65,68 +65,67 @@ function MissedRing({ ring, room, onJoin }: MissedProps) {
 
 const MENU = "ring";
 
-/** Rings members who are not in the call, one at a time, and shows what they say. */
+/** Rings members who are not in the call, one at a time, and shows their response. */
 export function RingMenu({ session }: { session: Session }) {
   const { conversation } = session;
   const members = useSignal<string[]>([]);
   const ring = useSignal<Ring | null>(null);
   if (!conversation) return null;
-  const look = async () => {
+  const loadMembers = async () => {
     members.value = (await conversation.members()).filter(({ status }) => status === "ACTIVE").map((one) => one.userId);
   };
   return (
     <>
-      <button type="button" class="button control" popovertarget={MENU} title="Ring" onClick={attempt(look)}>
+      <button type="button" class="button control" popovertarget={MENU} title="Ring" onClick={attempt(loadMembers)}>
         <Icon name="ring" />
         <span class="label">Ring</span>
       </button>
       <div id={MENU} class="settings" popover="auto">
         <h2>Ring</h2>
-        <Away session={session} members={members.value} ring={ring} />
+        <AbsentMembers session={session} members={members.value} ring={ring} />
       </div>
     </>
   );
 }
 
-type AwayProps = { session: Session; members: string[]; ring: Signal<Ring | null> };
+type AbsentMembersProps = { session: Session; members: string[]; ring: Signal<Ring | null> };
 
-function Away({ session: { room, chat, conversation }, members, ring }: AwayProps) {
-  const here = new Set(changes.value >= 0 ? [room.localParticipant.identity, ...room.participants.keys()] : []);
+function AbsentMembers({ session: { room, chat, conversation }, members, ring }: AbsentMembersProps) {
+  const present = new Set(changes.value >= 0 ? [room.localParticipant.identity, ...room.participants.keys()] : []);
   const online = new Set(conversation?.presence.map(({ userId }) => userId));
-  // Who was rung stays in the list, with what they said.
-  const said = new Map(ring.value?.record.members.map(({ userId, status }) => [userId, status]));
-  const away = members.filter((userId) => !here.has(userId) || said.has(userId));
-  const going = ring.value?.status === "RINGING" ? ring.value : null;
+  // A member who was rung stays in the list with the response.
+  const responses = new Map(ring.value?.record.members.map(({ userId, status }) => [userId, status]));
+  const absent = members.filter((userId) => !present.has(userId) || responses.has(userId));
+  const activeRing = ring.value?.status === "RINGING" ? ring.value : null;
   useEffect(() => {
     return ring.value?.on("changed", () => (changes.value += 1));
   }, [ring.value]);
-  const begin = async (userId: string) => {
+  const start = async (userId: string) => {
     if (chat && conversation) ring.value = await chat.ring(conversation.id, { userIds: [userId] });
   };
-  if (away.length === 0)
-    return <p class="quiet">Everybody who has been here is in the call. Whoever leaves can be rung.</p>;
+  if (absent.length === 0) return <p class="quiet">All members are in the call. You can ring those who leave.</p>;
   return (
     <ul class="away">
-      {away.map((userId) => (
+      {absent.map((userId) => (
         <li key={userId}>
           <span>
             {userId}
             <small class="quiet" role="status">
-              {SAID[said.get(userId) ?? (online.has(userId) ? "ONLINE" : "OFFLINE")]}
+              {RESPONSE_TEXTS[responses.get(userId) ?? (online.has(userId) ? "ONLINE" : "OFFLINE")]}
             </small>
           </span>
-          {going && said.get(userId) === "RINGING" ? (
-            <button type="button" class="button" onClick={attempt(() => going.cancel())}>
+          {activeRing && responses.get(userId) === "RINGING" ? (
+            <button type="button" class="button" onClick={attempt(() => activeRing.cancel())}>
               Cancel
             </button>
           ) : (
-            !here.has(userId) && (
+            !present.has(userId) && (
               <button
                 type="button"
                 class="button"
-                disabled={going !== null}
+                disabled={activeRing !== null}
                 aria-label={`Ring ${userId}`}
-                onClick={attempt(() => begin(userId))}
+                onClick={attempt(() => start(userId))}
               >
                 Ring
               </button>
@@ -138,7 +137,7 @@ function Away({ session: { room, chat, conversation }, members, ring }: AwayProp
   );
 }
 
-const SAID = {
+const RESPONSE_TEXTS = {
   RINGING: "ringing …",
   ANSWERED: "answered",
   DECLINED: "declined",

@@ -3,7 +3,7 @@ import { RENDERED_ROOM_EVENTS } from "../room-events.ts";
 import { type Chat, type Conversation, connect, connectChat, type Room, type RoomEvents } from "../sdk/index.ts";
 import { type Credentials, join } from "./credentials.ts";
 
-/** A call that goes on: the room, and its conversation where there is one. */
+/** An active call: the room and its conversation, if it has one. */
 export type Session = {
   room: Room;
   chat: Chat | null;
@@ -11,12 +11,12 @@ export type Session = {
   credentials: Credentials;
 };
 
-/** Counts up whenever anything in the session has changed: what reads it is drawn again. */
+/** Increases whenever anything in the session changes, so that components that read it render again. */
 export const changes = signal(0);
 export const notice = signal<string | null>(null);
 export const streamStatus = signal<string | null>(null);
 export const viewers = signal<number | null>(null);
-export const needsClick = signal(false);
+export const audioBlocked = signal(false);
 
 const ROOM_EVENTS: (keyof RoomEvents)[] = [
   ...RENDERED_ROOM_EVENTS,
@@ -26,9 +26,9 @@ const ROOM_EVENTS: (keyof RoomEvents)[] = [
 ];
 const CONVERSATION_EVENTS = ["messagesChanged", "typingChanged", "presenceChanged", "read"] as const;
 
-export async function openSession(credentials: Credentials, onEnd: (why: string) => void): Promise<Session> {
+export async function openSession(credentials: Credentials, onEnd: (reason: string) => void): Promise<Session> {
   const { rtc, chat: chatCredentials, conversationId, mode, identity } = credentials;
-  // In `stoa dev` fresh tokens are there for the asking, so that not even an hour offline ends the call.
+  // `stoa dev` mints new tokens on request, so that even an hour offline does not end the call.
   const renew =
     chatCredentials && rtc.roomId && mode === "call" ? () => join({ room: room.name, identity, mode }) : null;
   const room: Room = await connect(rtc.endpoint, rtc.token, {
@@ -38,9 +38,9 @@ export async function openSession(credentials: Credentials, onEnd: (why: string)
     changes.value += 1;
   };
   for (const event of ROOM_EVENTS) room.on(event, changed);
-  room.on("error", ({ message }) => say(message));
+  room.on("error", ({ message }) => notify(message));
   room.on("audioBlocked", () => {
-    needsClick.value = true;
+    audioBlocked.value = true;
   });
   room.on("connectionStateChanged", (state, error) => {
     if (state === "FAILED" || state === "DISCONNECTED") onEnd(error?.message ?? "The call has ended.");
@@ -57,15 +57,15 @@ export async function openSession(credentials: Credentials, onEnd: (why: string)
   return { room, chat, conversation, credentials };
 }
 
-/** Says something for a few seconds. */
-export function say(text: string): void {
+/** Shows a notice for a few seconds. */
+export function notify(text: string): void {
   notice.value = text;
   setTimeout(() => {
     if (notice.value === text) notice.value = null;
   }, 6_000);
 }
 
-/** For what a click starts: a failure is told, not thrown. */
+/** Wraps a click handler so that a failure is shown as a notice. */
 export function attempt(work: () => Promise<unknown>): () => void {
-  return () => void work().catch((error: Error) => say(error.message));
+  return () => void work().catch((error: Error) => notify(error.message));
 }

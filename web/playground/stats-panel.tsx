@@ -2,22 +2,22 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Room, RoomStats } from "../sdk/index.ts";
 
-const EVERY_MS = 1_000;
+const INTERVAL_MS = 1_000;
 
-/** What the connection carries, second by second. */
+/** The connection's statistics, refreshed every second. */
 export function StatsPanel({ room }: { room: Room }) {
   const stats = useSignal<RoomStats | null>(null);
   useEffect(() => {
     const read = async () => {
       stats.value = await room.getStats();
     };
-    const timer = setInterval(() => void read(), EVERY_MS);
+    const timer = setInterval(() => void read(), INTERVAL_MS);
     void read();
     return () => clearInterval(timer);
   }, [room]);
   const now = stats.value;
   if (!now) return null;
-  const busy = now.tracks.filter(({ bps }) => (bps ?? 0) > 0);
+  const activeTracks = now.tracks.filter(({ bps }) => (bps ?? 0) > 0);
   return (
     <aside class="stats" aria-label="Statistics">
       <p>
@@ -25,7 +25,7 @@ export function StatsPanel({ room }: { room: Room }) {
       </p>
       <table>
         <tbody>
-          {busy.map((track) => (
+          {activeTracks.map((track) => (
             <tr key={`${track.direction}${track.mid}${track.rid}`}>
               <td>{track.direction === "in" ? "↓" : "↑"}</td>
               <td>

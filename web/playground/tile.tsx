@@ -4,29 +4,29 @@ import { Icon } from "./icon.tsx";
 
 export type TileProps = {
   name: string;
-  picture: LocalTrack | RemoteTrack | undefined;
+  track: LocalTrack | RemoteTrack | undefined;
   muted: boolean;
   speaking: boolean;
   quality: string | null;
   mirrored?: boolean;
-  /** Shown whole, where a person's picture may be cut at the edges to fill the tile. */
+  /** Whether the video is a screen, which is shown whole; a camera is cropped to fill the tile. */
   screen?: boolean;
 };
 
-/** One person or one screen. The SDK asks the server for no more than the tile shows. */
-export function Tile({ name, picture, muted, speaking, quality, mirrored, screen }: TileProps) {
+/** The tile of a participant or a screen. The SDK requests the layer that fits its size. */
+export function Tile({ name, track, muted, speaking, quality, mirrored, screen }: TileProps) {
   const element = useRef<HTMLVideoElement>(null);
-  const shown = picture?.muted ? undefined : picture;
+  const visibleTrack = track?.muted ? undefined : track;
   useEffect(() => {
     const { current } = element;
-    if (!current || !shown) return;
-    shown.attach(current);
-    return () => shown.detach(current);
-  }, [shown]);
+    if (!current || !visibleTrack) return;
+    visibleTrack.attach(current);
+    return () => visibleTrack.detach(current);
+  }, [visibleTrack]);
   return (
     <figure class={`tile ${speaking ? "speaking" : ""} ${screen ? "whole" : ""}`} data-identity={name}>
-      {shown ? (
-        <video muted ref={element} class={mirrored ? "mirrored" : ""} aria-label={`Picture of ${name}`} />
+      {visibleTrack ? (
+        <video muted ref={element} class={mirrored ? "mirrored" : ""} aria-label={`Video of ${name}`} />
       ) : (
         <span class="initial" aria-hidden="true">
           {name.slice(0, 1).toUpperCase()}

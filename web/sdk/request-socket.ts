@@ -1,4 +1,4 @@
-import { AGAIN_PROTOCOL } from "../../src/protocol/again.ts";
+import { REPEAT_PROTOCOL } from "../../src/protocol/again.ts";
 import { type Deferred, deferred } from "./deferred.ts";
 import { closeError, type ServerError, StoaError, serverError, unreachable } from "./errors.ts";
 import type { Ack, Fields, PushOfType, RequestType, SocketProtocol } from "./protocol.ts";
@@ -84,7 +84,7 @@ export class RequestSocket<D extends SocketProtocol> {
     this.#options = options;
     try {
       // The token travels as a subprotocol because addresses end up in the logs of proxies.
-      const takeover = options.greeting === undefined ? [] : [AGAIN_PROTOCOL];
+      const takeover = options.greeting === undefined ? [] : [REPEAT_PROTOCOL];
       this.#socket = new (options.WebSocket ?? WebSocket)(options.url, [`token.${options.token}`, ...takeover]);
     } catch (cause) {
       throw new StoaError("INVALID_ENDPOINT", "invalid", "The endpoint or the token is malformed.", { cause });

@@ -91,7 +91,7 @@ describe("[5] the link that proves an address", () => {
     await page.getByText("Verify the e-mail address first.").waitFor();
     const first = await linkTo("new@example.com");
     await button("Send the confirmation again").click();
-    await button("Sent. Look into your mail.").waitFor();
+    await button("Sent. Check your mail.").waitFor();
     const link = await linkTo("new@example.com");
     expect(link).not.toBe(first);
 
@@ -113,7 +113,7 @@ describe("[5] the link that proves an address", () => {
 
   test("without its token says what is missing", async () => {
     await arrive("/verify-email");
-    await page.getByText("This address is incomplete").waitFor();
+    await page.getByText("This link is incomplete").waitFor();
   }, 180_000);
 });
 

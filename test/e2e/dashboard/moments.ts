@@ -84,7 +84,7 @@ export const MOMENTS: Moment[] = [
     () => "diagnostics",
     async (page) => {
       await button(page, "Test this connection").click();
-      await page.getByText("All is well").waitFor();
+      await page.getByText("Calls work from this browser").waitFor();
     },
   ],
   [

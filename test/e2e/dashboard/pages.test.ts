@@ -100,7 +100,7 @@ describe("[8] every page", () => {
       .waitFor();
     await examine(page, "not-found", "brief");
     await page.goto(`${stage.server.url}/no/such/page`);
-    await page.getByText("There is no such page.").waitFor();
+    await page.getByText("This page does not exist.").waitFor();
     await examine(page, "no-such-page", "brief");
   }, 180_000);
 

@@ -65,7 +65,7 @@ describe("[18] recordings in the dashboard", () => {
 
     await button("Share").click();
     await dialog().getByLabel("Works for").selectOption("3600");
-    await button("Make a link").click();
+    await button("Create a link").click();
     const link = await dialog().locator("code").innerText();
     expect(link).toContain("/replay#token=");
     await button("Done").click();
@@ -84,7 +84,7 @@ describe("[18] recordings in the dashboard", () => {
     await button("Cancel the composition").click();
     await page.getByText("All files as one MP4").waitFor();
     await composed(id, { status: "FAILED", progress: 0, fileId: null, error: "ffmpeg: a.webm: Invalid data" });
-    await page.getByText("The film could not be made. ffmpeg: a.webm: Invalid data").waitFor();
+    await page.getByText("The film could not be composed. ffmpeg: a.webm: Invalid data").waitFor();
     await composed(id, { status: "READY", progress: 1, fileId: files[0]?.id ?? null, error: null });
     await button("Download the film").waitFor();
     const [saved] = await Promise.all([page.waitForEvent("download"), button("Download the film").click()]);

@@ -5,7 +5,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { buildWeb } from "../../../bin/build-web.ts";
 import type { Config } from "../../../src/kernel/config/index.ts";
 import type { ProjectRole } from "../../../src/protocol/enums.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 export const WEB = join(ROOT, "dist/web");
@@ -136,7 +136,7 @@ async function follow(page: Page, address: string): Promise<void> {
       dispatchEvent(new PopStateEvent("popstate"));
     }, to);
   await go("/nowhere");
-  await page.getByText("There is no such page.").waitFor();
+  await page.getByText("This page does not exist.").waitFor();
   await go(address);
 }
 

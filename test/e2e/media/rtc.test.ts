@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { watchMediaWorkers } from "../../harness/media-workers.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { describeCall } from "./call-suite.ts";
 import { launchBrowser } from "./harness.ts";
 import { openStage, receives, type Scene, type Stage } from "./rtc-harness.ts";

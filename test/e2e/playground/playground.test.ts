@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { layoutFor } from "../../../web/playground/layout.ts";
-import { realServer } from "../../harness/running.ts";
+import { realServer } from "../../harness/real-server.ts";
 import { CHROMIUM } from "../media/harness.ts";
 import { type ServerProcess, startServer } from "../sdk/server-process.ts";
 

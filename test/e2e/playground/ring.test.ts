@@ -42,7 +42,7 @@ async function tab(name: string, width: number, height: number): Promise<Page> {
 }
 
 const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
-const ringing = () => ben.getByRole("alertdialog", { name: "Somebody rings" });
+const ringing = () => ben.getByRole("alertdialog", { name: "Incoming call" });
 const said = (text: string) => anna.locator("#ring li", { hasText: "ben" }).getByText(text, { exact: true }).waitFor();
 
 /** Ben leaves the call, and his page stays open. */
@@ -58,7 +58,7 @@ test("[17] whoever left is rung, answers, and both are in the call again", async
   await said("online");
   await click(anna, "Ring ben");
   await said("ringing …");
-  await ringing().getByText("anna rings you into ringing.").waitFor();
+  await ringing().getByText("anna is calling you to ringing.").waitFor();
   await picture("ringing");
   await ringing().getByRole("button", { name: "Answer" }).click();
   await anna.locator('[data-identity="ben"]').waitFor();
@@ -86,7 +86,7 @@ test("[17] whoever does not answer in time is shown so, and no longer rung", asy
   await said("did not answer");
   await ringing().waitFor({ state: "detached" });
   const missed = ben.getByRole("status", { name: "Missed" });
-  await missed.getByText("anna rang you into ringing.").waitFor();
+  await missed.getByText("anna called you to ringing.").waitFor();
   await picture("missed");
   await missed.getByRole("button", { name: "Join now" }).click();
   await anna.locator('[data-identity="ben"]').waitFor();

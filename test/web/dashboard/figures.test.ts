@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { type ConnectionTimeline, clustersOf, segmentsOf } from "../../../web/dashboard/connection-timeline.ts";
 import { csvOf } from "../../../web/dashboard/csv.ts";
 import { browserName } from "../../../web/dashboard/parts/frame/browser.tsx";
-import { lasting, stacked } from "../../../web/dashboard/parts/stacks.ts";
-import { clustersOf, segmentsOf, type Told } from "../../../web/dashboard/story.ts";
+import { extended, stacked } from "../../../web/dashboard/parts/plot-options.ts";
 
-describe("[8] a table that is saved", () => {
-  test("quotes what separates cells, and lets no cell become a formula", () => {
+describe("[8] a table saved as CSV", () => {
+  test("quotes separators and prevents formulas", () => {
     const rows = [
       { name: 'a "b", c', note: "=HYPERLINK(1)" },
       { name: "two\nlines", note: "-1+1" },
@@ -39,7 +39,7 @@ describe("[8] the name of a browser", () => {
 });
 
 describe("[8] plots", () => {
-  test("bars stand on those that are drawn over them", () => {
+  test("stacked bars add the values of the series drawn over them", () => {
     expect(
       stacked([
         [3, 0, 1],
@@ -53,17 +53,17 @@ describe("[8] plots", () => {
     expect(stacked([])).toEqual([]);
   });
 
-  test("a level lasts until the end of its step, the last one too", () => {
-    expect(lasting([60, 120], [[1, 2]])).toEqual([
+  test("every level, including the last, extends to the end of its step", () => {
+    expect(extended([60, 120], [[1, 2]])).toEqual([
       [60, 120, 180],
       [1, 2, 2],
     ]);
   });
 });
 
-describe("[8] a connection drawn", () => {
+describe("[8] a connection's timeline", () => {
   const at = (seconds: number) => new Date(seconds * 1000).toISOString();
-  const told: Told = {
+  const timeline: ConnectionTimeline = {
     state: "DISCONNECTED",
     startedAt: at(0),
     connectedAt: at(1),
@@ -79,20 +79,25 @@ describe("[8] a connection drawn", () => {
     ],
   };
 
-  test("what happened at nearly the same time is one mark, in its lane", () => {
-    const marks = clustersOf(told, "Connection", 100_000).map(({ at: time, events }) => [time / 1000, events.length]);
+  test("events at nearly the same time form one mark in their lane", () => {
+    const marks = clustersOf(timeline, "Connection", 100_000).map(({ at: time, events }) => [
+      time / 1000,
+      events.length,
+    ]);
     expect(marks).toEqual([
       [0, 3],
       [40, 1],
       [50, 1],
       [100, 1],
     ]);
-    expect(clustersOf(told, "Tracks", 100_000).map(({ events }) => events.map(({ index }) => index))).toEqual([[3]]);
-    expect(clustersOf(told, "Errors", 100_000)).toEqual([]);
+    expect(clustersOf(timeline, "Tracks", 100_000).map(({ events }) => events.map(({ index }) => index))).toEqual([
+      [3],
+    ]);
+    expect(clustersOf(timeline, "Errors", 100_000)).toEqual([]);
   });
 
-  test("its states follow each other without a gap", () => {
-    expect(segmentsOf(told, 100_000).map(({ state, from, until }) => [state, from / 1000, until / 1000])).toEqual([
+  test("states follow each other without a gap", () => {
+    expect(segmentsOf(timeline, 100_000).map(({ state, from, until }) => [state, from / 1000, until / 1000])).toEqual([
       ["CONNECTING", 0, 1],
       ["CONNECTED", 1, 40],
       ["RECONNECTING", 40, 50],

@@ -8,8 +8,8 @@ afterEach(() => {
   globalThis.fetch = before;
 });
 
-async function renewed(answer: () => Promise<Response>) {
-  globalThis.fetch = answer as unknown as typeof fetch;
+async function renewed(respond: () => Promise<Response>) {
+  globalThis.fetch = respond as unknown as typeof fetch;
   return {
     renewed: await renewSession(),
     signedIn: signedIn.value,
@@ -18,7 +18,7 @@ async function renewed(answer: () => Promise<Response>) {
   };
 }
 
-test("[2] a renewal that is refused signs out, one that fails does not", async () => {
+test("[2] a refused renewal signs the user out, a failed one does not", async () => {
   const stays = { renewed: false, signedIn: true, token: "old", known: true };
   expect(await renewed(async () => new Response(null, { status: 500 }))).toEqual(stays);
   expect(await renewed(async () => new Response(null, { status: 502 }))).toEqual(stays);

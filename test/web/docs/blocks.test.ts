@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Block, blocksOf, GUIDES, hasOwnTest, ROOT } from "./blocks.ts";
 import { type DevServer, startDev } from "./dev-server.ts";
 
-/** Shown, not run: settings of other programs, and output. */
+/** Settings of other programs and output are not run. */
 const NO_CODE = ["", "text"];
 
 let dev: DevServer;
@@ -16,7 +16,7 @@ afterAll(() => dev.stop());
 describe.each(GUIDES)("%s", (guide) => {
   const blocks = blocksOf(guide);
 
-  test("every block is of a kind that is tested", () => {
+  test("every block is tested", () => {
     const tested = ["sh", "js", "json", "toml", ...NO_CODE];
     const untested = blocks
       .filter((block) => !hasOwnTest(block) && !(tested.includes(block.language) && block.info === ""))
@@ -24,14 +24,14 @@ describe.each(GUIDES)("%s", (guide) => {
     expect(untested).toEqual([]);
   });
 
-  test("what the shell is given is shell, also where it cannot be run here", async () => {
+  test("every shell block has valid syntax", async () => {
     for (const { code, line } of blocks.filter(({ language }) => language === "sh")) {
-      const said = await run(["bash", "-n"], code.replaceAll(/<[a-z ]+>/g, "name"));
-      expect([`${guide}:${line}`, said.err]).toEqual([`${guide}:${line}`, ""]);
+      const result = await run(["bash", "-n"], code.replaceAll(/<[a-z ]+>/g, "name"));
+      expect([`${guide}:${line}`, result.err]).toEqual([`${guide}:${line}`, ""]);
     }
   });
 
-  test("the shell's blocks run, one after the other, against a server", async () => {
+  test("the shell blocks run one after the other against a server", async () => {
     const shell = blocks.filter((block) => block.language === "sh" && !hasOwnTest(block));
     if (shell.length === 0) return;
     const config = blocks.find(({ language }) => language === "toml");
@@ -41,7 +41,7 @@ describe.each(GUIDES)("%s", (guide) => {
     expect([code, code === 0 ? "" : `${out}${err}`]).toEqual([0, ""]);
   }, 120_000);
 
-  test("JavaScript that is not for a page runs", async () => {
+  test("the JavaScript blocks for backends run", async () => {
     for (const block of blocks.filter((one) => one.language === "js" && one.info === "" && !hasOwnTest(one))) {
       const file = join(dev.folder, "block.mjs");
       writeFileSync(file, localized(block.code));
@@ -50,7 +50,7 @@ describe.each(GUIDES)("%s", (guide) => {
     }
   }, 60_000);
 
-  test("JSON is JSON, TOML is TOML", () => {
+  test("JSON and TOML blocks parse", () => {
     for (const { language, code } of blocks) {
       if (language === "json") JSON.parse(code);
       if (language === "toml") Bun.TOML.parse(code);
@@ -60,7 +60,7 @@ describe.each(GUIDES)("%s", (guide) => {
 
 const where = ({ guide, line }: Block) => `${guide}:${line}`;
 
-/** The address and the secrets that `stoa dev` of this test printed, where the text has those of an example. */
+/** Replaces the example address and secrets with those of the test's server. */
 function localized(code: string): string {
   return code.replaceAll("http://127.0.0.1:7000", dev.url).replaceAll(/svk_dev_…|svk_…/g, dev.apiKey);
 }

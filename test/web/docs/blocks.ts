@@ -1,4 +1,4 @@
-/** The code in the guides and the README, and how each piece of it is told to be tested. */
+/** The code blocks of the guides and the README, with the comments that name their tests. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expandGenerated } from "../../../src/cli/manual/generated.ts";
@@ -10,10 +10,10 @@ export type Block = {
   guide: string;
   line: number;
   language: string;
-  /** What follows the language on the fence's line. */
+  /** The rest of the fence's line after the language. */
   info: string;
   code: string;
-  /** From a comment above the fence: the file it is meant to become, and which test runs it. */
+  /** The file name and the test, from a comment above the fence. */
   file?: string;
   testedBy?: string;
 };
@@ -50,7 +50,7 @@ export function blockFor(guide: string, file: string): string {
   return block.code;
 }
 
-/** A test of its own runs the block, and it is there. */
+/** Whether another test runs the block; throws if that test does not exist. */
 export function hasOwnTest({ testedBy }: Block): boolean {
   if (testedBy === undefined) return false;
   if (testedBy.startsWith("by its syntax")) return true;

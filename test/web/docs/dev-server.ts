@@ -12,7 +12,7 @@ export type DevServer = {
   stop(): Promise<void>;
 };
 
-/** `stoa dev`, as the guides tell to run it, with a folder to work in. */
+/** Starts `stoa dev` in a temporary folder, as the guides describe. */
 export async function startDev(): Promise<DevServer> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-docs-"));
   const ports = ["--port", "0", "--media-udp-port", "0", "--media-workers", "1"];

@@ -1,13 +1,13 @@
-/** A client's types by openapi-typescript, and whether a program written with them compiles. */
+/** Compiles a program against the types that openapi-typescript generates. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../../..");
 const MODULES = join(ROOT, "node_modules");
 
-/** What the compiler says about `program`, which imports its types from "./api". Empty: nothing. */
+/** Returns the compiler's output for `program`, which imports its types from "./api". */
 export async function compileClient(document: string, program: string): Promise<string> {
-  // Inside the checkout, so that the generator and the compiler's libraries are found.
+  // The folder is inside the checkout, so that modules resolve.
   const folder = mkdtempSync(join(MODULES, ".client-"));
   try {
     writeFileSync(join(folder, "openapi.json"), document);
@@ -25,7 +25,7 @@ export async function compileClient(document: string, program: string): Promise<
   }
 }
 
-/** The generator is written for the compiler's fifth version, whose programming interface the seventh has not. */
+/** The generator needs the API of TypeScript 5, which TypeScript 7 lacks. */
 async function generate(folder: string): Promise<void> {
   const entry = join(folder, "generate.ts");
   writeFileSync(

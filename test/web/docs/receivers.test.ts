@@ -20,12 +20,12 @@ const sign = (at: number, body: string, secret = SECRET) =>
 const LANGUAGES: [string, string[]][] = [
   ["receiver.mjs", ["node", "receiver.mjs"]],
   ["receiver.py", ["python3", "receiver.py"]],
-  // Built first: `go run` would leave its child behind.
+  // It is built first, because `go run` would leave its child process behind.
   ["receiver.go", ["./receiver"]],
 ];
 
 describe.each(LANGUAGES)("the guide's %s", (file, command) => {
-  test("takes what is signed and recent, and refuses everything else", async () => {
+  test("accepts only recent requests with a valid signature", async () => {
     writeFileSync(join(folder, file), blockFor("web/docs/webhooks.md", file));
     if (file === "receiver.go") build();
     const port = await freePort();
@@ -47,7 +47,7 @@ describe.each(LANGUAGES)("the guide's %s", (file, command) => {
       };
       await listening(port);
       expect(await post(sign(now(), BODY))).toBe(204);
-      // While a secret is rotated there are two signatures, and either will do.
+      // During a key rotation there are two signatures, and one valid signature is enough.
       const [at, old] = sign(now(), BODY, "whsec_old").split(",");
       expect(await post(`${at},${old},${sign(now(), BODY).split(",")[1]}`)).toBe(204);
       expect(await post(sign(now(), BODY), `${BODY} `)).toBe(400);
@@ -64,12 +64,12 @@ describe.each(LANGUAGES)("the guide's %s", (file, command) => {
   }, 120_000);
 });
 
-test("the Go receiver is formatted as gofmt would", () => {
+test("the Go receiver is formatted by gofmt", () => {
   const { stdout } = Bun.spawnSync(["gofmt"], { stdin: Buffer.from(blockFor("web/docs/webhooks.md", "receiver.go")) });
   expect(stdout.toString()).toBe(blockFor("web/docs/webhooks.md", "receiver.go"));
 });
 
-test("a stock library of Standard Webhooks reads the same secret", () => {
+test("the Standard Webhooks library accepts the same secret", () => {
   const webhook = new Webhook(SECRET);
   const at = new Date();
   const headers = {
@@ -86,7 +86,7 @@ function build(): void {
   if (exitCode !== 0) throw new Error(stderr.toString());
 }
 
-/** Until something listens there; the programs say nothing when they begin. */
+/** Polls until the port accepts connections, because the programs print nothing when they start. */
 async function listening(port: number): Promise<void> {
   for (;;) {
     const opened = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).catch(() => null);

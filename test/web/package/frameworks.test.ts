@@ -1,4 +1,4 @@
-/** Pages of projects made with other people's tools: the package is installed from a server, as a stranger would. */
+/** Installs the package from a server into projects of other frameworks, as a user would. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A project with these files and these packages beside ours. */
+/** Creates a project with these files, our package and these other packages. */
 async function project(files: Record<string, string>, packages: string[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-framework-"));
   folders.push(folder);
@@ -35,58 +35,58 @@ async function project(files: Record<string, string>, packages: string[]): Promi
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   }
-  await done(folder, ["npm", "install", "--no-audit", "--no-fund", `${server.url}/stoa.tgz`, ...packages]);
+  await runToEnd(folder, ["npm", "install", "--no-audit", "--no-fund", `${server.url}/stoa.tgz`, ...packages]);
   return folder;
 }
 
-const settings = () => ({
+const environment = () => ({
   ...process.env,
   STOA_URL: server.url,
   STOA_API_KEY: server.apiKey,
   NEXT_TELEMETRY_DISABLED: "1",
 });
 
-async function done(folder: string, command: string[]): Promise<void> {
-  const child = Bun.spawn(command, { cwd: folder, env: settings(), stdout: "pipe", stderr: "pipe" });
+async function runToEnd(folder: string, command: string[]): Promise<void> {
+  const child = Bun.spawn(command, { cwd: folder, env: environment(), stdout: "pipe", stderr: "pipe" });
   const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}:\n${out}${err}`);
 }
 
-/** Starts a server of theirs, by itself and not through a shell that would outlive it; answers its address, as it says it. */
-async function served(folder: string, command: string[]): Promise<string> {
-  const child = Bun.spawn(command, { cwd: folder, env: settings(), stdout: "pipe", stderr: "ignore" });
+/** Starts the framework's server and resolves with the address that it prints. A shell would outlive the kill. */
+async function startSite(folder: string, command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { cwd: folder, env: environment(), stdout: "pipe", stderr: "ignore" });
   children.push(child);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  // Read to its end: who writes to a pipe that nobody reads is ended by it.
+  // The output is read to its end, because writing to an unread pipe blocks the process.
   void (async () => {
-    let said = "";
+    let output = "";
     const decoder = new TextDecoder();
     for await (const chunk of child.stdout) {
-      said += decoder.decode(chunk, { stream: true });
+      output += decoder.decode(chunk, { stream: true });
       // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of a terminal
-      const found = /http:\/\/(?:localhost|127\.0\.0\.1):\d+/.exec(said.replaceAll(/\x1b\[\d+m/g, ""));
+      const found = /http:\/\/(?:localhost|127\.0\.0\.1):\d+/.exec(output.replaceAll(/\x1b\[\d+m/g, ""));
       if (found) resolve(found[0]);
     }
-    reject(new Error(`it ended: ${said}`));
+    reject(new Error(`the server ended: ${output}`));
   })();
   return promise;
 }
 
-async function twoSeeEachOther(site: string): Promise<void> {
+async function expectVideoBothWays(site: string): Promise<void> {
   const enter = async (user: string) => {
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
-    const page = Object.assign(await context.newPage(), { faults: [] as string[] });
-    page.on("pageerror", (error) => page.faults.push(error.message));
+    const page = Object.assign(await context.newPage(), { errors: [] as string[] });
+    page.on("pageerror", (error) => page.errors.push(error.message));
     await page.goto(`${site}/?user=${user}`);
     return page;
   };
   const pages = [await enter("anna"), await enter("ben")];
-  for (const page of pages) await pictures(page, 2);
-  expect(pages.flatMap(({ faults }) => faults)).toEqual([]);
+  for (const page of pages) await videosPlay(page, 2);
+  expect(pages.flatMap(({ errors }) => errors)).toEqual([]);
   for (const page of pages) await page.context().close();
 }
 
-const pictures = (page: Page, count: number) =>
+const videosPlay = (page: Page, count: number) =>
   page.waitForFunction(
     (wanted) =>
       [...document.querySelectorAll("video")].filter(({ videoWidth, currentTime }) => videoWidth > 0 && currentTime > 0)
@@ -102,7 +102,7 @@ export function Call({ rtc, chat }: import("stoa/server").Join) {
   return <Conference endpoint={rtc.endpoint} token={rtc.token} chat={chat} />;
 }`;
 
-test("[21] Vite and React: built, typed strictly, and two people see each other", async () => {
+test("[21] a Vite and React project compiles, builds and connects two participants", async () => {
   const folder = await project(
     {
       "package.json": '{ "name": "app", "private": true, "type": "module" }',
@@ -150,7 +150,7 @@ server.listen(0, "localhost", () => console.log("http://localhost:" + server.add
     },
     [
       "vite@8.3.8",
-      // Of the same line there are versions that some machines cannot run.
+      // Some versions of the same line do not run on all machines.
       "rolldown@1.2.18",
       "react@19.3.1",
       "react-dom@19.3.1",
@@ -159,12 +159,12 @@ server.listen(0, "localhost", () => console.log("http://localhost:" + server.add
       "typescript@7.0.2",
     ],
   );
-  await done(folder, ["npx", "--no-install", "tsc", "--project", "."]);
-  await done(folder, ["npx", "--no-install", "vite", "build"]);
-  await twoSeeEachOther(await served(folder, ["node", "serve.mjs"]));
+  await runToEnd(folder, ["npx", "--no-install", "tsc", "--project", "."]);
+  await runToEnd(folder, ["npx", "--no-install", "vite", "build"]);
+  await expectVideoBothWays(await startSite(folder, ["node", "serve.mjs"]));
 }, 300_000);
 
-test("[21] Next.js: the page is rendered on its server, the route mints, and two people see each other", async () => {
+test("[21] a Next.js project renders on its server, mints tokens in its route and connects two participants", async () => {
   const folder = await project(
     {
       "package.json": '{ "name": "app", "private": true }',
@@ -194,10 +194,10 @@ export default async function Page({ searchParams }: { searchParams: Promise<{ u
       "typescript@5.9.3",
     ],
   );
-  await done(folder, ["npx", "--no-install", "next", "build"]);
-  const site = await served(folder, ["node", "node_modules/next/dist/bin/next", "start", "--port", "0"]);
+  await runToEnd(folder, ["npx", "--no-install", "next", "build"]);
+  const site = await startSite(folder, ["node", "node_modules/next/dist/bin/next", "start", "--port", "0"]);
   const headers = { "content-type": "application/json", "x-user": "anna" };
   const minted = await fetch(`${site}/api/join`, { method: "POST", headers, body: '{"room":"next"}' });
   expect([minted.status, Object.keys(await minted.json())]).toEqual([200, ["rtc", "chat", "conversationId"]]);
-  await twoSeeEachOther(site);
+  await expectVideoBothWays(site);
 }, 400_000);

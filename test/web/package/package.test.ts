@@ -99,7 +99,7 @@ describe.each(["typescript", "typescript-5.4"] as const)("types under %s, with s
     expect(await installed.compile(compiler, BOT, `${node} --lib es2022,esnext.disposable`)).toBe("");
   }, 180_000);
 
-  test("what does not exist is refused", async () => {
+  test("unknown fields and methods are rejected", async () => {
     const wrong = `
 import { Stoa } from "stoa/server";
 const stoa = new Stoa({ url: "", apiKey: "" });
@@ -107,12 +107,12 @@ await stoa.rooms.create({ nam: "x" });
 await stoa.rooms.lst();
 for await (const { titel } of stoa.liveStreams.list()) console.log(titel);
 `;
-    const said = await installed.compile(compiler, wrong, `${node} --lib es2022,dom`);
-    for (const name of ["nam", "lst", "titel"]) expect(said).toContain(name);
+    const output = await installed.compile(compiler, wrong, `${node} --lib es2022,dom`);
+    for (const name of ["nam", "lst", "titel"]) expect(output).toContain(name);
   }, 180_000);
 });
 
-test("every entry can be imported where there is no window, as a server that renders pages does", async () => {
+test("every entry can be imported without a window, as in server-side rendering", async () => {
   const { exports } = JSON.parse(readFileSync(join(installed.folder, "node_modules/stoa/package.json"), "utf8"));
   const entries = Object.keys(exports).filter((name) => name !== "./package.json");
   expect(entries.length).toBeGreaterThan(1);
@@ -125,7 +125,7 @@ test("every entry can be imported where there is no window, as a server that ren
   expect((await installed.run([process.execPath, "-e", script])).output.trim()).toBe("all");
 }, 180_000);
 
-test("a page with a call in it is rendered on a server, and waits there", async () => {
+test("a page with a call renders on a server without joining", async () => {
   const script = `
     import { createElement } from "react";
     import { renderToString } from "react-dom/server";
@@ -134,13 +134,13 @@ test("a page with a call in it is rendered on a server, and waits there", async 
   expect((await installed.run(["node", "--input-type=module", "-e", script])).output).toContain("Joining…");
 }, 180_000);
 
-test("the libraries inside are named with their licences", () => {
+test("the bundled libraries are listed with their licences", () => {
   const text = readFileSync(join(installed.folder, "node_modules/stoa/THIRD-PARTY-LICENSES"), "utf8");
   for (const name of ["werift: MIT", "ws: MIT", "libopus-wasm: MIT"]) expect(text).toContain(name);
   expect(text).not.toContain("see its repository");
 });
 
-test("startStoa under Node: stop() is waited for to its end, and a program that forgets it ends all the same", async () => {
+test("under Node, startStoa's stop() resolves after the end, and a program that does not call it still exits", async () => {
   const binary = join(import.meta.dir, "../../../bin/stoa");
   const start = `import { startStoa } from "stoa"; const server = await startStoa({ binary: ${JSON.stringify(binary)} });`;
   const run = async (script: string) => installed.run(["node", "--input-type=module", "-e", start + script]);
@@ -148,7 +148,7 @@ test("startStoa under Node: stop() is waited for to its end, and a program that 
   expect((await run("console.log(server.url);")).code).toBe(0);
 }, 180_000);
 
-test("nothing else was installed, every module has its map, and no schema library is asked for", () => {
+test("the package has no dependencies, a source map for every module, and no foreign types", () => {
   const lock = JSON.parse(readFileSync(join(installed.folder, "package-lock.json"), "utf8"));
   expect(Object.keys(lock.packages).filter(Boolean)).toEqual(["node_modules/stoa"]);
   const dist = join(installed.folder, "node_modules/stoa/dist");

@@ -13,7 +13,7 @@ let installed: Installed;
 let server: RunningStoa;
 beforeAll(async () => {
   installed = await installPackage();
-  // In a folder of their own: npm removes what it did not install, through links as well.
+  // They have their own folder, because npm removes packages that it did not install, even through links.
   const install = await installed.run([
     "npm",
     "install",
@@ -34,7 +34,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A backend that mints, a bot that speaks and one that listens: all that a program without a browser does. */
+/** A backend that mints tokens, a bot that publishes audio and one that receives it. */
 const CALL = `
 import { connectChat } from "stoa/client";
 import { join, tone, WebSocket } from "stoa/participant";
@@ -65,12 +65,12 @@ process.exit(0);
 `;
 
 test.each([
-  ["Node 20, or what is installed", ["node"]],
+  ["the installed Node", ["node"]],
   ["Node 22", ["programs/node_modules/.bin/node"]],
   ["Deno", ["programs/node_modules/.bin/deno", "run", "--allow-all", "--quiet"]],
   ["Bun", [process.execPath]],
 ])(
-  "[21] the package works on %s: a backend, and two people without a browser",
+  "[21] a backend and two bots work on %s",
   async (name, command) => {
     writeFileSync(join(installed.folder, "call.mjs"), CALL);
     const room = name.replaceAll(/\W+/g, "-").toLowerCase();
@@ -88,7 +88,7 @@ test.each([
   ["yarn", ["programs/node_modules/.bin/yarn", "add", "--no-lockfile"]],
   ["Bun", [process.execPath, "add"]],
 ])(
-  "[21] %s installs it by its address, with nothing beside it",
+  "[21] %s installs the package by its address without dependencies",
   async (name, command) => {
     const folder = join(installed.folder, `by-${name}`);
     mkdirSync(folder);

@@ -7,7 +7,7 @@ import { Stoa } from "../../../web/sdk/server.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const PROGRAM = process.env.BUILT_STOA ?? join(ROOT, "bin/stoa");
-/** A place for temporary files of our own: what is left in it was left by these tests. */
+/** The tests' own temporary folder, to check that nothing is left behind. */
 const temporary = mkdtempSync(join(tmpdir(), "stoa-start-"));
 const before = process.env.TMPDIR;
 beforeAll(() => {
@@ -19,7 +19,7 @@ afterAll(() => {
   rmSync(temporary, { recursive: true, force: true });
 });
 
-const left = () => readdirSync(temporary).filter((name) => name.startsWith("stoa-throw-away-"));
+const remainingFolders = () => readdirSync(temporary).filter((name) => name.startsWith("stoa-throw-away-"));
 const environment = () => ({ ...process.env, TMPDIR: temporary });
 
 async function until(holds: () => boolean): Promise<void> {
@@ -35,7 +35,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test("[21] ten servers at once, each with a key of its own, and nothing is left of them", async () => {
+test("[21] ten servers run at once with different keys and leave nothing behind", async () => {
   const servers = await Promise.all(Array.from({ length: 10 }, () => startStoa({ binary: PROGRAM })));
   expect(new Set(servers.map(({ url }) => url)).size).toBe(10);
   await Promise.all(
@@ -45,21 +45,21 @@ test("[21] ten servers at once, each with a key of its own, and nothing is left 
       await stoa.rooms.create({ name: "same" });
     }),
   );
-  expect(left()).toHaveLength(10);
+  expect(remainingFolders()).toHaveLength(10);
   await Promise.all(servers.map((server) => server.stop()));
-  expect(left()).toEqual([]);
+  expect(remainingFolders()).toEqual([]);
   await expect(fetch(`${servers[0]?.url}/healthz`)).rejects.toThrow();
 }, 120_000);
 
-test("[21] in a checkout, under Bun, the server runs in the same process", async () => {
+test("[21] in a checkout the server runs in the same process under Bun", async () => {
   const server = await startStoa({ env: { CHAT_SEND_RATE_LIMIT: "7" } });
-  expect(left()[0]).toStartWith(`stoa-throw-away-${process.pid}-`);
+  expect(remainingFolders()[0]).toStartWith(`stoa-throw-away-${process.pid}-`);
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   await server.stop();
-  expect(left()).toEqual([]);
+  expect(remainingFolders()).toEqual([]);
 }, 60_000);
 
-test("[21] data in a folder of the caller's own outlives the server", async () => {
+test("[21] data in the caller's folder outlives the server", async () => {
   const dataDir = join(temporary, "kept");
   const first = await startStoa({ binary: PROGRAM, dataDir });
   await new Stoa(first).rooms.create({ name: "kept" });
@@ -70,13 +70,13 @@ test("[21] data in a folder of the caller's own outlives the server", async () =
   await second.stop();
 }, 60_000);
 
-test("[21] a program that is not there, and a setting that is wrong, are told in a sentence", async () => {
+test("[21] the error names a missing binary or an invalid setting", async () => {
   await expect(startStoa({ binary: join(temporary, "nothing") })).rejects.toThrow(/STOA_BINARY/);
   await expect(startStoa({ binary: PROGRAM, env: { PORT: "hello" } })).rejects.toThrow(/PORT/);
-  expect(left()).toEqual([]);
+  expect(remainingFolders()).toEqual([]);
 }, 60_000);
 
-test("[21] kill -9 of the process that started a server ends the server, and removes its data", async () => {
+test("[21] killing the parent process ends the server and removes its data", async () => {
   const script = `
     const { startStoa } = await import(${JSON.stringify(join(ROOT, "src/cli/start/start-stoa.ts"))});
     const server = await startStoa({ binary: ${JSON.stringify(PROGRAM)} });
@@ -86,13 +86,13 @@ test("[21] kill -9 of the process that started a server ends the server, and rem
   const { value } = await parent.stdout.getReader().read();
   const url = new TextDecoder().decode(value).trim();
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
-  expect(left()).toHaveLength(1);
+  expect(remainingFolders()).toHaveLength(1);
   parent.kill("SIGKILL");
-  await until(() => left().length === 0);
+  await until(() => remainingFolders().length === 0);
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 }, 60_000);
 
-test("[11] stoa test hands the command its server, passes its exit code on, and ends it all when killed", async () => {
+test("[11] stoa test passes the server to the command, returns its exit code, and ends all processes when killed", async () => {
   const passed = Bun.spawn(
     [PROGRAM, "test", "--", "sh", "-c", 'curl -sf "$STOA_URL/readyz" && echo "$STOA_WS" && exit 7'],
     {
@@ -104,7 +104,7 @@ test("[11] stoa test hands the command its server, passes its exit code on, and 
   expect(output).toContain('"status":"ready"');
   expect(output).toMatch(/ws:\/\/127\.0\.0\.1:\d+\/v1\/rtc/);
   expect(await passed.exited).toBe(7);
-  expect(left()).toEqual([]);
+  expect(remainingFolders()).toEqual([]);
 
   const pids = join(temporary, "pids");
   const killed = Bun.spawn([PROGRAM, "test", "--", "sh", "-c", `sleep 600 & echo $$ $! > ${pids}; wait`], {
@@ -113,7 +113,7 @@ test("[11] stoa test hands the command its server, passes its exit code on, and 
   await until(() => existsSync(pids) && /\d+ \d+\n/.test(readFileSync(pids, "utf8")));
   const [shell = 0, sleep = 0] = (await Bun.file(pids).text()).trim().split(" ").map(Number);
   killed.kill("SIGKILL");
-  await until(() => left().length === 0 && !isAlive(shell) && !isAlive(sleep));
+  await until(() => remainingFolders().length === 0 && !isAlive(shell) && !isAlive(sleep));
 
   const missing = Bun.spawn([PROGRAM, "test", "--", "no-such-program"], { env: environment(), stderr: "pipe" });
   expect(await new Response(missing.stderr).text()).toContain("no-such-program");

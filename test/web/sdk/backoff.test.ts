@@ -36,14 +36,14 @@ describe("[3] a pause", () => {
   const HOUR_MS = 3_600_000;
 
   test.each([
-    ["the network is back", () => page.happens("online")],
-    ["the page is restored from the back/forward cache", () => page.happens("pageshow")],
+    ["the network is back", () => page.dispatch("online")],
+    ["the page is restored from the back/forward cache", () => page.dispatch("pageshow")],
     ["the tab becomes visible", () => page.show(true)],
   ])("ends when %s and removes its listeners", async (_, wake) => {
     const waiting = pause(HOUR_MS, new AbortController().signal);
     wake();
     await waiting;
-    expect(page.left()).toBe(0);
+    expect(page.listenerCount()).toBe(0);
   });
 
   test("does not end when the tab is hidden", async () => {
@@ -55,12 +55,12 @@ describe("[3] a pause", () => {
     expect(ended).toEqual([]);
     stop.abort();
     await waiting;
-    expect(page.left()).toBe(0);
+    expect(page.listenerCount()).toBe(0);
   });
 
   test("ends after its time, and at once if it is aborted", async () => {
     await pause(1, new AbortController().signal);
     await pause(HOUR_MS, AbortSignal.abort());
-    expect(page.left()).toBe(0);
+    expect(page.listenerCount()).toBe(0);
   });
 });

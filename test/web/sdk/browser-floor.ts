@@ -1,5 +1,4 @@
-/** Which names of a script are younger than the oldest browsers that the SDK serves, by MDN's tables. */
-
+/** Finds APIs in a script that the oldest supported browsers lack, according to MDN's compatibility data. */
 import compat from "@mdn/browser-compat-data" with { type: "json" };
 import type { CompatStatement, Identifier } from "@mdn/browser-compat-data";
 import { type AnyNode, parse } from "acorn";
@@ -8,10 +7,10 @@ type Browser = "chrome" | "firefox" | "safari" | "safari_ios";
 type Table = Record<string, Identifier>;
 
 const YEARS = 2;
-/** Phones that get no newer system are used for longer. */
+/** Old phones that get no system updates stay in use for longer. */
 const FIXED: Partial<Record<Browser, string>> = { safari_ios: "16.4" };
 
-/** The release that was current two years before the tables were made. */
+/** The browser's release two years before the date of the data. */
 export function floorOf(browser: Browser): string {
   const fixed = FIXED[browser];
   if (fixed !== undefined) return fixed;
@@ -23,7 +22,7 @@ export function floorOf(browser: Browser): string {
   return releases.at(-1)?.[0] ?? "";
 }
 
-/** `name: browser since version`, for every name that some browser at the floor does not have under any meaning. */
+/** Lists each name that a browser at the floor lacks in all its meanings, as `name: browser since version`. */
 export function tooNew(script: string): string[] {
   const { used, defined } = namesOf(script);
   const found: string[] = [];
@@ -39,14 +38,14 @@ export function tooNew(script: string): string[] {
   return found;
 }
 
-/** Syntax of ECMAScript 2022 is what Safari 16.4 reads; anything later throws here. */
+/** Safari 16.4 supports the syntax of ECMAScript 2022; later syntax throws here. */
 function namesOf(script: string): { used: Set<string>; defined: Set<string> } {
   const used = new Set<string>();
   const defined = new Set<string>();
   const visit = (node: AnyNode) => {
     if (node.type === "MemberExpression" && !node.computed && node.property.type === "Identifier")
       used.add(node.property.name);
-    // Globals keep their names in a minified script.
+    // Minification does not rename globals.
     else if (node.type === "Identifier" && node.name.length > 2) used.add(node.name);
     const defines = node.type === "MethodDefinition" || node.type === "PropertyDefinition" || node.type === "Property";
     if (defines && !node.computed && node.key.type === "Identifier") defined.add(node.key.name);

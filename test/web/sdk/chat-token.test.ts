@@ -70,5 +70,5 @@ test.each([
   const { length } = refreshed;
   await pass(60);
   expect(refreshed).toHaveLength(length);
-  expect(page.left()).toBe(0);
+  expect(page.listenerCount()).toBe(0);
 });

@@ -99,7 +99,12 @@ test.each(SEEDS)(
     }) as RtcRequest;
     const connect = () => {
       const connection = new Connection();
-      const data = new DataChannels(connection.transport, bySocket, buffer, ({ payload }) => void atClient.push(payload));
+      const data = new DataChannels(
+        connection.transport,
+        bySocket,
+        buffer,
+        ({ payload }) => void atClient.push(payload),
+      );
       return { connection, data };
     };
     let { connection, data } = connect();

@@ -149,7 +149,7 @@ describe("[14] a connected transport without media", () => {
     await pass(call, 120, {});
     expect(call.events).toEqual([]);
     call.recovery.close();
-    expect([page.left(), jest.getTimerCount()]).toEqual([0, 0]);
+    expect([page.listenerCount(), jest.getTimerCount()]).toEqual([0, 0]);
   });
 });
 

@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "stoa-sdk-"));
 beforeAll(() => buildSdkTypes(ROOT, join(folder, "sdk.d.ts")), 60_000);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Compiles a page's code against the one file, with nothing else in reach, and returns what the compiler says. */
+/** Compiles code against `sdk.d.ts` alone and returns the compiler's output. */
 async function compile(source: string): Promise<string> {
   writeFileSync(join(folder, "app.ts"), source);
   const flags = "--ignoreConfig --noEmit --strict --target esnext --module esnext --moduleResolution bundler --types";
@@ -56,7 +56,7 @@ test("an app compiles strictly against sdk.d.ts alone", async () => {
   expect(await compile(APP)).toBe("");
 }, 60_000);
 
-test("the types refuse what does not exist", async () => {
+test("the types reject unknown events and options", async () => {
   const output = await compile(`
 import { connect } from "./sdk.js";
 const room = await connect("a", "b");
@@ -67,7 +67,7 @@ room.localParticipant.enableCamera({ heigth: 1 });
   expect(output).toContain("heigth");
 }, 60_000);
 
-test("nothing of the inside is offered", () => {
+test("the types expose no internals", () => {
   const types = readFileSync(join(folder, "sdk.d.ts"), "utf8");
   expect(types).not.toMatch(/typebox|from "|require\(/);
   expect(types).not.toMatch(/resumeToken|removeAllListeners|clientTrackId/);
@@ -87,19 +87,19 @@ test("nothing of the inside is offered", () => {
   ]);
 });
 
-test("every exported name, and every member of a class, says what it is for", () => {
+test("every exported symbol and every class member has a doc comment", () => {
   const lines = readFileSync(join(folder, "sdk.d.ts"), "utf8").split("\n");
-  // Records are printed from the server's schemas, whose words stand in the API reference.
+  // Records are generated from the server's schemas, which the API reference documents.
   const own = lines.slice(lines.findIndex((line) => line.startsWith("declare namespace web_sdk_")));
-  const silent = own.filter((line, at) => {
+  const undocumented = own.filter((line, at) => {
     const before = own[at - 1] ?? "";
     if (!/^export (declare |abstract )*(class|type|function|const) /.test(line) && !isMember(own, at)) return false;
     return !before.trimEnd().endsWith("*/");
   });
-  expect(silent).toEqual([]);
+  expect(undocumented).toEqual([]);
 });
 
-/** A line of a class that begins a member of it. */
+/** Whether the line starts a class member. */
 function isMember(lines: string[], at: number): boolean {
   const line = lines[at] ?? "";
   if (!/^ {4}[a-z]/.test(line) || line.startsWith("    constructor")) return false;

@@ -1,14 +1,14 @@
-/** Just enough of a page for the parts of the SDK that watch one. */
+/** A fake page with the events and observers that the SDK uses. */
 export type Page = {
-  /** An element as tall as this, in view. */
+  /** Creates a visible element of this height. */
   video(height: number): HTMLVideoElement;
   resize(element: Element, height: number): void;
   scroll(element: Element, visible: boolean): void;
   show(visible: boolean): void;
-  /** Of the window: `online`, `pageshow`. */
-  happens(event: string): void;
-  /** Listeners of window and document, and observers, that are still there. */
-  left(): number;
+  /** Dispatches an event on the window, such as `online` or `pageshow`. */
+  dispatch(event: string): void;
+  /** The number of listeners and observers that are still registered. */
+  listenerCount(): number;
   close(): void;
 };
 
@@ -39,7 +39,7 @@ class FakeElement extends EventTarget {
   getBoundingClientRect = (): Rect => ({ height: this.height });
 }
 
-/** Puts the page in place of the globals; `close` takes it away again. */
+/** Replaces the globals with those of the page; `close` restores them. */
 export function openPage({ devicePixelRatio = 1 } = {}): Page {
   const observers = { resize: new Set<FakeObserver>(), intersection: new Set<FakeObserver>() };
   class FakeObserver {
@@ -65,7 +65,7 @@ export function openPage({ devicePixelRatio = 1 } = {}): Page {
     addEventListener: window.addEventListener.bind(window),
     removeEventListener: window.removeEventListener.bind(window),
     HTMLVideoElement: FakeElement,
-    // The real one, until a test puts its own in place: that one goes with the page.
+    // A test may replace it; `close` restores it too.
     WebSocket: globalThis.WebSocket,
     MediaStream: class {
       constructor(readonly tracks: unknown[]) {}
@@ -88,19 +88,20 @@ export function openPage({ devicePixelRatio = 1 } = {}): Page {
   for (const [name, value] of Object.entries(globals)) {
     Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
   }
-  const tell = (all: Set<FakeObserver>, element: Element, entry: object) => {
+  const notify = (all: Set<FakeObserver>, element: Element, entry: object) => {
     for (const { elements, callback } of all) if (elements.has(element)) callback([{ target: element, ...entry }]);
   };
   return {
     video: (height) => new FakeElement(height) as unknown as HTMLVideoElement,
-    resize: (element, height) => tell(observers.resize, element, { contentRect: { height } }),
-    scroll: (element, isIntersecting) => tell(observers.intersection, element, { isIntersecting }),
+    resize: (element, height) => notify(observers.resize, element, { contentRect: { height } }),
+    scroll: (element, isIntersecting) => notify(observers.intersection, element, { isIntersecting }),
     show(visible) {
       document.visibilityState = visible ? "visible" : "hidden";
       document.dispatchEvent(new Event("visibilitychange"));
     },
-    happens: (event) => void window.dispatchEvent(new Event(event)),
-    left: () => window.listeners.size + document.listeners.size + observers.resize.size + observers.intersection.size,
+    dispatch: (event) => void window.dispatchEvent(new Event(event)),
+    listenerCount: () =>
+      window.listeners.size + document.listeners.size + observers.resize.size + observers.intersection.size,
     close() {
       for (const [name, descriptor] of Object.entries(before)) {
         if (descriptor) Object.defineProperty(globalThis, name, descriptor);

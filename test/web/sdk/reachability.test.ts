@@ -128,7 +128,7 @@ describe("[3] reconnecting in Firefox", () => {
     sockets[1]?.lose(1006);
     await pass(40);
     expect(sockets.length).toBe(2);
-    page.happens("online");
+    page.dispatch("online");
     network = "fine";
     await pass(4.5);
     expect([sockets.length, socket.state]).toEqual([3, "CONNECTED"]);
@@ -141,7 +141,7 @@ describe("[3] reconnecting in Firefox", () => {
     sockets[0]?.lose(1006);
     await pass(8);
     network = "fine";
-    page.happens("online");
+    page.dispatch("online");
     await pass(0.2);
     expect(socket.state).toBe("CONNECTED");
     socket.end("DISCONNECTED", null);
@@ -186,6 +186,6 @@ describe("[3] reconnecting in Firefox", () => {
     await pass(1);
     requests.length = 0;
     await pass(30);
-    expect([requests.length, sockets.length, page.left()]).toEqual([0, 1, 0]);
+    expect([requests.length, sockets.length, page.listenerCount()]).toEqual([0, 1, 0]);
   });
 });

@@ -74,7 +74,7 @@ describe("[3] a dead connection", () => {
   });
 
   test.each([
-    ["another network", () => page.happens("online")],
+    ["another network", () => page.dispatch("online")],
     ["a laptop that was opened again", () => page.show(true)],
   ])("is detected three seconds after %s, and a live one is kept", async (_, happens) => {
     const state = network();
@@ -100,7 +100,7 @@ describe("[3] a dead connection", () => {
     await pass(1);
     const tries = state.opened;
     await pass(60);
-    expect([state.opened, page.left(), jest.getTimerCount()]).toEqual([tries, 0, 0]);
+    expect([state.opened, page.listenerCount(), jest.getTimerCount()]).toEqual([tries, 0, 0]);
   });
 });
 

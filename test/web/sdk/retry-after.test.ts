@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
 import { connectChat, type StoaError } from "../../../web/sdk/index.ts";
 import { RoomConnection } from "../../../web/sdk/room/peer/room-connection.ts";
-import { realServer } from "../../harness/running.ts";
+import { realServer } from "../../harness/real-server.ts";
 import { openPage, type Page } from "./page.ts";
 
 // These tests check against the real server what `first-connection.test.ts` checks with a fake one.

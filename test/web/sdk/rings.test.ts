@@ -18,7 +18,7 @@ const connect = async (userId: string) => connectChat(endpoint, await world.toke
 const once = <Args extends unknown[]>(on: (listener: (...args: Args) => void) => unknown): Promise<Args> =>
   new Promise((resolve) => on((...args) => resolve(args)));
 
-test("ringing through the SDK: every device rings, one answers, all stop, and the caller knows", async () => {
+test("a ring reaches all devices of a user, and one answer ends it on all of them and for the caller", async () => {
   const roomId = (await world.call("POST", "/v1/rooms", world.key, { name: "family" })).body.id;
   await world.room("family-chat", ["ada", "grace"], { roomId });
   const [ada, phone, laptop] = [await connect("ada"), await connect("grace"), await connect("grace")];
@@ -27,9 +27,9 @@ test("ringing through the SDK: every device rings, one answers, all stop, and th
   const [[atPhone], [atLaptop]] = (await Promise.all(incoming)) as [[Ring], [Ring]];
   expect(atPhone.record).toMatchObject({ id: ring.id, callerId: "ada", metadata: { video: true } });
 
-  const over = [ring, atLaptop].map((one) => once((listener) => one.on("over", listener)));
+  const ended = [ring, atLaptop].map((one) => once((listener) => one.on("over", listener)));
   await atPhone.answer();
-  expect((await Promise.all(over)).map(([record]) => (record as Ring["record"]).status)).toEqual([
+  expect((await Promise.all(ended)).map(([record]) => (record as Ring["record"]).status)).toEqual([
     "ANSWERED",
     "ANSWERED",
   ]);
@@ -38,12 +38,12 @@ test("ringing through the SDK: every device rings, one answers, all stop, and th
   const again = once<[Ring]>((listener) => phone.on("ringing", listener));
   const second = await ada.ring("family-chat");
   await again;
-  // A device that comes while it rings is told, and the caller may think better of it.
+  // A device that connects during the ring receives it too, and the caller cancels it.
   const late = await connect("grace");
-  const [heard] = late.rings.length > 0 ? [late.rings[0]] : await once<[Ring]>((on) => late.on("ringing", on));
-  expect(heard?.id).toBe(second.id);
-  const gone = once((listener) => (heard as Ring).on("over", listener));
+  const [received] = late.rings.length > 0 ? [late.rings[0]] : await once<[Ring]>((on) => late.on("ringing", on));
+  expect(received?.id).toBe(second.id);
+  const over = once((listener) => (received as Ring).on("over", listener));
   await second.cancel();
-  expect((await gone)[0]).toMatchObject({ status: "CANCELLED" });
+  expect((await over)[0]).toMatchObject({ status: "CANCELLED" });
   for (const chat of [ada, phone, laptop, late]) chat.close();
 });

@@ -15,22 +15,22 @@ const PAIRS = [
   { id: "in use", type: "candidate-pair", localCandidateId: "relayed", selected: true },
 ];
 
-test("the path in use is what the transport names, however pairs are marked", async () => {
+test("the path is that of the transport's selected pair", async () => {
   const transport = { id: "transport", type: "transport", selectedCandidatePairId: "pair" };
   const pair = { id: "pair", type: "candidate-pair", localCandidateId: "local", currentRoundTripTime: 0.04 };
   expect(await read([LOCAL, RELAYED, ...PAIRS, pair, transport])).toMatchObject({ path: "udp", rttMs: 40 });
 });
 
-test("a browser that tells of no transport marks the pair, and its round trip is what the server reports", async () => {
+test("without transport statistics the path is that of the marked pair, and the RTT comes from receiver reports", async () => {
   const reports = [0.09, 0.03].map((roundTripTime, i) => ({
     id: `report ${i}`,
     type: "remote-inbound-rtp",
     roundTripTime,
   }));
-  const unheard = { id: "unheard", type: "remote-inbound-rtp" };
-  expect(await read([LOCAL, RELAYED, ...PAIRS, ...reports, unheard])).toMatchObject({ path: "relay", rttMs: 30 });
+  const withoutRtt = { id: "unheard", type: "remote-inbound-rtp" };
+  expect(await read([LOCAL, RELAYED, ...PAIRS, ...reports, withoutRtt])).toMatchObject({ path: "relay", rttMs: 30 });
 });
 
-test("nothing is known before there is a pair", async () => {
+test("all values are null before a pair is selected", async () => {
   expect(await read([LOCAL])).toMatchObject({ path: null, rttMs: null, inBps: null, outBps: null });
 });

@@ -29,7 +29,7 @@ const settled = async () => {
 };
 
 describe("[5] telemetry", () => {
-  test("is gathered for two seconds and then goes out in order", async () => {
+  test("collects events for two seconds and then sends them in order", async () => {
     const { telemetry, types } = startTelemetry();
     for (const type of ["connection_started", "connected", "track_published"]) telemetry.record(type);
     jest.advanceTimersByTime(1_999);
@@ -43,7 +43,7 @@ describe("[5] telemetry", () => {
     expect(types()).toHaveLength(3);
   });
 
-  test("offline nothing is lost or doubled: it waits for the next event", async () => {
+  test("keeps events while offline and sends each once with the next event", async () => {
     const { telemetry, types } = startTelemetry([null, offline()]);
     for (const type of ["connected", "reconnecting"]) telemetry.record(type);
     jest.advanceTimersByTime(2_000);
@@ -55,11 +55,11 @@ describe("[5] telemetry", () => {
     expect(types()).toEqual(["connected", "reconnecting", "reconnecting", "reconnected"]);
   });
 
-  test("a request without an answer is given up after five seconds, alone, and said again with the next event", async () => {
-    const asked: string[] = [];
+  test("aborts a request without a response after five seconds and repeats it with the next event", async () => {
+    const attempts: string[] = [];
     let isBack = false;
     const call = (_method: string, _path: string, body: { type: string }, { signal }: { signal: AbortSignal }) => {
-      asked.push(body.type);
+      attempts.push(body.type);
       if (isBack) return Promise.resolve();
       const cancelled = () => new StoaError("CANCELLED", "cancelled", "Cancelled.");
       return new Promise((_, reject) => signal.addEventListener("abort", () => reject(cancelled())));
@@ -71,17 +71,17 @@ describe("[5] telemetry", () => {
     telemetry.record("reconnecting");
     jest.advanceTimersByTime(4_999);
     await settled();
-    expect(asked).toEqual(["ice_state_changed"]);
+    expect(attempts).toEqual(["ice_state_changed"]);
     isBack = true;
     jest.advanceTimersByTime(1);
     await settled();
     jest.advanceTimersByTime(2_000);
     await settled();
-    expect(asked).toEqual(["ice_state_changed", "ice_state_changed", "reconnecting"]);
+    expect(attempts).toEqual(["ice_state_changed", "ice_state_changed", "reconnecting"]);
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  test("what the server refuses is dropped, and never thrown at the page", async () => {
+  test("drops a refused event without throwing", async () => {
     const { telemetry, types } = startTelemetry([refused()]);
     telemetry.record("connected");
     telemetry.record("disconnected");
@@ -90,18 +90,18 @@ describe("[5] telemetry", () => {
     expect(types()).toEqual(["connected", "disconnected"]);
   });
 
-  test("the last words go out at once, and outlive the page", async () => {
+  test("sends the last events at once, and they outlive the page", async () => {
     const { telemetry, requests } = startTelemetry();
     telemetry.record("disconnected");
     telemetry.close();
     await settled();
-    // A reading of the statistics may be over only now.
+    // A pending reading of the statistics may end after the close.
     telemetry.record("ice_state_changed");
     expect(requests).toEqual([{ type: "disconnected", keepalive: true }]);
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  test("at most 50 wait; an hour offline does not fill the memory", async () => {
+  test("queues at most 50 events", async () => {
     const { telemetry, types } = startTelemetry();
     for (let n = 0; n < 80; n++) telemetry.record("ice_state_changed");
     jest.advanceTimersByTime(2_000);
@@ -109,7 +109,7 @@ describe("[5] telemetry", () => {
     expect(types()).toHaveLength(50);
   });
 
-  test("switched off it says nothing and starts no timer", async () => {
+  test("sends nothing and starts no timer when it is disabled", async () => {
     const { telemetry, types } = startTelemetry([], false);
     telemetry.record("connected");
     expect(jest.getTimerCount()).toBe(0);

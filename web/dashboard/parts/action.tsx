@@ -3,7 +3,7 @@ import { attempt } from "./toast.tsx";
 
 type ActionProps = {
   run: () => Promise<unknown>;
-  /** Said when it worked. */
+  /** The message after success. */
   done?: string;
   tone?: "primary" | "danger" | "quiet";
   label?: string;
@@ -11,7 +11,7 @@ type ActionProps = {
   children: string;
 };
 
-/** A button that does something on the server: once at a time, and it says how it went. */
+/** A button that runs an action on the server, once at a time, and reports its result. */
 export function Action({ run, done, tone, label, disabled = false, children }: ActionProps) {
   const [busy, setBusy] = useState(false);
   const act = async () => {

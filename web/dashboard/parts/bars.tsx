@@ -2,7 +2,7 @@ import { percentText } from "./numbers.ts";
 
 type MeterProps = { label: string; value: number | null; of?: number; text?: string };
 
-/** How full something is; it warns from 75 % and alarms from 90 %. */
+/** A fill level that turns to a warning at 75 % and to an alarm at 90 %. */
 export function Meter({ label, value, of = 100, text }: MeterProps) {
   const share = value === null ? 0 : Math.min(1, value / of);
   const tone = share >= 0.9 ? "bad" : share >= 0.75 ? "warn" : "good";
@@ -20,7 +20,7 @@ export function Meter({ label, value, of = 100, text }: MeterProps) {
 
 type Bar = { id: string; label: string; value: number; text: string; chosen?: boolean; onChoose?: () => void };
 
-/** Amounts beside each other, the largest as long as there is room. */
+/** Horizontal bars relative to the largest value. */
 export function Bars({ label, bars }: { label: string; bars: readonly Bar[] }) {
   const most = Math.max(1, ...bars.map(({ value }) => value));
   return (
@@ -54,7 +54,7 @@ export function Bars({ label, bars }: { label: string; bars: readonly Bar[] }) {
 const RADIUS = 42;
 const ROUND = 2 * Math.PI * RADIUS;
 
-/** A share of a whole, as a ring. */
+/** A fraction, drawn as a ring. */
 export function Ring({ label, share, children }: { label: string; share: number; children: string }) {
   const tone = share >= 1 ? "bad" : share >= 0.8 ? "warn" : "good";
   return (

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 
-/** Text to take along: a key, a command, a snippet. */
+/** Text with a copy button, such as a key or a command. */
 export function CodeBlock({ text, label }: { text: string; label: string }) {
   return (
     <div class="code">

@@ -7,17 +7,17 @@ import { attempt } from "./toast.tsx";
 
 type ConfirmProps = {
   title: string;
-  /** What will happen, in a sentence. */
+  /** A sentence on the consequences. */
   children: ComponentChildren;
   action: string;
-  /** Must be typed for what cannot be undone at all. */
+  /** The text that the user must type to confirm an irreversible action. */
   typed?: string;
   run: () => Promise<unknown>;
   done: string;
   onClose: () => void;
 };
 
-/** For what cannot be undone. */
+/** The confirmation dialog of an action that cannot be undone. */
 export function Confirm({ title, children, action, typed, run, done, onClose }: ConfirmProps) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
@@ -52,7 +52,7 @@ export function Confirm({ title, children, action, typed, run, done, onClose }: 
 
 type ConfirmButtonProps = Omit<ConfirmProps, "onClose"> & { label?: string; button?: string };
 
-/** A button that asks before it acts. */
+/** A button that asks for confirmation. */
 export function ConfirmButton({ button, label, ...confirm }: ConfirmButtonProps) {
   const [asking, setAsking] = useState(false);
   return (

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 type DialogProps = { title: string; onClose: () => void; children: ComponentChildren };
 
-/** The browser's own dialog: it keeps the focus inside, closes on Escape, and gives the focus back. */
+/** A native dialog, which traps the focus, closes on Escape and restores the focus. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {

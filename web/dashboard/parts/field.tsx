@@ -4,7 +4,7 @@ import { useId } from "preact/hooks";
 type Control = { id?: string; "aria-describedby"?: string; "aria-invalid"?: boolean };
 type FieldProps = { label: string; hint?: ComponentChildren; error?: string; children: VNode<Control> };
 
-/** A label, its control, and what is wrong with it. */
+/** A control with its label and error. */
 export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId();
   const noted = hint !== undefined || error !== undefined;

@@ -1,14 +1,14 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { ApiFailure } from "../api.ts";
-import { asFailure } from "../live.ts";
+import { toApiFailure } from "../live.ts";
 import { Dialog } from "./dialog.tsx";
 
 type Control<T> = {
   value: T;
   onValue: (value: T) => void;
   id?: string;
-  /** Its name where no visible label stands beside it. */
+  /** The accessible name of a control without a visible label. */
   label?: string;
   "aria-describedby"?: string;
   "aria-invalid"?: boolean;
@@ -26,7 +26,7 @@ type InputProps = Control<string> & {
 };
 
 export function TextInput({ onValue, label, ...rest }: InputProps) {
-  // The element's own type is a union by `type`, which a variable of that union does not fit.
+  // TypeScript cannot match a variable `type` to the union type of the element's props.
   const attributes: object = rest;
   return (
     <input
@@ -96,14 +96,14 @@ export function Check({ checked, onChecked, disabled, children }: CheckProps) {
 export type Submit = {
   busy: boolean;
   failure: ApiFailure | null;
-  /** What the server said of one field. */
+  /** The server's error for one field. */
   problem: (field: string) => string | undefined;
-  /** What it said of fields that the form does not show, or of no field at all. */
+  /** The errors that belong to no visible field. */
   rest: () => string[];
   onSubmit: (event: Event) => Promise<void>;
 };
 
-/** Sends a form once at a time and keeps what the server said, field by field. */
+/** Submits a form, once at a time, and keeps the server's errors by field. */
 export function useSubmit(send: () => Promise<unknown>): Submit {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiFailure | null>(null);
@@ -130,7 +130,7 @@ export function useSubmit(send: () => Promise<unknown>): Submit {
       try {
         await send();
       } catch (error) {
-        setFailure(asFailure(error));
+        setFailure(toApiFailure(error));
       } finally {
         setBusy(false);
       }
@@ -138,7 +138,7 @@ export function useSubmit(send: () => Promise<unknown>): Submit {
   };
 }
 
-/** A refusal that belongs to no field of the form. */
+/** The error that belongs to no field of the form. */
 export function FormProblem({ form }: { form: Submit }) {
   const problems = form.rest();
   if (problems.length === 0) return null;
@@ -160,7 +160,7 @@ type FormDialogProps = {
   children: ComponentChildren;
 };
 
-/** A form in a dialog: its fields, what went wrong, and one button. */
+/** A form in a dialog with its errors and one button. */
 export function FormDialog({ title, action, form, onClose, children }: FormDialogProps) {
   return (
     <Dialog title={title} onClose={onClose}>

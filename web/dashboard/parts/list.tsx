@@ -1,24 +1,24 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Live } from "../live.ts";
+import type { Polled } from "../live.ts";
 import { TextInput } from "./form.tsx";
-import { Shown } from "./states.tsx";
+import { Loaded } from "./states.tsx";
 import { Table, type TableProps } from "./table.tsx";
 
 type ListProps<Row> = Omit<TableProps<Row>, "rows"> & {
-  live: Live<Row[]> & { more?: boolean; showMore?: () => void };
-  /** The text of a row that a search looks in; without it there is no search. */
+  live: Polled<Row[]> & { more?: boolean; showMore?: () => void };
+  /** The searchable text of a row; without it the list has no search. */
   search?: (row: Row) => string;
-  /** Other controls beside the search. */
+  /** Additional controls beside the search. */
   filters?: ComponentChildren;
   empty: ComponentChildren;
 };
 
-/** A list as every page has it: search, filters, rows, and more of them. */
+/** A table with search, filters and paging. */
 export function List<Row>({ live, search, filters, empty, ...table }: ListProps<Row>) {
   const [text, setText] = useState("");
   const wanted = text.trim().toLowerCase();
-  // In an empty list there is nothing to look for.
+  // An empty list needs no search.
   const searched = live.data !== null && live.data.length > 0 ? search : undefined;
   return (
     <section class="stack">
@@ -36,7 +36,7 @@ export function List<Row>({ live, search, filters, empty, ...table }: ListProps<
           {filters}
         </div>
       )}
-      <Shown live={live} isEmpty={(rows) => rows.length === 0} empty={empty}>
+      <Loaded live={live} isEmpty={(rows) => rows.length === 0} empty={empty}>
         {(rows) => {
           const found = search ? rows.filter((row) => search(row).toLowerCase().includes(wanted)) : rows;
           return (
@@ -56,7 +56,7 @@ export function List<Row>({ live, search, filters, empty, ...table }: ListProps<
             </>
           );
         }}
-      </Shown>
+      </Loaded>
     </section>
   );
 }

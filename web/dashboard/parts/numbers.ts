@@ -1,7 +1,7 @@
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** What is not known is a dash, never a zero. */
+/** An unknown value is a dash, never a zero. */
 export function countText(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   return Math.abs(value) < 1_000_000 ? whole.format(value) : short.format(value);

@@ -3,17 +3,17 @@ import { countText } from "./numbers.ts";
 
 export type PlotKind = "level" | "counts" | "days";
 
-type Asked = { kind: PlotKind; colours: string[]; height: number; onPoint: (index: number | null) => void };
+type PlotOptions = { kind: PlotKind; colours: string[]; height: number; onPoint: (index: number | null) => void };
 
 const DAY_SECONDS = 86_400;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const date = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
-/** The server counts by UTC day: in the reader's own zone, half of the world would see the day before. */
+/** The server counts by UTC day; in a local time zone the date could be that of the day before. */
 const utcDate = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
 
-/** A moment as it stands over the plot. */
+/** The time label above the plot. */
 export function timeText(seconds: number, kind: PlotKind): string {
   const moment = new Date(seconds * 1000);
   if (kind === "days") return utcDate.format(moment);
@@ -27,9 +27,9 @@ function tickText(seconds: number, kind: PlotKind, everySeconds: number): string
   return midnight || everySeconds >= DAY_SECONDS ? date.format(moment) : clock.format(moment);
 }
 
-export function optionsFor(element: HTMLElement, { kind, colours, height, onPoint }: Asked): uPlot.Options {
+export function optionsFor(element: HTMLElement, { kind, colours, height, onPoint }: PlotOptions): uPlot.Options {
   const { fontFamily } = getComputedStyle(element);
-  // `light-dark()` is resolved only where a colour is used, so each one is asked for by an element that uses it.
+  // `light-dark()` is resolved only where it is used, so each colour is read from an element.
   const probe = element.appendChild(document.createElement("i"));
   const colourOf = (name: string) => {
     probe.className = name;
@@ -47,7 +47,7 @@ export function optionsFor(element: HTMLElement, { kind, colours, height, onPoin
     cursor: { y: false, points: { show: !bars, size: 6 }, drag: { x: false, y: false } },
     ...(kind === "days" && { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "UTC") }),
     scales: {
-      // A bar stands on its time with half of its width to each side.
+      // Bars are centred on their time, so half a bar is added on each side.
       ...(bars && { x: { range: (plot: uPlot) => widened(plot.data[0]) } }),
       y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
     },
@@ -86,4 +86,17 @@ function widened(times: ArrayLike<number>): uPlot.Range.MinMax {
   const last = times[times.length - 1] ?? first;
   const half = times.length > 1 ? (last - first) / (times.length - 1) / 2 : DAY_SECONDS / 2;
   return [first - half, last + half];
+}
+
+/** Stacks bars: each series is the sum of itself and the ones after it, which are drawn over it. */
+export function stacked(series: number[][]): number[][] {
+  return series.map((values, index) =>
+    values.map((_, at) => series.slice(index).reduce((sum, one) => sum + (one[at] ?? 0), 0)),
+  );
+}
+
+/** Repeats the last value, so that the last level also extends to the end of its step. */
+export function extended(times: number[], series: number[][]): number[][] {
+  const [last = 0, before = 0] = [times.at(-1), times.at(-2)];
+  return [[...times, 2 * last - before], ...series.map((values) => [...values, values.at(-1) ?? 0])];
 }

@@ -1,29 +1,28 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { countText } from "./numbers.ts";
-import { optionsFor, type PlotKind, timeText } from "./plot-options.ts";
-import { lasting, stacked } from "./stacks.ts";
+import { extended, optionsFor, type PlotKind, stacked, timeText } from "./plot-options.ts";
 
 export type Series = { label: string; values: number[]; colour: "accent" | "cool" | "good" | "bad" };
 
 type PlotProps = {
   label: string;
-  /** Seconds since 1970, evenly spaced. */
+  /** Unix times in seconds, evenly spaced. */
   times: number[];
   series: Series[];
-  /** `level`: how many at a time. `counts`: how many in each step, on top of each other. `days`: counts by UTC day. */
+  /** `level` is a value over time, `counts` are stacked sums per step, `days` are sums per UTC day. */
   kind: PlotKind;
 };
 
 const HEIGHT = 180;
 
-/** Values over time. The colours are those of the page, read again when the system turns dark or light. */
+/** Values over time, in the colours of the page's light or dark theme. */
 export function Plot({ label, times, series, kind }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | null>(null);
   const [pointed, setPointed] = useState<number | null>(null);
   const values = series.map((one) => one.values);
-  const data = (kind === "level" ? lasting(times, values) : [times, ...stacked(values)]) as uPlot.AlignedData;
+  const data = (kind === "level" ? extended(times, values) : [times, ...stacked(values)]) as uPlot.AlignedData;
   const shape = series.map(({ label: name, colour }) => `${name} ${colour}`).join();
   const idle = values.every((list) => list.every((value) => value === 0));
 
@@ -69,13 +68,13 @@ export function Plot({ label, times, series, kind }: PlotProps) {
         </span>
       </figcaption>
       <div ref={frame} role="img" aria-label={spoken(label, series)}>
-        {idle && <p class="quiet small">Nothing in this time.</p>}
+        {idle && <p class="quiet small">No data in this period.</p>}
       </div>
     </figure>
   );
 }
 
-/** A picture says nothing to who cannot see it: the last and the largest value do. */
+/** The text alternative for screen readers: the last and the largest value. */
 function spoken(label: string, series: Series[]): string {
   const parts = series.map(({ label: name, values }) => {
     const last = values.at(-1);

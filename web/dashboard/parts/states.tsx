@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import type { Live } from "../live.ts";
+import type { Polled } from "../live.ts";
 
-/** Loading, failed, empty or there: every list and record goes through this, so that none forgets a case. */
-export function Shown<T>(props: {
-  live: Live<T>;
+/** Shows the loading, failed, empty or loaded state of data. */
+export function Loaded<T>(props: {
+  live: Polled<T>;
   isEmpty?: (data: T) => boolean;
   empty?: ComponentChildren;
   children: (data: T) => ComponentChildren;
@@ -75,13 +75,13 @@ const TONES: Record<string, "good" | "warn" | "bad"> = {
   silent: "bad",
 };
 
-/** A state, by its name. */
+/** A badge, coloured by the state's name. */
 export function Badge({ children }: { children: string }) {
-  return <span class={`badge ${TONES[children] ?? ""}`}>{words(children)}</span>;
+  return <span class={`badge ${TONES[children] ?? ""}`}>{humanize(children)}</span>;
 }
 
-/** `ICE_ERROR` as people write it. */
-export function words(name: string): string {
+/** Turns `ICE_ERROR` into words. */
+export function humanize(name: string): string {
   const text = name.replaceAll("_", " ").toLowerCase();
   const spelled = text.replace(/\b(?:api|ice|turn|sfu|ok|rtt|sdk)\b/g, (letters) => letters.toUpperCase());
   return spelled.charAt(0).toUpperCase() + spelled.slice(1);
@@ -103,8 +103,8 @@ export function PageHead({ title, badge, children }: PageHeadProps) {
   );
 }
 
-/** Few facts about one thing. What is not known is a dash. */
-export function Facts({ items }: { items: [name: string, value: ComponentChildren][] }) {
+/** A list of names and values; an unknown value is a dash. */
+export function Details({ items }: { items: [name: string, value: ComponentChildren][] }) {
   return (
     <dl class="facts">
       {items.map(([name, value]) => (
@@ -119,7 +119,7 @@ export function Facts({ items }: { items: [name: string, value: ComponentChildre
 
 type FigureProps = { label: string; value: ComponentChildren; href?: string; children?: ComponentChildren };
 
-/** One number that says how things are. */
+/** A key figure. */
 export function Figure({ label, value, href, children }: FigureProps) {
   const inside = (
     <>

@@ -3,10 +3,10 @@ import type { ComponentChildren } from "preact";
 export type Column<Row> = {
   title: string;
   cell: (row: Row) => ComponentChildren;
-  /** Left out where the screen is narrow. */
+  /** Hidden on narrow screens. */
   wide?: boolean;
   number?: boolean;
-  /** Buttons: the column needs a name, but not one that is seen. */
+  /** A column of buttons, whose title is hidden visually. */
   actions?: boolean;
 };
 
@@ -17,7 +17,7 @@ export type TableProps<Row> = {
   id: (row: Row) => string;
 };
 
-/** Where the screen is narrow, each row is a small card that names its values; see parts.css. */
+/** On narrow screens each row becomes a card with labelled values; see parts.css. */
 export function Table<Row>({ label, rows, columns, id }: TableProps<Row>) {
   const classOf = ({ wide, number, actions }: Column<Row>) =>
     `${wide ? "wide" : ""} ${number ? "number" : ""} ${actions ? "acts" : ""}`.trim();

@@ -1,4 +1,4 @@
-/** Links between the halves of one page; each has its own address. */
+/** Tabs of a page, each with its own address. */
 export function Tabs({ label, tabs }: { label: string; tabs: { href: string; title: string; here: boolean }[] }) {
   return (
     <nav class="tabs" aria-label={label}>
@@ -13,7 +13,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: { href: string; tit
 
 type ChoiceProps<T extends string> = { label: string; value: T; onValue: (value: T) => void; options: readonly T[] };
 
-/** A few choices side by side. */
+/** A segmented control. */
 export function Choice<T extends string>({ label, value, onValue, options }: ChoiceProps<T>) {
   return (
     <fieldset class="choice">

@@ -29,7 +29,7 @@ export function durationText(ms: number | null): string {
   return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
 }
 
-/** A moment as an input of type `datetime-local` wants it, in the reader's own time zone. */
+/** A time in the format of a `datetime-local` input, in the local time zone. */
 export function localInput(date: Date): string {
   const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
   return local.toISOString().slice(0, 16);

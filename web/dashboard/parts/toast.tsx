@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { asFailure } from "../live.ts";
+import { toApiFailure } from "../live.ts";
 
 type Link = { href: string; label: string };
 type Toast = { id: number; kind: "good" | "bad" | "note"; text: string; requestId: string | null; link: Link | null };
@@ -21,18 +21,18 @@ export function toastDone(text: string): void {
   show("good", text, null);
 }
 
-/** Something to decide: it stays until it is dismissed or followed. */
+/** A toast with a link, which stays until it is dismissed or followed. */
 export function toastNote(text: string, link: Link): void {
   show("note", text, null, link);
 }
 
-/** With the request's id, which finds the log line on the server. It stays until it is dismissed. */
+/** An error toast with the request's id for the server's log; it stays until it is dismissed. */
 export function toastError(error: unknown): void {
-  const { message, requestId } = asFailure(error);
+  const { message, requestId } = toApiFailure(error);
   show("bad", message, requestId);
 }
 
-/** Runs an action: says when it is done, shows what the server said when it is not. True when it worked. */
+/** Runs an action and shows its success or error as a toast; resolves with whether it succeeded. */
 export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
   try {
     await work();

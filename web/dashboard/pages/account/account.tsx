@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, ask, askPage } from "../../api.ts";
+import { api, request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
@@ -21,7 +21,7 @@ export function Account() {
       </PageHead>
       <Name />
       <Password />
-      <h2>Where you are signed in</h2>
+      <h2>Sessions</h2>
       <Sessions />
     </>
   );
@@ -30,7 +30,7 @@ export function Account() {
 function Name() {
   const [name, setName] = useState(user.value?.name ?? "");
   const form = useSubmit(async () => {
-    user.value = await ask(api.v1.auth.me.patch({ name: name === "" ? null : name }));
+    user.value = await request(api.v1.auth.me.patch({ name: name === "" ? null : name }));
     toastDone("Saved.");
   });
   return (
@@ -54,7 +54,7 @@ function Password() {
   const [currentPassword, setCurrent] = useState("");
   const [newPassword, setNew] = useState("");
   const form = useSubmit(async () => {
-    await ask(api.v1.auth.password.post({ currentPassword, newPassword }));
+    await request(api.v1.auth.password.post({ currentPassword, newPassword }));
     setCurrent("");
     setNew("");
     toastDone("Your password was changed. Your other sessions have ended.");
@@ -81,7 +81,7 @@ function Password() {
 }
 
 function Sessions() {
-  const sessions = useList((page) => askPage(api.v1.auth.sessions.get({ query: page })), []);
+  const sessions = useList((page) => requestPage(api.v1.auth.sessions.get({ query: page })), []);
   return (
     <List
       label="sessions"
@@ -111,9 +111,9 @@ function Sessions() {
                 title="Sign out there?"
                 action="Sign out"
                 done="That session has ended."
-                run={() => ask(api.v1.auth.sessions({ sessionId: id }).delete()).then(sessions.reload)}
+                run={() => request(api.v1.auth.sessions({ sessionId: id }).delete()).then(sessions.reload)}
               >
-                Whoever uses it has to sign in again.
+                That browser has to sign in again.
               </ConfirmButton>
             ),
         },

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { api, ask } from "../../api.ts";
+import { api, request } from "../../api.ts";
 import { takeToken } from "../../one-time-token.ts";
 import { FormProblem, useSubmit } from "../../parts/form.tsx";
 import { EmailField, NewPasswordField } from "../../parts/frame/credentials.tsx";
-import { Gate } from "../../parts/frame/gate.tsx";
+import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { adoptSession } from "../../session.ts";
 
-/** Asking for the link, and, with the link's token, the new password. */
+/** Requests a reset link or, with the token of the link, sets the new password. */
 export function PasswordReset() {
   const [token] = useState(takeToken);
   return token === null ? <AskForLink /> : <NewPassword token={token} />;
@@ -18,11 +18,11 @@ function AskForLink() {
   const [email, setEmail] = useState("");
   const [sent, setSent] = useState(false);
   const form = useSubmit(async () => {
-    await ask(api.v1.auth["password-reset"].post({ email }));
+    await request(api.v1.auth["password-reset"].post({ email }));
     setSent(true);
   });
   return (
-    <Gate title="Choose a new password">
+    <SignedOutPage title="Choose a new password">
       {sent ? (
         <p class="note good" role="status">
           If there is an account for {email}, a link is on its way. Without a mail server it stands in the server's log.
@@ -39,7 +39,7 @@ function AskForLink() {
       <p class="small">
         <a href="/">Back to sign in</a>
       </p>
-    </Gate>
+    </SignedOutPage>
   );
 }
 
@@ -47,12 +47,12 @@ function NewPassword({ token }: { token: string }) {
   const { route } = useLocation();
   const [password, setPassword] = useState("");
   const form = useSubmit(async () => {
-    adoptSession(await ask(api.v1.auth["password-reset"].confirm.post({ token, password })));
+    adoptSession(await request(api.v1.auth["password-reset"].confirm.post({ token, password })));
     toastDone("Your password was changed. Other sessions have ended.");
     route("/", true);
   });
   return (
-    <Gate title="Choose a new password">
+    <SignedOutPage title="Choose a new password">
       <form class="stack" onSubmit={form.onSubmit}>
         <NewPasswordField form={form} label="New password" value={password} onValue={setPassword} />
         <FormProblem form={form} />
@@ -60,6 +60,6 @@ function NewPassword({ token }: { token: string }) {
           Save and sign in
         </button>
       </form>
-    </Gate>
+    </SignedOutPage>
   );
 }

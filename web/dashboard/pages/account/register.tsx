@@ -1,19 +1,19 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { api, ask } from "../../api.ts";
+import { api, request } from "../../api.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
 import { EmailField, NewPasswordField } from "../../parts/frame/credentials.tsx";
-import { Gate } from "../../parts/frame/gate.tsx";
 import { Providers } from "../../parts/frame/providers.tsx";
+import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
 import { adoptSession } from "../../session.ts";
 
 type RegisterProps = { first: boolean; providers: readonly string[]; onBack: () => void };
 
 export function Register({ first, providers, onBack }: RegisterProps) {
   return (
-    <Gate title={first ? "Create the operator account" : "Create an account"}>
-      {first && <p>This server is new. The first account runs it: projects, media servers and who else may come in.</p>}
+    <SignedOutPage title={first ? "Create the operator account" : "Create an account"}>
+      {first && <p>This server is new. The first account operates it: projects, media servers and other accounts.</p>}
       <RegisterForm>
         <Providers names={providers} />
       </RegisterForm>
@@ -24,7 +24,7 @@ export function Register({ first, providers, onBack }: RegisterProps) {
           </button>
         </p>
       )}
-    </Gate>
+    </SignedOutPage>
   );
 }
 
@@ -32,11 +32,11 @@ type RegisterFormProps = {
   email?: string;
   inviteToken?: string;
   onDone?: () => void;
-  /** Other ways in; nobody needs them any more once the mail is sent. */
+  /** Other ways to sign in, hidden once the mail is sent. */
   children?: ComponentChildren;
 };
 
-/** With an invitation, the address is the one that was invited. */
+/** With an invitation, the e-mail address is fixed. */
 export function RegisterForm({ email: invited, inviteToken, onDone, children }: RegisterFormProps) {
   const [email, setEmail] = useState(invited ?? "");
   const [name, setName] = useState("");
@@ -44,7 +44,7 @@ export function RegisterForm({ email: invited, inviteToken, onDone, children }: 
   const [waiting, setWaiting] = useState(false);
   const form = useSubmit(async () => {
     const body = { email, password, ...(name !== "" && { name }), ...(inviteToken && { inviteToken }) };
-    const registered = await ask(api.v1.auth.register.post(body));
+    const registered = await request(api.v1.auth.register.post(body));
     if (!("accessToken" in registered)) setWaiting(true);
     else {
       adoptSession(registered);

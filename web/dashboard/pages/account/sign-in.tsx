@@ -1,23 +1,23 @@
 import { useState } from "preact/hooks";
-import { api, ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { api, request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { FormProblem, useSubmit } from "../../parts/form.tsx";
 import { EmailField, PasswordField } from "../../parts/frame/credentials.tsx";
-import { Gate } from "../../parts/frame/gate.tsx";
 import { Providers } from "../../parts/frame/providers.tsx";
-import { Shown } from "../../parts/states.tsx";
+import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
+import { Loaded } from "../../parts/states.tsx";
 import { adoptSession } from "../../session.ts";
 import { Register } from "./register.tsx";
 
-/** Signing in; an empty server greets with the account that will run it. */
+/** The sign-in page; on an empty server it creates the operator account. */
 export function SignIn() {
-  const registration = useLive(() => ask(api.v1.auth.registration.get()), [], 0);
+  const registration = usePolling(() => request(api.v1.auth.registration.get()), [], 0);
   const [joining, setJoining] = useState(false);
   if (registration.data === null) {
     return (
-      <Gate title="Stoa">
-        <Shown live={registration}>{() => null}</Shown>
-      </Gate>
+      <SignedOutPage title="Stoa">
+        <Loaded live={registration}>{() => null}</Loaded>
+      </SignedOutPage>
     );
   }
   const { open, firstAccount, providers } = registration.data;
@@ -25,7 +25,7 @@ export function SignIn() {
     return <Register first={firstAccount} providers={providers} onBack={() => setJoining(false)} />;
   }
   return (
-    <Gate title="Sign in">
+    <SignedOutPage title="Sign in">
       <SignInForm />
       <Providers names={providers} />
       <p class="row small">
@@ -36,7 +36,7 @@ export function SignIn() {
           </button>
         )}
       </p>
-    </Gate>
+    </SignedOutPage>
   );
 }
 
@@ -44,9 +44,9 @@ export function SignInForm() {
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
   const [resent, setResent] = useState(false);
-  const form = useSubmit(async () => adoptSession(await ask(api.v1.auth.login.post({ email, password }))));
+  const form = useSubmit(async () => adoptSession(await request(api.v1.auth.login.post({ email, password }))));
   const resend = useSubmit(async () => {
-    await ask(api.v1.auth["verify-email"].resend.post({ email }));
+    await request(api.v1.auth["verify-email"].resend.post({ email }));
     setResent(true);
   });
   return (
@@ -56,7 +56,7 @@ export function SignInForm() {
       <FormProblem form={form} />
       {form.failure?.code === "SVC_EMAIL_NOT_VERIFIED" && (
         <button type="button" class="button" disabled={resend.busy || resent} onClick={resend.onSubmit}>
-          {resent ? "Sent. Look into your mail." : "Send the confirmation again"}
+          {resent ? "Sent. Check your mail." : "Send the confirmation again"}
         </button>
       )}
       <button type="submit" class="button primary" disabled={form.busy}>

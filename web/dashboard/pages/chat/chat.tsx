@@ -1,24 +1,27 @@
 import { useRoute } from "preact-iso";
-import { ask, askPage } from "../../api.ts";
-import { useList, useLive } from "../../live.ts";
+import { request, requestPage } from "../../api.ts";
+import { useList, usePolling } from "../../live.ts";
 import { BrowserName } from "../../parts/frame/browser.tsx";
 import { List } from "../../parts/list.tsx";
 import { bytesText, countText } from "../../parts/numbers.ts";
-import { Badge, Figure, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, Figure, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 import { Reports, WordLists } from "./moderation.tsx";
 
-/** How chat goes: who, when and how much. What was said is nobody's business here, but for what somebody reported. */
+/** Chat activity. Message texts are private and appear only in reports. */
 export function Chat() {
   const { tab } = useRoute().params;
   const { at, environment, projectId, path } = useProject();
-  const overview = useLive(() => ask(at.chat.overview.get({ query: { environment } })), [projectId, environment]);
+  const overview = usePolling(
+    () => request(at.chat.overview.get({ query: { environment } })),
+    [projectId, environment],
+  );
   return (
     <>
       <PageHead title="Chat" />
-      <Shown live={overview}>
+      <Loaded live={overview}>
         {(totals) => (
           <ul class="tiles">
             <Figure label="Messages today" value={countText(totals.messagesToday)}>
@@ -35,7 +38,7 @@ export function Chat() {
             </Figure>
           </ul>
         )}
-      </Shown>
+      </Loaded>
       <Tabs
         label="Chat"
         tabs={[
@@ -70,7 +73,7 @@ function Tab({ tab }: { tab: string | undefined }) {
 function Conversations() {
   const { at, environment, projectId, path } = useProject();
   const conversations = useList(
-    (page) => askPage(at.chat.conversations.get({ query: { ...page, environment } })),
+    (page) => requestPage(at.chat.conversations.get({ query: { ...page, environment } })),
     [projectId, environment],
   );
   return (
@@ -79,10 +82,10 @@ function Conversations() {
       live={conversations}
       id={({ id }) => id}
       search={({ name, id }) => `${name} ${id}`}
-      empty="No conversations yet. Your backend creates them, or they come with a live stream."
+      empty="No conversations yet. Your backend creates them, and each live stream brings one."
       columns={[
         { title: "Name", cell: ({ id, name }) => <a href={path(`chat/conversations/${id}`)}>{name}</a> },
-        { title: "Type", cell: ({ type }) => words(type), wide: true },
+        { title: "Type", cell: ({ type }) => humanize(type), wide: true },
         { title: "Status", cell: ({ status }) => <Badge>{status}</Badge>, wide: true },
         { title: "Members", cell: ({ memberCount }) => countText(memberCount), number: true },
         { title: "Messages", cell: ({ messageCount }) => countText(messageCount), number: true },
@@ -95,7 +98,7 @@ function Conversations() {
 function Connections() {
   const { at, environment, projectId } = useProject();
   const connections = useList(
-    (page) => askPage(at.chat.connections.get({ query: { ...page, environment } })),
+    (page) => requestPage(at.chat.connections.get({ query: { ...page, environment } })),
     [projectId, environment],
   );
   return (
@@ -104,7 +107,7 @@ function Connections() {
       live={connections}
       id={({ connectionId }) => connectionId}
       search={({ userId, ipAddress, userAgent }) => `${userId} ${ipAddress ?? ""} ${userAgent ?? ""}`}
-      empty="Nobody has connected to the chat socket yet."
+      empty="No user has connected to the chat yet."
       columns={[
         { title: "User", cell: ({ userId }) => userId },
         {

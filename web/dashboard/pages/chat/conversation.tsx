@@ -1,32 +1,32 @@
 import { useRoute } from "preact-iso";
-import { ask, askPage } from "../../api.ts";
-import { useList, useLive } from "../../live.ts";
+import { request, requestPage } from "../../api.ts";
+import { useList, usePolling } from "../../live.ts";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Badge, Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
-/** One conversation without its content. */
+/** A conversation without its messages' texts. */
 export function Conversation() {
   const { conversationId = "" } = useRoute().params;
   const { at, environment, path } = useProject();
   const routes = at.chat.conversations({ conversationId });
   const deps = [conversationId, environment];
-  const conversation = useLive(() => ask(routes.get({ query: { environment } })), deps);
-  const presence = useLive(() => ask(routes.presence.get({ query: { environment } })), deps);
-  const members = useList((page) => askPage(routes.members.get({ query: { ...page, environment } })), deps);
-  const messages = useList((page) => askPage(routes.messages.get({ query: { ...page, environment } })), deps);
+  const conversation = usePolling(() => request(routes.get({ query: { environment } })), deps);
+  const presence = usePolling(() => request(routes.presence.get({ query: { environment } })), deps);
+  const members = useList((page) => requestPage(routes.members.get({ query: { ...page, environment } })), deps);
+  const messages = useList((page) => requestPage(routes.messages.get({ query: { ...page, environment } })), deps);
   const statusOf = new Map(presence.data?.map(({ userId, status }) => [userId, status]));
   return (
-    <Shown live={conversation}>
+    <Loaded live={conversation}>
       {(shown) => (
         <>
           <PageHead title={shown.name} badge={shown.status} />
-          <Facts
+          <Details
             items={[
               ["Id", <code key="id">{shown.id}</code>],
-              ["Type", words(shown.type)],
+              ["Type", humanize(shown.type)],
               ["Messages", countText(shown.messageCount)],
               ["Members", countText(shown.memberCount)],
               ["Room", shown.roomId && <a href={path(`rooms/${shown.roomId}`)}>Open the room</a>],
@@ -41,10 +41,10 @@ export function Conversation() {
             live={members}
             id={({ userId }) => userId}
             search={({ userId }) => userId}
-            empty="Nobody is a member."
+            empty="This conversation has no members."
             columns={[
               { title: "User", cell: ({ userId }) => userId },
-              { title: "Role", cell: ({ role }) => words(role) },
+              { title: "Role", cell: ({ role }) => humanize(role) },
               { title: "Presence", cell: ({ userId }) => <Badge>{statusOf.get(userId) ?? "offline"}</Badge> },
               { title: "Joined", cell: ({ joinedAt }) => <Ago at={joinedAt} />, wide: true },
               { title: "Muted until", cell: ({ mutedUntil }) => mutedUntil && <Ago at={mutedUntil} />, wide: true },
@@ -74,6 +74,6 @@ export function Conversation() {
           />
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }

@@ -7,12 +7,12 @@ import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormProblem, Select, TextArea, useSubmit } from "../../parts/form.tsx";
-import { Badge, Loaded, humanize } from "../../parts/states.tsx";
+import { Badge, humanize, Loaded } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { useProject } from "../../project.ts";
 
-/** What users and the word list brought before the moderators. The one place that shows what was said. */
+/** Messages reported by users or the word list. Only this page shows message texts. */
 export function Reports() {
   const { at, environment, projectId } = useProject();
   const [shown, setShown] = useFilter<"RESOLVED">("status");
@@ -37,7 +37,7 @@ export function Reports() {
       <Loaded
         live={reports}
         isEmpty={(rows) => rows.length === 0}
-        empty={status === "OPEN" ? "Nothing waits for you. Reports of your users come in here." : "Nothing yet."}
+        empty={status === "OPEN" ? "No open reports. Reports by your users appear here." : "Nothing yet."}
       >
         {(rows) => (
           <ul class="reports">
@@ -99,7 +99,7 @@ function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
               run={() => resolve("delete_message")}
               done="The message is deleted."
             >
-              It is gone for everybody, and its words cannot be brought back.
+              It is deleted for everyone and cannot be restored.
             </ConfirmButton>
           )}
           {senderId !== null && (
@@ -113,7 +113,7 @@ function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
                 run={() => resolve("ban_sender")}
                 done={`${senderId} is banned.`}
               >
-                They can neither read nor write in this conversation until somebody makes them a member again.
+                They can neither read nor write in this conversation until they are added as a member again.
               </ConfirmButton>
             </>
           )}
@@ -125,10 +125,14 @@ function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
 
 type Lists = { refuse: string[]; mask: string[]; report: string[] };
 
-/** Words that are not wanted. */
+/** The lists of words to refuse, mask or report. */
 export function WordLists() {
   const { at, environment, projectId } = useProject();
-  const list = usePolling(() => request(at.chat["word-list"].get({ query: { environment } })), [projectId, environment], 0);
+  const list = usePolling(
+    () => request(at.chat["word-list"].get({ query: { environment } })),
+    [projectId, environment],
+    0,
+  );
   return <Loaded live={list}>{(lists) => <WordForm key={environment} lists={lists} />}</Loaded>;
 }
 
@@ -146,7 +150,7 @@ function WordForm({ lists }: { lists: Lists }) {
   const form = useSubmit(async () => {
     const body = { refuse: lines(refuse), mask: lines(mask), report: lines(report) };
     await request(at.chat["word-list"].put(body, { query: { environment } }));
-    toastDone("The word list holds from the next message on.");
+    toastDone("The word list applies from the next message on.");
   });
   const wrong = (name: string) => form.failure?.details.find(({ field }) => field.startsWith(name))?.message;
   return (

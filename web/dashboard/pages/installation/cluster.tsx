@@ -1,8 +1,8 @@
-import { api, ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { api, request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { CodeBlock } from "../../parts/code.tsx";
 import { countOf, countText } from "../../parts/numbers.ts";
-import { Badge, Figure, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, Figure, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { user } from "../../session.ts";
@@ -10,9 +10,9 @@ import { user } from "../../session.ts";
 type Overview = Awaited<ReturnType<typeof read>>;
 
 const EVERY_MS = 2_000;
-const read = () => ask(api.v1.cluster.get());
+const read = () => request(api.v1.cluster.get());
 
-/** The servers that share a commit log, for the operators of the installation. */
+/** The servers that share a commit log, for operators. */
 export function Cluster() {
   return (
     <>
@@ -27,9 +27,9 @@ export function Cluster() {
 }
 
 function Group() {
-  const cluster = useLive(read, [], EVERY_MS);
+  const cluster = usePolling(read, [], EVERY_MS);
   return (
-    <Shown live={cluster} isEmpty={({ hasLog }) => !hasLog} empty={<Alone />}>
+    <Loaded live={cluster} isEmpty={({ hasLog }) => !hasLog} empty={<Alone />}>
       {(overview) => (
         <>
           <Warnings {...overview} />
@@ -41,11 +41,11 @@ function Group() {
           )}
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 
-/** What to do for a second server. */
+/** How to set up a second server. */
 function Alone() {
   return (
     <div class="stack">
@@ -81,8 +81,8 @@ function Warnings({ logAnswers, hasBucket, members, term, position }: Overview) 
       )}
       {logAnswers && ready.length === 0 && (
         <p class="note warn" role="status">
-          {others.length === 0 ? "Nobody stands by. " : "No standby is up to date. "}
-          If this server dies now, the installation is away. <a href="/docs/standby">Start a second server</a>.
+          {others.length === 0 ? "There is no standby. " : "No standby is up to date. "}
+          If this server fails now, the installation is down. <a href="/docs/standby">Start a second server</a>.
         </p>
       )}
       {versions.size > 1 && (
@@ -104,10 +104,10 @@ function Figures({ members, position, term, ledSince, leader }: Overview) {
   const behind = Math.max(0, ...standbys.map(({ lag }) => lag));
   return (
     <ul class="tiles">
-      <Figure label="Standing by" value={standbys.filter(({ state }) => state === "ok").length}>
+      <Figure label="Standbys" value={standbys.filter(({ state }) => state === "ok").length}>
         of {countOf(standbys.length, "standby")}
       </Figure>
-      <Figure label="Most behind" value={standbys.length === 0 ? "–" : countText(behind)}>
+      <Figure label="Largest lag" value={standbys.length === 0 ? "–" : countText(behind)}>
         records of the log
       </Figure>
       <Figure label="Last takeover" value={<Ago at={ledSince} />}>
@@ -128,7 +128,7 @@ function Members({ members }: Overview) {
       id={({ url }) => url}
       columns={[
         { title: "Server", cell: ({ url }) => <b>{url}</b> },
-        { title: "Role", cell: ({ role }) => words(role) },
+        { title: "Role", cell: ({ role }) => humanize(role) },
         { title: "State", cell: ({ state }) => <Badge>{state}</Badge> },
         {
           title: "Position",
@@ -137,7 +137,7 @@ function Members({ members }: Overview) {
         },
         { title: "Behind", number: true, cell: ({ role, lag }) => (role === "edge" ? "–" : countText(lag)) },
         { title: "Version", cell: ({ version }) => version },
-        { title: "Last heard of", cell: ({ lastHeardAt }) => <Ago at={lastHeardAt} /> },
+        { title: "Last seen", cell: ({ lastHeardAt }) => <Ago at={lastHeardAt} /> },
       ]}
     />
   );

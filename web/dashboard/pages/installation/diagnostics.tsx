@@ -1,7 +1,7 @@
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { ConnectionCheck } from "../../parts/call/connection-check.tsx";
-import { Badge, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
@@ -10,33 +10,33 @@ const EVERY_MS = 15_000;
 const ABOUT: Record<string, string> = {
   database: "A write that reaches the disk.",
   media: "The media server of this process.",
-  storage: "Where attachments are kept.",
-  webhooks: "What waits to be delivered.",
+  storage: "The storage of attachments.",
+  webhooks: "The delivery queue.",
   mail: "The mail server.",
 };
 
-/** Does the server have all it needs, and can this browser reach it? */
+/** Checks the server's dependencies and this browser's connection. */
 export function Diagnostics() {
   const { at, projectId } = useProject();
-  const diagnostics = useLive(() => ask(at.diagnostics.get()), [projectId], EVERY_MS);
+  const diagnostics = usePolling(() => request(at.diagnostics.get()), [projectId], EVERY_MS);
   return (
     <>
       <PageHead title="Diagnostics" badge={diagnostics.data?.status}>
         <button type="button" class="button" onClick={diagnostics.reload}>
-          Look again
+          Check again
         </button>
       </PageHead>
       <ConnectionCheck />
       <section class="stack">
-        <h2>What the server needs</h2>
-        <Shown live={diagnostics}>
+        <h2>Server checks</h2>
+        <Loaded live={diagnostics}>
           {({ dependencies, checkedAt }) => (
             <>
               <ul class="tiles dependencies">
                 {dependencies.map(({ name, status, latencyMs, detail }) => (
                   <li key={name} class="card stack">
                     <div class="row between">
-                      <b>{words(name)}</b>
+                      <b>{humanize(name)}</b>
                       <Badge>{status}</Badge>
                     </div>
                     <p class="quiet small">{ABOUT[name]}</p>
@@ -50,7 +50,7 @@ export function Diagnostics() {
               </p>
             </>
           )}
-        </Shown>
+        </Loaded>
       </section>
     </>
   );

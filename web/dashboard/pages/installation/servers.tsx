@@ -1,14 +1,14 @@
-import { api, ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { api, request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Meter } from "../../parts/bars.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { bitsText, countOf, countText } from "../../parts/numbers.ts";
-import { Badge, Figure, PageHead, Shown } from "../../parts/states.tsx";
+import { Badge, Figure, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { user } from "../../session.ts";
 
-/** The media servers of the installation, for its operators. */
+/** The media servers, for operators. */
 export function Servers() {
   if (!user.value?.isOperator) {
     return (
@@ -22,18 +22,18 @@ export function Servers() {
 }
 
 function Fleet() {
-  const totals = useLive(() => ask(api.v1.rtc.servers.metrics.get()), []);
-  const servers = useLive(() => ask(api.v1.rtc.servers.get({ query: { limit: 200 } })), []);
+  const totals = usePolling(() => request(api.v1.rtc.servers.metrics.get()), []);
+  const servers = usePolling(() => request(api.v1.rtc.servers.get({ query: { limit: 200 } })), []);
   return (
     <>
       <PageHead title="Servers" />
-      <Shown live={totals}>
+      <Loaded live={totals}>
         {(fleet) => (
           <ul class="tiles">
             <Figure label="Healthy" value={`${fleet.healthy} of ${fleet.servers}`}>
               {fleet.draining === 0 && fleet.unhealthy === 0
-                ? "all of them"
-                : `${fleet.draining} draining, ${fleet.unhealthy} silent`}
+                ? "all healthy"
+                : `${fleet.draining} draining, ${fleet.unhealthy} unhealthy`}
             </Figure>
             <Figure label="Rooms" value={countText(fleet.activeRooms)}>
               {fleet.capacity === null ? "no limit set" : `of ${countText(fleet.capacity)}`}
@@ -44,8 +44,8 @@ function Fleet() {
             </Figure>
           </ul>
         )}
-      </Shown>
-      <Shown live={servers} isEmpty={(list) => list.length === 0} empty="No media server has registered.">
+      </Loaded>
+      <Loaded live={servers} isEmpty={(list) => list.length === 0} empty="No media server has registered.">
         {(list) => (
           <ul class="servers">
             {list.map((server) => (
@@ -58,7 +58,7 @@ function Fleet() {
                   <Drain name={server.name} status={server.status} onChanged={servers.reload} />
                 </div>
                 <p class="quiet small">
-                  {server.region} · {server.publicHost} · {server.version ?? "unknown version"} · last heard of{" "}
+                  {server.region} · {server.publicHost} · {server.version ?? "unknown version"} · last seen{" "}
                   <Ago at={server.lastHeartbeatAt} />
                 </p>
                 <div class="meters">
@@ -83,7 +83,7 @@ function Fleet() {
             ))}
           </ul>
         )}
-      </Shown>
+      </Loaded>
     </>
   );
 }
@@ -92,7 +92,7 @@ function Drain({ name, status, onChanged }: { name: string; status: string; onCh
   const routes = api.v1.rtc.servers({ name });
   if (status === "DRAINING") {
     return (
-      <Action done={`${name} takes rooms again.`} run={() => ask(routes.undrain.post()).then(onChanged)}>
+      <Action done={`${name} accepts rooms again.`} run={() => request(routes.undrain.post()).then(onChanged)}>
         Undrain
       </Action>
     );
@@ -102,7 +102,7 @@ function Drain({ name, status, onChanged }: { name: string; status: string; onCh
       title={`Drain ${name}?`}
       action="Drain"
       done={`${name} gets no new rooms.`}
-      run={() => ask(routes.drain.post()).then(onChanged)}
+      run={() => request(routes.drain.post()).then(onChanged)}
     >
       It gets no new rooms. Those it has go on until they are empty.
     </ConfirmButton>

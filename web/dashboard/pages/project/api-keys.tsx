@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { ask, askPage } from "../../api.ts";
+import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { CodeBlock } from "../../parts/code.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
@@ -8,7 +8,7 @@ import { Field } from "../../parts/field.tsx";
 import { FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, words } from "../../parts/states.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt } from "../../parts/toast.tsx";
 import { may, useProject } from "../../project.ts";
@@ -16,7 +16,10 @@ import { may, useProject } from "../../project.ts";
 export function ApiKeys() {
   const { at, environment, projectId } = useProject();
   const keysOf = at["api-keys"];
-  const keys = useList((page) => askPage(keysOf.get({ query: { ...page, environment } })), [projectId, environment]);
+  const keys = useList(
+    (page) => requestPage(keysOf.get({ query: { ...page, environment } })),
+    [projectId, environment],
+  );
   const [creating, setCreating] = useState(false);
   const [signing, setSigning] = useState<Signing | null>(null);
   return (
@@ -33,7 +36,7 @@ export function ApiKeys() {
         live={keys}
         id={({ id }) => id}
         search={({ name, publicId }) => `${name} ${publicId}`}
-        empty={`No keys for ${words(environment)} yet. Your backend needs one.`}
+        empty={`No keys for ${humanize(environment)} yet. Your backend needs one.`}
         columns={[
           { title: "Name", cell: ({ name }) => name },
           {
@@ -67,7 +70,7 @@ export function ApiKeys() {
                     title="Revoke this key?"
                     action="Revoke"
                     done="The key was revoked."
-                    run={() => ask(keysOf({ keyId: id }).delete()).then(keys.reload)}
+                    run={() => request(keysOf({ keyId: id }).delete()).then(keys.reload)}
                   >
                     Every request with {name} is refused from now on. A key that is revoked cannot be used again.
                   </ConfirmButton>
@@ -87,13 +90,13 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: () 
   const [name, setName] = useState("");
   const [key, setKey] = useState<string | null>(null);
   const form = useSubmit(async () => {
-    setKey((await ask(at["api-keys"].post({ name, environment }))).key);
+    setKey((await request(at["api-keys"].post({ name, environment }))).key);
     onCreated();
   });
   if (key !== null) return <ShownOnce title="Your new key" secret={key} label="API key" onClose={onClose} />;
   return (
-    <FormDialog title={`Create a key for ${words(environment)}`} action="Create" form={form} onClose={onClose}>
-      <Field label="Name" hint="Who or what uses it." error={form.problem("name")}>
+    <FormDialog title={`Create a key for ${humanize(environment)}`} action="Create" form={form} onClose={onClose}>
+      <Field label="Name" hint="What the key is used for." error={form.problem("name")}>
         <TextInput required maxLength={80} value={name} onValue={setName} />
       </Field>
     </FormDialog>
@@ -103,15 +106,15 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: () 
 type Signing = { keyId: string; publicId: string };
 
 /**
- * What a backend signs tokens with for LiveKit's SDKs. Derived, so it can be shown again; each time is on the audit log, and
- * none without another click: others may be looking at this screen.
+ * The secret with which a backend signs tokens for LiveKit's SDKs. It is derived, so it can be shown again. It needs another
+ * click, because others may see the screen, and each time is recorded in the audit log.
  */
 function SigningSecret({ keyId, publicId, onClose }: Signing & { onClose: () => void }) {
   const { at } = useProject();
   const [secret, setSecret] = useState<string | null>(null);
   const url = location.origin.replace(/^http/, "ws");
   const settings = `LIVEKIT_URL=${url}\nLIVEKIT_API_KEY=${publicId}\nLIVEKIT_API_SECRET=`;
-  const show = async () => setSecret((await ask(at["api-keys"]({ keyId })["signing-secret"].get())).apiSecret);
+  const show = async () => setSecret((await request(at["api-keys"]({ keyId })["signing-secret"].get())).apiSecret);
   return (
     <Dialog title="Settings for LiveKit's SDKs" onClose={onClose}>
       <div class="stack">
@@ -133,7 +136,7 @@ function SigningSecret({ keyId, publicId, onClose }: Signing & { onClose: () => 
           <CodeBlock label="Settings" text={`${settings}${secret}`} />
         )}
         <p>
-          The audit log names whoever had it shown. <a href="/docs/livekit">What works with LiveKit's SDKs</a>
+          The audit log records who has viewed it. <a href="/docs/livekit">What works with LiveKit's SDKs</a>
         </p>
       </div>
     </Dialog>

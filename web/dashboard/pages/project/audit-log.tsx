@@ -6,7 +6,7 @@ import { useList, usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Select, TextInput } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
-import { PageHead, humanize } from "../../parts/states.tsx";
+import { humanize, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
@@ -24,7 +24,7 @@ const COLUMNS = [
   "publicId",
 ] as const;
 
-/** Who did what to the project. Nothing here can be changed or removed. */
+/** The project's audit log, which cannot be changed. */
 export function AuditLog() {
   if (!may("audit:read")) {
     return (
@@ -88,7 +88,7 @@ function Entries() {
             <TextInput label="Resource id" placeholder="Resource id" value={resourceId} onValue={setResourceId} />
           </>
         }
-        empty="Nothing was done yet that this filter lets through."
+        empty="No entries match this filter."
         columns={[
           { title: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
           { title: "Action", cell: (one) => <code>{one.action}</code> },

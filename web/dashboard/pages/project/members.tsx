@@ -7,7 +7,7 @@ import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog, Select, TextInput, useSubmit } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, humanize } from "../../parts/states.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { attempt, toastDone } from "../../parts/toast.tsx";
@@ -15,15 +15,15 @@ import { may, useProject } from "../../project.ts";
 import { user } from "../../session.ts";
 
 const ROLE_HINTS: Record<ProjectRole, string> = {
-  OWNER: "Everything, archiving included. Its account pays the minutes.",
+  OWNER: "Everything, including archiving. Its account is charged for the minutes.",
   ADMIN: "Members, settings and the audit log as well.",
   DEVELOPER: "Rooms, live streams, keys and webhooks.",
-  VIEWER: "Sees everything but the audit log, changes nothing.",
+  VIEWER: "Sees everything except the audit log and changes nothing.",
 };
 
-/** Only an owner makes and unmakes owners. */
-const rolesToGive = () => PROJECT_ROLES.filter((role) => role !== "OWNER" || may("owners:manage"));
-const options = () => rolesToGive().map((value) => ({ value, label: humanize(value) }));
+/** Only an owner may add or remove owners. */
+const assignableRoles = () => PROJECT_ROLES.filter((role) => role !== "OWNER" || may("owners:manage"));
+const options = () => assignableRoles().map((value) => ({ value, label: humanize(value) }));
 
 export function Members() {
   const { at, projectId } = useProject();
@@ -100,7 +100,7 @@ export function Members() {
                     else members.reload();
                   }}
                 >
-                  {self ? "You" : "They"} can come back only if somebody adds {self ? "you" : "them"} again.
+                  {self ? "You" : "They"} can return only if a member adds {self ? "you" : "them"} again.
                 </ConfirmButton>
               );
             },
@@ -159,7 +159,11 @@ function AddMember({ onAdded, onClose }: { onAdded: () => void; onClose: () => v
   });
   return (
     <FormDialog title="Add a member" action="Add" form={form} onClose={onClose}>
-      <Field label="E-mail address" hint="Who has no account yet gets an invitation." error={form.problem("email")}>
+      <Field
+        label="E-mail address"
+        hint="A person without an account gets an invitation."
+        error={form.problem("email")}
+      >
         <TextInput type="email" required value={email} onValue={setEmail} />
       </Field>
       <Field label="Role" hint={ROLE_HINTS[role]}>

@@ -1,9 +1,9 @@
 import { useChoice } from "../../address.ts";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { countOf, countText, percentText } from "../../parts/numbers.ts";
 import { Plot } from "../../parts/plot.tsx";
-import { Figure, PageHead, Shown } from "../../parts/states.tsx";
+import { Figure, Loaded, PageHead } from "../../parts/states.tsx";
 import { Choice } from "../../parts/tabs.tsx";
 import { durationText } from "../../parts/time.tsx";
 import { openProject, useProject } from "../../project.ts";
@@ -12,7 +12,7 @@ const RANGES = ["15m", "1h", "24h", "7d"] as const;
 type Range = (typeof RANGES)[number];
 const SLOW_MS = 15_000;
 
-/** How the project is doing, now and over time. */
+/** The project's key figures, now and over time. */
 export function Overview() {
   const { path } = useProject();
   const [range, setRange] = useChoice("range", RANGES, "1h");
@@ -33,15 +33,15 @@ export function Overview() {
 function Now({ range }: { range: Range }) {
   const { at, environment, projectId, path } = useProject();
   const here = [projectId, environment];
-  const metrics = useLive(() => ask(at.metrics.get({ query: { environment, range } })), [...here, range]);
-  const chat = useLive(() => ask(at.chat.overview.get({ query: { environment } })), here);
-  const webhooks = useLive(() => ask(at.webhooks.get({ query: { environment, limit: 200 } })), here, SLOW_MS);
-  const usage = useLive(() => ask(at.usage.get({ query: { days: 1, limit: 1 } })), [projectId], SLOW_MS);
+  const metrics = usePolling(() => request(at.metrics.get({ query: { environment, range } })), [...here, range]);
+  const chat = usePolling(() => request(at.chat.overview.get({ query: { environment } })), here);
+  const webhooks = usePolling(() => request(at.webhooks.get({ query: { environment, limit: 200 } })), here, SLOW_MS);
+  const usage = usePolling(() => request(at.usage.get({ query: { days: 1, limit: 1 } })), [projectId], SLOW_MS);
   const failing = webhooks.data?.filter(
     ({ status, consecutiveFailures }) => status !== "ACTIVE" || consecutiveFailures > 0,
   );
   return (
-    <Shown live={metrics}>
+    <Loaded live={metrics}>
       {({ activeRooms, activeParticipants, connectionSuccessRate, connections, joinTimeMs, errors }) => (
         <>
           {activeRooms + connections === 0 && chat.data?.messages === 0 && (
@@ -60,7 +60,7 @@ function Now({ range }: { range: Range }) {
               {countOf(connections, "connection")}, {countOf(errors.total, "error")}
             </Figure>
             <Figure label="Time to join" value={durationText(joinTimeMs.p50)}>
-              {joinTimeMs.p95 === null ? "nobody joined" : `1 in 20 over ${durationText(joinTimeMs.p95)}`}
+              {joinTimeMs.p95 === null ? "no joins" : `1 in 20 over ${durationText(joinTimeMs.p95)}`}
             </Figure>
             <Figure label="Messages today" value={countText(chat.data?.messagesToday)} href={path("chat")}>
               {countText(chat.data?.connections)} connected now
@@ -78,7 +78,7 @@ function Now({ range }: { range: Range }) {
           </ul>
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 
@@ -90,13 +90,13 @@ function webhookHealth(endpoints: number | undefined, failing: number | undefine
 
 function OverTime({ range }: { range: Range }) {
   const { at, environment, projectId } = useProject();
-  const series = useLive(
-    () => ask(at.metrics.series.get({ query: { environment, range } })),
+  const series = usePolling(
+    () => request(at.metrics.series.get({ query: { environment, range } })),
     [projectId, environment, range],
   );
-  const usage = useLive(() => ask(at.usage.get({ query: { days: 30, limit: 1 } })), [projectId], SLOW_MS);
+  const usage = usePolling(() => request(at.usage.get({ query: { days: 30, limit: 1 } })), [projectId], SLOW_MS);
   return (
-    <Shown live={series}>
+    <Loaded live={series}>
       {({ points }) => {
         const times = points.map((point) => Date.parse(point.at) / 1000);
         return (
@@ -151,6 +151,6 @@ function OverTime({ range }: { range: Range }) {
           </div>
         );
       }}
-    </Shown>
+    </Loaded>
   );
 }

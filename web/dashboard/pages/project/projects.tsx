@@ -1,16 +1,16 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { projectPath } from "../../address.ts";
-import { api, ask } from "../../api.ts";
-import { freshKey } from "../../fresh-key.ts";
-import { useLive } from "../../live.ts";
+import { api, request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
+import { newKey } from "../../new-key.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog, FormProblem, type Submit, TextInput, useSubmit } from "../../parts/form.tsx";
-import { Badge, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 
-/** Your projects; the first of them is made here. */
+/** The user's projects, or a form for the first one. */
 export function Projects() {
-  const projects = useLive(() => ask(api.v1.projects.get({ query: { limit: 200 } })), []);
+  const projects = usePolling(() => request(api.v1.projects.get({ query: { limit: 200 } })), []);
   const [creating, setCreating] = useState(false);
   return (
     <>
@@ -24,7 +24,7 @@ export function Projects() {
           </button>
         )}
       </PageHead>
-      <Shown live={projects}>
+      <Loaded live={projects}>
         {(list) =>
           list.length === 0 ? (
             <FirstProject />
@@ -36,7 +36,7 @@ export function Projects() {
                     <b>{name}</b>
                     {description && <span class="quiet small">{description}</span>}
                     <span class="row small">
-                      <span class="quiet">{words(role ?? "")}</span>
+                      <span class="quiet">{humanize(role ?? "")}</span>
                       {status === "ARCHIVED" && <Badge>{status}</Badge>}
                     </span>
                   </a>
@@ -45,7 +45,7 @@ export function Projects() {
             </ul>
           )
         }
-      </Shown>
+      </Loaded>
       {creating && <NewProject onClose={() => setCreating(false)} />}
     </>
   );
@@ -54,21 +54,21 @@ export function Projects() {
 const archivedLast = (a: { status: string }, b: { status: string }) =>
   Number(a.status === "ARCHIVED") - Number(b.status === "ARCHIVED");
 
-/** A project with its first key, which is shown on the page that comes next and never again. */
+/** Creates a project and its first key, which is shown once on the next page. */
 function useNewProject(): { name: string; setName: (name: string) => void; form: Submit } {
   const { route } = useLocation();
   const [name, setName] = useState("");
   const form = useSubmit(async () => {
-    const { id: projectId } = await ask(api.v1.projects.post({ name }));
+    const { id: projectId } = await request(api.v1.projects.post({ name }));
     const body = { name: "First key", environment: "DEVELOPMENT" as const };
-    const { key } = await ask(api.v1.projects({ projectId })["api-keys"].post(body));
-    freshKey.value = { projectId, key };
+    const { key } = await request(api.v1.projects({ projectId })["api-keys"].post(body));
+    newKey.value = { projectId, key };
     route(projectPath(projectId, "start"));
   });
   return { name, setName, form };
 }
 
-const HINT = "Rooms, chats and keys of one application belong together.";
+const HINT = "A project holds the rooms, chats and keys of one application.";
 
 function FirstProject() {
   const { name, setName, form } = useNewProject();

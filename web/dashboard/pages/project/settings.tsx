@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { ask } from "../../api.ts";
+import { request } from "../../api.ts";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Check, FormProblem, TextArea, TextInput, useSubmit } from "../../parts/form.tsx";
-import { Facts, PageHead } from "../../parts/states.tsx";
+import { Details, PageHead } from "../../parts/states.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { may, type OpenProject, openProject, projectVersion, useProject } from "../../project.ts";
 
@@ -21,7 +21,7 @@ export function Settings() {
         </>
       ) : (
         <section class="card">
-          <Facts
+          <Details
             items={[
               ["Name", project.name],
               ["Description", project.description],
@@ -47,7 +47,7 @@ function Name({ project }: { project: OpenProject }) {
   const [name, setName] = useState(project.name);
   const [description, setDescription] = useState(project.description ?? "");
   const form = useSubmit(async () => {
-    await ask(at.patch({ name, description: description === "" ? null : description }));
+    await request(at.patch({ name, description: description === "" ? null : description }));
     saved("Saved.");
   });
   return (
@@ -78,8 +78,8 @@ function Origins({ project }: { project: OpenProject }) {
   const [localhost, setLocalhost] = useState(project.allowLocalhostOrigins);
   const form = useSubmit(async () => {
     const allowedOrigins = list.split(/\s+/).filter((line) => line !== "");
-    await ask(at["allowed-origins"].patch({ allowedOrigins, allowLocalhostOrigins: localhost }));
-    saved("Browsers from these origins are let in.");
+    await request(at["allowed-origins"].patch({ allowedOrigins, allowLocalhostOrigins: localhost }));
+    saved("The allowed origins were saved.");
   });
   const wrong = form.failure?.details.find(({ field }) => field.startsWith("allowedOrigins"))?.message;
   return (
@@ -87,13 +87,13 @@ function Origins({ project }: { project: OpenProject }) {
       <h2>Allowed origins</h2>
       <Field
         label="Pages that may use this project"
-        hint="One a line, with scheme and port, such as https://app.example.com. Empty lets every page in."
+        hint="One per line, with scheme and port, such as https://app.example.com. If empty, all origins are allowed."
         error={wrong}
       >
         <TextArea rows={4} placeholder="https://app.example.com" value={list} onValue={setList} />
       </Field>
       <Check checked={localhost} onChecked={setLocalhost}>
-        Also pages on localhost, on any port
+        Also allow localhost on any port
       </Check>
       {wrong === undefined && <FormProblem form={form} />}
       <div class="actions">
@@ -111,7 +111,7 @@ function Archive({ project }: { project: OpenProject }) {
   return (
     <section class="card stack danger-zone">
       <h2>Archive</h2>
-      <p>Its keys stop working and nothing can be changed any more. Its data stays readable to its members.</p>
+      <p>Its keys stop working and it becomes read-only. Members can still read its data.</p>
       <div>
         <ConfirmButton
           button="Archive the project"
@@ -120,7 +120,7 @@ function Archive({ project }: { project: OpenProject }) {
           typed={project.name}
           done={`${project.name} was archived.`}
           run={async () => {
-            await ask(at.delete());
+            await request(at.delete());
             projectVersion.value += 1;
             route("/");
           }}

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
-import { freshKey } from "../../fresh-key.ts";
+import { request } from "../../api.ts";
+import { newKey } from "../../new-key.ts";
 import { Action } from "../../parts/action.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { PageHead } from "../../parts/states.tsx";
@@ -10,14 +10,14 @@ import { SNIPPETS, type SnippetName } from "../../snippets.ts";
 
 const PLACEHOLDER = "svk_dev_YOUR_KEY";
 
-/** From nothing to the first room: a key, a line to paste, and a place to see it work. */
+/** Getting started: a key, code to paste, and the playground. */
 export function Start() {
   const { projectId, at, path } = useProject();
   const [language, setLanguage] = useState<SnippetName>("curl");
-  const key = freshKey.value?.projectId === projectId ? freshKey.value.key : null;
+  const key = newKey.value?.projectId === projectId ? newKey.value.key : null;
   const createKey = async () => {
-    const created = await ask(at["api-keys"].post({ name: "Getting started", environment: "DEVELOPMENT" }));
-    freshKey.value = { projectId, key: created.key };
+    const created = await request(at["api-keys"].post({ name: "Getting started", environment: "DEVELOPMENT" }));
+    newKey.value = { projectId, key: created.key };
   };
   return (
     <>
@@ -47,7 +47,7 @@ export function Start() {
           )}
         </li>
         <li class="card stack">
-          <h2>Create a room and let somebody in</h2>
+          <h2>Create a room and mint a token</h2>
           <Choice
             label="Language"
             value={language}

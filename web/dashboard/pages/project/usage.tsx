@@ -1,11 +1,11 @@
 import { useChoice } from "../../address.ts";
-import { api, ask, askPage } from "../../api.ts";
-import { useList, useLive } from "../../live.ts";
+import { api, request, requestPage } from "../../api.ts";
+import { useList, usePolling } from "../../live.ts";
 import { Bars, Ring } from "../../parts/bars.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText, percentText } from "../../parts/numbers.ts";
 import { Plot } from "../../parts/plot.tsx";
-import { Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Choice } from "../../parts/tabs.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
@@ -15,19 +15,19 @@ const DAYS = { "7 days": 7, "30 days": 30, "90 days": 90 } as const;
 type DaysName = keyof typeof DAYS;
 const EVERY_MS = 15_000;
 
-/** Participant-minutes: of the account against its allowance, of this project day by day. */
+/** Participant-minutes of the account and its allowance, and of this project by day. */
 export function Usage() {
   const { at, projectId, path } = useProject();
   const [range, setRange] = useChoice("days", Object.keys(DAYS) as DaysName[], "30 days");
-  const account = useLive(() => ask(api.v1.usage.detail.get({ query: { days: 1, limit: 1 } })), [], EVERY_MS);
+  const account = usePolling(() => request(api.v1.usage.detail.get({ query: { days: 1, limit: 1 } })), [], EVERY_MS);
   const days = DAYS[range];
-  const project = useLive(() => ask(at.usage.get({ query: { days, limit: 50 } })), [projectId, days], EVERY_MS);
+  const project = usePolling(() => request(at.usage.get({ query: { days, limit: 50 } })), [projectId, days], EVERY_MS);
   return (
     <>
       <PageHead title="Usage">
         <Choice label="Days" value={range} onValue={setRange} options={Object.keys(DAYS) as DaysName[]} />
       </PageHead>
-      <Shown live={account}>
+      <Loaded live={account}>
         {(usage) =>
           !usage.projects.some((one) => one.projectId === projectId) ? (
             <p class="note">The minutes of this project count towards the allowance of its owner.</p>
@@ -41,7 +41,7 @@ export function Usage() {
               </Ring>
               <div class="stack">
                 <h2>Your account this month</h2>
-                <Facts
+                <Details
                   items={[
                     ["Used", `${countText(usage.usedMinutes)} min`],
                     ["Included", `${countText(usage.includedMinutes)} min`],
@@ -52,7 +52,7 @@ export function Usage() {
                 <p class={usage.exceeded ? "note warn" : "quiet small"}>
                   {usage.enforced
                     ? "Past the allowance, new tokens are refused."
-                    : "This server does not enforce the allowance: past it, everything goes on."}
+                    : "This server does not enforce the allowance: calls continue past it."}
                 </p>
                 <Bars
                   label="Minutes by project"
@@ -67,8 +67,8 @@ export function Usage() {
             </section>
           )
         }
-      </Shown>
-      <Shown live={project}>
+      </Loaded>
+      <Loaded live={project}>
         {({ daily, history, usedMinutes, recordedMinutes }) => (
           <>
             <Plot
@@ -94,7 +94,7 @@ export function Usage() {
                   columns={[
                     { title: "Participant", cell: ({ participantIdentity }) => participantIdentity },
                     { title: "Room", cell: ({ roomName }) => roomName },
-                    { title: "Environment", cell: ({ environment }) => words(environment), wide: true },
+                    { title: "Environment", cell: ({ environment }) => humanize(environment), wide: true },
                     { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
                     { title: "Ended", cell: ({ endedAt }) => (endedAt ? <Ago at={endedAt} /> : "running"), wide: true },
                     { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },
@@ -104,16 +104,16 @@ export function Usage() {
             </section>
           </>
         )}
-      </Shown>
+      </Loaded>
     </>
   );
 }
 
-/** Which calls the minutes went to, in the environment that is chosen. */
+/** The minutes by call in the selected environment. */
 function CallsUsed() {
   const { at, environment, path, projectId } = useProject();
   const calls = useList(
-    (page) => askPage(at.calls.get({ query: { ...page, environment } })),
+    (page) => requestPage(at.calls.get({ query: { ...page, environment } })),
     [projectId, environment],
     EVERY_MS,
   );
@@ -124,7 +124,7 @@ function CallsUsed() {
         label="calls"
         live={calls}
         id={({ id }) => id}
-        empty="No call is on record in this environment."
+        empty="There are no calls in this environment."
         columns={[
           { title: "Room", cell: ({ id, roomName }) => <a href={path(`calls/${id}`)}>{roomName}</a> },
           { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },

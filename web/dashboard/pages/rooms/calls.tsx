@@ -5,11 +5,11 @@ import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Badge, PageHead, humanize } from "../../parts/states.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
-/** Every call, the newest first: the times in which a room had people in it. */
+/** The calls, newest first. A call lasts while a room has participants. */
 export function Calls() {
   const { at, environment, projectId, path } = useProject();
   const [status, setStatus] = useFilter<CallStatus>("status");
@@ -53,7 +53,7 @@ export function Calls() {
             )}
           </>
         }
-        empty="No call is on record, or none that this filter lets through. A call begins when somebody joins a room."
+        empty="No calls match this filter. A call begins when a participant joins a room."
         columns={[
           { title: "Room", cell: ({ id, roomName }) => <a href={path(`calls/${id}`)}>{roomName}</a> },
           { title: "Status", cell: (one) => <Badge>{one.status}</Badge> },

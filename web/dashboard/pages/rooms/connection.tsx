@@ -1,24 +1,24 @@
 import { useRoute } from "preact-iso";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
+import { ErrorCard } from "../../parts/call/error-card.tsx";
 import { Flights } from "../../parts/call/flights.tsx";
-import { Mishap } from "../../parts/call/mishap.tsx";
-import { Story, Timeline } from "../../parts/call/timeline.tsx";
+import { EventList, Timeline } from "../../parts/call/timeline.tsx";
 import { BrowserName } from "../../parts/frame/browser.tsx";
-import { Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
-/** What happened to one connection, drawn. */
+/** One connection with its timeline. */
 export function OneConnection() {
   const { connectionId = "" } = useRoute().params;
   const { at, environment, path } = useProject();
-  const connection = useLive(
-    () => ask(at.connections({ connectionId }).get({ query: { environment } })),
+  const connection = usePolling(
+    () => request(at.connections({ connectionId }).get({ query: { environment } })),
     [connectionId, environment],
   );
   return (
-    <Shown live={connection}>
+    <Loaded live={connection}>
       {(shown) => (
         <>
           <PageHead title={shown.participantIdentity} badge={shown.state}>
@@ -31,36 +31,40 @@ export function OneConnection() {
               </a>
             )}
           </PageHead>
-          <Timeline told={shown} />
+          <Timeline timeline={shown} />
           {shown.errors.map((error) => (
-            <Mishap key={error.id} error={error} />
+            <ErrorCard key={error.id} error={error} />
           ))}
-          <Facts
+          <Details
             items={[
               ["Started", <Ago key="started" at={shown.startedAt} />],
               ["Joined in", durationText(shown.joinTimeMs)],
               ["Connected for", durationText(shown.durationMs)],
-              ["Ended by", shown.disconnectReason && words(shown.disconnectReason)],
+              ["Ended by", shown.disconnectReason && humanize(shown.disconnectReason)],
               ["Round trip", durationText(shown.rttMs)],
               ["Jitter", durationText(shown.jitterMs)],
               ["Packet loss", shown.packetLossPercent === null ? null : `${shown.packetLossPercent.toFixed(1)} %`],
               ["Reconnects", shown.reconnectCount],
               ["Media server", shown.serverName],
               ["Address", shown.ipAddress],
-              // It goes on with the browser, which stands beside it.
+              // The SDK's name is followed by the user agent, which is shown as the browser.
               ["SDK", shown.sdk?.split(" ")[0]],
               ["Browser", <BrowserName key="browser" userAgent={shown.userAgent} />],
               ["Id", <code key="id">{shown.id}</code>],
-              ["Id of the client", <code key="own">{shown.connectionId}</code>],
+              ["Client id", <code key="own">{shown.connectionId}</code>],
             ]}
           />
           <Flights connectionId={shown.id} live={shown.disconnectedAt === null} />
           <section class="stack">
-            <h2>Step by step</h2>
-            {shown.events.length === 0 ? <div class="empty">Nothing was recorded.</div> : <Story told={shown} />}
+            <h2>Events</h2>
+            {shown.events.length === 0 ? (
+              <div class="empty">No events were recorded.</div>
+            ) : (
+              <EventList timeline={shown} />
+            )}
           </section>
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }

@@ -4,11 +4,11 @@ import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, humanize } from "../../parts/states.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
-/** Every connection to a room, the newest first. */
+/** The connections to rooms, newest first. */
 export function Connections() {
   const { at, environment, projectId, path } = useProject();
   const [state, setState] = useFilter<ConnectionState>("state");
@@ -48,7 +48,7 @@ export function Connections() {
             )}
           </>
         }
-        empty="Nobody has connected, or nobody whom this filter lets through."
+        empty="No connections match this filter."
         columns={[
           {
             title: "Participant",

@@ -7,7 +7,7 @@ import { Bars } from "../../parts/bars.tsx";
 import { ErrorCard } from "../../parts/call/error-card.tsx";
 import { TextInput } from "../../parts/form.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { PageHead, Loaded, humanize } from "../../parts/states.tsx";
+import { humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Choice } from "../../parts/tabs.tsx";
 import { useProject } from "../../project.ts";
 
@@ -15,7 +15,7 @@ const HOURS = { "1h": 1, "24h": 24, "7d": 168 } as const;
 type Range = keyof typeof HOURS;
 const RANGES = Object.keys(HOURS) as Range[];
 
-/** What went wrong, by kind, with what to do about it. */
+/** Errors by category, with what to do about them. */
 export function Errors() {
   const { at, environment, projectId } = useProject();
   const [range, setRange] = useChoice("range", RANGES, "24h");
@@ -69,7 +69,7 @@ export function Errors() {
             </button>
           )}
         </div>
-        <Loaded live={errors} isEmpty={() => recent.length === 0} empty="Nothing has gone wrong in this time.">
+        <Loaded live={errors} isEmpty={() => recent.length === 0} empty="There were no errors in this period.">
           {() =>
             found.length === 0 ? (
               <div class="empty">Nothing here matches “{text}”.</div>

@@ -1,32 +1,32 @@
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Call } from "../../parts/call/call.tsx";
 import { useDescription } from "../../parts/call/stream-fields.tsx";
-import { Hosts, Viewers } from "../../parts/call/stream-people.tsx";
+import { Hosts, Viewers } from "../../parts/call/stream-participants.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { FormDialog, useSubmit } from "../../parts/form.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Facts, Figure, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Details, Figure, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 import { user } from "../../session.ts";
 
 const EVERY_MS = 3_000;
 
-/** One live stream: on air and off, who sends, who watches, and a seat in the audience. */
+/** One live stream: its state, hosts and viewers, and a preview. */
 export function OneLiveStream() {
   const { streamId = "" } = useRoute().params;
   const { at, path } = useProject();
   const routes = at["live-streams"]({ streamId });
-  const stream = useLive(() => ask(routes.get()), [streamId], EVERY_MS);
-  const [seat, setSeat] = useState<"viewer" | "host" | null>(null);
+  const stream = usePolling(() => request(routes.get()), [streamId], EVERY_MS);
+  const [preview, setPreview] = useState<"viewer" | "host" | null>(null);
   const [editing, setEditing] = useState(false);
   const me = `dashboard-${user.value?.id.slice(-8)}`;
   return (
-    <Shown live={stream}>
+    <Loaded live={stream}>
       {(shown) => (
         <>
           <PageHead title={shown.title} badge={shown.status}>
@@ -37,16 +37,21 @@ export function OneLiveStream() {
                 </button>
                 {shown.status !== "ENDED" && (
                   <>
-                    <button type="button" class="button" disabled={seat !== null} onClick={() => setSeat("viewer")}>
+                    <button
+                      type="button"
+                      class="button"
+                      disabled={preview !== null}
+                      onClick={() => setPreview("viewer")}
+                    >
                       Watch here
                     </button>
-                    <button type="button" class="button" disabled={seat !== null} onClick={() => setSeat("host")}>
+                    <button type="button" class="button" disabled={preview !== null} onClick={() => setPreview("host")}>
                       Send from here
                     </button>
                   </>
                 )}
                 {shown.status === "CREATED" && (
-                  <Action tone="primary" done="On air." run={() => ask(routes.start.post()).then(stream.reload)}>
+                  <Action tone="primary" done="On air." run={() => request(routes.start.post()).then(stream.reload)}>
                     Start
                   </Action>
                 )}
@@ -55,7 +60,7 @@ export function OneLiveStream() {
                     title="End this live stream?"
                     action="End it"
                     done="The live stream has ended."
-                    run={() => ask(routes.end.post()).then(stream.reload)}
+                    run={() => request(routes.end.post()).then(stream.reload)}
                   >
                     Everyone in it is disconnected. An ended stream cannot be started again.
                   </ConfirmButton>
@@ -63,27 +68,27 @@ export function OneLiveStream() {
               </>
             )}
           </PageHead>
-          {seat !== null && shown.status !== "ENDED" && (
+          {preview !== null && shown.status !== "ENDED" && (
             <Call
-              key={seat}
-              title={seat === "host" ? "You, as the host" : "What a viewer sees"}
-              publish={seat === "host"}
+              key={preview}
+              title={preview === "host" ? "You, as the host" : "What a viewer sees"}
+              publish={preview === "host"}
               admit={async () => {
-                if (seat === "viewer") return (await ask(routes["viewer-tokens"].post({ identity: me }))).rtc;
-                return (await ask(routes.hosts.post({ identity: shown.hostIdentity }))).rtc;
+                if (preview === "viewer") return (await request(routes["viewer-tokens"].post({ identity: me }))).rtc;
+                return (await request(routes.hosts.post({ identity: shown.hostIdentity }))).rtc;
               }}
-              onLeft={() => setSeat(null)}
+              onLeft={() => setPreview(null)}
             />
           )}
           {shown.description && <p class="prose">{shown.description}</p>}
           <ul class="tiles">
             <Figure label="Watching now" value={countText(shown.viewerCount)} />
-            <Figure label="Most at once" value={countText(shown.peakViewerCount)} />
+            <Figure label="Peak viewers" value={countText(shown.peakViewerCount)} />
           </ul>
-          <Facts
+          <Details
             items={[
               ["Id", <code key="id">{shown.id}</code>],
-              ["Visibility", words(shown.visibility)],
+              ["Visibility", humanize(shown.visibility)],
               ["Planned for", shown.scheduledAt && <Ago key="planned" at={shown.scheduledAt} />],
               ["Started", shown.startedAt && <Ago key="started" at={shown.startedAt} />],
               ["Ended", shown.endedAt && <Ago key="ended" at={shown.endedAt} />],
@@ -106,7 +111,7 @@ export function OneLiveStream() {
             <EditStream
               stream={shown}
               save={async (values) => {
-                await ask(routes.patch(values));
+                await request(routes.patch(values));
                 stream.reload();
                 setEditing(false);
               }}
@@ -115,7 +120,7 @@ export function OneLiveStream() {
           )}
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 

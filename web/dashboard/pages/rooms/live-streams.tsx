@@ -9,7 +9,7 @@ import { Field } from "../../parts/field.tsx";
 import { FormDialog, Select, TextInput, useSubmit } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Badge, PageHead, humanize } from "../../parts/states.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
@@ -18,7 +18,8 @@ export function LiveStreams() {
   const [status, setStatus] = useFilter<LiveStreamStatus>("status");
   const [creating, setCreating] = useState(false);
   const streams = useList(
-    (page) => requestPage(at["live-streams"].get({ query: { ...page, environment, ...(status !== "" && { status }) } })),
+    (page) =>
+      requestPage(at["live-streams"].get({ query: { ...page, environment, ...(status !== "" && { status }) } })),
     [projectId, environment, status],
   );
   return (
@@ -46,7 +47,7 @@ export function LiveStreams() {
             ]}
           />
         }
-        empty="No live streams here. One brings its own room and its own chat."
+        empty="No live streams yet. Each one has its own room and chat."
         columns={[
           { title: "Title", cell: ({ id, title }) => <a href={path(`live-streams/${id}`)}>{title}</a> },
           { title: "Status", cell: (stream) => <Badge>{stream.status}</Badge> },
@@ -77,11 +78,15 @@ function CreateStream({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog title="Create a live stream" action="Create" form={form} onClose={onClose}>
       {description.title}
-      <Field label="Host" hint="Your own id of whoever goes on air." error={form.problem("hostIdentity")}>
+      <Field label="Host" hint="The host's user id in your backend." error={form.problem("hostIdentity")}>
         <TextInput required maxLength={128} value={hostIdentity} onValue={setHostIdentity} />
       </Field>
       {description.rest}
-      <Field label="Planned for" hint="For your viewers. Nothing starts by itself." error={form.problem("scheduledAt")}>
+      <Field
+        label="Planned for"
+        hint="Shown to viewers. The stream does not start automatically."
+        error={form.problem("scheduledAt")}
+      >
         <TextInput type="datetime-local" value={scheduledAt} onValue={setScheduledAt} />
       </Field>
     </FormDialog>

@@ -8,22 +8,22 @@ import { ConfirmButton } from "../../parts/confirm.tsx";
 import { bytesText } from "../../parts/numbers.ts";
 import { ComposeRecording, Composition } from "../../parts/recording/recording-composition.tsx";
 import { ShareRecording } from "../../parts/recording/recording-share.tsx";
-import { Details, PageHead, Loaded } from "../../parts/states.tsx";
+import { Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
 const EVERY_MS = 2_000;
 
-/** One recording: its files, one film of them all, and ways to look at it and to show it to others. */
+/** One recording: its files, its composition, playback and sharing. */
 export function OneRecording() {
   const { recordingId = "" } = useRoute().params;
   const { route } = useLocation();
   const { at, path } = useProject();
   const routes = at.recordings({ recordingId });
   const recording = usePolling(() => request(routes.get()), [recordingId], EVERY_MS);
-  const [asking, setAsking] = useState<"share" | "compose" | null>(null);
-  const close = () => setAsking(null);
+  const [openDialog, setOpenDialog] = useState<"share" | "compose" | null>(null);
+  const close = () => setOpenDialog(null);
 
   const replay = async () => {
     const { hash } = new URL((await request(routes["view-tokens"].post({}))).url);
@@ -48,7 +48,7 @@ export function OneRecording() {
                       <Action tone="primary" run={replay}>
                         Replay
                       </Action>
-                      <button type="button" class="button" onClick={() => setAsking("share")}>
+                      <button type="button" class="button" onClick={() => setOpenDialog("share")}>
                         Share
                       </button>
                     </>
@@ -84,26 +84,26 @@ export function OneRecording() {
               ["Started", <Ago key="started" at={shown.startedAt} />],
               ["Length", durationText(shown.durationMs)],
               ["Size", bytesText(shown.bytes)],
-              ["Holds", shown.audioOnly ? "Sound alone" : "Sound and pictures"],
+              ["Content", shown.audioOnly ? "Audio" : "Audio and video"],
               ["Id", <code key="id">{shown.id}</code>],
             ]}
           />
           {shown.status !== "RECORDING" && shown.files.length > 0 && (
             <Composition
               composition={shown.composition}
-              onCompose={() => setAsking("compose")}
+              onCompose={() => setOpenDialog("compose")}
               onDownload={download}
               onDiscard={() => request(routes.composition.delete()).then(recording.reload)}
             />
           )}
           <Files recording={shown} onDownload={download} />
-          {asking === "share" && (
+          {openDialog === "share" && (
             <ShareRecording
               mint={(ttlSeconds) => request(routes["view-tokens"].post({ ttlSeconds })).then(({ url }) => url)}
               onClose={close}
             />
           )}
-          {asking === "compose" && (
+          {openDialog === "compose" && (
             <ComposeRecording
               compose={async (wanted) => {
                 await request(routes.composition.post(wanted));
@@ -128,8 +128,8 @@ function Files({ recording: { status, files }, onDownload }: FilesProps) {
       {files.length === 0 ? (
         <div class="empty">
           {status === "RECORDING"
-            ? "Nobody has sent anything yet. The first packet begins the first file."
-            : "Nobody sent anything while it ran, so there is nothing to play."}
+            ? "No participant has sent media yet. The first packet starts the first file."
+            : "No participant sent media during the recording, so there is nothing to play."}
         </div>
       ) : (
         <Table
@@ -172,17 +172,17 @@ function Files({ recording: { status, files }, onDownload }: FilesProps) {
 }
 
 function trackText({ kind, source }: RecordingFile): string {
-  const names: Record<string, string> = { screenShare: "screen", screenShareAudio: "screen, sound", other: kind };
+  const names: Record<string, string> = { screenShare: "screen", screenShareAudio: "screen audio", other: kind };
   return names[source] ?? source;
 }
 
-/** By a link, as an address alone would play it in place of the page. */
+/** Clicks a download link, because navigating to the address would play the file instead. */
 function save(url: string): void {
   const link = document.createElement("a");
-  // The page may have been reached under another name than the server knows itself by; then a link could not save.
+  // The page may have been opened under another host name than the server's own, and browsers ignore `download` for other origins.
   const { pathname, search } = new URL(url);
   link.href = pathname.startsWith("/v1/") ? pathname + search : url;
-  // The server says under which name.
+  // The server names the file.
   link.download = "";
   link.click();
 }

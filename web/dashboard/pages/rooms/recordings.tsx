@@ -5,14 +5,14 @@ import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { bytesText } from "../../parts/numbers.ts";
-import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
-import { Badge, PageHead, humanize } from "../../parts/states.tsx";
+import { RecordingDot } from "../../parts/recording/record-button.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
 const STATUSES = RECORDING_STATUSES.map((value) => ({ value, label: humanize(value) }));
 
-/** Every recording of the environment, or of one room. */
+/** The recordings of the environment or of one room. */
 export function Recordings() {
   const { at, environment, projectId, path } = useProject();
   const [roomId, setRoomId] = useFilter("roomId");

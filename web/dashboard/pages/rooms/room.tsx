@@ -6,15 +6,14 @@ import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Call } from "../../parts/call/call.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
-import { RecordButton } from "../../parts/recording/record-button.tsx";
-import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
-import { Badge, Details, PageHead, Loaded } from "../../parts/states.tsx";
+import { RecordButton, RecordingDot } from "../../parts/recording/record-button.tsx";
+import { Badge, Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
 const EVERY_MS = 2_000;
 
-/** One room: who is in it, what they send, and a way in to try it. */
+/** One room: its participants and tracks, and a test call. */
 export function OneRoom() {
   const { roomId = "" } = useRoute().params;
   const { at, path } = useProject();
@@ -80,7 +79,7 @@ export function OneRoom() {
               ["Id", <code key="id">{roomId}</code>],
               ["Media server", serverName],
               ["Preferred region", region],
-              ["Recorded", record ? "Every call" : "When asked"],
+              ["Recorded", record ? "Every call" : "On request"],
               ["Created", <Ago key="created" at={createdAt} />],
               ...(closedAt === null
                 ? []
@@ -129,12 +128,12 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
             done={`${identity} was removed.`}
             run={() => request(routes.delete()).then(onChanged)}
           >
-            They are disconnected, and no token minted so far brings them back.
+            They are disconnected, and tokens minted so far no longer work for them.
           </ConfirmButton>
         )}
       </div>
       <p class="small quiet">
-        Joined <Ago at={joinedAt} /> · <a href={path(`connections/${connectionId}`)}>how the connection went</a>
+        Joined <Ago at={joinedAt} /> · <a href={path(`connections/${connectionId}`)}>connection</a>
         {metadata && ` · metadata: ${metadata}`}
       </p>
       {tracks.length > 0 && (
@@ -151,7 +150,7 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
                 may("rooms:manage") && (
                   <Action
                     label={`Mute ${source} of ${identity}`}
-                    done="Muted. Only its publisher can open it again."
+                    done="Muted. Only the publisher can unmute it."
                     run={() => request(routes.tracks({ trackId: id }).mute.post({ muted: true })).then(onChanged)}
                   >
                     Mute

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { useChoice } from "../../address.ts";
-import { ask, askPage } from "../../api.ts";
+import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
 import { Check, FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { RecordingDot } from "../../parts/recording/recording-dot.tsx";
+import { RecordingDot } from "../../parts/recording/record-button.tsx";
 import { PageHead } from "../../parts/states.tsx";
 import { Choice } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -21,7 +21,7 @@ export function Rooms() {
   const [shown, setShown] = useChoice("shown", Object.keys(SHOWN) as ShownName[], "Active");
   const [creating, setCreating] = useState(false);
   const rooms = useList(
-    (page) => askPage(at.rooms.get({ query: { ...page, environment, status: SHOWN[shown] } })),
+    (page) => requestPage(at.rooms.get({ query: { ...page, environment, status: SHOWN[shown] } })),
     [projectId, environment, shown],
   );
   return (
@@ -73,7 +73,7 @@ function CreateRoom({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [record, setRecord] = useState(false);
   const form = useSubmit(async () => {
-    const room = await ask(at.rooms.post({ name, record }, { query: { environment } }));
+    const room = await request(at.rooms.post({ name, record }, { query: { environment } }));
     route(path(`rooms/${room.id}`));
   });
   return (

@@ -1,23 +1,23 @@
 import { useRoute } from "preact-iso";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
-import { Facts, PageHead, Shown } from "../../parts/states.tsx";
+import { Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
 const EVERY_MS = 3_000;
 
-/** One delivery: every attempt, and the bytes that were sent. */
+/** One delivery: its attempts and its body. */
 export function OneDelivery() {
   const { webhookId = "", deliveryId = "" } = useRoute().params;
   const { at, path } = useProject();
   const routes = at.webhooks({ webhookId }).deliveries({ deliveryId });
-  const delivery = useLive(() => ask(routes.get()), [deliveryId], EVERY_MS);
+  const delivery = usePolling(() => request(routes.get()), [deliveryId], EVERY_MS);
   return (
-    <Shown live={delivery}>
+    <Loaded live={delivery}>
       {(shown) => (
         <>
           <PageHead title={shown.eventType} badge={shown.status}>
@@ -25,15 +25,19 @@ export function OneDelivery() {
               The endpoint
             </a>
             {may("webhooks:manage") && (
-              <Action tone="primary" done="Sent again." run={() => ask(routes.redeliver.post()).then(delivery.reload)}>
+              <Action
+                tone="primary"
+                done="Sent again."
+                run={() => request(routes.redeliver.post()).then(delivery.reload)}
+              >
                 Redeliver
               </Action>
             )}
           </PageHead>
-          <Facts
+          <Details
             items={[
               ["Event id", <code key="event">{shown.eventId}</code>],
-              ["Made", <Ago key="made" at={shown.createdAt} />],
+              ["Created", <Ago key="made" at={shown.createdAt} />],
               ["Delivered", shown.deliveredAt && <Ago key="delivered" at={shown.deliveredAt} />],
               ["Next attempt", shown.nextAttemptAt && <Ago key="next" at={shown.nextAttemptAt} />],
             ]}
@@ -49,7 +53,7 @@ export function OneDelivery() {
                 id={({ at: time }) => time}
                 columns={[
                   { title: "When", cell: ({ at: time }) => <Ago at={time} /> },
-                  { title: "Answer", cell: ({ statusCode }) => statusCode ?? "none", number: true },
+                  { title: "Response", cell: ({ statusCode }) => statusCode ?? "none", number: true },
                   { title: "Took", cell: ({ durationMs }) => durationText(durationMs), number: true },
                   { title: "Error", cell: ({ error }) => error ?? "–" },
                 ]}
@@ -62,7 +66,7 @@ export function OneDelivery() {
           </section>
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 

@@ -9,15 +9,14 @@ import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Select } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, Details, PageHead, Loaded, humanize } from "../../parts/states.tsx";
-import { Ago } from "../../parts/time.tsx";
-import { Attempts } from "../../parts/webhook/attempts.tsx";
-import { EditWebhook, Recover } from "./webhook-forms.tsx";
+import { Badge, Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
+import { Ago, durationText } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
+import { EditWebhook, Recover } from "./webhook-forms.tsx";
 
 const EVERY_MS = 3_000;
 
-/** One endpoint: how it is doing, what was sent to it, and every lever there is. */
+/** One endpoint: its state, its deliveries and its settings. */
 export function OneWebhook() {
   const { webhookId = "" } = useRoute().params;
   const { at, path } = useProject();
@@ -47,11 +46,11 @@ export function OneWebhook() {
                   Rotate the secret
                 </Action>
                 {shown.status === "ACTIVE" ? (
-                  <Action done="Nothing more is sent to it." run={() => setStatus("DISABLED")}>
+                  <Action done="The endpoint is disabled." run={() => setStatus("DISABLED")}>
                     Disable
                   </Action>
                 ) : (
-                  <Action tone="primary" done="It gets events again." run={() => setStatus("ACTIVE")}>
+                  <Action tone="primary" done="The endpoint is enabled." run={() => setStatus("ACTIVE")}>
                     Enable
                   </Action>
                 )}
@@ -64,7 +63,7 @@ export function OneWebhook() {
                     route(path("webhooks"));
                   }}
                 >
-                  It and the record of its deliveries are gone for good.
+                  The endpoint and its delivery history are deleted permanently.
                 </ConfirmButton>
               </>
             )}
@@ -86,7 +85,7 @@ export function OneWebhook() {
           {open === "recover" && <Recover webhookId={webhookId} onClose={() => setOpen(null)} />}
           {secret !== null && (
             <ShownOnce
-              title="Its new signing secret"
+              title="New signing secret"
               secret={secret}
               label="signing secret"
               onClose={() => setSecret(null)}
@@ -99,9 +98,9 @@ export function OneWebhook() {
 }
 
 const WHY = {
-  manual: "Switched off by hand. What happens meanwhile can be sent later with “Recover”.",
-  consecutive_failures: "Switched off after too many failures in a row. Mend the endpoint, enable it, then recover.",
-  gone: "Switched off because the endpoint answered 410: it said that it is gone.",
+  manual: "Disabled manually. Missed events can be sent later with “Recover”.",
+  consecutive_failures: "Disabled after too many failures in a row. Fix the endpoint, enable it, then recover.",
+  gone: "Disabled because the endpoint responded with 410 Gone.",
 };
 
 function Deliveries({ webhookId }: { webhookId: string }) {
@@ -130,7 +129,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
           ]}
         />
       }
-      empty="Nothing was sent yet."
+      empty="No deliveries yet."
       columns={[
         {
           title: "Event",
@@ -156,5 +155,23 @@ function Deliveries({ webhookId }: { webhookId: string }) {
         },
       ]}
     />
+  );
+}
+
+type Attempt = { at: string; statusCode: number | null; durationMs: number; error: string | null };
+
+/** One mark for each attempt: green if it succeeded. */
+function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
+  const delivered = attempts.filter(({ error }) => error === null).length;
+  return (
+    <span class="attempts" role="img" aria-label={`${attempts.length} attempts, ${delivered} delivered`}>
+      {attempts.map(({ at, statusCode, durationMs, error }) => (
+        <span
+          key={at}
+          class={error === null ? "good" : "bad"}
+          title={`${statusCode ?? "no response"} after ${durationText(durationMs)}${error === null ? "" : `: ${error}`}`}
+        />
+      ))}
+    </span>
   );
 }

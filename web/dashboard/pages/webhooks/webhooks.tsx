@@ -6,10 +6,10 @@ import { Field } from "../../parts/field.tsx";
 import { FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
-import { Badge, PageHead, humanize } from "../../parts/states.tsx";
+import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { EventFilter } from "../../parts/webhook/event-filter.tsx";
 import { may, useProject } from "../../project.ts";
+import { EventFilter } from "./webhook-forms.tsx";
 
 export function Webhooks() {
   const { at, environment, projectId, path } = useProject();
@@ -32,7 +32,7 @@ export function Webhooks() {
         live={webhooks}
         id={({ id }) => id}
         search={({ url, description }) => `${url} ${description ?? ""}`}
-        empty="No endpoints yet. Add one, and this server tells your backend what happens."
+        empty="No endpoints yet. Add one to notify your backend of events."
         columns={[
           { title: "Address", cell: ({ id, url }) => <a href={path(`webhooks/${id}`)}>{url}</a> },
           { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
@@ -62,7 +62,7 @@ function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated:
     onCreated();
   });
   if (secret !== null) {
-    return <ShownOnce title="Its signing secret" secret={secret} label="signing secret" onClose={onClose} />;
+    return <ShownOnce title="Signing secret" secret={secret} label="signing secret" onClose={onClose} />;
   }
   return (
     <FormDialog title={`Add an endpoint for ${humanize(environment)}`} action="Add" form={form} onClose={onClose}>

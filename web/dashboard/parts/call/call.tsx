@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { RENDERED_ROOM_EVENTS } from "../../../room-events.ts";
 import type { Room } from "../../../sdk/index.ts";
-import { roomClient } from "../../room-client.ts";
+import { loadSdk } from "../../load-sdk.ts";
 import { bitsText } from "../numbers.ts";
-import { RecordingDot } from "../recording/recording-dot.tsx";
+import { RecordingDot } from "../recording/record-button.tsx";
 import { Badge } from "../states.tsx";
 import { attempt, toastError } from "../toast.tsx";
 import { Tile, tilesOf } from "./tile.tsx";
@@ -12,16 +12,16 @@ export type Admission = { endpoint: string; token: string; participantIdentity: 
 
 type CallProps = {
   title: string;
-  /** Mints the token; asked once. */
+  /** Mints the token; called once. */
   admit: () => Promise<Admission>;
-  /** Sends camera and microphone; otherwise only watches. */
+  /** Whether to publish the camera and the microphone. */
   publish: boolean;
   onLeft: () => void;
 };
 
 const STATS_EVERY_MS = 2_000;
 
-/** A room inside the page, by the same SDK that applications use. Leaving the page leaves the room. */
+/** A call in the page, with the same SDK that applications use. Leaving the page leaves the room. */
 export function Call({ title, admit, publish, onLeft }: CallProps) {
   const [room, setRoom] = useState<Room | null>(null);
   const [, draw] = useState(0);
@@ -31,7 +31,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
   useEffect(() => {
     const scene = { gone: false, room: null as Room | null };
     const enter = async () => {
-      const [{ connect }, { endpoint, token }] = await Promise.all([roomClient(), admit()]);
+      const [{ connect }, { endpoint, token }] = await Promise.all([loadSdk(), admit()]);
       const joined = await connect(endpoint, token);
       scene.room = joined;
       if (scene.gone) return joined.close();
@@ -45,7 +45,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
       setRoom(joined);
       if (!publish) return;
       const me = joined.localParticipant;
-      // One that is missing or refused must not keep the other away.
+      // A missing or refused device must not prevent the other.
       await attempt(() => me.enableMicrophone());
       await attempt(() => me.enableCamera());
     };
@@ -86,7 +86,7 @@ export function Call({ title, admit, publish, onLeft }: CallProps) {
 
 function Tiles({ room }: { room: Room }) {
   const tiles = tilesOf(room);
-  if (tiles.length === 0) return <div class="empty">Nobody sends anything yet.</div>;
+  if (tiles.length === 0) return <div class="empty">No participant sends media yet.</div>;
   return (
     <ul class="video-tiles">
       {tiles.map((tile) => (
@@ -119,7 +119,7 @@ function Devices({ room }: { room: Room }) {
   );
 }
 
-/** How the packets travel: the first question when something stutters. */
+/** The transport path, the first thing to check when media stutters. */
 function Path({ room }: { room: Room }) {
   const [text, setText] = useState("");
   useEffect(() => {

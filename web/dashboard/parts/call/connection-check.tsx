@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
+import { request } from "../../api.ts";
 import { type Results, STEPS, type StepName, testConnection } from "../../connection-test.ts";
 import { may, useProject } from "../../project.ts";
 import { Badge } from "../states.tsx";
 import { attempt } from "../toast.tsx";
 
-/** From this browser to the server and back, step by step, with what to mend where it breaks. */
+/** Tests the connection from this browser to the server step by step, with advice on failures. */
 export function ConnectionCheck() {
   const { at, environment } = useProject();
   const [results, setResults] = useState<Results | null>(null);
@@ -16,10 +16,10 @@ export function ConnectionCheck() {
     setResults({});
     await attempt(async () => {
       const name = `connection-test-${Date.now().toString(36)}`;
-      const { id: roomId } = await ask(at.rooms.post({ name }, { query: { environment } }));
+      const { id: roomId } = await request(at.rooms.post({ name }, { query: { environment } }));
       const routes = at.rooms({ roomId });
-      const admit = (participantIdentity: string) => ask(routes["test-token"].post({ participantIdentity }));
-      await testConnection({ admit, relayOnly, onResults: setResults }).finally(() => ask(routes.delete()));
+      const admit = (participantIdentity: string) => request(routes["test-token"].post({ participantIdentity }));
+      await testConnection({ admit, relayOnly, onResults: setResults }).finally(() => request(routes.delete()));
     });
     setRunning(false);
   };
@@ -35,7 +35,7 @@ export function ConnectionCheck() {
       </div>
       <p class="quiet">
         {may("rooms:manage")
-          ? "Sends a drawn picture from this browser through the server and back. No camera is used."
+          ? "Sends a generated video from this browser through the server and back. No camera is used."
           : "Needs a role that may create rooms."}
       </p>
       {may("rooms:manage") && (
@@ -82,7 +82,7 @@ function verdict(results: Results, relayOnly: boolean): { tone: "good" | "warn" 
     const where = relayOnly ? "networks that let out port 443 only" : "this network";
     return { tone: "bad", text: `Calls from ${where} will not work as it is.` };
   }
-  if (statuses.includes("slow")) return { tone: "warn", text: "Calls work from here, but could be better." };
-  if (relayOnly) return { tone: "good", text: "All is well: calls work through port 443 alone." };
-  return { tone: "good", text: "All is well: calls work from this browser and this network." };
+  if (statuses.includes("slow")) return { tone: "warn", text: "Calls work from here, but could work better." };
+  if (relayOnly) return { tone: "good", text: "Calls work through port 443 alone." };
+  return { tone: "good", text: "Calls work from this browser and this network." };
 }

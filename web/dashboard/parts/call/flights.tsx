@@ -1,20 +1,20 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { may, useProject } from "../../project.ts";
 import { Action } from "../action.tsx";
 import { bytesText } from "../numbers.ts";
 import { Plot } from "../plot.tsx";
-import { Shown, words } from "../states.tsx";
+import { humanize, Loaded } from "../states.tsx";
 import { Table } from "../table.tsx";
 import { Ago } from "../time.tsx";
 
-/** What the flight recorder of a connection held when something went wrong, or when somebody asked. */
+/** The flight records of a connection, saved on an error or on request. */
 export function Flights({ connectionId, live }: { connectionId: string; live: boolean }) {
   const { at, environment } = useProject();
   const routes = at.connections({ connectionId });
   const query = { environment };
-  const dumps = useLive(() => ask(routes.dumps.get({ query })), [connectionId, environment]);
+  const dumps = usePolling(() => request(routes.dumps.get({ query })), [connectionId, environment]);
   const [shown, setShown] = useState<string | null>(null);
   return (
     <section class="stack">
@@ -22,17 +22,17 @@ export function Flights({ connectionId, live }: { connectionId: string; live: bo
         <h2>Flight recorder</h2>
         {live && may("rooms:manage") && (
           <Action
-            run={() => ask(routes.dump.post({}, { query })).then(dumps.reload)}
-            done="The last seconds of the connection were kept."
+            run={() => request(routes.dump.post({}, { query })).then(dumps.reload)}
+            done="The last seconds of the connection were saved."
           >
-            Keep the last seconds
+            Save the last seconds
           </Action>
         )}
       </div>
-      <Shown
+      <Loaded
         live={dumps}
         isEmpty={(rows) => rows.length === 0}
-        empty="Nothing was kept. It is when an error is classified, and when somebody asks while the connection is on."
+        empty="No flight records. One is saved when an error is classified, or on request during the connection."
       >
         {(rows) => (
           <Table
@@ -41,7 +41,7 @@ export function Flights({ connectionId, live }: { connectionId: string; live: bo
             id={({ id }) => id}
             columns={[
               { title: "Kept", cell: ({ takenAt }) => <Ago at={takenAt} /> },
-              { title: "Because", cell: ({ reason }) => words(reason) },
+              { title: "Because", cell: ({ reason }) => humanize(reason) },
               { title: "Size", cell: ({ bytes }) => bytesText(bytes), number: true, wide: true },
               {
                 title: "Show",
@@ -55,7 +55,7 @@ export function Flights({ connectionId, live }: { connectionId: string; live: bo
             ]}
           />
         )}
-      </Shown>
+      </Loaded>
       {shown !== null && <Flight key={shown} connectionId={connectionId} dumpId={shown} />}
     </section>
   );
@@ -63,13 +63,13 @@ export function Flights({ connectionId, live }: { connectionId: string; live: bo
 
 const known = (value: number | undefined) => Math.max(0, value ?? 0);
 
-/** One dump, drawn. */
+/** The plots of one flight record. */
 function Flight({ connectionId, dumpId }: { connectionId: string; dumpId: string }) {
   const { at, environment } = useProject();
   const routes = at.connections({ connectionId }).dumps({ dumpId });
-  const dump = useLive(() => ask(routes.get({ query: { environment } })), [dumpId, environment], 0);
+  const dump = usePolling(() => request(routes.get({ query: { environment } })), [dumpId, environment], 0);
   return (
-    <Shown live={dump}>
+    <Loaded live={dump}>
       {(shown) => {
         const { states, received, sent, rtcp, sinceMs, lastedMs } = shown;
         const times = states.map(([atMs = 0]) => (sinceMs + atMs) / 1_000);
@@ -77,13 +77,13 @@ function Flight({ connectionId, dumpId }: { connectionId: string; dumpId: string
         return (
           <>
             <Plot
-              label="Room towards the client, in kbit/s"
+              label="Bandwidth to the client, in kbit/s"
               kind="level"
               times={times}
               series={[{ label: "Estimate", values: column(1, 1_000).map(Math.round), colour: "accent" }]}
             />
             <Plot
-              label="Waiting, in milliseconds"
+              label="Delay, in milliseconds"
               kind="level"
               times={times}
               series={[
@@ -93,7 +93,7 @@ function Flight({ connectionId, dumpId }: { connectionId: string; dumpId: string
               ]}
             />
             <Plot
-              label="Lost, in percent"
+              label="Packet loss, in percent"
               kind="level"
               times={times}
               series={[
@@ -112,7 +112,7 @@ function Flight({ connectionId, dumpId }: { connectionId: string; dumpId: string
           </>
         );
       }}
-    </Shown>
+    </Loaded>
   );
 }
 

@@ -1,24 +1,24 @@
 import { useState } from "preact/hooks";
-import { type CallEntry, type CallLane, kindOf, OTHERS } from "../../call-story.ts";
-import { words } from "../states.tsx";
+import { type CallEntry, type CallLane, CHAT_ONLY, kindOf } from "../../call-timeline.ts";
+import { humanize } from "../states.tsx";
 import { durationText } from "../time.tsx";
 import { Mark, TimeAxis } from "./marks.tsx";
 
-/** A public stage has thousands; the first of them are enough to begin with. */
+/** A public room may have thousands of participants; only the first are shown at once. */
 const SHOWN_AT_FIRST = 30;
 
-/** Everybody in a call on one time line: how it was for them as colour, what they did as marks. */
+/** The participants of a call on one timeline: quality as colour, events as marks. */
 export function Lanes({ lanes, durationMs }: { lanes: CallLane[]; durationMs: number }) {
   const [all, setAll] = useState(false);
   const span = Math.max(durationMs, 1);
-  const place = (at: number) => `${(Math.min(Math.max(at, 0), span) / span) * 100}%`;
+  const position = (at: number) => `${(Math.min(Math.max(at, 0), span) / span) * 100}%`;
   const shown = all ? lanes : lanes.slice(0, SHOWN_AT_FIRST);
   return (
     <figure class="card lanes">
       <figcaption class="legend small">
         {["excellent", "good", "poor", "lost"].map((quality) => (
           <span key={quality} class={quality}>
-            {words(quality)}
+            {humanize(quality)}
           </span>
         ))}
         <span class="unknown">Not measured</span>
@@ -28,20 +28,22 @@ export function Lanes({ lanes, durationMs }: { lanes: CallLane[]; durationMs: nu
           <span class="small" title={identity}>
             {identity}
           </span>
-          <div class={identity === OTHERS ? "track chat" : "track"}>
+          <div class={identity === CHAT_ONLY ? "track chat" : "track"}>
             <div class="band" role="img" aria-label={`${identity}: ${spoken(spans)}`}>
               {spans.map(({ from, until, quality }) => (
                 <span
                   key={from}
                   class={quality ?? "unknown"}
-                  style={{ left: place(from), width: `calc(${place(until)} - ${place(from)})` }}
-                  title={`${words(quality ?? "not measured")} for ${durationText(until - from)}`}
+                  style={{ left: position(from), width: `calc(${position(until)} - ${position(from)})` }}
+                  title={`${humanize(quality ?? "not measured")} for ${durationText(until - from)}`}
                 />
               ))}
             </div>
             {marks.map(({ at, kind, entries }) => {
-              const told = entries.map(({ entry }) => `${entryText(entry)}, +${durationText(entry.atMs)}`);
-              return <Mark key={at} kind={kind} href={`#entry-${entries[0]?.index}`} left={place(at)} told={told} />;
+              const texts = entries.map(({ entry }) => `${entryText(entry)}, +${durationText(entry.atMs)}`);
+              return (
+                <Mark key={at} kind={kind} href={`#entry-${entries[0]?.index}`} left={position(at)} texts={texts} />
+              );
             })}
           </div>
         </div>
@@ -58,8 +60,8 @@ export function Lanes({ lanes, durationMs }: { lanes: CallLane[]; durationMs: nu
   );
 }
 
-/** The same in words, one after the other. */
-export function CallStory({ entries }: { entries: CallEntry[] }) {
+/** The entries as a list. */
+export function CallEntries({ entries }: { entries: CallEntry[] }) {
   return (
     <ol class="story">
       {entries.map((entry, index) => (
@@ -81,14 +83,14 @@ function spoken(spans: CallLane["spans"]): string {
     .join(", then ");
 }
 
-/** What happened, as one would say it. */
+/** The text of an entry. */
 export function entryText(entry: CallEntry): string {
   const { type, reason, source, kind, quality, message, path, limitation, seconds } = entry;
   switch (type) {
     case "participant.joined":
       return "joined";
     case "participant.left":
-      return reason === "left" || reason === null ? "left" : `left: ${words(String(reason)).toLowerCase()}`;
+      return reason === "left" || reason === null ? "left" : `left: ${humanize(String(reason)).toLowerCase()}`;
     case "track.published":
       return `shared ${SOURCES[String(source)] ?? `a ${kind} track`}`;
     case "track.unpublished":

@@ -4,7 +4,7 @@ import { Field } from "../field.tsx";
 import { Select, type Submit, TextArea, TextInput } from "../form.tsx";
 import { humanize } from "../states.tsx";
 
-type Described = {
+type Description = {
   title: string;
   description: string | null;
   thumbnailUrl: string | null;
@@ -14,8 +14,8 @@ type Described = {
   visibility: LiveStreamVisibility;
 };
 
-/** What describes a live stream: the same fields when one is made and when it is changed. */
-export function useDescription(form: Submit, known?: Described) {
+/** The fields of a live stream, for creating and for editing. */
+export function useDescription(form: Submit, known?: Description) {
   const [title, setTitle] = useState(known?.title ?? "");
   const [description, setDescription] = useState(known?.description ?? "");
   const [thumbnailUrl, setThumbnailUrl] = useState(known?.thumbnailUrl ?? "");
@@ -46,7 +46,7 @@ export function useDescription(form: Submit, known?: Described) {
         <Field label="Description" error={form.problem("description")}>
           <TextArea rows={2} maxLength={2000} value={description} onValue={setDescription} />
         </Field>
-        <Field label="Visibility" hint="Kept for your own lists; who gets in is decided by whom you mint tokens for.">
+        <Field label="Visibility" hint="For your own lists. Access depends on the tokens that you mint.">
           <Select
             value={visibility}
             onValue={setVisibility}
@@ -54,7 +54,7 @@ export function useDescription(form: Submit, known?: Described) {
           />
         </Field>
         <details>
-          <summary>More about it</summary>
+          <summary>More fields</summary>
           <div class="stack">
             <Field label="Category" error={form.problem("category")}>
               <TextInput maxLength={64} value={category} onValue={setCategory} />

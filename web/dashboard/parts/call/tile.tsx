@@ -1,10 +1,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Room } from "../../../sdk/index.ts";
 
-type Picture = { attach: (element: HTMLVideoElement) => void; detach: (element: HTMLVideoElement) => void };
-export type TileProps = { id: string; name: string; own: boolean; silent: boolean; picture: Picture | null };
+type VideoTrack = { attach: (element: HTMLVideoElement) => void; detach: (element: HTMLVideoElement) => void };
+export type TileProps = { id: string; name: string; own: boolean; silent: boolean; video: VideoTrack | null };
 
-/** Who is seen: oneself first, then every picture of the others, and those who only speak. */
+/** The tiles of a room: the local video first, then the others' videos and audio-only participants. */
 export function tilesOf(room: Room): TileProps[] {
   const me = room.localParticipant;
   const camera = me.track("camera");
@@ -15,19 +15,19 @@ export function tilesOf(room: Room): TileProps[] {
       name: `${me.identity} (you)`,
       own: track === camera,
       silent: me.track("microphone")?.muted ?? true,
-      picture: track.muted ? null : ofStream(track.mediaStreamTrack),
+      video: track.muted ? null : localVideo(track.mediaStreamTrack),
     }));
   const others = [...room.participants.values()].flatMap((participant): TileProps[] => {
-    const pictures = [...participant.tracks.values()].filter(({ kind }) => kind === "video");
+    const videos = [...participant.tracks.values()].filter(({ kind }) => kind === "video");
     const silent = participant.track("microphone")?.muted ?? true;
     const base = { name: participant.identity, own: false, silent };
-    if (pictures.length === 0) return [{ ...base, id: participant.identity, picture: null }];
-    return pictures.map((track) => ({ ...base, id: track.id, picture: track.muted ? null : track }));
+    if (videos.length === 0) return [{ ...base, id: participant.identity, video: null }];
+    return videos.map((track) => ({ ...base, id: track.id, video: track.muted ? null : track }));
   });
   return [...mine, ...others];
 }
 
-function ofStream(track: MediaStreamTrack): Picture {
+function localVideo(track: MediaStreamTrack): VideoTrack {
   return {
     attach: (element) => {
       element.srcObject = new MediaStream([track]);
@@ -38,18 +38,18 @@ function ofStream(track: MediaStreamTrack): Picture {
   };
 }
 
-export function Tile({ id, name, own, silent, picture }: TileProps) {
+export function Tile({ id, name, own, silent, video }: TileProps) {
   const element = useRef<HTMLVideoElement>(null);
   useEffect(() => {
-    const video = element.current;
-    if (!video || !picture) return;
-    picture.attach(video);
-    return () => picture.detach(video);
-  }, [id, picture !== null]);
+    const { current } = element;
+    if (!current || !video) return;
+    video.attach(current);
+    return () => video.detach(current);
+  }, [id, video !== null]);
   return (
     <li class={own ? "own" : ""}>
-      {picture ? (
-        <video ref={element} muted autoPlay playsInline aria-label={`Picture of ${name}`} />
+      {video ? (
+        <video ref={element} muted autoPlay playsInline aria-label={`Video of ${name}`} />
       ) : (
         <div class="initial" aria-hidden="true">
           {name.charAt(0).toUpperCase()}
@@ -57,7 +57,7 @@ export function Tile({ id, name, own, silent, picture }: TileProps) {
       )}
       <span>
         {name}
-        {silent && <span class="quiet"> · no sound</span>}
+        {silent && <span class="quiet"> · muted</span>}
       </span>
     </li>
   );

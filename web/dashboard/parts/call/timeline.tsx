@@ -1,26 +1,37 @@
-import { clustersOf, type Lane, laneOf, type StoryEvent, segmentsOf, spanOf, type Told } from "../../story.ts";
-import { words } from "../states.tsx";
+import {
+  type ConnectionTimeline,
+  clustersOf,
+  type Lane,
+  laneOf,
+  segmentsOf,
+  spanOf,
+  type TimelineEvent,
+} from "../../connection-timeline.ts";
+import { humanize } from "../states.tsx";
 import { durationText } from "../time.tsx";
 import { Mark, TimeAxis } from "./marks.tsx";
 
 const LANES: Lane[] = ["Connection", "Network", "Tracks", "Quality", "Errors"];
 
-/** A connection from left to right: its states as a band, what happened as marks below, each in its lane. */
-export function Timeline({ told }: { told: Told }) {
+/** A connection's timeline: its states as a band, its events as marks in lanes below. */
+export function Timeline({ timeline }: { timeline: ConnectionTimeline }) {
   const now = Date.now();
-  const { from, until } = spanOf(told, now);
-  const place = (at: number) => `${((at - from) / (until - from)) * 100}%`;
-  const segments = segmentsOf(told, now);
-  const lanes = LANES.map((lane) => ({ lane, clusters: clustersOf(told, lane, now) }));
+  const { from, until } = spanOf(timeline, now);
+  const position = (at: number) => `${((at - from) / (until - from)) * 100}%`;
+  const segments = segmentsOf(timeline, now);
+  const lanes = LANES.map((lane) => ({ lane, clusters: clustersOf(timeline, lane, now) }));
   return (
     <figure class="card timeline">
-      <div class="band" role="img" aria-label={spoken(told, now)}>
+      <div class="band" role="img" aria-label={statesText(timeline, now)}>
         {segments.map((segment) => (
           <span
             key={segment.from}
             class={segment.state}
-            style={{ left: place(segment.from), width: `calc(${place(segment.until)} - ${place(segment.from)})` }}
-            title={`${words(segment.state)} for ${durationText(segment.until - segment.from)}`}
+            style={{
+              left: position(segment.from),
+              width: `calc(${position(segment.until)} - ${position(segment.from)})`,
+            }}
+            title={`${humanize(segment.state)} for ${durationText(segment.until - segment.from)}`}
           />
         ))}
       </div>
@@ -31,8 +42,10 @@ export function Timeline({ told }: { told: Told }) {
             <span class="quiet small">{lane}</span>
             <div>
               {clusters.map(({ at, events }) => {
-                const told = events.map(({ event }) => `${words(event.type)}, ${offset(event, from)}`);
-                return <Mark key={at} kind={lane} href={`#event-${events[0]?.index}`} left={place(at)} told={told} />;
+                const texts = events.map(({ event }) => `${humanize(event.type)}, ${offset(event, from)}`);
+                return (
+                  <Mark key={at} kind={lane} href={`#event-${events[0]?.index}`} left={position(at)} texts={texts} />
+                );
               })}
             </div>
           </div>
@@ -42,16 +55,16 @@ export function Timeline({ told }: { told: Told }) {
   );
 }
 
-/** The same in words, one after the other. */
-export function Story({ told }: { told: Told }) {
-  const { from } = spanOf(told, Date.now());
+/** The events as a list. */
+export function EventList({ timeline }: { timeline: ConnectionTimeline }) {
+  const { from } = spanOf(timeline, Date.now());
   return (
     <ol class="story">
-      {told.events.map((event, index) => (
+      {timeline.events.map((event, index) => (
         <li key={index} id={`event-${index}`} class={laneOf(event.type)}>
           <span class="quiet mono small">{offset(event, from)}</span>
           <span>
-            <b>{words(event.type)}</b> <span class="quiet small">reported by the {event.source}</span>
+            <b>{humanize(event.type)}</b> <span class="quiet small">reported by the {event.source}</span>
             {event.data && <span class="small mono data">{dataText(event.data)}</span>}
           </span>
         </li>
@@ -60,14 +73,14 @@ export function Story({ told }: { told: Told }) {
   );
 }
 
-function spoken(told: Told, now: number): string {
-  const parts = segmentsOf(told, now).map(
-    ({ state, from, until }) => `${words(state)} for ${durationText(until - from)}`,
+function statesText(timeline: ConnectionTimeline, now: number): string {
+  const parts = segmentsOf(timeline, now).map(
+    ({ state, from, until }) => `${humanize(state)} for ${durationText(until - from)}`,
   );
   return parts.join(", then ");
 }
 
-function offset({ timestamp }: StoryEvent, from: number): string {
+function offset({ timestamp }: TimelineEvent, from: number): string {
   return `+${durationText(Date.parse(timestamp) - from)}`;
 }
 

@@ -1,4 +1,4 @@
-/** In this order: each of them also carries the names of those after it. */
+/** The order matters: each user agent also contains the names of the browsers after it. */
 const BROWSERS: [name: string, version: RegExp][] = [
   ["Edge", /\bEdgA?\/(\d+)/],
   ["Opera", /\bOPR\/(\d+)/],
@@ -16,7 +16,7 @@ const SYSTEMS: [name: string, mark: RegExp][] = [
   ["Linux", /\bLinux\b/],
 ];
 
-/** `Chrome 140 on Windows`; what is not known stays as it came. */
+/** For example `Chrome 140 on Windows`; an unknown user agent is returned unchanged. */
 export function browserName(userAgent: string): string {
   for (const [name, version] of BROWSERS) {
     const number = version.exec(userAgent)?.[1];
@@ -27,7 +27,7 @@ export function browserName(userAgent: string): string {
   return userAgent;
 }
 
-/** With all of what the browser says of itself on hover. */
+/** The browser's name, with the full user agent on hover. */
 export function BrowserName({ userAgent }: { userAgent: string | null }) {
   if (!userAgent) return <span class="quiet">unknown</span>;
   return <span title={userAgent}>{browserName(userAgent)}</span>;

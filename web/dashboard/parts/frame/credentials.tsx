@@ -13,7 +13,7 @@ export function EmailField({ form, value, onValue }: CredentialProps) {
 
 type NewPasswordProps = CredentialProps & { label: string; name?: string };
 
-/** A password that is being chosen; one that is only asked for has no length to keep. */
+/** The field for a new password, which has a minimum length. */
 export function NewPasswordField({ form, label, name = "password", value, onValue }: NewPasswordProps) {
   return (
     <Field label={label} hint="At least 10 characters." error={form.problem(name)}>

@@ -4,12 +4,12 @@ import { environment, projectPath } from "../../address.ts";
 
 const LABELS: Record<Environment, string> = { DEVELOPMENT: "Development", PRODUCTION: "Production" };
 
-/** Always in sight: what is done in the wrong environment is the mistake that hurts most. */
+/** The environment is always visible, because a change in the wrong one does the most harm. */
 export function EnvironmentSwitch() {
   const { path, route } = useLocation();
   const choose = (chosen: Environment) => {
     environment.value = chosen;
-    // One record belongs to one environment; in the other one there is only the list.
+    // A record belongs to one environment, so switching leads to the list.
     const [, projectId, section, record] = /^\/projects\/([^/]+)\/([^/]+)\/(.+)/.exec(path) ?? [];
     if (projectId !== undefined && record !== undefined) route(projectPath(projectId, section));
   };

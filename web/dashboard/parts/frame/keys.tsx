@@ -3,11 +3,11 @@ import { Dialog } from "../dialog.tsx";
 
 const KEYS: [key: string, what: string][] = [
   ["/", "Search the list on this page"],
-  ["?", "Show these keys"],
+  ["?", "Show the keyboard shortcuts"],
   ["Esc", "Close a dialog"],
 ];
 
-/** Keys that work on every page, except while typing. */
+/** Keyboard shortcuts on every page, inactive while typing. */
 export function Keys() {
   const [help, setHelp] = useState(false);
   useEffect(() => {

@@ -46,7 +46,7 @@ const GROUPS: [title: string, entries: Entry[]][] = [
   ],
 ];
 
-/** The pages of the project, as far as the role may see them, and those of the whole installation. */
+/** Links to the project's pages that the role may see, and to those of the installation. */
 export function Nav({ open, onGo }: { open: boolean; onGo: () => void }) {
   const { path } = useLocation();
   const project = openProject.value;

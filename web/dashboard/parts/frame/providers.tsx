@@ -1,10 +1,10 @@
-import { api, ask } from "../../api.ts";
+import { api, request } from "../../api.ts";
 import { Action } from "../action.tsx";
-import { words } from "../states.tsx";
+import { humanize } from "../states.tsx";
 
 const TITLES: Record<string, string> = { google: "Google", github: "GitHub" };
 
-/** Signing in through somebody else. */
+/** Buttons to sign in with a provider. */
 export function Providers({ names, onLeave }: { names: readonly string[]; onLeave?: () => void }) {
   if (names.length === 0) return null;
   return (
@@ -14,12 +14,12 @@ export function Providers({ names, onLeave }: { names: readonly string[]; onLeav
         <Action
           key={provider}
           run={async () => {
-            const { authorizationUrl } = await ask(api.v1.auth.oauth({ provider }).start.post());
+            const { authorizationUrl } = await request(api.v1.auth.oauth({ provider }).start.post());
             onLeave?.();
             location.assign(authorizationUrl);
           }}
         >
-          {`Continue with ${TITLES[provider] ?? words(provider)}`}
+          {`Continue with ${TITLES[provider] ?? humanize(provider)}`}
         </Action>
       ))}
     </div>

@@ -2,25 +2,25 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { environment, followAddress, keepInAddress, projectPath } from "../../address.ts";
-import { api, ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { api, request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { openProject, projectVersion } from "../../project.ts";
 import { signOut, user } from "../../session.ts";
 import { Select } from "../form.tsx";
-import { Shown } from "../states.tsx";
+import { Loaded } from "../states.tsx";
 import { EnvironmentSwitch } from "./environment.tsx";
 import { Nav } from "./nav.tsx";
 
 const PROJECT_EVERY_MS = 30_000;
 
-/** The frame around every page: where you are, which project, which environment. */
+/** The frame of every page with the project, the environment and the navigation. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const { path, url, query, route } = useLocation();
   const [menu, setMenu] = useState(false);
   const projectId = /^\/projects\/([^/]+)/.exec(path)?.[1];
-  const projects = useLive(() => ask(api.v1.projects.get({ query: { limit: 200 } })), [projectVersion.value], 0);
+  const projects = usePolling(() => request(api.v1.projects.get({ query: { limit: 200 } })), [projectVersion.value], 0);
 
-  // One that was made since, here or elsewhere, is not in the list yet.
+  // A project that was just created is not in the list yet.
   useEffect(() => {
     if (projectId !== undefined && projects.data?.some(({ id }) => id === projectId) === false) projects.reload();
   }, [projectId]);
@@ -34,7 +34,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   return (
     <div class={`shell ${environment.value === "PRODUCTION" ? "in-production" : ""}`}>
       <a class="skip" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <header class="top">
         <button
@@ -73,9 +73,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** Nothing of a project is shown before it is known who one is in it. */
+/** Loads the project and the user's role before any of its pages. */
 function InProject({ projectId, children }: { projectId: string; children: ComponentChildren }) {
-  const project = useLive(() => ask(api.v1.projects({ projectId }).get()), [projectId], PROJECT_EVERY_MS);
+  const project = usePolling(() => request(api.v1.projects({ projectId }).get()), [projectId], PROJECT_EVERY_MS);
   useEffect(() => {
     project.reload();
   }, [projectVersion.value]);
@@ -88,17 +88,19 @@ function InProject({ projectId, children }: { projectId: string; children: Compo
     };
   }, []);
   return (
-    <Shown live={project}>
+    <Loaded live={project}>
       {({ id, status }) =>
         openProject.value?.id === id && (
           <>
             {status === "ARCHIVED" && (
-              <p class="note warn">This project is archived: its keys no longer work, its data stays readable.</p>
+              <p class="note warn">
+                This project is archived: its keys no longer work, but its data is still readable.
+              </p>
             )}
             {children}
           </>
         )
       }
-    </Shown>
+    </Loaded>
   );
 }

@@ -3,7 +3,7 @@ import { Dialog } from "../dialog.tsx";
 
 type ShownOnceProps = { title: string; secret: string; label: string; onClose: () => void };
 
-/** A secret that nobody can show again. */
+/** Shows a secret that cannot be shown again. */
 export function ShownOnce({ title, secret, label, onClose }: ShownOnceProps) {
   return (
     <Dialog title={title} onClose={onClose}>

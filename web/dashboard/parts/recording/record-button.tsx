@@ -10,7 +10,7 @@ type RecordButtonProps = {
   onChanged: () => void;
 };
 
-/** Begins to record a room, or ends what runs in it. */
+/** Starts or stops recording a room. */
 export function RecordButton({ roomId, environment, recording, onChanged }: RecordButtonProps) {
   const { at } = useProject();
   const stop = async () => {
@@ -24,10 +24,19 @@ export function RecordButton({ roomId, environment, recording, onChanged }: Reco
     </Action>
   ) : (
     <Action
-      done="Recording. An empty room is recorded from its first packet on."
+      done="Recording. In an empty room it starts with the first packet."
       run={() => request(at.rooms({ roomId }).recordings.post({})).then(onChanged)}
     >
       Record
     </Action>
+  );
+}
+
+/** The badge of a room that is being recorded. */
+export function RecordingDot() {
+  return (
+    <span class="badge bad recording" role="status">
+      Recording
+    </span>
   );
 }

@@ -12,7 +12,7 @@ const LIFETIMES = [
 
 type ShareProps = { mint: (ttlSeconds: number) => Promise<string>; onClose: () => void };
 
-/** A link to the replay for somebody without an account. */
+/** Creates a link to the replay that works without an account. */
 export function ShareRecording({ mint, onClose }: ShareProps) {
   const [lifetime, setLifetime] = useState<(typeof LIFETIMES)[number]["value"]>("86400");
   const [url, setUrl] = useState<string | null>(null);
@@ -21,7 +21,7 @@ export function ShareRecording({ mint, onClose }: ShareProps) {
     return (
       <Dialog title="A link to the replay" onClose={onClose}>
         <div class="stack">
-          <p>Whoever has this link sees and hears the recording and reads its chat, until it ends.</p>
+          <p>Anyone with this link can play the recording and read its chat until the link expires.</p>
           <CodeBlock text={url} label="the link" />
           <div class="actions">
             <button type="button" class="button primary" onClick={onClose}>
@@ -33,7 +33,7 @@ export function ShareRecording({ mint, onClose }: ShareProps) {
     );
   }
   return (
-    <FormDialog title="Share the replay" action="Make a link" form={form} onClose={onClose}>
+    <FormDialog title="Share the replay" action="Create a link" form={form} onClose={onClose}>
       <Field label="Works for" error={form.problem("ttlSeconds")}>
         <Select value={lifetime} onValue={setLifetime} options={LIFETIMES} />
       </Field>

@@ -1,18 +1,18 @@
 import type { ConnectionEventType, ConnectionState } from "../../src/protocol/observability.ts";
 
-export type StoryEvent = {
+export type TimelineEvent = {
   type: ConnectionEventType;
   source: "server" | "client";
   timestamp: string;
   data: Record<string, unknown> | null;
 };
 
-export type Told = {
+export type ConnectionTimeline = {
   state: ConnectionState;
   startedAt: string;
   connectedAt: string | null;
   disconnectedAt: string | null;
-  events: StoryEvent[];
+  events: TimelineEvent[];
 };
 
 type Segment = { state: ConnectionState; from: number; until: number };
@@ -39,34 +39,37 @@ const LANES: Record<ConnectionEventType, Lane> = {
 
 export const laneOf = (type: ConnectionEventType): Lane => LANES[type];
 
-/** Marks nearer to each other than this share of the span could not be told apart. */
-const NEAR = 0.03;
+/** Events that are closer together than this fraction of the span are merged. */
+const CLUSTER_FRACTION = 0.03;
 
-type Cluster = { at: number; events: { event: StoryEvent; index: number }[] };
+type Cluster = { at: number; events: { event: TimelineEvent; index: number }[] };
 
-/** The events of one lane, those that happened at nearly the same time as one. */
-export function clustersOf(told: Told, lane: Lane, now: number): Cluster[] {
-  const { from, until } = spanOf(told, now);
+/** The events of one lane, with nearly simultaneous ones merged. */
+export function clustersOf(timeline: ConnectionTimeline, lane: Lane, now: number): Cluster[] {
+  const { from, until } = spanOf(timeline, now);
   const clusters: Cluster[] = [];
-  for (const [index, event] of told.events.entries()) {
+  for (const [index, event] of timeline.events.entries()) {
     if (laneOf(event.type) !== lane) continue;
     const at = Date.parse(event.timestamp);
     const last = clusters.at(-1);
-    if (last && Math.abs(at - last.at) < (until - from) * NEAR) last.events.push({ event, index });
+    if (last && Math.abs(at - last.at) < (until - from) * CLUSTER_FRACTION) last.events.push({ event, index });
     else clusters.push({ at, events: [{ event, index }] });
   }
   return clusters;
 }
 
-const TURNS: Partial<Record<ConnectionEventType, ConnectionState>> = {
+const STATE_CHANGES: Partial<Record<ConnectionEventType, ConnectionState>> = {
   connected: "CONNECTED",
   reconnecting: "RECONNECTING",
   reconnected: "CONNECTED",
   participant_reconnected: "CONNECTED",
 };
 
-/** First and last moment to be drawn. A connection that goes on is drawn until now. */
-export function spanOf({ startedAt, disconnectedAt, events }: Told, now: number): { from: number; until: number } {
+/** The first and the last time to draw; an open connection is drawn until now. */
+export function spanOf(
+  { startedAt, disconnectedAt, events }: ConnectionTimeline,
+  now: number,
+): { from: number; until: number } {
   const times = events.map(({ timestamp }) => Date.parse(timestamp));
   const from = Math.min(Date.parse(startedAt), ...times);
   const end = disconnectedAt === null ? now : Date.parse(disconnectedAt);
@@ -74,24 +77,24 @@ export function spanOf({ startedAt, disconnectedAt, events }: Told, now: number)
 }
 
 /**
- * Which state it was in from when to when. The server's word counts: it is told by one clock, and a client that is
- * offline cannot say so.
+ * The connection's states over time. Only the server's events count, because they have one clock and a client cannot
+ * report while it is offline.
  */
-export function segmentsOf(told: Told, now: number): Segment[] {
-  const { from, until } = spanOf(told, now);
-  const end = told.disconnectedAt === null ? until : Date.parse(told.disconnectedAt);
+export function segmentsOf(timeline: ConnectionTimeline, now: number): Segment[] {
+  const { from, until } = spanOf(timeline, now);
+  const end = timeline.disconnectedAt === null ? until : Date.parse(timeline.disconnectedAt);
   const segments: Segment[] = [{ state: "CONNECTING", from, until: end }];
-  const turns = told.events
-    .filter(({ source, type }) => source === "server" && TURNS[type] !== undefined)
-    .map(({ type, timestamp }) => ({ state: TURNS[type] ?? told.state, at: Date.parse(timestamp) }));
-  if (turns.length === 0 && told.connectedAt !== null)
-    turns.push({ state: "CONNECTED", at: Date.parse(told.connectedAt) });
-  for (const { state, at } of turns.sort((a, b) => a.at - b.at)) {
+  const changes = timeline.events
+    .filter(({ source, type }) => source === "server" && STATE_CHANGES[type] !== undefined)
+    .map(({ type, timestamp }) => ({ state: STATE_CHANGES[type] ?? timeline.state, at: Date.parse(timestamp) }));
+  if (changes.length === 0 && timeline.connectedAt !== null)
+    changes.push({ state: "CONNECTED", at: Date.parse(timeline.connectedAt) });
+  for (const { state, at } of changes.sort((a, b) => a.at - b.at)) {
     const last = segments.at(-1);
     if (!last || last.state === state || at >= end) continue;
     last.until = at;
     segments.push({ state, from: at, until: end });
   }
-  if (told.state === "FAILED") segments.push({ state: "FAILED", from: end, until });
+  if (timeline.state === "FAILED") segments.push({ state: "FAILED", from: end, until });
   return segments.filter((segment) => segment.until > segment.from);
 }

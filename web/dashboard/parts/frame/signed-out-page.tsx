@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
-/** The page before one is signed in: one card in the middle. */
-export function Gate({ title, children }: { title: string; children: ComponentChildren }) {
+/** The layout of the pages before sign-in: a card in the centre. */
+export function SignedOutPage({ title, children }: { title: string; children: ComponentChildren }) {
   useEffect(() => {
     document.title = `${title} · Stoa`;
   }, [title]);

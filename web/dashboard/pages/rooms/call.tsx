@@ -1,28 +1,28 @@
 import { useRoute } from "preact-iso";
 import type { CallVerdict } from "../../../../src/protocol/room-records.ts";
-import { ask } from "../../api.ts";
-import { type CallEntry, lanesOf } from "../../call-story.ts";
-import { useLive } from "../../live.ts";
-import { CallStory, Lanes } from "../../parts/call/lanes.tsx";
+import { request } from "../../api.ts";
+import { type CallEntry, lanesOf } from "../../call-timeline.ts";
+import { usePolling } from "../../live.ts";
+import { CallEntries, Lanes } from "../../parts/call/lanes.tsx";
 import { countText } from "../../parts/numbers.ts";
-import { Badge, Facts, PageHead, Shown, words } from "../../parts/states.tsx";
+import { Badge, Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
 
-/** One call: everybody on one time line, and for each of them why it was as it was. */
-export function OneCall() {
+/** One call: the timeline of all participants, and each one's verdict. */
+export function CallPage() {
   const { callId = "" } = useRoute().params;
   const { at, environment, path } = useProject();
   const routes = at.calls({ callId });
-  const call = useLive(async () => {
+  const call = usePolling(async () => {
     const [shown, timeline] = await Promise.all([
-      ask(routes.get({ query: { environment } })),
-      ask(routes.timeline.get({ query: { environment } })),
+      request(routes.get({ query: { environment } })),
+      request(routes.timeline.get({ query: { environment } })),
     ]);
     return { ...shown, timeline: timeline as CallEntry[] };
   }, [callId, environment]);
   return (
-    <Shown live={call}>
+    <Loaded live={call}>
       {({ timeline, participants, ...shown }) => (
         <>
           <PageHead title={`Call in ${shown.roomName}`} badge={shown.status}>
@@ -37,7 +37,7 @@ export function OneCall() {
             lanes={lanesOf(shown.startedAt, shown.durationMs, participants, timeline)}
             durationMs={shown.durationMs}
           />
-          <Facts
+          <Details
             items={[
               ["Started", <Ago key="started" at={shown.startedAt} />],
               ["Lasted", durationText(shown.durationMs)],
@@ -48,18 +48,22 @@ export function OneCall() {
             ]}
           />
           <section class="stack">
-            <h2>How it was, and why</h2>
+            <h2>Quality by participant</h2>
             {participants.map((one) => (
               <Verdict key={`${one.connectionId} ${one.joinedAt}`} participant={one} />
             ))}
           </section>
           <section class="stack">
-            <h2>Step by step</h2>
-            {timeline.length === 0 ? <div class="empty">Nothing was recorded.</div> : <CallStory entries={timeline} />}
+            <h2>Events</h2>
+            {timeline.length === 0 ? (
+              <div class="empty">Nothing was recorded.</div>
+            ) : (
+              <CallEntries entries={timeline} />
+            )}
           </section>
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }
 
@@ -74,7 +78,7 @@ type VerdictProps = {
   };
 };
 
-/** Why somebody's call was good or bad, in a sentence that can be read aloud, and what it was measured by. */
+/** The verdict on a participant's call quality in a sentence, with its measurements. */
 function Verdict({ participant }: VerdictProps) {
   const { path } = useProject();
   const { identity, connectionId, joinedAt, leftAt, leaveReason, verdict } = participant;
@@ -91,7 +95,7 @@ function Verdict({ participant }: VerdictProps) {
           The connection
         </a>
       </div>
-      <p>{verdict?.sentence ?? "The server stopped before anything could be said."}</p>
+      <p>{verdict?.sentence ?? "The server stopped before there was a verdict."}</p>
       {caused && (
         <p class="small mono quiet">
           {Object.entries(verdict.evidence)
@@ -104,7 +108,7 @@ function Verdict({ participant }: VerdictProps) {
         {leftAt === null ? (
           ", and is still there"
         ) : (
-          <>, left {leaveReason !== "left" && `(${words(leaveReason ?? "unknown").toLowerCase()})`} </>
+          <>, left {leaveReason !== "left" && `(${humanize(leaveReason ?? "unknown").toLowerCase()})`} </>
         )}
         {leftAt !== null && <Ago at={leftAt} />}
       </p>

@@ -5,15 +5,15 @@ import { Action } from "../action.tsx";
 import { Field } from "../field.tsx";
 import { FormDialog, Select, useSubmit } from "../form.tsx";
 
-type FilmProps = {
+type CompositionProps = {
   composition: CompositionState | null;
   onCompose: () => void;
   onDownload: (fileId: string) => Promise<void>;
   onDiscard: () => Promise<unknown>;
 };
 
-/** One film of everybody: not made yet, being made, there, or failed. */
-export function Film({ composition, onCompose, onDownload, onDiscard }: FilmProps) {
+/** The composition of a recording's files into one video: missing, running, ready or failed. */
+export function Composition({ composition, onCompose, onDownload, onDiscard }: CompositionProps) {
   const manages = may("recordings:manage");
   const { status, progress = 0, fileId, error } = composition ?? {};
   const compose = (text: string) =>
@@ -44,14 +44,14 @@ export function Film({ composition, onCompose, onDownload, onDiscard }: FilmProp
       {status === "FAILED" && (
         <div class="row between">
           <p class="note bad" role="alert">
-            The film could not be made. {error ?? "The server's log says why."}
+            The film could not be composed. {error ?? "See the server's log."}
           </p>
           {compose("Try again")}
         </div>
       )}
       {status === "READY" && (
         <div class="row between">
-          <p class="quiet">It is there.</p>
+          <p class="quiet">The film is ready.</p>
           {manages && (
             <div class="actions">
               <Action tone="primary" run={() => onDownload(fileId ?? "")}>
@@ -83,8 +83,8 @@ function Progress({ share }: { share: number }) {
 }
 
 const LAYOUTS = [
-  { value: "grid", label: "Everybody side by side" },
-  { value: "speaker", label: "Who speaks, and everybody below" },
+  { value: "grid", label: "Grid of all participants" },
+  { value: "speaker", label: "Active speaker, with the others below" },
 ] as const;
 const SIZES = [
   { value: "640x360", label: "360p" },
@@ -103,7 +103,7 @@ export function ComposeRecording({ compose, onClose }: ComposeProps) {
   });
   return (
     <FormDialog title="Compose one film" action="Compose" form={form} onClose={onClose}>
-      <p class="quiet">It is made beside everything else at the lowest priority. A film made before is replaced.</p>
+      <p class="quiet">It is composed in the background at the lowest priority and replaces an earlier film.</p>
       <Field label="Layout" error={form.problem("layout")}>
         <Select value={layout} onValue={setLayout} options={LAYOUTS} />
       </Field>

@@ -1,8 +1,8 @@
 import type { Quality } from "../../src/protocol/room-records.ts";
 
-/** What the timeline of a call tells, as the API does. */
+/** An entry of a call's timeline. */
 export type CallEntry = { atMs: number; type: string; identity?: string; [more: string]: unknown };
-type Visit = { identity: string; joinedAt: string; leftAt: string | null };
+type Participation = { identity: string; joinedAt: string; leftAt: string | null };
 type Span = { quality: Quality | null; from: number; until: number };
 
 export type MarkKind = "joined" | "left" | "shared" | "trouble" | "error" | "message";
@@ -23,22 +23,27 @@ const KINDS: Record<string, MarkKind> = {
   message: "message",
 };
 
-/** Undefined for what is shown as colour instead. */
+/** The kind of mark of an entry; undefined for quality changes, which are shown as colour. */
 export const kindOf = ({ type }: CallEntry): MarkKind | undefined => KINDS[type];
 
-/** Who said it: somebody who was in the call, or somebody who only wrote. */
-export const OTHERS = "In chat alone";
+/** The lane of senders who only used the chat. */
+export const CHAT_ONLY = "Chat only";
 
-/** Marks nearer to each other than this share of the call could not be told apart. */
-const NEAR = 0.025;
-/** Of marks that stand together, the one that must not be overlooked gives its shape to all. */
-const WEIGHT: MarkKind[] = ["message", "shared", "left", "joined", "trouble", "error"];
+/** Marks that are closer together than this fraction of the call are merged. */
+const CLUSTER_FRACTION = 0.025;
+/** Merged marks have the kind of the most severe one, which comes last here. */
+const SEVERITY_ORDER: MarkKind[] = ["message", "shared", "left", "joined", "trouble", "error"];
 
-/** One lane for each person, in the order in which they came; times in milliseconds from the start. */
-export function lanesOf(startedAt: string, durationMs: number, visits: Visit[], entries: CallEntry[]): CallLane[] {
+/** One lane per participant, in the order of joining; times are in milliseconds from the start. */
+export function lanesOf(
+  startedAt: string,
+  durationMs: number,
+  participations: Participation[],
+  entries: CallEntry[],
+): CallLane[] {
   const start = Date.parse(startedAt);
   const lanes = new Map<string, CallLane>();
-  for (const { identity, joinedAt, leftAt } of visits) {
+  for (const { identity, joinedAt, leftAt } of participations) {
     const lane = lanes.get(identity) ?? { identity, spans: [], marks: [] };
     lanes.set(identity, lane);
     const from = Date.parse(joinedAt) - start;
@@ -48,24 +53,24 @@ export function lanesOf(startedAt: string, durationMs: number, visits: Visit[], 
   for (const [index, entry] of entries.entries()) {
     const kind = kindOf(entry);
     if (!kind) continue;
-    const who = kind === "message" ? String(entry.senderId) : (entry.identity ?? "");
-    const identity = lanes.has(who) ? who : OTHERS;
+    const author = kind === "message" ? String(entry.senderId) : (entry.identity ?? "");
+    const identity = lanes.has(author) ? author : CHAT_ONLY;
     const lane = lanes.get(identity) ?? { identity, spans: [], marks: [] };
     lanes.set(identity, lane);
     const last = lane.marks.at(-1);
-    if (last && entry.atMs - last.at < durationMs * NEAR) {
+    if (last && entry.atMs - last.at < durationMs * CLUSTER_FRACTION) {
       last.entries.push({ entry, index });
-      if (WEIGHT.indexOf(kind) > WEIGHT.indexOf(last.kind)) last.kind = kind;
+      if (SEVERITY_ORDER.indexOf(kind) > SEVERITY_ORDER.indexOf(last.kind)) last.kind = kind;
     } else lane.marks.push({ at: entry.atMs, kind, entries: [{ entry, index }] });
   }
   return [...lanes.values()];
 }
 
-/** How it was for one person, from one change to the next; unknown until something was measured. */
+/** A participant's quality over time; unknown until the first measurement. */
 function spansOf(identity: string, from: number, until: number, entries: CallEntry[]): Span[] {
   const spans: Span[] = [{ quality: null, from, until }];
-  for (const { type, identity: whose, atMs, quality } of entries) {
-    if (type !== "quality.changed" || whose !== identity || atMs < from || atMs > until) continue;
+  for (const { type, identity: changedIdentity, atMs, quality } of entries) {
+    if (type !== "quality.changed" || changedIdentity !== identity || atMs < from || atMs > until) continue;
     const last = spans.at(-1);
     if (last) last.until = atMs;
     spans.push({ quality: quality as Quality, from: atMs, until });

@@ -1,8 +1,8 @@
 import { useProject } from "../../project.ts";
-import { Badge, words } from "../states.tsx";
+import { Badge, humanize } from "../states.tsx";
 import { Ago } from "../time.tsx";
 
-type MishapProps = {
+type ErrorCardProps = {
   error: {
     category: string;
     code: string;
@@ -12,20 +12,20 @@ type MishapProps = {
     occurredAt: string;
     connectionId: string | null;
   };
-  /** On a page about something else, a way to the connection. */
+  /** Whether to link to the connection and the call. */
   linked?: boolean;
 };
 
-/** Something that went wrong, and what to do about it. */
-export function Mishap({ error, linked = false }: MishapProps) {
+/** An error with its likely cause and what to do about it. */
+export function ErrorCard({ error, linked = false }: ErrorCardProps) {
   const { path } = useProject();
   const { category, code, message, likelyCause, suggestedAction, occurredAt, connectionId } = error;
   return (
-    <article class="card mishap">
+    <article class="card error-card">
       <div class="row between">
         <span class="row">
           <b>{message}</b>
-          <Badge>{words(category)}</Badge>
+          <Badge>{humanize(category)}</Badge>
           <code class="small">{code}</code>
         </span>
         <span class="quiet small">

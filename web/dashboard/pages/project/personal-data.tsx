@@ -1,21 +1,21 @@
 import { useState } from "preact/hooks";
 import { useFilter } from "../../address.ts";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { TextInput } from "../../parts/form.tsx";
 import { bytesText, countOf, countText } from "../../parts/numbers.ts";
-import { Badge, PageHead, Shown } from "../../parts/states.tsx";
+import { Badge, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
 const EVERY_MS = 2_000;
 
-/** Whose data it is: what is held about one of your users, handed out or erased. */
-export function People() {
+/** Shows, exports and erases the personal data of one user. */
+export function PersonalData() {
   const [userId, setUserId] = useFilter("userId");
   const [typed, setTyped] = useState(userId);
   if (!may("people:read")) {
@@ -36,7 +36,7 @@ export function People() {
           setUserId(typed.trim());
         }}
       >
-        <Field label="User" hint="The id that your backend knows them by: in chat and in rooms it is the same.">
+        <Field label="User" hint="The user's id in your backend, which is the same in chat and rooms.">
           <TextInput required maxLength={128} value={typed} onValue={setTyped} autocomplete="off" />
         </Field>
         <button type="submit" class="button primary">
@@ -71,9 +71,9 @@ function Person({ userId }: { userId: string }) {
   const { at, environment, projectId } = useProject();
   const routes = at.people({ userId });
   const query = { environment };
-  const person = useLive(() => ask(routes.get({ query })), [projectId, environment, userId], EVERY_MS);
+  const personalData = usePolling(() => request(routes.get({ query })), [projectId, environment, userId], EVERY_MS);
   return (
-    <Shown live={person}>
+    <Loaded live={personalData}>
       {({ counts, total, erasure, exports }) => (
         <>
           {erasure && (
@@ -83,18 +83,20 @@ function Person({ userId }: { userId: string }) {
                   Erased <Ago at={erasure.finishedAt} />. What stands below came after that.
                 </>
               ) : (
-                "Being erased. This goes on even if the server is restarted."
+                "The data is being erased. This continues even if the server restarts."
               )}
             </p>
           )}
           <section class="stack">
             <div class="row between">
-              <h2>{total === 0 ? `Nothing is held about ${userId}` : `${countOf(total, "record")} about ${userId}`}</h2>
+              <h2>
+                {total === 0 ? `No data is stored about ${userId}` : `${countOf(total, "record")} about ${userId}`}
+              </h2>
               {may("people:manage") && (
                 <div class="row">
                   <Action
-                    run={() => ask(routes.exports.post({}, { query })).then(person.reload)}
-                    done="The export is being made."
+                    run={() => request(routes.exports.post({}, { query })).then(personalData.reload)}
+                    done="The export is being created."
                   >
                     Export
                   </Action>
@@ -104,7 +106,7 @@ function Person({ userId }: { userId: string }) {
                     action="Erase everything"
                     typed={userId}
                     done="The erasure has begun."
-                    run={() => ask(routes.delete({}, { query })).then(person.reload)}
+                    run={() => request(routes.delete({}, { query })).then(personalData.reload)}
                   >
                     Their messages become empty places, everything else about them goes, exports included, and they are
                     disconnected. Nothing brings it back: a restored backup is erased again.
@@ -114,7 +116,7 @@ function Person({ userId }: { userId: string }) {
             </div>
             {total > 0 && (
               <Table
-                label="What is held"
+                label="Stored data"
                 rows={Object.entries(counts).filter(([, count]) => count > 0)}
                 id={([kind]) => kind}
                 columns={[
@@ -147,6 +149,6 @@ function Person({ userId }: { userId: string }) {
           )}
         </>
       )}
-    </Shown>
+    </Loaded>
   );
 }

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
-import { useLive } from "../../live.ts";
+import { request } from "../../api.ts";
+import { usePolling } from "../../live.ts";
 import { may, useProject } from "../../project.ts";
 import { ConfirmButton } from "../confirm.tsx";
 import { Field } from "../field.tsx";
 import { FormDialog, TextInput, useSubmit } from "../form.tsx";
-import { Badge, Shown, words } from "../states.tsx";
+import { Badge, humanize, Loaded } from "../states.tsx";
 import { Table } from "../table.tsx";
 import { Ago } from "../time.tsx";
 
@@ -32,7 +32,7 @@ export function Hosts({ streamId, hosts, ended, onChanged }: HostsProps) {
         id={({ identity }) => identity}
         columns={[
           { title: "Identity", cell: ({ identity }) => identity },
-          { title: "Role", cell: ({ role }) => words(role) },
+          { title: "Role", cell: ({ role }) => humanize(role) },
           { title: "Added", cell: ({ addedAt }) => <Ago at={addedAt} />, wide: true },
           {
             title: "Actions",
@@ -46,7 +46,7 @@ export function Hosts({ streamId, hosts, ended, onChanged }: HostsProps) {
                   title={`Remove ${identity}?`}
                   action="Remove"
                   done={`${identity} is no host any more.`}
-                  run={() => ask(routes({ identity }).delete()).then(onChanged)}
+                  run={() => request(routes({ identity }).delete()).then(onChanged)}
                 >
                   They leave room and chat at once. What they wrote stays.
                 </ConfirmButton>
@@ -63,7 +63,7 @@ function AddHost({ streamId, onAdded, onClose }: { streamId: string; onAdded: ()
   const { at } = useProject();
   const [identity, setIdentity] = useState("");
   const form = useSubmit(async () => {
-    await ask(at["live-streams"]({ streamId }).hosts.post({ identity }));
+    await request(at["live-streams"]({ streamId }).hosts.post({ identity }));
     onAdded();
     onClose();
   });
@@ -71,7 +71,7 @@ function AddHost({ streamId, onAdded, onClose }: { streamId: string; onAdded: ()
     <FormDialog title="Add a co-host" action="Add" form={form} onClose={onClose}>
       <Field
         label="Identity"
-        hint="Your own id of the person. Your backend mints their credentials."
+        hint="The user's id in your backend, which mints their credentials."
         error={form.problem("identity")}
       >
         <TextInput required maxLength={128} value={identity} onValue={setIdentity} />
@@ -82,18 +82,18 @@ function AddHost({ streamId, onAdded, onClose }: { streamId: string; onAdded: ()
 
 type ViewersProps = { streamId: string; roomId: string; hosts: Host[] };
 
-/** Those in the room who are no hosts. */
+/** The participants who are not hosts. */
 export function Viewers({ streamId, roomId, hosts }: ViewersProps) {
   const { at } = useProject();
-  const room = useLive(() => ask(at.rooms({ roomId }).get()), [roomId]);
+  const room = usePolling(() => request(at.rooms({ roomId }).get()), [roomId]);
   const hosting = new Set(hosts.map(({ identity }) => identity));
   return (
     <section class="stack">
       <h2>Viewers</h2>
-      <Shown
+      <Loaded
         live={room}
         isEmpty={({ participants }) => participants.every(({ identity }) => hosting.has(identity))}
-        empty="Nobody is watching."
+        empty="There are no viewers."
       >
         {({ participants }) => (
           <Table
@@ -116,7 +116,9 @@ export function Viewers({ streamId, roomId, hosts }: ViewersProps) {
                       title={`Remove ${identity}?`}
                       action="Remove"
                       done={`${identity} was removed.`}
-                      run={() => ask(at["live-streams"]({ streamId }).viewers({ identity }).delete()).then(room.reload)}
+                      run={() =>
+                        request(at["live-streams"]({ streamId }).viewers({ identity }).delete()).then(room.reload)
+                      }
                     >
                       They are disconnected and barred from this stream and its chat.
                     </ConfirmButton>
@@ -125,7 +127,7 @@ export function Viewers({ streamId, roomId, hosts }: ViewersProps) {
             ]}
           />
         )}
-      </Shown>
+      </Loaded>
     </section>
   );
 }

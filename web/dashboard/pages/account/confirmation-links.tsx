@@ -1,32 +1,26 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
-import { ApiFailure, api, ask } from "../../api.ts";
-import { asFailure } from "../../live.ts";
+import { ApiFailure, api, request } from "../../api.ts";
+import { toApiFailure } from "../../live.ts";
 import { heldInvitation, takeToken } from "../../one-time-token.ts";
-import { Gate } from "../../parts/frame/gate.tsx";
+import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
 import { toastNote } from "../../parts/toast.tsx";
 import { adoptSession, signedIn } from "../../session.ts";
 
-const BROKEN = new ApiFailure(
-  0,
-  "NO_TOKEN",
-  "This address is incomplete. Open the link again from where you got it.",
-  null,
-  [],
-);
+const BROKEN = new ApiFailure(0, "NO_TOKEN", "This link is incomplete. Open it again from your mail.", null, []);
 
-/** Does one thing as soon as the page is opened, and goes on to the projects; says what is wrong if it cannot. */
+/** Runs one action when the page is opened and continues to the projects, or shows the error. */
 function Arrival({ title, otherwise, arrive }: { title: string; otherwise: string; arrive: () => Promise<void> }) {
   const { route } = useLocation();
   const [failure, setFailure] = useState<ApiFailure | null>(null);
   useEffect(() => {
     arrive().then(
       () => route("/", true),
-      (error) => setFailure(asFailure(error)),
+      (error) => setFailure(toApiFailure(error)),
     );
   }, []);
   return (
-    <Gate title={failure ? otherwise : title}>
+    <SignedOutPage title={failure ? otherwise : title}>
       {failure ? (
         <>
           <div class="note bad" role="alert">
@@ -40,11 +34,11 @@ function Arrival({ title, otherwise, arrive }: { title: string; otherwise: strin
       ) : (
         <div class="loading" role="status" aria-label="Loading" />
       )}
-    </Gate>
+    </SignedOutPage>
   );
 }
 
-/** The link in the mail that proves an address. */
+/** The page of the link that confirms an e-mail address. */
 export function VerifyEmail() {
   const [token] = useState(takeToken);
   return (
@@ -53,9 +47,9 @@ export function VerifyEmail() {
       otherwise="This link does not work"
       arrive={async () => {
         if (token === null) throw BROKEN;
-        const verified = await ask(api.v1.auth["verify-email"].post({ token }));
+        const verified = await request(api.v1.auth["verify-email"].post({ token }));
         adoptSession(verified);
-        // Anybody can register somebody else's address; whoever owns it can shut them out.
+        // Someone else may have registered this address, so its owner is told how to lock them out.
         if (verified.passwordKept) {
           toastNote(
             "Your address is confirmed. The password is the one that was chosen at registration. If it was not you who registered, choose a new one: it ends every other session.",
@@ -67,7 +61,7 @@ export function VerifyEmail() {
   );
 }
 
-/** Where a provider sends the browser back to. */
+/** The page that a sign-in provider redirects to. */
 export function OAuthCallback() {
   const { provider = "" } = useRoute().params;
   const { query } = useLocation();
@@ -77,13 +71,13 @@ export function OAuthCallback() {
       otherwise="You are not signed in"
       arrive={async () => {
         const { code, state, iss, error, error_description: words } = query;
-        // The code works once; it has no business in the history.
+        // The code works only once, so it is removed from the history.
         history.replaceState(history.state, "", location.pathname);
         if (error !== undefined) throw new ApiFailure(0, error, words ?? `The provider refused: ${error}`, null, []);
         if (code === undefined || state === undefined) throw BROKEN;
         const inviteToken = heldInvitation.take();
         const body = { code, state, ...(iss && { iss }), ...(inviteToken && { inviteToken }) };
-        adoptSession(await ask(api.v1.auth.oauth({ provider }).exchange.post(body)));
+        adoptSession(await request(api.v1.auth.oauth({ provider }).exchange.post(body)));
       }}
     />
   );

@@ -1,12 +1,11 @@
 import { useState } from "preact/hooks";
-import type { WebhookEventType } from "../../../../src/protocol/webhook-events.ts";
-import { ask } from "../../api.ts";
+import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from "../../../../src/protocol/webhook-events.ts";
+import { request } from "../../api.ts";
+import { Field } from "../../parts/field.tsx";
+import { Check, FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { localInput } from "../../parts/time.tsx";
+import { toastDone } from "../../parts/toast.tsx";
 import { useProject } from "../../project.ts";
-import { Field } from "../field.tsx";
-import { FormDialog, TextInput, useSubmit } from "../form.tsx";
-import { localInput } from "../time.tsx";
-import { toastDone } from "../toast.tsx";
-import { EventFilter } from "./event-filter.tsx";
 
 type EditProps = {
   webhook: { id: string; url: string; description: string | null; events: string[] };
@@ -21,7 +20,7 @@ export function EditWebhook({ webhook, onSaved, onClose }: EditProps) {
   const [events, setEvents] = useState(webhook.events as WebhookEventType[]);
   const form = useSubmit(async () => {
     const change = { url, events, description: description === "" ? null : description };
-    await ask(at.webhooks({ webhookId: webhook.id }).patch(change));
+    await request(at.webhooks({ webhookId: webhook.id }).patch(change));
     toastDone("Saved.");
     onSaved();
     onClose();
@@ -50,13 +49,13 @@ export function Recover({ webhookId, onClose }: { webhookId: string; onClose: ()
       since: new Date(since).toISOString(),
       ...(until !== "" && { until: new Date(until).toISOString() }),
     };
-    const { recovered } = await ask(at.webhooks({ webhookId }).recover.post(body));
+    const { recovered } = await request(at.webhooks({ webhookId }).recover.post(body));
     toastDone(recovered === 1 ? "1 delivery is sent again." : `${recovered} deliveries are sent again.`);
     onClose();
   });
   return (
-    <FormDialog title="Send again what was missed" action="Recover" form={form} onClose={onClose}>
-      <p>What failed, or happened while the endpoint was disabled, is sent again with the same event ids.</p>
+    <FormDialog title="Recover missed events" action="Recover" form={form} onClose={onClose}>
+      <p>Events that failed or occurred while the endpoint was disabled are sent again with the same ids.</p>
       <Field label="Since" error={form.problem("since")}>
         <TextInput type="datetime-local" required value={since} onValue={setSince} />
       </Field>
@@ -64,5 +63,28 @@ export function Recover({ webhookId, onClose }: { webhookId: string; onClose: ()
         <TextInput type="datetime-local" value={until} onValue={setUntil} />
       </Field>
     </FormDialog>
+  );
+}
+
+type EventFilterProps = { events: WebhookEventType[]; onEvents: (events: WebhookEventType[]) => void };
+
+/** The events that an endpoint receives; none selected means all. */
+export function EventFilter({ events, onEvents }: EventFilterProps) {
+  return (
+    <details>
+      <summary>{events.length === 0 ? "All events, including new ones" : `${events.length} events`}</summary>
+      <fieldset class="checks">
+        <legend class="hidden">Events</legend>
+        {WEBHOOK_EVENT_TYPES.map((type) => (
+          <Check
+            key={type}
+            checked={events.includes(type)}
+            onChecked={(on) => onEvents(on ? [...events, type] : events.filter((one) => one !== type))}
+          >
+            {type}
+          </Check>
+        ))}
+      </fieldset>
+    </details>
   );
 }
