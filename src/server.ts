@@ -25,8 +25,7 @@ import { startLocalMedia } from "./nodes/local.ts";
 import { createMediaNodes } from "./nodes/nodes.ts";
 import { clientsBehindRelay } from "./nodes/relayed-events.ts";
 import { connectRemoteNodes } from "./nodes/remote-nodes.ts";
-import { createJobs } from "./ops/jobs/jobs.ts";
-import { startJobs } from "./ops/jobs/scheduler.ts";
+import { createJobs, startJobs } from "./ops/jobs.ts";
 import { createServices, type Services } from "./services.ts";
 
 export type RunningServer = {

@@ -20,7 +20,7 @@ import { usagePersonalColumns, usagePersonalData } from "./features/usage/person
 import { createUsage } from "./features/usage/usage.ts";
 import { webhookPersonalColumns, webhookPersonalData } from "./features/webhooks/personal-data.ts";
 import { createWebhooks } from "./features/webhooks/webhooks.ts";
-import { createLivekitClients } from "./gateways/livekit/livekit-clients.ts";
+import { createLivekitGateway } from "./gateways/livekit/livekit-gateway.ts";
 import { createSignaling } from "./gateways/signaling/signaling.ts";
 import { createIdempotency } from "./kernel/http/idempotency.ts";
 import type { PersonalColumns } from "./kernel/personal-data.ts";
@@ -58,8 +58,8 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
-  const { translation } = signaling;
-  const livekitClients = createLivekitClients(runtime, {
+  const { core } = signaling;
+  const livekitClients = createLivekitGateway(runtime, {
     ...rooms,
     ...projects,
     translation,

@@ -4,7 +4,7 @@ import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { CommandFailure } from "./failure.ts";
 
 /** What an operator can mend while backing up or restoring, as a sentence. */
-export async function withReasons<Result>(work: () => Promise<Result>): Promise<Result> {
+export async function explainBackupFailures<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {

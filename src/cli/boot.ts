@@ -36,8 +36,8 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
   try {
     requireCertificates(config);
     const { startMember } = await import("../cluster/member.ts");
-    const { answerMember } = await import("./operations.ts");
-    const member = await startMember(config, { ...options, operate: answerMember }, start);
+    const { performForMember } = await import("./operations.ts");
+    const member = await startMember(config, { ...options, operate: performForMember }, start);
     await member.settled;
     return member;
   } catch (error) {
@@ -46,7 +46,7 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
 }
 
 /** Starts a server that holds nothing and carries everything to the leader. */
-export async function bootEdge(config: Config): Promise<RunningProxy> {
+export async function bootProxy(config: Config): Promise<RunningProxy> {
   try {
     const { startProxy } = await import("../cluster/proxy/proxy.ts");
     return await startProxy(config);

@@ -80,7 +80,7 @@ function performRequest(services: Services, runtime: Runtime, request: unknown):
 export type Outcome = { result: unknown } | { failure: { message: string; wrongUsage: boolean } };
 
 /** What the server that leads does with it. */
-export async function answerMember(services: Services, runtime: Runtime, request: unknown): Promise<Outcome> {
+export async function performForMember(services: Services, runtime: Runtime, request: unknown): Promise<Outcome> {
   try {
     return { result: (await performRequest(services, runtime, request)) ?? null };
   } catch (error) {

@@ -23,7 +23,7 @@ export function tenantSet(): Tenants {
  * The tenants that use an optional feature, as `read` finds them. It is checked for every message, so that tenants without
  * the feature cost no more than this.
  */
-export function tenantsWith(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants {
+export function tenantsUsing(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants {
   let known: Set<string> | null = null;
   bus.on("changedElsewhere", () => {
     known = null;

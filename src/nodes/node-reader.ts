@@ -3,7 +3,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Value } from "@sinclair/typebox/value";
 import {
-  NODE_ANSWERS,
+  NODE_RESPONSES,
   NODE_EVENTS,
   NODE_FRAMES,
   type NodeEvent,
@@ -47,7 +47,7 @@ export function createNodeReader() {
     event: (value: unknown) => readTyped(NODE_EVENTS, value) as NodeEvent | typeof MALFORMED,
 
     answer<M extends MediaMethod>(method: M, value: unknown): MediaResponse<M> | typeof MALFORMED {
-      const answers: Partial<Record<MediaMethod, TSchema>> = NODE_ANSWERS;
+      const answers: Partial<Record<MediaMethod, TSchema>> = NODE_RESPONSES;
       const schema = answers[method];
       return (schema ? read(schema, value) : undefined) as MediaResponse<M> | typeof MALFORMED;
     },

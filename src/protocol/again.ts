@@ -3,4 +3,4 @@
  * from now on, and that the client must repeat its requests. A cluster proxy keeps the sockets of such clients open when the
  * leader changes.
  */
-export const AGAIN_PROTOCOL = "stoa.again";
+export const REPEAT_PROTOCOL = "stoa.again";

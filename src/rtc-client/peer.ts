@@ -1,4 +1,7 @@
-/** A client without a browser: ICE checks, DTLS and SRTP by our own modules, for load and for tests of the engine. */
+/**
+ * A WebRTC peer connection without a browser: ICE checks, DTLS and SRTP. The headless participant, the load test and the tests of
+ * the SFU share it.
+ */
 import "../sfu/werift/reflect.ts";
 import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
@@ -26,25 +29,25 @@ import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./sdp
 
 const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
-/** The largest there is: a server that also wants to control gives way. */
+/** The largest value, so that a server that also wants to control gives way. */
 const TIE_BREAKER = 2n ** 64n - 1n;
 export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
 
 export type PeerOptions = {
-  /** Whoever answers offers: a node itself, or signaling. */
+  /** Answers offers: a media node, or a signaling client. */
   node: Pick<MediaNode, "negotiate">;
   roomId: string;
   participantId: string;
   sections: PeerSection[];
   certificate?: DtlsCertificate;
   profile?: SrtpProfile;
-  /** Address to send from; loopback unless given. */
+  /** The local address; loopback by default. */
   hostname?: string;
-  /** Instead of a socket of Bun's, for other runtimes and worse networks. */
+  /** Replaces Bun's socket, for other runtimes and simulated networks. */
   openSocket?: (onData: (data: Buffer) => void) => Promise<PeerSocket>;
-  /** Where a server numbers extensions by itself. */
+  /** For servers that choose extension ids themselves. */
   extensionIds?: typeof EXTENSION_IDS;
-  /** `mid` is undefined in packets that do not say. */
+  /** `mid` is undefined for packets without one. */
   onRtp?: (view: RtpView, peer: RtcPeer, mid: string | undefined) => void;
   onRtcp?: (packet: RtcpPacket, peer: RtcPeer) => void;
 };
@@ -61,7 +64,7 @@ export class RtcPeer {
   readonly ice = { ufrag: randomBytes(6).toString("hex"), pwd: randomBytes(16).toString("hex") };
   remote = { ufrag: "", pwd: "", port: 0, address: "127.0.0.1" };
   packetsIn = 0;
-  /** Those of them that carry sound or picture, each once. */
+  /** Packets of media without retransmissions and probes. */
   mediaIn = 0;
   bytesIn = 0;
   outgoing: SrtpSender | null = null;
@@ -73,7 +76,7 @@ export class RtcPeer {
   #socket: PeerSocket;
   #dtls: DtlsClient | null = null;
   readonly #dtlsTransport = {
-    type: "load",
+    type: "stoa",
     address: { address: "127.0.0.1", family: "IPv4", port: 0 },
     closed: false,
     onData: (_data: Buffer) => {},
@@ -105,7 +108,7 @@ export class RtcPeer {
     return this.#socket.port;
   }
 
-  /** Negotiates and resolves when SRTP is up. */
+  /** Negotiates, and resolves when SRTP is up. */
   async connect(publish: PublishedSection[] | undefined, subscribe: SubscribedSection[] | undefined): Promise<void> {
     await this.negotiate(publish, subscribe);
     this.check();
@@ -143,7 +146,7 @@ export class RtcPeer {
     });
   }
 
-  /** A binding request as a controlling agent sends it. */
+  /** A binding request of a controlling agent. */
   checkBytes(password = this.remote.pwd, ufrag = this.remote.ufrag): Uint8Array {
     const out = new Uint8Array(256);
     const length = writeBindingRequest(out, {
@@ -157,7 +160,7 @@ export class RtcPeer {
     return out.subarray(0, length);
   }
 
-  /** As clients do that take media for consent. */
+  /** Behaves like clients that send media instead of consent checks. */
   stopChecks(): void {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
@@ -172,11 +175,11 @@ export class RtcPeer {
     try {
       this.#socket.send(data, this.remote.port, this.remote.address);
     } catch {
-      // The server said that nobody listens there any more: a lost packet, like any other.
+      // An ICMP error means that no one listens there any more: the packet counts as lost.
     }
   }
 
-  /** From another address from now on, as a phone that leaves its Wi-Fi. */
+  /** Continues from another address, like a phone that leaves its Wi-Fi. */
   async move(hostname = this.options.hostname): Promise<void> {
     const old = this.#socket;
     this.#socket = await bind(hostname, (data) => this.receive(data));
@@ -211,17 +214,17 @@ export class RtcPeer {
       if (!keys) return;
       this.outgoing = new SrtpSender({ profile, key: keys.localKey, salt: keys.localSalt });
       this.incoming = new SrtpReceiver({ profile, key: keys.remoteKey, salt: keys.remoteSalt });
-      // The server is up when it has read our Finished; a moment later at the most.
+      // The server is ready when it has read our Finished message, a moment later.
       setTimeout(() => this.#ready.resolve(), HANDSHAKE_RETRY_MS);
     });
-    // An answer that comes twice on a busy machine is an error without a message to werift, and no harm.
+    // werift reports a repeated answer, as on a busy machine, as an error without a message; it does no harm.
     this.#dtls.onError.subscribe((error) => {
       if (error.message !== "") this.#ready.reject(error);
     });
     this.#dtls.connect().catch((error) => this.#ready.reject(error));
   }
 
-  /** Servers that are not ICE-lite check us, too. */
+  /** Servers that are not ICE-lite send checks too. */
   #answerCheck(request: StunMessage): void {
     if (!hasIntegrity(request, this.ice.pwd)) return;
     const { address, port } = this.remote;
@@ -248,7 +251,7 @@ export class RtcPeer {
     this.options.onRtp(this.#view, this, this.#extensions.mid);
   }
 
-  /** `packet` has room for the tag behind `length`. */
+  /** `packet` has room for the authentication tag after `length`. */
   sendRtp(packet: Uint8Array, headerLength: number, length: number): void {
     if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtp(packet, headerLength, length)));
   }
@@ -257,13 +260,12 @@ export class RtcPeer {
     if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtcp(packet, length)));
   }
 
-  /** "I can take this much." */
   sendRemb(bitrate: number): void {
     const out = new Uint8Array(64);
     this.sendRtcp(out, writeRemb(out, 0, 1, bitrate, [1]));
   }
 
-  /** What arrived since the last call, for servers that number packets transport-wide. */
+  /** Reports the arrivals since the last call, for servers that number packets transport-wide. */
   sendTransportFeedback(): void {
     const out = new Uint8Array(MAX_TWCC_BYTES + 64);
     while (this.#twcc.pending) {

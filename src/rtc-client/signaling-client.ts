@@ -1,4 +1,4 @@
-/** A client of the RTC socket without a browser: joins, offers, resumes and rejoins as the SDK does. */
+/** A client of the RTC socket without a browser: it joins, sends offers, resumes and rejoins like the SDK. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { NegotiateAnswer } from "../protocol/media-node.ts";
 import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
@@ -7,12 +7,12 @@ import { deferred } from "./deferred.ts";
 const DEFLATE_ABOVE_BYTES = 8_192;
 
 type SignalingClientOptions = {
-  /** Of the server: http(s)://… */
+  /** The server's http(s) URL. */
   url: string;
   token: string;
-  /** What the server notes of its client. */
+  /** The name of the SDK in the server's connection record. */
   sdk?: string;
-  /** Where the runtime has none of its own. */
+  /** For runtimes without a WebSocket. */
   WebSocket?: typeof WebSocket;
   onPush?: (push: Push) => void;
   onClose?: (code: number) => void;
@@ -65,22 +65,22 @@ export class SignalingClient {
     return ack;
   }
 
-  /** What another connection needs to go on with this session. */
+  /** The parameters with which another connection resumes this session. */
   get resumption(): { sessionId: string; resumeToken: string; lastSeq: number } | undefined {
     if (!this.ack) return undefined;
     return { sessionId: this.ack.sessionId, resumeToken: this.ack.resumeToken, lastSeq: this.#lastSeq };
   }
 
-  /** As a media node answers offers, so that a LoadPeer can be put on it. */
+  /** Has the signature of a media node's `negotiate`, so that an `RtcPeer` can use it. */
   readonly negotiate = async (offer: {
     sdp: string;
     publish?: unknown;
     subscribe?: unknown;
   }): Promise<NegotiateAnswer> => {
     const { publish = [], subscribe = [] } = offer;
-    const asked = { ...carried(offer.sdp), publish, subscribe };
-    const { sdp, sdpDeflate, tracks } = await this.request<OfferAck>("media.offer", asked);
-    return { sdp: sdp ?? inflated(sdpDeflate ?? ""), tracks };
+    const fields = { ...compressed(offer.sdp), publish, subscribe };
+    const { sdp, sdpDeflate, tracks } = await this.request<OfferAck>("media.offer", fields);
+    return { sdp: sdp ?? inflateRawSync(Buffer.from(sdpDeflate ?? "", "base64")).toString(), tracks };
   };
 
   request<Ack>(type: string, fields: object = {}): Promise<Ack> {
@@ -93,7 +93,6 @@ export class SignalingClient {
     return promise as Promise<Ack>;
   }
 
-  /** Leaves, and closes the socket. */
   async leave(): Promise<void> {
     await this.request("room.leave").catch(() => {});
     this.#socket.close();
@@ -111,7 +110,7 @@ export class SignalingClient {
       else {
         const { code, message } = frame as ErrorFrame;
         const refused = new RtcRefused(code, message);
-        // A join that is refused before it was asked for has no id.
+        // An error before the first request has no id.
         if (waiting) waiting.reject(refused);
         else this.#fail(refused);
       }
@@ -135,12 +134,8 @@ export class SignalingClient {
   }
 }
 
-/** Plain, or deflated where a description of a full room would not fit its frame. */
-function carried(sdp: string): { sdp: string } | { sdpDeflate: string } {
+/** The offer for a full room would not fit into a frame uncompressed. */
+function compressed(sdp: string): { sdp: string } | { sdpDeflate: string } {
   if (Buffer.byteLength(sdp) <= DEFLATE_ABOVE_BYTES) return { sdp };
   return { sdpDeflate: deflateRawSync(sdp).toString("base64") };
-}
-
-function inflated(deflated: string): string {
-  return inflateRawSync(Buffer.from(deflated, "base64")).toString();
 }

@@ -6,7 +6,7 @@ import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { VERSION } from "../../src/kernel/version.ts";
-import { examineCommitLog } from "../../src/ops/doctor/commit-log.ts";
+import { checkCommitLog } from "../../src/ops/doctor/commit-log.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { SECRET } from "./group.ts";
@@ -22,7 +22,7 @@ afterAll(() => postgres.close());
 async function said(overrides: Partial<Config> = {}): Promise<string[]> {
   const settings = { COMMIT_LOG_URL: url, STOA_SECRET: SECRET, STORAGE_S3_BUCKET: "files" };
   const config: Config = { ...testConfig(), ...settings, ...overrides };
-  const checks = await examineCommitLog({ config, running: null, now: Date.now() });
+  const checks = await checkCommitLog({ config, running: null, now: Date.now() });
   return checks.map(({ status, detail }) => `${status}: ${detail}`);
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { AGAIN_PROTOCOL } from "../../src/protocol/again.ts";
+import { REPEAT_PROTOCOL } from "../../src/protocol/again.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage, type Page } from "../web/sdk/page.ts";
 import { Group, type GroupMember, readyz } from "./group.ts";
@@ -77,7 +77,7 @@ async function plainClient(protocols: string[]) {
 test("clients of an edge keep their sockets when the leader is killed, and nothing is lost, doubled or skipped", async () => {
   await group.start("second");
   const load = await Load.start(group);
-  const stays = await plainClient([AGAIN_PROTOCOL]);
+  const stays = await plainClient([REPEAT_PROTOCOL]);
   const cannot = await plainClient([]);
   const greetedAgain = stays.greeted();
   await load.more(50);

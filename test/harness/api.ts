@@ -1,6 +1,6 @@
 import type { Reply } from "./server.ts";
 
-/** A server at some address, with the key of a project in it. */
+/** A server at an address, with the API key of a project. */
 export type Api = {
   url: string;
   key: string;

@@ -7,7 +7,7 @@ export type FakeClock = Timers & {
   pending(): number;
 };
 
-/** Time that moves only when the test says so; what falls due on the way runs in its order, at its moment. */
+/** Time moves only when the test advances it; timers that become due run in order, at their time. */
 export function fakeClock(start = Date.parse("2026-03-01T12:00:00.000Z")): FakeClock {
   let at = start;
   const waiting = new Set<{ due: number; run: () => void }>();
@@ -26,7 +26,7 @@ export function fakeClock(start = Date.parse("2026-03-01T12:00:00.000Z")): FakeC
   return {
     now: () => at,
     set,
-    /** Timers that wait. */
+    /** The number of active timers. */
     pending: () => waiting.size,
     advance: (ms) => set(at + ms),
     after(ms, run) {

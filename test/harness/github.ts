@@ -9,7 +9,7 @@ export type GitHubAccount = {
 
 type GitHubServer = {
   url: string;
-  /** Signs in as `account` and gives the code that GitHub would send back. */
+  /** Signs in as `account` and returns the code that GitHub would send back. */
   visit(authorizationUrl: string, account: GitHubAccount): string;
   close(): Promise<void>;
 };
@@ -17,7 +17,7 @@ type GitHubServer = {
 export const GITHUB_CLIENT = { clientId: "gh-client", clientSecret: "gh-client-secret" };
 
 /**
- * GitHub's three answers, as its documentation has them, for a machine that cannot reach it: the token endpoint
+ * GitHub's three responses, as documented, for a machine that cannot reach it: the token endpoint
  * checks client, redirect address and PKCE, and reports a failure with status 200.
  */
 export function gitHubServer(): GitHubServer {

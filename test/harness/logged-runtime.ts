@@ -23,23 +23,23 @@ export const WITH_COMMIT_LOG = kind === "memory" || kind === "postgres";
 
 const writers = new Set<Writer>();
 
-/** Everything that was handed in is written: with a log that takes longer than a few turns of the loop. */
+/** Waits until all submitted units are written, which takes longer than a few ticks with a commit log. */
 export async function written(): Promise<void> {
   await Promise.all([...writers].map((writer) => writer.drain()));
 }
 
 export type LoggedData = {
   leading: Leading;
-  /** For a server that is started as it is shipped: the only one of its log. */
+  /** Options for a server that is started as a whole, as the only one of its log. */
   cluster: Cluster;
-  /** Lets a test change the file past the writer; nothing is compared then. */
+  /** Lets a test change the file without the writer; the replica is not compared then. */
   watch(runtime: Runtime): void;
   checkReplica(): Promise<void>;
 };
 
-/** A database that leads a log of its own, begun before anything is opened on it. */
+/** A database that leads its own commit log. */
 export function loggedData(): LoggedData {
-  // Not in the data directory: tests count what is there.
+  // Outside of the data directory, because tests count the files there.
   const folder = mkdtempSync(join(tmpdir(), "stoa-logged-"));
   const path = join(folder, "stoa.db");
   const replicaPath = join(folder, "replica.db");
@@ -90,7 +90,7 @@ export function loggedData(): LoggedData {
   }
 }
 
-/** An empty database of today's schema; to make one takes longer than most tests. */
+/** An empty database with the current schema; creating one takes longer than most tests. */
 function migratedOnce(): string {
   const path = join(tmpdir(), `stoa-schema-${process.pid}.db`);
   if (existsSync(path)) return path;
@@ -101,7 +101,7 @@ function migratedOnce(): string {
   return path;
 }
 
-/** By table: what one of the two files has and the other has not. */
+/** The rows of each table that only one of the two files has. */
 export function differencesOf(one: string, two: string): string[] {
   const client = new Database(one);
   try {

@@ -5,7 +5,7 @@ export type Mail = { from: string; to: string; text: string; subject: string; li
 
 export type MailServer = { url: string; mails: Mail[]; refuse(yes: boolean): void; close(): Promise<void> };
 
-/** A real SMTP server on loopback that wants a login and keeps what it gets. */
+/** A real SMTP server on loopback that requires a login and keeps the mails. */
 export async function mailServer(): Promise<MailServer> {
   const mails: Mail[] = [];
   let refusing = false;

@@ -20,18 +20,18 @@ type Peer = {
 };
 
 export type FakeMediaNode = MediaNode & {
-  /** ICE and DTLS come up, and the packets of what was offered arrive. */
+  /** ICE and DTLS connect, and packets of the offered tracks arrive. */
   connect(participantId: string): void;
   emit(event: MediaEvent): void;
-  /** Every call fails as it does when a remote node does not answer. */
+  /** Every call fails, as when a remote node does not respond. */
   reachable: boolean;
-  /** The one worker dies with everything in it. */
+  /** The only worker crashes. */
   crash(): void;
   peers(): Peer[];
   calls: string[];
 };
 
-/** A media node without packets: the rules of the interface, in memory, and the network in the hands of the test. */
+/** A media node in memory, without packets; the test controls its network events. */
 export function fakeMediaNode(): FakeMediaNode {
   const rooms = new Map<string, Map<string, Peer>>();
   const listeners = new Set<(event: MediaEvent) => void>();

@@ -1,6 +1,6 @@
 type WorkerArguments = ConstructorParameters<typeof Worker>;
 
-/** Remembers the media workers that this process starts from now on, so that a test can make one die. */
+/** Records the media workers that this process starts from now on, so that a test can crash one. */
 export function watchMediaWorkers() {
   const started: Worker[] = [];
   const Original = globalThis.Worker;
@@ -11,7 +11,7 @@ export function watchMediaWorkers() {
     }
   };
   return {
-    /** The youngest one dies of an uncaught error, as it would by a fault of its own: nobody sends it nothing. */
+    /** Crashes the newest worker with an uncaught error, by sending it an invalid message. */
     crash(): void {
       started.at(-1)?.postMessage(null);
     },

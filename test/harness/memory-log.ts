@@ -9,7 +9,7 @@ import {
   PositionTaken,
 } from "../../src/kernel/db/commit-log.ts";
 
-/** What several servers of one test share in place of a database. */
+/** The state that several servers of one test share in place of a database. */
 export class SharedMemory {
   id: string = crypto.randomUUID();
   secretFingerprint: string | null = null;
@@ -23,7 +23,7 @@ export class SharedMemory {
   readonly members = new Map<string, Member & { seenAt: number }>();
 }
 
-/** A commit log without a disk, for tests of what uses one. */
+/** A commit log in memory. */
 export function memoryLog(shared = new SharedMemory(), now: () => number = Date.now): CommitLog {
   return {
     async info(secretFingerprint) {
@@ -39,7 +39,7 @@ export function memoryLog(shared = new SharedMemory(), now: () => number = Date.
       Object.assign(shared, { id: crypto.randomUUID(), secretFingerprint: null, head: 0, forgotten: 0, term: 0 });
     },
     async append(position, record) {
-      // Not at once, as with any other log.
+      // Asynchronous, as with a real log.
       await Promise.resolve();
       if (position !== shared.head + 1) throw new PositionTaken(position);
       shared.records.set(position, encodeRecord(record));

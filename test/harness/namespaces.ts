@@ -1,4 +1,4 @@
-/** Machines of a test: network namespaces on a switch of their own, each with its own addresses and firewall. */
+/** Virtual machines for a test: network namespaces on their own switch, each with its own addresses and firewall. */
 import { chmodSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -7,20 +7,20 @@ import { program, requireRoot } from "../ops/machine.ts";
 
 export type Machine = {
   address: string;
-  /** In front of a command that is to run there. */
+  /** The prefix of a command that runs there. */
   prefix: string[];
-  /** A program of its own that runs the given one there, for those who take a path and nothing more. */
+  /** The path of a program that runs the given one there, for callers that accept only a path. */
   wrapper(path: string, folder: string): string;
-  /** Rules for what arrives, in the words of nft, such as `udp dport 7001 drop`. */
+  /** Rules for incoming packets in nft's syntax, such as `udp dport 7001 drop`. */
   refuse(...rules: string[]): Promise<void>;
-  /** The same for what leaves. */
+  /** Rules for outgoing packets. */
   keepIn(...rules: string[]): Promise<void>;
-  /** Of so many packets of a thousand, each way. */
+  /** Drops this many of a thousand packets in each direction. */
   lose(perThousand: number): Promise<void>;
 };
 
 export type Lan<Name extends string> = {
-  /** Of this process, as the machines see it. */
+  /** The address of this process for the machines. */
   address: string;
   machines: Record<Name, Machine>;
   close(): Promise<void>;
@@ -82,7 +82,7 @@ async function plugIn(space: string, index: number, net: string, bridge: string)
     refuse: (...rules) => filter("input", rules),
     keepIn: (...rules) => filter("output", rules),
     async lose(perThousand) {
-      // By the firewall, because not every kernel has the scheduler that does it.
+      // With the firewall, because not every kernel has the network emulation scheduler.
       const unlucky = `numgen random mod 1000 < ${perThousand} drop`;
       await filter("input", [`iifname "eth0" ${unlucky}`]);
       await filter("output", [`oifname "eth0" ${unlucky}`]);

@@ -8,9 +8,9 @@ export type OidcServer = {
   issuer: string;
   /** Accounts by subject; a test adds to them. */
   people: Map<string, Person>;
-  /** Who sits before a browser that is sent here. */
+  /** The subject that signs in at the provider. */
   seat(subject: string): void;
-  /** What a browser does at the provider: signs in as `subject` and is sent back. Gives the redirect's parameters. */
+  /** Signs in as `subject` like a browser, and returns the parameters of the redirect. */
   visit(authorizationUrl: string, subject: string): Promise<URLSearchParams>;
   close(): Promise<void>;
 };
@@ -18,7 +18,7 @@ export type OidcServer = {
 export const OIDC_CLIENT = { clientId: "stoa", clientSecret: "oidc-client-secret" };
 
 /**
- * A real OpenID Connect issuer on loopback, which insists on PKCE and knows one client. It reads `redirectUris` with
+ * A real OpenID Connect issuer on loopback, which requires PKCE and knows one client. It reads `redirectUris` with
  * the first request: a client that needs the issuer's address to start adds its own afterwards.
  */
 export async function oidcServer(redirectUris: string[], overrides: Configuration = {}): Promise<OidcServer> {

@@ -1,7 +1,7 @@
 import type { CredentialKind } from "../../src/kernel/http/guards.ts";
 import type { TestServer } from "./server.ts";
 
-/** As much of JSON Schema as the reference uses. */
+/** The part of JSON Schema that the reference uses. */
 export type JsonSchema = {
   type?: string | string[];
   const?: unknown;
@@ -49,7 +49,7 @@ type Described = {
   responses: Record<string, { content?: Content }>;
 };
 
-/** Every operation of `/openapi.json`, so that whoever goes through them meets new routes too. */
+/** Every operation of `/openapi.json`, so that tests over all operations include new routes. */
 export async function operationsOf(server: TestServer): Promise<Operation[]> {
   const { body } = await server.call("GET", "/openapi.json");
   const { schemas } = body.components as { schemas: Record<string, JsonSchema> };
@@ -59,7 +59,7 @@ export async function operationsOf(server: TestServer): Promise<Operation[]> {
   );
 }
 
-/** The same with every named schema in its place. */
+/** Replaces references with the named schemas. */
 export function withoutReferences(value: unknown, schemas: Record<string, JsonSchema>): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutReferences(item, schemas));
   if (typeof value !== "object" || value === null) return value;
@@ -88,7 +88,7 @@ function operationOf(method: string, path: string, described: Described): Operat
 
 const json = (content: Content | undefined) => content?.["application/json"]?.schema;
 
-/** The path with every name replaced by what is given for it. */
+/** The path with every parameter replaced by its value. */
 export function fillPath({ path }: Operation, idOf: (name: string) => string): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(idOf(name)));
 }

@@ -9,14 +9,14 @@ const log = createLog({ level: "warn", format: "pretty" });
 let shared: Promise<{ admin: SQL; server: TestPostgres }> | null = null;
 let made = 0;
 
-/** One Postgres for all servers of this process; none of them dies, so nothing needs to reach the disk. */
+/** One Postgres for all servers of this process; it never crashes, so nothing needs to reach the disk. */
 async function start(): Promise<{ admin: SQL; server: TestPostgres }> {
   const server = await testPostgres({ fsync: "off", max_connections: "400" });
   server.endWithProcess();
   return { server, admin: new SQL(await server.database(), { max: 1 }) };
 }
 
-/** A log in a database of its own, which is made when the first commit needs it. */
+/** A commit log in its own database, created with the first commit. */
 export function ownPostgresLog(): Pick<CommitLog, "append" | "read" | "close"> {
   let opened: Promise<CommitLog> | null = null;
   const open = async () => {

@@ -17,18 +17,18 @@ export type TestPostgres = {
   /** `postgres://…` of an empty database made for this call. */
   database(): Promise<string>;
   urlOf(database: string): string;
-  /** Ends it as a power failure would. */
+  /** Kills it, as a power failure would. */
   kill(): Promise<void>;
-  /** Ends its sessions and comes back only with `start`. */
+  /** Stops it; `start` starts it again. */
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
-  /** Lets it end with this process, however that ends. */
+  /** Makes it end with this process in any case. */
   endWithProcess(): void;
   readonly port: number;
-  /** Of the process that started all its others. */
+  /** The id of its main process. */
   pid(): number;
-  /** A copy that every commit waits for from now on. */
+  /** Starts a synchronous replica, which every commit waits for. */
   synchronousReplica(): Promise<TestPostgres & { promote(): Promise<void> }>;
 };
 
@@ -36,14 +36,14 @@ const ROOT = "/usr/lib/postgresql";
 const DATABASE = "postgres";
 const CACHE = join(import.meta.dir, "../../node_modules/.cache");
 
-/** A PostgreSQL of the distribution with its own folder and a loopback port, run by somebody who is not root. */
+/** The distribution's PostgreSQL with its own folder and a loopback port, run by a user other than root. */
 export async function testPostgres(settings: Record<string, string> = {}): Promise<TestPostgres> {
   const folder = ownedFolder();
   await run(["cp", "-a", await emptyData(), join(folder, "data")]);
   return startServer(folder, settings);
 }
 
-/** What a server begins with: made once, as that takes as long as ten copies of it. */
+/** The initial data of a server, created once because that takes as long as ten copies. */
 async function emptyData(): Promise<string> {
   const kept = join(CACHE, `postgres-${version()}`);
   if (existsSync(kept)) return kept;
@@ -71,7 +71,7 @@ function program(name: string): string {
   return join(ROOT, version(), "bin", name);
 }
 
-/** The server refuses to be root; the package has made a user for it. */
+/** PostgreSQL refuses to run as root; the package has created a user for it. */
 const IS_ROOT = process.getuid?.() === 0;
 const AS_POSTGRES = IS_ROOT ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
 
@@ -118,7 +118,7 @@ async function startServer(folder: string, settings: Record<string, string>): Pr
       const replica = await startServer(copy, settings);
       replicas.push(replica);
       const sql = new SQL(server.urlOf(DATABASE), { max: 1 });
-      // After the copy was made: promoted, that one waits for nobody.
+      // Set after the copy was made, so that a promoted replica waits for no other.
       await sql.unsafe("ALTER SYSTEM SET synchronous_standby_names = '*'");
       await sql.unsafe("SELECT pg_reload_conf()");
       const isSynchronous = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
@@ -150,7 +150,7 @@ function ownerOf(path: string): { uid: number; gid: number } {
 }
 
 async function run(command: string[]): Promise<void> {
-  // What pg_ctl starts keeps its outputs: a pipe would not end before the server does.
+  // The server keeps the outputs of pg_ctl: a pipe would stay open until the server ends.
   const child = Bun.spawn(command, { stdout: "ignore", stderr: "ignore", cwd: "/" });
   if ((await child.exited) !== 0) throw new Error(`${command.join(" ")} failed`);
 }

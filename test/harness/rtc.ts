@@ -7,21 +7,21 @@ import { type TestServer, testServer } from "./server.ts";
 
 export type Frame = { type: string; id?: string; seq?: number; code?: string; [field: string]: unknown };
 
-/** A client at the other end of a socket that never leaves the process. */
+/** A client whose socket stays in this process. */
 export type RtcClient = {
   frames: Frame[];
   /** Code and reason of the close; null while it is open. */
   closed: { code: number; reason: string } | null;
   send(frame: unknown): void;
-  /** Exactly what is given, as a text frame; null is a binary one. */
+  /** Sends a text frame as it is; null sends a binary frame. */
   raw(text: string | null): void;
-  /** Sends a request and answers its one `ack` or `error`. */
+  /** Sends a request and returns its `ack` or `error`. */
   ask(type: string, fields?: object): Promise<Frame>;
   join(fields?: object): Promise<Frame>;
   of(type: string): Frame[];
-  /** The network breaks: nothing is said any more, the server sees the socket go. */
+  /** The network breaks: no more frames arrive, and the server sees the socket close. */
   cut(): void;
-  /** What has not been read is counted, as it is for a real socket. */
+  /** Unread bytes are counted, as for a real socket. */
   unread: number;
 };
 
@@ -45,7 +45,7 @@ export type RtcServer = TestServer & {
 const ALL = { publish: true, publishData: true, updateMetadata: true };
 let clients = 0;
 
-/** Lets everything that is already on its way arrive. */
+/** Lets all pending callbacks and promises run. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) {
     await new Promise((done) => setImmediate(done));
@@ -53,7 +53,7 @@ export async function settled(): Promise<void> {
   }
 }
 
-/** Waits for what must come; the test's own timeout is the limit. */
+/** Waits for a condition; the test's own timeout is the limit. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((done) => setImmediate(done));
 }
@@ -97,7 +97,7 @@ export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcSer
       return Object.assign(client, { ack });
     },
     async close() {
-      // As the server does it: everyone leaves, what that causes is written, and only then the database goes.
+      // In the order of the server: participants leave, the resulting writes finish, then the database closes.
       signaling.drain();
       await settled();
       await server.services.rtcSessions.recorder.flush();
@@ -143,7 +143,7 @@ function createClient(open: (socket: Socket) => SocketEvents): RtcClient {
     close(code, reason) {
       if (client.closed) return;
       client.closed = { code, reason };
-      // As in Bun: the close is told from the event loop, not from within the call.
+      // As in Bun, the close callback runs from the event loop and not within the call.
       setImmediate(() => events.closed(code));
     },
     get bufferedBytes() {

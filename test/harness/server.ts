@@ -8,12 +8,12 @@ import { closeRuntime, createRuntime, type Runtime } from "../../src/kernel/runt
 import type { Timers } from "../../src/kernel/time/timers.ts";
 import { createMediaNodes, type MediaNodes } from "../../src/nodes/nodes.ts";
 import { createServices, type Services } from "../../src/services.ts";
+import { createTestAccounts, type TestAccounts } from "./accounts.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
 import { loggedData, WITH_COMMIT_LOG } from "./logged-runtime.ts";
-import { createPeople, type People } from "./people.ts";
 import { testConfig } from "./test-config.ts";
 
-export type { TestProject, TestSession } from "./people.ts";
+export type { TestProject, TestSession } from "./accounts.ts";
 
 export type Reply = { status: number; headers: Headers; body: Record<string, unknown>; text: string };
 
@@ -22,15 +22,15 @@ export type TestServer = {
   services: Services;
   app: App;
   clock: FakeClock;
-  /** Lines of the log, for assertions about what must not stand there. */
+  /** The lines of the log, for assertions about its content. */
   logLines: string[];
   call(method: string, path: string, options?: CallOptions): Promise<Reply>;
   close(): Promise<void>;
-} & People;
+} & TestAccounts;
 
 export type CallOptions = { key?: string; body?: unknown; raw?: string; headers?: Record<string, string> };
 
-/** The whole application in memory, without a socket: fake clock, silent network, requests handed to it directly. */
+/** The whole application in memory: with a fake clock, without a network, called with requests directly. */
 export function testServer(
   overrides: Partial<Config> = {},
   createNodes: (timers: Timers) => MediaNodes = createMediaNodes,
@@ -80,7 +80,7 @@ export function testServer(
     clock,
     logLines,
     call,
-    ...createPeople(runtime, services),
+    ...createTestAccounts(runtime, services),
     async close() {
       await services.privacy.stop();
       await closeRuntime(runtime);

@@ -3,16 +3,16 @@ import type { Environment } from "../../src/protocol/enums.ts";
 import type { Operation } from "./operations.ts";
 import { type RtcServer, settled } from "./rtc.ts";
 
-/** Somebody's project with one of everything in it. */
+/** A project with at least one record of every kind. */
 export type Tenant = {
-  /** Stands in everything the tenant ever wrote: names, texts, metadata, addresses. */
+  /** Contained in everything that the tenant wrote: names, texts, metadata, addresses. */
   marker: string;
   projectId: string;
   /** One valid credential of each kind; all but the node's are this tenant's own. */
   credentials: Record<CredentialKind, string>;
-  /** What a name in a route's path stands for. */
+  /** The value of a parameter in a route's path. */
   idFor(operation: Operation, name: string): string;
-  /** The same by name alone; for bodies and queries. */
+  /** The values by name, for bodies and queries. */
   ids: Record<string, string>;
 };
 
@@ -20,7 +20,7 @@ type TenantOptions = { environment?: Environment; operator?: boolean; marker?: s
 
 let tenants = 0;
 
-/** What a browser gives when it subscribes; the keys are those of RFC 8291's example. */
+/** A browser's push subscription; the keys are those of RFC 8291's example. */
 export const BROWSER = {
   endpoint: "https://push.example.com/send/abc",
   keys: {
@@ -29,7 +29,7 @@ export const BROWSER = {
   },
 };
 
-/** A project of its own, its people signed in, and at least one row of every kind that has an id. */
+/** Creates a project with signed-in members and at least one record of every kind that has an id. */
 export async function tenantOf(server: RtcServer, options: TenantOptions = {}): Promise<Tenant> {
   const { environment = "DEVELOPMENT", operator = false } = options;
   const marker = options.marker ?? `tenant${++tenants}x${crypto.randomUUID().slice(0, 8)}`;
@@ -178,7 +178,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
   };
 }
 
-/** Where one name means another thing than elsewhere. */
+/** Routes in which a parameter has another meaning than elsewhere. */
 const MEANT_BY: Record<string, string> = {
   "/v1/projects/{projectId}/members userId": "memberId",
   "/v1/people/{userId}/exports userId": "exportedUserId",
@@ -191,10 +191,10 @@ const MEANT_BY: Record<string, string> = {
   "/v1/projects/{projectId}/live-streams/{streamId}/hosts identity": "hostIdentity",
 };
 
-/** The path up to its last name. */
+/** The path up to its last parameter. */
 const scopeOf = (path: string) => path.replace(/\/\{\w+\}$/, "");
 
-/** A dump of a connection whose media server keeps none. */
+/** Inserts a dump of a connection, because the fake media server makes none. */
 async function flightDump({ runtime }: RtcServer, connectionId: string): Promise<string> {
   const id = crypto.randomUUID();
   const dump = { version: 1, sinceMs: 0, lastedMs: 1, streams: [], received: [], sent: [], rtcp: [], states: [] };
@@ -207,7 +207,7 @@ async function flightDump({ runtime }: RtcServer, connectionId: string): Promise
   return id;
 }
 
-/** A file of a recording that has none: nobody sends media here. */
+/** Inserts a file of a recording, because no media is sent here. */
 export async function recordedFile({ runtime }: RtcServer, recordingId: string, identity: string): Promise<string> {
   const id = crypto.randomUUID();
   await runtime.write(() => {

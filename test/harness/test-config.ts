@@ -1,6 +1,6 @@
 import { type Config, loadConfig } from "../../src/kernel/config/index.ts";
 
-/** Defaults on free loopback ports with a silent log, one media worker, and what the test changes, range-checked. */
+/** The defaults on free loopback ports with a silent log and one media worker, and the test's validated overrides. */
 export function testConfig(overrides: Partial<Config> = {}): Config {
   const { OAUTH, ...flags } = overrides;
   const { config } = loadConfig({

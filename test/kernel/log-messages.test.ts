@@ -102,7 +102,7 @@ describe("the form of a message", () => {
     expect(found).toHaveLength(1);
   });
 
-  test("both outcomes of a condition are looked at", () => {
+  test("both outcomes of a condition are checked", () => {
     const source = 'runtime.log.info(first ? "cluster: lost leadership" : "cluster: gained leadership");';
     expect(messagesIn("example.ts", source).map(({ text }) => text)).toEqual([
       "cluster: lost leadership",

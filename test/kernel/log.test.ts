@@ -7,7 +7,7 @@ function lines(format: "json" | "pretty", speak: (log: ReturnType<typeof createL
   return out;
 }
 
-test("secrets do not reach a line, at any of the depths that code logs at", () => {
+test("secrets are redacted at every nesting depth that the code uses", () => {
   for (const format of ["json", "pretty"] as const) {
     const [line = ""] = lines(format, (log) =>
       log.info({
@@ -21,7 +21,7 @@ test("secrets do not reach a line, at any of the depths that code logs at", () =
   }
 });
 
-test("a caller's text cannot start a line of its own", () => {
+test("a caller's text cannot start a new line in the log", () => {
   for (const format of ["json", "pretty"] as const) {
     const [line = ""] = lines(format, (log) =>
       log.info({ agent: 'x\n{"level":"error","msg":"forged"}' }, "hello\nworld"),
@@ -36,7 +36,7 @@ test("the path of a URL has no query and no fragment", () => {
   expect(pathOf("http://localhost")).toBe("/");
 });
 
-test("a secret in a path is left out of the log", () => {
+test("a secret in a path is redacted in the log", () => {
   const secret = "s3cret_-".padEnd(43, "x");
   expect(loggedPath(`http://localhost/v1/invitations/${secret}/accept?a=b`)).toBe("/v1/invitations/[redacted]/accept");
   expect(loggedPath(`http://localhost/v1/invitations/${secret}`)).toBe("/v1/invitations/[redacted]");

@@ -8,7 +8,7 @@ import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { fakeClock } from "../harness/clock.ts";
 import { testConfig } from "../harness/test-config.ts";
 
-test("[5] a token of one kind is no token of another", async () => {
+test("[5] a token of one kind is not valid as another", async () => {
   const clock = fakeClock();
   const jwt = createJwt(createKeyring("a".repeat(32)), clock.now);
   const kinds: TokenKind[] = ["session", "chat-token", "rtc-token"];
@@ -36,7 +36,7 @@ test("[5] expiry, another master secret, a changed byte and `alg: none` are refu
   await expect(jwt.verify("chat-token", token)).rejects.toMatchObject({ code: "SVC_TOKEN_EXPIRED" });
 });
 
-test("a generated secret is made once, and nobody else may read it", () => {
+test("a secret is generated once, in a file that only its owner can read", () => {
   const folder = mkdtempSync(join(tmpdir(), "stoa-secret-"));
   const secret = secretFromFile(folder, "secret");
   expect(secret.length).toBeGreaterThanOrEqual(43);
@@ -45,7 +45,7 @@ test("a generated secret is made once, and nobody else may read it", () => {
   rmSync(folder, { recursive: true });
 });
 
-test("a file that lost its secret is no secret: neither the data nor the node's is opened with what anyone can guess", () => {
+test("a secret file without a secret is refused, for the data and for media nodes", () => {
   const folder = mkdtempSync(join(tmpdir(), "stoa-secret-"));
   for (const left of ["", "\n", "short"]) {
     writeFileSync(join(folder, "secret"), left);
@@ -58,13 +58,13 @@ test("a file that lost its secret is no secret: neither the data nor the node's 
   rmSync(folder, { recursive: true });
 });
 
-test("secrets of other lengths and contents differ", () => {
+test("secrets with another length or content are not the same", () => {
   expect(sameSecret("abc", "abc")).toBe(true);
   expect(sameSecret("abc", "abd")).toBe(false);
   expect(sameSecret("", "abc")).toBe(false);
 });
 
-test("another STOA_SECRET than the data was made with stops the start, unless it is meant", async () => {
+test("the server does not start with another STOA_SECRET than its data has, unless rotation is requested", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-secret-"));
   const open = (secret: string, rotateSecret = false) =>
     createRuntime(testConfig({ DATA_DIR: dataDir, STOA_SECRET: secret }), { rotateSecret });

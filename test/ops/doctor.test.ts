@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServerNote } from "../../src/kernel/data-directory/data-lock.ts";
 import { CHECK_NAMES, type Check } from "../../src/ops/doctor/check.ts";
-import { examinePorts } from "../../src/ops/doctor/ports.ts";
+import { checkPorts } from "../../src/ops/doctor/ports.ts";
 import { PROGRAM, ROOT, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";
@@ -90,7 +90,7 @@ test("[11] the guide explains every check, and the doctor makes them all", async
 test("[11] a server that hangs is told of, and does not make the doctor hang", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
   const running = { url: `http://127.0.0.1:${silent.port}`, mediaPorts: [7001] } as ServerNote;
-  const [check] = await examinePorts({ config: testConfig(), running, now: Date.now() });
+  const [check] = await checkPorts({ config: testConfig(), running, now: Date.now() });
   silent.stop(true);
   expect(check).toMatchObject({ name: "http-port", status: "fail" });
 }, 30_000);

@@ -76,7 +76,7 @@ test("[8] what the page calls a variable is one, and the files it names are ther
 });
 
 test("[8] what expires has a job that removes it, and it runs without anything to do", async () => {
-  const { createJobs } = await import("../../src/ops/jobs/jobs.ts");
+  const { createJobs } = await import("../../src/ops/jobs.ts");
   const jobs = new Map(createJobs(server.runtime, server.services).map((job) => [job.name, job]));
   const named = [...tables.matchAll(/\(((?:prune|sweep|clean-up|expire|tidy|keep)-[a-z]+)\)/g)].map(
     ([, name = ""]) => name,

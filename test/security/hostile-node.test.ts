@@ -11,7 +11,7 @@ import type { RecordedFile } from "../../src/protocol/media/recording.ts";
 import { MEDIA_METHODS, MediaError, type MediaEvent, type MediaMethod } from "../../src/protocol/media-node.ts";
 import type { Recording } from "../../src/protocol/recordings.ts";
 import { type Api, createApi } from "../harness/api.ts";
-import { type RealServer, realServer } from "../harness/running.ts";
+import { type RealServer, realServer } from "../harness/real-server.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import { foreign, HostileNode, MediaRefusal, malformed, SILENCE } from "./hostile-node.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { compileList, screen } from "../../src/features/chat/moderation/word-list.ts";
 import { Rendition } from "../../src/features/recordings/hls/rendition.ts";
 import type { RecordedPart } from "../../src/protocol/media/recording.ts";
-import { realServer } from "../harness/running.ts";
+import { realServer } from "../harness/real-server.ts";
 
 // What one tenant may have, made so that others' requests wait for it.
 

@@ -8,7 +8,7 @@ import { Elysia } from "elysia";
 import { Rendition } from "../../src/features/recordings/hls/rendition.ts";
 import { webRoutes } from "../../src/kernel/http/serving/web-assets.ts";
 import type { RecordedPart } from "../../src/protocol/media/recording.ts";
-import { realServer } from "../harness/running.ts";
+import { realServer } from "../harness/real-server.ts";
 
 // Whoever asks for much and takes nothing of it: what waits for them is shared, or stays where it is on the disk.
 

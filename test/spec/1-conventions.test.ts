@@ -6,7 +6,7 @@ afterAll(server.close);
 
 const { key } = await server.project();
 
-test("[1] every answer carries a request id of the stated form", async () => {
+test("[1] every response has a request id of the specified form", async () => {
   for (const [method, path] of [
     ["GET", "/v1/project"],
     ["GET", "/v1/nothing-here"],
@@ -28,7 +28,7 @@ test("[1] a caller's request id is adopted only when it is 1-64 characters of th
   expect(await sent("dot.")).toMatch(/^req_/);
 });
 
-test("[7] an error is the envelope, with the request's id and path and no query", async () => {
+test("[7] an error is an envelope with the request's id and its path without the query", async () => {
   const { status, body, headers } = await server.call("GET", "/v1/project?secret=1");
   expect(status).toBe(401);
   expect(body).toEqual({
@@ -41,7 +41,7 @@ test("[7] an error is the envelope, with the request's id and path and no query"
   expect(headers.get("www-authenticate")).toBe("Bearer");
 });
 
-test("[7] an unknown route is 404, a known one with another method 405", async () => {
+test("[7] an unknown route is 404, a known route with another method 405", async () => {
   expect((await server.call("GET", "/v1/nothing-here")).body.code).toBe("SVC_ROUTE_NOT_FOUND");
   const { status, body, headers } = await server.call("PUT", "/v1/project", { key });
   expect([status, body.code]).toEqual([405, "SVC_METHOD_NOT_ALLOWED"]);

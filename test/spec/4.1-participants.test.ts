@@ -28,7 +28,7 @@ const refused = async (client: RtcClient) => {
 };
 
 describe("[4.1] GET /v1/rooms/{id}/participants", () => {
-  test("shows who is there and what they publish, as the media node sees it", async () => {
+  test("lists the participants and their tracks as the media node reports them", async () => {
     const { path, trackId } = await scene();
     const [ada, bob] = await list(path);
     expect(ada).toEqual({
@@ -49,7 +49,7 @@ describe("[4.1] GET /v1/rooms/{id}/participants", () => {
     expect(bob).toMatchObject({ identity: "bob", tracks: [] });
   });
 
-  test("counts are live, and null when the node does not answer", async () => {
+  test("counts are current, and null when the node does not respond", async () => {
     const { roomId, path, bob } = await scene();
     const count = async () => (await call("GET", `/v1/rooms/${roomId}`)).body.participantCount;
     expect(await count()).toBe(2);
@@ -67,7 +67,7 @@ describe("[4.1] GET /v1/rooms/{id}/participants", () => {
 });
 
 describe("[signaling] DELETE …/participants/{identity}", () => {
-  test("removes with 4410, and neither token nor resume brings them back; a new token does", async () => {
+  test("removes a participant with 4410; neither the old token nor a resume works, but a new token does", async () => {
     const { roomId, path } = await scene();
     const { token } = await server.mint(roomId, "carol");
     const { token: spare } = await server.mint(roomId, "carol");
@@ -90,7 +90,7 @@ describe("[signaling] DELETE …/participants/{identity}", () => {
     expect((await server.joined(roomId, "carol")).ack.type).toBe("ack");
   });
 
-  test("also while their socket is away, and with a token that is over", async () => {
+  test("removes a participant whose socket is disconnected or whose token has expired", async () => {
     const { ada, bob, path } = await scene();
     ada.cut();
     clock.advance(19_000);
@@ -101,14 +101,14 @@ describe("[signaling] DELETE …/participants/{identity}", () => {
     expect(bob.closed?.code).toBe(4410);
   });
 
-  test("nobody of that name: 404", async () => {
+  test("an unknown identity is 404", async () => {
     const { path } = await scene();
     expect((await call("DELETE", `${path}/nobody`)).body.code).toBe("SVC_PARTICIPANT_NOT_FOUND");
   });
 });
 
 describe("[signaling] PATCH …/participants/{identity}", () => {
-  test("merges permissions live: what is no longer allowed ends, and everyone is told", async () => {
+  test("merges permissions at once: tracks that are no longer permitted end, and all participants are notified", async () => {
     const { ada, bob, path, trackId } = await scene();
     const { status, body } = await call("PATCH", `${path}/ada`, { permissions: { publish: false } });
     expect(status).toBe(200);
@@ -121,7 +121,7 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
     expect((await ada.ask("media.offer", { sdp: "v=0", publish, subscribe: [] })).code).toBe("PERMISSION_DENIED");
   });
 
-  test("[contract 16] a changed permission holds for the identity, whichever of its tokens it comes with", async () => {
+  test("[contract 16] a changed permission applies to the identity with any of its tokens", async () => {
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
     const ada = server.connect(token);
@@ -139,7 +139,7 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
     expect((await server.joined(await server.room(), "ada")).ack.permissions).toMatchObject({ publish: true });
   });
 
-  test("a change that is refused changes nothing, neither now nor at the next join", async () => {
+  test("a refused change has no effect, now or at the next join", async () => {
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
     const ada = server.connect(token);
@@ -151,7 +151,7 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
     expect((await server.connect(token).join()).permissions).toMatchObject({ publish: true });
   });
 
-  test("sets metadata, 0-1024 characters, null clears; nothing else changes", async () => {
+  test("sets metadata of 0-1024 characters, null clears it, and nothing else changes", async () => {
     const { bob, path } = await scene();
     const patch = (metadata: unknown) => call("PATCH", `${path}/ada`, { metadata });
     expect((await patch("hello")).body).toMatchObject({ metadata: "hello", permissions: { publish: true } });
@@ -164,7 +164,7 @@ describe("[signaling] PATCH …/participants/{identity}", () => {
 });
 
 describe("[signaling] POST …/tracks/{trackId}/mute", () => {
-  test("mutes for everyone, the publisher included; opening it is the publisher's alone", async () => {
+  test("mutes for all participants including the publisher, and only the publisher can unmute", async () => {
     const { ada, bob, path, trackId } = await scene();
     const mute = (body: object, track = trackId, who = "ada") =>
       call("POST", `${path}/${who}/tracks/${track}/mute`, body);
@@ -187,7 +187,7 @@ describe("[signaling] POST /v1/rooms/{id}/data", () => {
   const got = (client: { of(type: string): Frame[] }) =>
     client.of("data").map(({ from, topic, payload }) => [from, topic, payload]);
 
-  test("reaches everyone, or those named, from no participant", async () => {
+  test("reaches all participants or the named ones, without a sender", async () => {
     const { ada, bob, roomId } = await scene();
     const data = (body: object) => call("POST", `/v1/rooms/${roomId}/data`, body);
     expect((await data({ payload: "hi", topic: "news" })).status).toBe(200);
@@ -204,7 +204,7 @@ describe("[signaling] POST /v1/rooms/{id}/data", () => {
     expect((await data({})).status).toBe(400);
   });
 
-  test("an empty room takes it and a closed one does not", async () => {
+  test("an empty room accepts data, a closed room does not", async () => {
     const roomId = await server.room();
     expect((await call("POST", `/v1/rooms/${roomId}/data`, { payload: "x" })).status).toBe(200);
     await call("DELETE", `/v1/rooms/${roomId}`);

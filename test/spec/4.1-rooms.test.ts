@@ -10,7 +10,7 @@ const create = (name: string, options = {}) => server.call("POST", "/v1/rooms", 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe("[4.1] POST /v1/rooms", () => {
-  test("answers 201 with the whole room", async () => {
+  test("returns 201 with the whole room", async () => {
     const { status, body } = await create("first");
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -41,7 +41,7 @@ describe("[4.1] POST /v1/rooms", () => {
     expect((await server.call("POST", "/v1/rooms", { key, body: { name: 7 } })).status).toBe(400);
   });
 
-  test("an active name is taken within its project and environment, and nowhere else", async () => {
+  test("the name of an active room is unique within its project and environment only", async () => {
     await create("taken");
     const again = await create("taken");
     expect([again.status, again.body.code, again.body.legacyCode]).toEqual([409, "SVC_CONFLICT", "CONFLICT"]);
@@ -77,7 +77,7 @@ describe("[4.1] GET /v1/rooms", () => {
     expect(JSON.parse(text).map((room: { id: string }) => room.id)).toEqual([ids[2], ids[0]]);
   });
 
-  test("limit takes 1-200 and the link leads through all pages", async () => {
+  test("limit is 1-200, and the link leads through all pages", async () => {
     const mine = await server.project();
     for (const name of ["a", "b", "c"]) await create(name, { key: mine.key });
     const seen: string[] = [];
@@ -102,7 +102,7 @@ describe("[4.1] GET /v1/rooms", () => {
 });
 
 describe("[4.1] one room", () => {
-  test("is read by its own project and environment, and 404 for anyone else", async () => {
+  test("can be read in its own project and environment, and is 404 elsewhere", async () => {
     const { body: room } = await create("mine");
     expect((await server.call("GET", `/v1/rooms/${room.id}`, { key })).body).toEqual(room);
     const production = await server.runtime.write((unit) =>
@@ -128,7 +128,7 @@ describe("[4.1] one room", () => {
     expect((await server.call("GET", `/v1/rooms/${room.id}`)).status).toBe(401);
   });
 
-  test("DELETE closes it, frees its name, and answers the same again", async () => {
+  test("DELETE closes it, frees its name, and returns the same when repeated", async () => {
     const { body: room } = await create("closing");
     server.clock.advance(1_000);
     const closed = await server.call("DELETE", `/v1/rooms/${room.id}`, { key });
@@ -147,7 +147,7 @@ describe("[4.1] one room", () => {
     expect(body.id).not.toBe(room.id);
   });
 
-  test("closing announces the room once", async () => {
+  test("closing publishes roomClosed once", async () => {
     const facts: unknown[] = [];
     const stop = server.runtime.bus.on("roomClosed", (fact) => facts.push(fact));
     const { body: room } = await create("announced");
@@ -157,7 +157,7 @@ describe("[4.1] one room", () => {
     expect(facts).toEqual([{ roomId: room.id, projectId, environment: "DEVELOPMENT", reason: "closed" }]);
   });
 
-  test("participants of a room that nobody has joined are an empty list", async () => {
+  test("the participants of an empty room are an empty list", async () => {
     const { body: room } = await create("empty");
     const { status, text } = await server.call("GET", `/v1/rooms/${room.id}/participants`, { key });
     expect([status, text]).toEqual([200, "[]"]);

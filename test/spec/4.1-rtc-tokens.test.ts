@@ -23,7 +23,7 @@ async function owned() {
 const verify = (reply: Reply) => server.services.rtcTokens.verify(String(reply.body.token));
 
 describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
-  test("answers 201 with the token and everything a client needs", async () => {
+  test("returns 201 with the token and everything a client needs", async () => {
     const room = await roomId(key, "stage");
     const { status, body } = await mint(room, {
       permissions: { publish: true, publishData: true },
@@ -55,7 +55,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     });
   });
 
-  test("left to itself: 600 seconds, may join and subscribe, nothing else", async () => {
+  test("the default token lasts 600 seconds and permits joining and subscribing only", async () => {
     const { mint } = await owned();
     const { body } = await mint({});
     expect(Date.parse(String(body.expiresAt)) - Date.parse(String(body.createdAt))).toBe(600_000);
@@ -71,7 +71,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     });
   });
 
-  test("every permission can be set by itself", async () => {
+  test("every permission can be set independently", async () => {
     const { mint } = await owned();
     for (const name of [
       "join",
@@ -125,7 +125,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     }
   });
 
-  test("the token is what the answer says, and dies on time", async () => {
+  test("the token has the claims of the response and expires on time", async () => {
     const { mint, room } = await owned();
     const reply = await mint({ ttlSeconds: 30, permissions: { publish: true }, metadata: "m" });
     expect(await verify(reply)).toMatchObject({
@@ -143,7 +143,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     await expect(verify(reply)).rejects.toThrow("The token has expired");
   });
 
-  test("a closed room mints nothing: 409", async () => {
+  test("minting a token for a closed room is 409", async () => {
     const { mint, room, owner } = await owned();
     await server.call("DELETE", `/v1/rooms/${room}`, { key: owner });
     const { status, body } = await mint({});
@@ -162,7 +162,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     expect(later.body.tokenId).not.toBe(first.body.tokenId);
   });
 
-  test("neither the log nor the database holds the token", async () => {
+  test("neither the log nor the database contains the token", async () => {
     const { mint } = await owned();
     const { body } = await mint({}, { headers: { "idempotency-key": "secret" } });
     expect(server.logLines.join("\n")).not.toContain(String(body.token));
@@ -170,7 +170,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     expect(JSON.stringify(rows)).not.toContain(String(body.token));
   });
 
-  test("TURN credentials end with the token", async () => {
+  test("TURN credentials expire with the token", async () => {
     const turn = testServer({ TURN_URLS: ["turn:turn.example.com:3478"], TURN_SECRET: "north" });
     const { key } = await turn.project();
     const { body: room } = await turn.call("POST", "/v1/rooms", { key, body: { name: "r" } });
@@ -184,7 +184,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
     await turn.close();
   });
 
-  test("behind PUBLIC_URL the endpoint is a secure socket there", async () => {
+  test("with PUBLIC_URL the endpoint is a wss:// URL of that host", async () => {
     const behind = testServer({ PUBLIC_URL: "https://rtc.example.com" });
     const { key } = await behind.project();
     const { body: room } = await behind.call("POST", "/v1/rooms", { key, body: { name: "r" } });
@@ -198,7 +198,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
 });
 
 describe("[8] budgets", () => {
-  test("60 mints per key and window, with headers; the next window is open again", async () => {
+  test("a key can mint 60 tokens per window, with rate-limit headers, and again in the next window", async () => {
     const { mint } = await owned();
     for (let left = 59; left >= 0; left--) {
       const { status, headers } = await mint({});
@@ -212,7 +212,7 @@ describe("[8] budgets", () => {
     expect((await mint({})).status).toBe(201);
   });
 
-  test("two keys of one project do not share the budget, and a refused body counts", async () => {
+  test("two keys of one project have separate budgets, and a refused request counts", async () => {
     const small = testServer({ RATE_LIMIT_RTC_TOKENS: 1, RATE_LIMIT_RTC_TOKEN_REVOKE: 1 });
     const { key, projectId } = await small.project();
     const other = await small.runtime.write((unit) =>
@@ -230,7 +230,7 @@ describe("[8] budgets", () => {
 });
 
 describe("[4.1] DELETE /v1/rooms/{roomId}/rtc-tokens/{tokenId}", () => {
-  test("revokes before expiry: 204, again 204, and the token is refused as revoked", async () => {
+  test("revokes a token with 204, also repeatedly, and the token is refused as revoked", async () => {
     const { mint, room, owner } = await owned();
     const reply = await mint({});
     const path = `/v1/rooms/${room}/rtc-tokens/${reply.body.tokenId}`;
@@ -254,7 +254,7 @@ describe("[4.1] DELETE /v1/rooms/{roomId}/rtc-tokens/{tokenId}", () => {
   });
 });
 
-test("[5] a token of another kind, another key or no record is refused", async () => {
+test("[5] a token of another kind, with another key or without a record is refused", async () => {
   const { verify } = server.services.rtcTokens;
   const { jwt, ids, now } = server.runtime;
   const claims = { sub: "eve", projectId, roomId: await roomId(), environment: "DEVELOPMENT", permissions: {} };
@@ -265,7 +265,7 @@ test("[5] a token of another kind, another key or no record is refused", async (
   await expect(verify("not.a.jwt")).rejects.toMatchObject({ code: "SVC_AUTH_ERROR" });
 });
 
-test("[2] rooms and tokens compose in one unit of work, and fail as one", async () => {
+test("[2] a room and its token can be created in one unit of work and fail together", async () => {
   const { rooms, rtcTokens } = server.services;
   const owner = { projectId, environment: "DEVELOPMENT" as const };
   const grant = await server.runtime.write((unit) => {

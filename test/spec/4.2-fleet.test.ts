@@ -21,7 +21,7 @@ const list = (reply: Reply) => JSON.parse(reply.text) as Record<string, unknown>
 beforeEach(() => server.runtime.db.$client.run("DELETE FROM rtc_servers"));
 
 describe("[4.2] POST /v1/rtc/servers/register", () => {
-  test("201 the first time, 200 afterwards, and the row is the same", async () => {
+  test("returns 201 the first time and 200 afterwards, for the same record", async () => {
     const first = await register({ capacity: 500, version: "1.2.3" });
     expect(first.status).toBe(201);
     expect(first.body).toEqual({
@@ -45,7 +45,7 @@ describe("[4.2] POST /v1/rtc/servers/register", () => {
     expect(list(await read(""))).toHaveLength(1);
   });
 
-  test("every bound of the registration fields", async () => {
+  test("every registration field accepts its limits and nothing beyond", async () => {
     const cases: [object, number][] = [
       [{ name: "" }, 400],
       [{ name: "n".repeat(128) }, 201],
@@ -81,7 +81,7 @@ describe("[4.2] POST /v1/rtc/servers/register", () => {
 });
 
 describe("[4.2] PUT /v1/rtc/servers/{name}/heartbeat", () => {
-  test("takes the figures and answers the node's standing", async () => {
+  test("accepts the load and returns the node's status", async () => {
     await register();
     const figures = { cpuPercent: 12.5, memoryPercent: 40, networkInBps: 1_000_000, networkOutBps: 9_000_000.5 };
     const reply = await beat(figures);
@@ -91,7 +91,7 @@ describe("[4.2] PUT /v1/rtc/servers/{name}/heartbeat", () => {
     expect((await read("/n1")).body).toMatchObject({ cpuPercent: null, networkOutBps: null });
   });
 
-  test("bounds, and a node that never registered", async () => {
+  test("refuses values outside of their limits, and an unregistered node is 404", async () => {
     await register();
     const cases: [object, number][] = [
       [{ activeRooms: -1 }, 400],
@@ -112,7 +112,7 @@ describe("[4.2] PUT /v1/rtc/servers/{name}/heartbeat", () => {
     expect((await beat({}, "unknown")).body.code).toBe("SVC_RTC_SERVER_NOT_FOUND");
   });
 
-  test("the secret is needed, and nothing else will do", async () => {
+  test("the registration secret is required, and no other credential is accepted", async () => {
     const { key } = await server.project();
     for (const wrong of ["", "test-sfu-secre", "test-sfu-secret2", operator, key]) {
       expect((await register({}, wrong)).status).toBe(401);
@@ -122,7 +122,7 @@ describe("[4.2] PUT /v1/rtc/servers/{name}/heartbeat", () => {
 });
 
 describe("[2] health", () => {
-  test("silence of 30 seconds makes a node unhealthy; the next heartbeat heals it", async () => {
+  test("30 seconds without a heartbeat make a node unhealthy, and the next heartbeat makes it healthy", async () => {
     await register();
     server.clock.advance(29_999);
     expect(await status()).toBe("HEALTHY");
@@ -134,7 +134,7 @@ describe("[2] health", () => {
     expect(await status()).toBe("HEALTHY");
   });
 
-  test("a drain survives heartbeats and a restart; silence outweighs it", async () => {
+  test("draining survives heartbeats and a restart, and a silent draining node is unhealthy", async () => {
     await register();
     const drained = await server.call("POST", "/v1/rtc/servers/n1/drain", { key: operator });
     expect([drained.status, drained.body.status]).toEqual([200, "DRAINING"]);
@@ -151,7 +151,7 @@ describe("[2] health", () => {
 });
 
 describe("[4.2] the fleet as an operator reads it", () => {
-  test("newest first, and 404 for an unknown name", async () => {
+  test("is listed newest first, and an unknown name is 404", async () => {
     for (const name of ["a", "b", "c"]) {
       await register({ name });
       server.clock.advance(1);
@@ -169,7 +169,7 @@ describe("[4.2] the fleet as an operator reads it", () => {
     }
   });
 
-  test("totals add what is known over nodes that are not unhealthy", async () => {
+  test("totals add the known values of all nodes that are not unhealthy", async () => {
     expect((await read("/metrics")).body).toEqual({
       servers: 0,
       healthy: 0,

@@ -38,7 +38,7 @@ test("[4.2] a developer mutes a track and removes a participant from the dashboa
   expect([nobody.status, nobody.body.code]).toEqual([404, "SVC_PARTICIPANT_NOT_FOUND"]);
 });
 
-test("[4.2] a viewer moderates nobody, and an outsider finds no room", async () => {
+test("[4.2] a VIEWER cannot moderate, and an outsider finds no room", async () => {
   const { ada, trackId, path } = await scene();
   for (const [key, code] of [
     [viewer, "SVC_PERMISSION_DENIED"],

@@ -16,7 +16,7 @@ const names = async (query = "") =>
   );
 
 describe("[4.2] rooms in the dashboard", () => {
-  test("are the same rooms as the key's, development unless said otherwise", async () => {
+  test("are the same rooms as the API key's, of DEVELOPMENT by default", async () => {
     const { status, body } = await create("shared");
     expect(status).toBe(201);
     expect(body).toMatchObject({ name: "shared", environment: "DEVELOPMENT", participantCount: 0 });
@@ -34,7 +34,7 @@ describe("[4.2] rooms in the dashboard", () => {
     expect((await server.call("GET", `${path}/nothing`, { key: viewer })).body.code).toBe("SVC_ROOM_NOT_FOUND");
   });
 
-  test("a room of another project is not there", async () => {
+  test("a room of another project is not found", async () => {
     const other = await server.project();
     const { body: room } = await server.call("POST", "/v1/rooms", { key: other.key, body: { name: "x" } });
     for (const [method, tail] of [
@@ -54,7 +54,7 @@ describe("[4.2] rooms in the dashboard", () => {
     expect(await names("?status=CLOSED")).toEqual(["over"]);
   });
 
-  test("strangers find no project, viewers read but change nothing", async () => {
+  test("other users find no project, and viewers can read but not change", async () => {
     const { body: room } = await create("guarded");
     for (const [method, tail, body] of [
       ["GET", "", undefined],
@@ -73,7 +73,7 @@ describe("[4.2] rooms in the dashboard", () => {
 });
 
 describe("[4.2] POST …/test-token", () => {
-  test("lasts 10 minutes, allows everything, and names a participant when nobody does", async () => {
+  test("lasts 10 minutes, permits everything, and has a generated identity by default", async () => {
     const { body: room } = await create("trial");
     const { status, body } = await server.call("POST", `${path}/${room.id}/test-token`, { key: developer });
     expect(status).toBe(201);
@@ -91,7 +91,7 @@ describe("[4.2] POST …/test-token", () => {
     expect(named.body.token).not.toBe(body.token);
   });
 
-  test("identity 1-128 of its alphabet; a closed room 409", async () => {
+  test("the identity has 1-128 characters of its alphabet, and a closed room is 409", async () => {
     const { body: room } = await create("trial-edges");
     const mint = (participantIdentity: unknown) =>
       server.call("POST", `${path}/${room.id}/test-token`, { key: developer, body: { participantIdentity } });
@@ -103,7 +103,7 @@ describe("[4.2] POST …/test-token", () => {
     expect((await mint("ada")).body.code).toBe("SVC_ROOM_CLOSED");
   });
 
-  test("[8] 30 in a window for each user", async () => {
+  test("[8] each user can mint 30 test tokens per window", async () => {
     const { body: room } = await create("trial-budget");
     const { token: busy } = await server.session({ projectId, role: "DEVELOPER" });
     const mint = (key: string) => server.call("POST", `${path}/${room.id}/test-token`, { key });

@@ -7,7 +7,7 @@ const { ask, key } = chat;
 const CONVERSATIONS = "/v1/chat/conversations";
 const create = (body: unknown, headers?: Record<string, string>) => ask(key, "POST", CONVERSATIONS, body, headers);
 
-test("[4.3] a server creates a conversation; the record holds every field and no more than the wire names", async () => {
+test("[4.3] a server creates a conversation; the record has exactly the fields of the API", async () => {
   const { status, body } = await create({
     name: "general",
     retentionDays: 30,
@@ -33,13 +33,13 @@ test("[4.3] a server creates a conversation; the record holds every field and no
   });
 });
 
-test("[4.3] a chat token creates no conversation", async () => {
+test("[4.3] a chat token cannot create a conversation", async () => {
   const answer = await ask(await chat.token("alice"), "POST", CONVERSATIONS, { name: "mine" });
   expect(outcome(answer)).toBe("403 SVC_PERMISSION_DENIED");
   expect(outcome(await ask(key, "GET", `${CONVERSATIONS}/mine`))).toBe("404 SVC_CONVERSATION_NOT_FOUND");
 });
 
-test("[2] name: 1-128 of its alphabet, unique within project and environment, and never like an id", async () => {
+test("[2] a conversation's name has 1-128 characters of its alphabet, is unique in its environment, and never looks like an id", async () => {
   expect(outcome(await create({}))).toBe("400 SVC_VALIDATION_FAILED");
   for (const name of ["", "a".repeat(129), "has space", "ü", "a/b", ".", "..", "conv_x", crypto.randomUUID()]) {
     expect([name, outcome(await create({ name }))]).toEqual([name, "400 SVC_VALIDATION_FAILED"]);
@@ -51,7 +51,7 @@ test("[2] name: 1-128 of its alphabet, unique within project and environment, an
   expect((await ask(elsewhere.key, "POST", CONVERSATIONS, { name: "a" })).status).toBe(201);
 });
 
-test("[2] retentionDays 1-3650, type of its set, metadata an object of at most 4096 bytes", async () => {
+test("[2] retentionDays is 1-3650, type one of its set, and metadata an object of at most 4096 bytes", async () => {
   const tries: [Record<string, unknown>, number][] = [
     [{ retentionDays: 0 }, 400],
     [{ retentionDays: 1 }, 201],
@@ -89,7 +89,7 @@ test("[contract 13] a DIRECT conversation has at most two active members", async
   expect(outcome(await ask(key, "POST", members, { userId: "a" }))).toBe("409 SVC_CONFLICT");
 });
 
-test("[4.3] attached to an RTC room it is a ROOM conversation, whatever type is named; one per room", async () => {
+test("[4.3] a conversation attached to an RTC room has the type ROOM, whatever type is requested, and there is one per room", async () => {
   const room = (await ask(key, "POST", "/v1/rooms", { name: "stage" })).body;
   const { body } = await create({ name: "stage-chat", type: "DIRECT", roomId: room.id });
   expect([body.type, body.roomId]).toEqual(["ROOM", room.id]);
@@ -121,7 +121,7 @@ test("[4.3] {room} is a conv_ id, a uuid, an RTC room id or a name", async () =>
   }
 });
 
-test("[4.3] a server lists all conversations, a user those they belong to, with what they have not read", async () => {
+test("[4.3] a server lists all conversations, a user their own, with unread counts", async () => {
   const fresh = await chatRest();
   try {
     for (const name of ["one", "two", "three"]) await fresh.room(name, name === "two" ? [] : ["zoe"]);
@@ -150,7 +150,7 @@ test("[4.3] a server lists all conversations, a user those they belong to, with 
   }
 });
 
-test("[1] lists are paged by an opaque cursor; a cursor of another list, or nonsense, is 400", async () => {
+test("[1] lists are paged by an opaque cursor; a cursor of another list, or an invalid one, is 400", async () => {
   const fresh = await chatRest();
   try {
     for (let i = 0; i < 5; i += 1) await fresh.room(`r${i}`, ["zoe"]);
@@ -224,7 +224,7 @@ test("[4.3] PATCH renames, archives, sets retention, slow mode and metadata; eac
   }
 });
 
-test("[4.3] with a chat token only an ADMIN of the conversation changes it, and only if the token lets them", async () => {
+test("[4.3] with a chat token only an ADMIN of the conversation can change it, and only if the token permits it", async () => {
   await chat.room("ruled", ["mia", { userId: "max", role: "MODERATOR" }, { userId: "ada", role: "ADMIN" }]);
   const patch = async (user: string, input = {}) =>
     outcome(await ask(await chat.token(user, input), "PATCH", `${CONVERSATIONS}/ruled`, { metadata: { by: user } }));
@@ -235,7 +235,7 @@ test("[4.3] with a chat token only an ADMIN of the conversation changes it, and 
   expect(await patch("ada")).toBe("200");
 });
 
-test("[contract 4] an archived conversation is read, not written; PATCH status re-opens it", async () => {
+test("[contract 4] an archived conversation can be read but not written to; PATCH status re-opens it", async () => {
   const made = await chat.room("attic", ["alice", "bob"]);
   const message = (await chat.send(key, "attic", { text: "before", senderId: "alice" })).body;
   const path = `${CONVERSATIONS}/${made.id}`;
@@ -274,7 +274,7 @@ test("[contract 4] an archived conversation is read, not written; PATCH status r
   expect((await chat.send(token, "attic", "again")).status).toBe(201);
 });
 
-test("[1] Idempotency-Key: a repeated create gives the first answer and creates nothing", async () => {
+test("[1] a create repeated with the same Idempotency-Key returns the first response and creates nothing", async () => {
   const headers = { "idempotency-key": "create-once" };
   const first = await create({ name: "once" }, headers);
   const second = await create({ name: "once" }, headers);

@@ -10,7 +10,7 @@ const bob = await chat.token("bob");
 const max = await chat.token("max");
 const message = (id: string) => `/v1/chat/messages/${id}`;
 
-test("[3] a deleted message is a tombstone; deleting again gives the same answer; editing it is 409", async () => {
+test("[3] a deleted message is a tombstone; deleting it again returns the same, and editing it is 409", async () => {
   const sent = (await send(alice, "general", { text: "to be gone", metadata: { secret: 1 }, clientMessageId: "del-1" }))
     .body;
   await ask(bob, "POST", `${message(sent.id)}/reactions`, { emoji: "👍" });
@@ -35,7 +35,7 @@ test("[3] a deleted message is a tombstone; deleting again gives the same answer
   expect(outcome(await send(bob, "general", { text: "re", replyTo: sent.id }))).toBe("409 SVC_MESSAGE_DELETED");
 });
 
-test("[contract 4] one's own messages, or with chat:moderate anyone's, are deleted; nobody else's", async () => {
+test("[contract 4] a user can delete their own messages, and with chat:moderate those of others", async () => {
   const byAlice = (await send(alice, "general", "a")).body.id;
   expect(outcome(await ask(bob, "DELETE", message(byAlice)))).toBe("403 SVC_PERMISSION_DENIED");
   const narrowed = await chat.token("max", { scopes: ["chat:read", "chat:send"] });
@@ -52,7 +52,7 @@ test("[contract 4] one's own messages, or with chat:moderate anyone's, are delet
   expect((await chat.events("general")).at(-1)).toMatchObject({ messageId: byBob, deletedBy: null });
 });
 
-test("[contract 13] deleted content is gone from history, thread, events, search, replies and the database", async () => {
+test("[contract 13] deleted content is removed from history, thread, events, search, replies and the database", async () => {
   const word = "zanzibarian";
   // An endpoint that nobody delivers to: what it would be sent waits in the outbox.
   const owner = await chat.server.session({ projectId: chat.projectId, role: "OWNER" });

@@ -15,7 +15,7 @@ for (let i = 1; i <= 25; i += 1) {
 }
 const newestFirst = sent.map(({ text }) => text).reverse();
 
-test("[4.3] history is newest first; before walks to the oldest, each message once", async () => {
+test("[4.3] history is newest first, and before leads to the oldest message, each once", async () => {
   for (const credential of [key, alice]) {
     const seen: string[] = [];
     let before: string | null = "";
@@ -38,7 +38,7 @@ test("[4.3] history is newest first; before walks to the oldest, each message on
   expect([exact.data.length, exact.nextCursor, exact.hasMore]).toEqual([25, null, false]);
 });
 
-test("[4.3] after walks toward newer, newest first on each page; its end is where to come back", async () => {
+test("[4.3] after leads to newer messages, newest first on each page, and its end can be used again later", async () => {
   const start = (await history(key, "general", "?limit=25")).body.data.at(-1).cursor;
   const seen: string[] = [];
   let after = start;
@@ -76,7 +76,7 @@ test("[1] an unreadable cursor is SVC_INVALID_CURSOR, never the first page; both
   for (const limit of ["1", "100"]) expect((await page(`limit=${limit}`)).status).toBe(200);
 });
 
-test("[4.3] senderId filters; includeDeleted shows tombstones without text, and only then", async () => {
+test("[4.3] senderId filters, and only includeDeleted shows tombstones, without their text", async () => {
   expect(texts(await history(alice, "general", "?senderId=bob"))).toEqual(["m25", "m20", "m15", "m10", "m5"]);
   expect(texts(await history(alice, "general", "?senderId=bob&limit=2"))).toEqual(["m25", "m20"]);
   expect(texts(await history(alice, "general", "?senderId=nobody"))).toEqual([]);
@@ -94,7 +94,7 @@ test("[4.3] senderId filters; includeDeleted shows tombstones without text, and 
   expect(outcome(await history(alice, "tombs", "?includeDeleted=maybe"))).toBe("400 SVC_VALIDATION_FAILED");
 });
 
-test("[2] a reply joins the thread of what it answers; the root counts the whole thread", async () => {
+test("[2] a reply joins the thread of its parent, and the root counts the whole thread", async () => {
   await chat.room("threads", ["alice", "bob"]);
   const bob = await chat.token("bob");
   const root = (await send(alice, "threads", "root")).body;
@@ -126,7 +126,7 @@ test("[2] a reply joins the thread of what it answers; the root counts the whole
   expect(outcome(await send(alice, "threads", { text: "x", replyTo: "msg_none" }))).toBe("404 SVC_MESSAGE_NOT_FOUND");
 });
 
-test("[contract 13] a thread of thousands comes whole, and beyond that with a link", async () => {
+test("[contract 13] a thread of thousands of replies is returned whole, and a longer one with a link", async () => {
   await chat.room("long");
   const root = (await send(key, "long", "root")).body;
   await chat.server.runtime.write((unit) => {
@@ -154,7 +154,7 @@ test("[contract 13] a thread of thousands comes whole, and beyond that with a li
   expect((await ask(key, "GET", next)).body.map(({ text }: Body) => text)).toEqual(["r1", "r2"]);
 });
 
-test("[contract 8] events: all that happened, numbered 1, 2, 3 …, in pages by seq or cursor", async () => {
+test("[contract 8] events are numbered 1, 2, 3 … without a gap and paged by seq or cursor", async () => {
   const made = await chat.room("eventful", ["alice", "bob"]);
   const message = (await send(alice, "eventful", "v1")).body;
   await ask(alice, "PATCH", `/v1/chat/messages/${message.id}`, { text: "v2" });

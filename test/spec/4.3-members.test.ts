@@ -7,7 +7,7 @@ const { ask, key, send } = chat;
 const members = (room: string, user = "") => `/v1/chat/conversations/${room}/members${user && `/${user}`}`;
 const staff = [{ userId: "ada", role: "ADMIN" }, { userId: "max", role: "MODERATOR" }, "mia", "moe"];
 
-test("[4.3] members: added, listed newest first, removed softly, re-activated", async () => {
+test("[4.3] members are added, listed newest first, removed and re-activated", async () => {
   await chat.room("club", ["alice"]);
   chat.clock.advance(1000);
   const at = new Date(chat.clock.now()).toISOString();
@@ -59,7 +59,7 @@ test("[4.3] members: added, listed newest first, removed softly, re-activated", 
   ]);
 });
 
-test("[contract 4] managing members takes ADMIN; leaving takes nothing", async () => {
+test("[contract 4] managing members requires ADMIN, leaving does not", async () => {
   await chat.room("staffed", staff);
   const by = async (user: string, method: string, path: string, body?: unknown) =>
     outcome(await ask(await chat.token(user), method, path, body));
@@ -75,7 +75,7 @@ test("[contract 4] managing members takes ADMIN; leaving takes nothing", async (
   expect(await by("mia", "DELETE", members("staffed", "mia"))).toBe("404 SVC_CONVERSATION_NOT_FOUND");
 });
 
-test("[contract 13] mute: until its time a member reads but neither sends, edits, reacts; a server still may for them", async () => {
+test("[contract 13] a muted member can read but not send, edit or react until the mute ends; a server still can for them", async () => {
   await chat.room("muted", staff);
   const mia = await chat.token("mia");
   const sent = (await send(mia, "muted", "before")).body;
@@ -101,7 +101,7 @@ test("[contract 13] mute: until its time a member reads but neither sends, edits
   );
 });
 
-test("[contract 13] ban: shut out and told so, not re-added by POST, back by PATCH", async () => {
+test("[contract 13] a banned member is refused as banned, is not re-added by POST, and returns by PATCH", async () => {
   await chat.room("banned", staff);
   const mia = await chat.token("mia");
   expect(
@@ -126,7 +126,7 @@ test("[contract 13] ban: shut out and told so, not re-added by POST, back by PAT
   );
 });
 
-test("[contract 4] a moderator reaches only those of a lower role", async () => {
+test("[contract 4] a moderator can act only on members of a lower role", async () => {
   await chat.room("ranks", [...staff, { userId: "mod2", role: "MODERATOR" }]);
   const max = await chat.token("max");
   for (const user of ["ada", "mod2", "max"]) {
@@ -139,7 +139,7 @@ test("[contract 4] a moderator reaches only those of a lower role", async () => 
   );
 });
 
-test("[contract 13] slow mode: one message in so many seconds, moderators and servers exempt", async () => {
+test("[contract 13] slow mode allows one message per interval; moderators and servers are exempt", async () => {
   await chat.room("slow", staff);
   await ask(key, "PATCH", "/v1/chat/conversations/slow", { slowModeSeconds: 10 });
   const mia = await chat.token("mia");
@@ -163,7 +163,7 @@ test("[contract 13] slow mode: one message in so many seconds, moderators and se
   expect((await send(mia, "slow", "3")).status).toBe(201);
 });
 
-test("[8] sends per user and window, over all conversations; servers exempt; headers say when to come back", async () => {
+test("[8] messages are limited per user and window over all conversations, with retry headers; servers are exempt", async () => {
   const limited = await chatRest({ CHAT_SEND_RATE_LIMIT: 3, RATE_LIMIT_WINDOW_SECONDS: 60 });
   try {
     await limited.room("a", ["x", "y"]);

@@ -11,7 +11,7 @@ const bob = await chat.token("bob");
 const max = await chat.token("max");
 const message = (id: string) => `/v1/chat/messages/${id}`;
 
-test("[4.3] a message, from a server and from a user: the record holds every field", async () => {
+test("[4.3] a message from a server and from a user has every field", async () => {
   const expected = {
     id: expect.stringMatching(/^msg_[A-Za-z0-9]{24}$/),
     seq: expect.any(Number),
@@ -50,7 +50,7 @@ test("[4.3] a message, from a server and from a user: the record holds every fie
   }
 });
 
-test("[2] a user sends as themselves whatever senderId says; a server as anyone, or as itself", async () => {
+test("[2] a user always sends as themselves, whatever senderId is; a server can send as any user, or as itself", async () => {
   expect((await send(alice, "general", { text: "x", senderId: "bob" })).body.senderId).toBe("alice");
   expect((await send(key, "general", { text: "x", senderId: "stranger" })).body.senderId).toBe("stranger");
   expect((await send(key, "general", { text: "x" })).body.senderId).toBeNull();
@@ -69,7 +69,7 @@ test("[2] text is required and counted in code points", async () => {
   expect(outcome(await send(alice, "general", "😀".repeat(4001)))).toBe("400 SVC_VALIDATION_FAILED");
 });
 
-test("[2] what a client sends is data: kept to the letter, never interpreted", async () => {
+test("[2] text from a client is stored exactly and never interpreted", async () => {
   const texts = [
     "<script>alert(1)</script>",
     "'; DROP TABLE messages; --",
@@ -88,7 +88,7 @@ test("[2] what a client sends is data: kept to the letter, never interpreted", a
   expect((await ask(bob, "GET", message(half.id))).body.text).toBe("a\ufffdb");
 });
 
-test("[2] metadata at most 4096 bytes of UTF-8; other bounds of a send", async () => {
+test("[2] metadata has at most 4096 bytes of UTF-8, and the other fields of a message have limits", async () => {
   const tries: [Record<string, unknown>, number][] = [
     [{ metadata: { k: "x".repeat(4088) } }, 201],
     [{ metadata: { k: "x".repeat(4089) } }, 400],
@@ -113,7 +113,7 @@ test("[2] metadata at most 4096 bytes of UTF-8; other bounds of a send", async (
   }
 });
 
-test("[2] system and event are for servers; a chat token cannot send them", async () => {
+test("[2] only servers can send the types system and event", async () => {
   for (const type of ["system", "event"]) {
     expect(outcome(await send(alice, "general", { text: "x", type }))).toBe("403 SVC_PERMISSION_DENIED");
     expect((await send(key, "general", { text: "x", type })).body.type).toBe(type);
@@ -121,7 +121,7 @@ test("[2] system and event are for servers; a chat token cannot send them", asyn
   expect((await send(key, "general", { type: "event", metadata: { kind: "poll" } })).body.text).toBeNull();
 });
 
-test("[2] clientMessageId: a retry gives the original, per conversation and sender", async () => {
+test("[2] a retry with the same clientMessageId returns the original message of that conversation and sender", async () => {
   const input = { text: "once", clientMessageId: "c-1" };
   const first = await send(alice, "general", input);
   const before = (await chat.events("general", first.body.seq)).length;
@@ -140,7 +140,7 @@ test("[2] clientMessageId: a retry gives the original, per conversation and send
   expect((await send(key, "general", input)).body.id).toBe(others[2]?.body.id);
 });
 
-test("[1] Idempotency-Key replays a send; once the message is deleted, so is what is replayed", async () => {
+test("[1] Idempotency-Key replays a send, and after the message is deleted the replay is deleted too", async () => {
   const path = "/v1/chat/conversations/general/messages";
   for (const credential of [key, alice]) {
     const headers = { "idempotency-key": `send-${credential.slice(0, 8)}` };
@@ -159,7 +159,7 @@ test("[1] Idempotency-Key replays a send; once the message is deleted, so is wha
   }
 });
 
-test("[4.3] an edit sets edited; only the sender or a server edits", async () => {
+test("[4.3] an edit sets edited, and only the sender or a server can edit", async () => {
   const sent = (await send(alice, "general", { text: "v1", metadata: { a: 1 } })).body;
   chat.clock.advance(5000);
   const edited = await ask(alice, "PATCH", message(sent.id), { text: "v2" });
@@ -191,7 +191,7 @@ test("[4.3] an edit sets edited; only the sender or a server edits", async () =>
   expect(outcome(await ask(alice, "PATCH", message("msg_none"), { text: "x" }))).toBe("404 SVC_MESSAGE_NOT_FOUND");
 });
 
-test("[2] a name that means something to the language means nothing here", async () => {
+test("[2] names of JavaScript's built-in properties have no special meaning", async () => {
   const path = "/v1/chat/conversations/general/messages";
   const raw = '{"text":"x","metadata":{"__proto__":{"polluted":true},"toString":"mine","constructor":{"prototype":1}}}';
   const answer = await chat.server.call("POST", path, { key: alice, raw });
@@ -201,7 +201,7 @@ test("[2] a name that means something to the language means nothing here", async
   expect(read.body.metadata).toMatchObject({ toString: "mine", constructor: { prototype: 1 } });
 });
 
-test("[8] requests of any kind have a budget over all tokens of a user, reads included; servers are exempt", async () => {
+test("[8] all requests of a user, reads included, share one budget over all of their tokens; servers are exempt", async () => {
   const limited = await chatRest({ CHAT_REQUEST_RATE_LIMIT: 4 });
   try {
     await limited.room("r", ["alice", "bob"]);
@@ -221,7 +221,7 @@ test("[8] requests of any kind have a budget over all tokens of a user, reads in
   }
 });
 
-test("[17] a long answer counts as the requests that it takes as long as; servers are exempt", async () => {
+test("[17] a long response counts as several requests; servers are exempt", async () => {
   const limited = await chatRest({ CHAT_REQUEST_RATE_LIMIT: 20, CHAT_SEND_RATE_LIMIT: 1_000 });
   try {
     await limited.room("r", ["alice"]);
@@ -246,7 +246,7 @@ test("[17] a long answer counts as the requests that it takes as long as; server
   }
 });
 
-test("[8] edits, deletions and marks have budgets of their own; servers are exempt", async () => {
+test("[8] edits, deletions and read marks have their own budgets; servers are exempt", async () => {
   const limited = await chatRest({ CHAT_EDIT_RATE_LIMIT: 2, CHAT_READ_RATE_LIMIT: 2 });
   try {
     await limited.room("r", ["alice"]);

@@ -84,7 +84,7 @@ test("[5] the same project's key of the other environment finds nothing", async 
   await expectNothingThere(made.key);
 });
 
-test("[contract 2] a user who is no member finds nothing", async () => {
+test("[contract 2] a user who is not a member finds nothing", async () => {
   await expectNothingThere(await chat.token("mallory"));
 });
 
@@ -101,7 +101,7 @@ test("[2] a member of the same name in another project finds nothing", async () 
 
 const refused: Record<string, string>[] = [{}, { authorization: "Bearer nonsense" }, { authorization: "Basic YTpi" }];
 
-test("[5] without a credential, or with one that is none, every route is 401 and says nothing else", async () => {
+test("[5] without a credential, or with an invalid one, every route responds with 401 and nothing else", async () => {
   for (const [method, path, , body] of routes) {
     for (const headers of refused) {
       const answer = await chat.server.call(method, path, { body, headers });
@@ -110,7 +110,7 @@ test("[5] without a credential, or with one that is none, every route is 401 and
   }
 });
 
-test("[5] nothing that outsiders tried has left a trace", async () => {
+test("[5] the requests of outsiders have changed nothing", async () => {
   expect((await ask(key, "GET", `/v1/chat/messages/${message.id}`)).body).toMatchObject({
     text: "classified",
     reactions: [],

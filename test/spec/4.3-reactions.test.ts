@@ -16,7 +16,7 @@ const newMessage = async (text = "x", credential = alice): Promise<string> =>
   (await send(credential, "general", text)).body.id;
 const reactions = (id: string, rest = "") => `/v1/chat/messages/${id}/reactions${rest}`;
 
-test("[4.3] a reaction: once per user and emoji, by a user for themselves and by a server for anyone", async () => {
+test("[4.3] a reaction exists once per user and emoji; users react for themselves, servers for any user", async () => {
   const id = await newMessage();
   const first = await ask(alice, "POST", reactions(id), { emoji: "👍", userId: "bob" });
   expect([first.status, first.body]).toEqual([
@@ -36,7 +36,7 @@ test("[4.3] a reaction: once per user and emoji, by a user for themselves and by
   expect(outcome(await ask(alice, "POST", reactions("msg_none"), { emoji: "x" }))).toBe("404 SVC_MESSAGE_NOT_FOUND");
 });
 
-test("[contract 4] emoji: 1-64 characters of anything", async () => {
+test("[contract 4] an emoji is any text of 1-64 characters", async () => {
   const id = await newMessage();
   for (const [emoji, status] of [
     ["", 400],
@@ -55,7 +55,7 @@ test("[contract 4] emoji: 1-64 characters of anything", async () => {
   expect(left).toEqual(["a", "👩‍👩‍👧‍👦", "😀".repeat(64)]);
 });
 
-test("[4.3] removing: one's own, or by a server anyone's; what is not there is 204 and no event", async () => {
+test("[4.3] users remove their own reactions and servers any; removing a missing reaction is 204 without an event", async () => {
   const id = await newMessage();
   await ask(alice, "POST", reactions(id), { emoji: "👍" });
   await ask(bob, "POST", reactions(id), { emoji: "👍" });
@@ -79,7 +79,7 @@ test("[4.3] removing: one's own, or by a server anyone's; what is not there is 2
   });
 });
 
-test("[8] at most CHAT_MAX_REACTIONS_PER_MESSAGE pairs of user and emoji", async () => {
+test("[8] a message has at most CHAT_MAX_REACTIONS_PER_MESSAGE pairs of user and emoji", async () => {
   const id = await newMessage();
   for (let i = 0; i < 5; i += 1) {
     expect((await ask(key, "POST", reactions(id), { emoji: i % 2 ? "a" : "b", userId: `u${i}` })).status).toBe(201);
@@ -90,7 +90,7 @@ test("[8] at most CHAT_MAX_REACTIONS_PER_MESSAGE pairs of user and emoji", async
   expect((await ask(alice, "POST", reactions(id), { emoji: "a" })).status).toBe(201);
 });
 
-test("[contract 6] of many users fifty are named, all are counted", async () => {
+test("[contract 6] a reaction lists fifty user ids and counts all users", async () => {
   const many = await chatRest({ CHAT_MAX_REACTIONS_PER_MESSAGE: 200 });
   try {
     await many.room("r");
@@ -103,7 +103,7 @@ test("[contract 6] of many users fifty are named, all are counted", async () => 
   }
 });
 
-test("[4.3] reading: the position moves forward only; unread counts others' messages that stand", async () => {
+test("[4.3] the read position only moves forward, and unread counts the messages of others that are not deleted", async () => {
   await chat.room("read", ["alice", "bob"]);
   const state = async (credential: string, user?: string): Promise<Body> =>
     (await ask(credential, "GET", `/v1/chat/conversations/read/read-state${user ? `?userId=${user}` : ""}`)).body;
@@ -158,7 +158,7 @@ test("[4.3] reading: the position moves forward only; unread counts others' mess
   }
 });
 
-test("[chat] unread in total and by conversation, for a user and for a server that asks about one", async () => {
+test("[chat] unread messages are counted in total and by conversation, for users and for servers", async () => {
   const fresh = await chatRest();
   try {
     const a = await fresh.room("a", ["alice"]);
@@ -186,7 +186,7 @@ test("[chat] unread in total and by conversation, for a user and for a server th
   }
 });
 
-test("[chat] pins: moderators pin and unpin, everyone lists; a deleted message is no longer pinned", async () => {
+test("[chat] moderators pin and unpin, all members list pins, and a deleted message is no longer pinned", async () => {
   await chat.room("board", ["alice", { userId: "max", role: "MODERATOR" }]);
   const ids = [];
   for (const text of ["one", "two", "three"]) ids.push((await send(alice, "board", text)).body.id);

@@ -24,7 +24,7 @@ test("[4.3] a server mints a chat token for one user", async () => {
   expect((await mint({ userId: "alice" })).body.conversations).toBeNull();
 });
 
-test("[2] userId of its pattern; ttlSeconds 60-21600, never clamped; scopes and conversations must exist", async () => {
+test("[2] userId matches its pattern, ttlSeconds is 60-21600 and never clamped, scopes and conversations must exist", async () => {
   const tries: [Record<string, unknown>, string][] = [
     [{ userId: undefined }, "400 SVC_VALIDATION_FAILED"],
     [{ userId: "" }, "400 SVC_VALIDATION_FAILED"],
@@ -48,7 +48,7 @@ test("[2] userId of its pattern; ttlSeconds 60-21600, never clamped; scopes and 
   }
 });
 
-test("[8] the default lifetime is capped by the maximum; the maximum bounds what is asked for", async () => {
+test("[8] the default and the requested lifetime are limited by the maximum", async () => {
   const capped = await chatRest({ CHAT_TOKEN_DEFAULT_TTL_SECONDS: 3600, CHAT_TOKEN_MAX_TTL_SECONDS: 300 });
   try {
     const tokens = "/v1/chat/tokens";
@@ -61,7 +61,7 @@ test("[8] the default lifetime is capped by the maximum; the maximum bounds what
   }
 });
 
-test("[2] scopes only narrow: chat:manage is not granted by listing it", async () => {
+test("[2] scopes only restrict: requesting chat:manage does not grant it", async () => {
   const { body } = await mint({ userId: "alice", scopes: ["chat:read", "chat:manage"] });
   expect(body.scopes).toEqual(["chat:read"]);
   expect((await read(body.token)).status).toBe(200);
@@ -78,7 +78,7 @@ test("[2] scopes only narrow: chat:manage is not granted by listing it", async (
   expect((await ask(admin, "PATCH", "/v1/chat/conversations/general", { metadata: { v: 1 } })).status).toBe(200);
 });
 
-test("[2] conversations bound what a token touches, even for a member", async () => {
+test("[2] a token is limited to its conversations, also for a member of others", async () => {
   const token = await chat.token("alice", { conversations: ["general"] });
   expect((await read(token)).status).toBe(200);
   expect(outcome(await read(token, "other"))).toBe("404 SVC_CONVERSATION_NOT_FOUND");
@@ -86,7 +86,7 @@ test("[2] conversations bound what a token touches, even for a member", async ()
   expect(outcome(await read(none))).toBe("404 SVC_CONVERSATION_NOT_FOUND");
 });
 
-test("[5] a token stops at its expiry, when it is revoked, and with its project", async () => {
+test("[5] a token is invalid after its expiry, its revocation, and the end of its project", async () => {
   const token = await chat.token("alice", { ttlSeconds: 60 });
   chat.clock.advance(59_000);
   expect((await read(token)).status).toBe(200);
@@ -112,7 +112,7 @@ test("[5] a token stops at its expiry, when it is revoked, and with its project"
   expect(outcome(await read(last))).toBe("401 SVC_AUTH_ERROR");
 });
 
-test("[5] no other credential passes for a chat token, and a forged one for none", async () => {
+test("[5] neither another credential nor a forged one is accepted as a chat token", async () => {
   const fresh = await chatRest();
   try {
     await fresh.room("general", ["alice"]);
@@ -146,7 +146,7 @@ test("[5] no other credential passes for a chat token, and a forged one for none
   }
 });
 
-test("[1] Idempotency-Key: the same token for five minutes, from memory only", async () => {
+test("[1] Idempotency-Key returns the same token for five minutes, from memory only", async () => {
   const fresh = await chatRest();
   try {
     const headers = { "idempotency-key": "mint-1" };

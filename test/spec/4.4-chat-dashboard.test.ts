@@ -43,7 +43,7 @@ test("[4.4] no dashboard route ever contains message text", async () => {
   }
 });
 
-test("[4.4] overview: real counters, of this environment", async () => {
+test("[4.4] the overview counts the records of its environment", async () => {
   expect((await dashboard("overview")).body).toEqual({
     conversations: 1,
     activeConversations: 1,
@@ -59,7 +59,7 @@ test("[4.4] overview: real counters, of this environment", async () => {
   expect((await dashboard("overview?environment=STAGING")).status).toBe(400);
 });
 
-test("[4.4] connections: newest first, what they have open, and how they ended", async () => {
+test("[4.4] connections are listed newest first, with their open conversations and how they ended", async () => {
   const bob = await world.joined("bob", "general");
   const gone = await world.client("alice");
   await gone.close(1000);
@@ -84,7 +84,7 @@ test("[4.4] connections: newest first, what they have open, and how they ended",
   expect([page.body.length, page.headers.get("link")]).toEqual([1, expect.stringContaining('rel="next"')]);
 });
 
-test("[4.4] conversations with counts and last activity; one; its members; its presence", async () => {
+test("[4.4] conversations are listed with counts and last activity, and one is shown with its members and presence", async () => {
   const [listed] = (await dashboard("conversations")).body;
   expect(listed).toMatchObject({ name: "general", messageCount: 3, memberCount: 2 });
   expect(Date.parse(listed.lastActivityAt)).toBeGreaterThan(0);
@@ -96,7 +96,7 @@ test("[4.4] conversations with counts and last activity; one; its members; its p
   expect(present).toContainEqual({ userId: "alice", status: "online", at: expect.any(String) });
 });
 
-test("[4.4] messages: id, sender, timing and status", async () => {
+test("[4.4] messages show id, sender, times and status only", async () => {
   const { body } = await dashboard("conversations/general/messages");
   expect(body.map(({ senderId, status }: { senderId: string; status: string }) => [senderId, status])).toEqual([
     [null, "deleted"],
@@ -120,7 +120,7 @@ test("[4.4] messages: id, sender, timing and status", async () => {
   });
 });
 
-test("[4.4] every role reads; a stranger finds no project; keys and chat tokens are no session", async () => {
+test("[4.4] every role can read, other users find no project, and keys and chat tokens are refused", async () => {
   for (const role of ["OWNER", "ADMIN", "DEVELOPER", "VIEWER"] as const) {
     const { token } = await people.session({ projectId, role });
     for (const path of paths) expect((await dashboard(path, token)).status).toBe(200);

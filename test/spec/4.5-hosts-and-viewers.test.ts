@@ -38,7 +38,7 @@ const EVERYTHING = {
 };
 const WATCH_ONLY = { ...EVERYTHING, publish: false, publishAudio: false, publishVideo: false, publishData: false };
 
-test("[4.5] host and co-host get credentials that publish and moderate; the host stays HOST", async () => {
+test("[4.5] hosts and co-hosts get credentials that publish and moderate, and the host stays HOST", async () => {
   const { id, roomId, conversationId } = await create();
   for (const [body, role] of [
     [{ identity: "host" }, "HOST"],
@@ -74,7 +74,7 @@ test("[4.5] host and co-host get credentials that publish and moderate; the host
   }
 });
 
-test("[2] a viewer's credentials are subscribe-only, and no field of the body widens them", async () => {
+test("[2] a viewer's credentials are subscribe-only, and no field of the body extends them", async () => {
   const { id, conversationId } = await create();
   for (const body of [
     { identity: "viewer" },
@@ -102,7 +102,7 @@ test("[2] a viewer's credentials are subscribe-only, and no field of the body wi
   }
 });
 
-test("[4.5] both can be minted before the start; viewers chat but do not moderate", async () => {
+test("[4.5] credentials can be minted before the start; viewers can chat but not moderate", async () => {
   const { id, conversationId = "" } = await create();
   const host = (await mint(id, "hosts", { identity: "host" })).creds;
   const viewer = (await mint(id, "viewer-tokens", { identity: "viewer" })).creds;
@@ -118,7 +118,7 @@ test("[4.5] both can be minted before the start; viewers chat but do not moderat
   expect((await chatAs(viewer.chat.token, "GET", elsewhere)).status).toBe(404);
 });
 
-test("[4.5] a removed co-host loses room and chat at once, what they wrote stays, and they can be registered again", async () => {
+test("[4.5] a removed co-host loses room and chat at once, keeps their messages, and can be added again", async () => {
   const { id, conversationId = "" } = await create();
   const { creds } = await mint(id, "hosts", { identity: "co@example.com" });
   await chatAs(creds.chat.token, "POST", `${conversationId}/messages`, { text: "mine" });
@@ -145,7 +145,7 @@ test("[4.5] a removed co-host loses room and chat at once, what they wrote stays
   expect((await chatAs(watching.chat.token, "GET", conversationId)).status).toBe(200);
 });
 
-test("[4.5] a removed viewer is out, barred from chat and from new tokens, until the ban is lifted", async () => {
+test("[4.5] a removed viewer is disconnected and banned from chat and new tokens until the ban is lifted", async () => {
   const { id, conversationId = "" } = await create();
   const { creds } = await mint(id, "viewer-tokens", { identity: "troll" });
   const removed: object[] = [];
@@ -168,7 +168,7 @@ test("[4.5] a removed viewer is out, barred from chat and from new tokens, until
   expect((await mint(id, "viewer-tokens", { identity: "troll" })).status).toBe(201);
 });
 
-test("[4.5] leave answers 204 without a body, for whoever is named", async () => {
+test("[4.5] leave returns 204 without a body for any identity", async () => {
   const { id } = await create();
   await mint(id, "viewer-tokens", { identity: "v" });
   for (const identity of ["v", "v", "never-seen"]) {

@@ -23,7 +23,7 @@ test("[4.5] a stream runs its whole life from the dashboard", async () => {
   expect((await as(developer, "POST", `/${id}/viewer-tokens`, { identity: "late" })).status).toBe(409);
 });
 
-test("[4.5] hosts are added and removed, viewers watch and are barred", async () => {
+test("[4.5] hosts are added and removed, and viewers are admitted and banned", async () => {
   const id = await create();
   const co = await as(developer, "POST", `/${id}/hosts`, { identity: "co" });
   expect([co.status, co.body.role]).toEqual([201, "CO_HOST"]);

@@ -13,7 +13,7 @@ const dashboard = (method: string, path = "", body?: unknown) =>
 const create = async (input: object = {}) =>
   (await api("POST", "", { title: "Launch", hostIdentity: "host", ...input })).body as Record<string, string>;
 
-test("[4.5] creating provisions an RTC room, a conversation and the HOST, and answers 201", async () => {
+test("[4.5] creating provisions an RTC room, a conversation and the HOST, and returns 201", async () => {
   const { status, body } = await api("POST", "", { title: "Launch", hostIdentity: "host" });
   expect(status).toBe(201);
   expect(body).toEqual({
@@ -66,7 +66,7 @@ test("[4.5] creating is all or nothing: a failure leaves neither room nor conver
   expect(counts()).toEqual(before);
 });
 
-test("[2] the bounds of every field, at and past their edges", async () => {
+test("[2] every field accepts its limits and nothing beyond", async () => {
   const wide = "𝔸";
   for (const [field, good, bad] of [
     ["title", ["x", wide.repeat(200)], ["", "x".repeat(201), 5, null]],
@@ -94,7 +94,7 @@ test("[2] the bounds of every field, at and past their edges", async () => {
   }
 });
 
-test("[3] CREATED to LIVE to ENDED; everything else is 409 with the current status", async () => {
+test("[3] a stream goes from CREATED to LIVE to ENDED; any other transition is 409 with the current status", async () => {
   const { id } = await create({ scheduledAt: "2026-03-01T12:00:01.000Z" });
   const refused = async (action: string, status: string) => {
     const reply = await api("POST", `/${id}/${action}`);
@@ -124,7 +124,7 @@ test("[3] CREATED to LIVE to ENDED; everything else is 409 with the current stat
   }
 });
 
-test("[3] ending closes the room for its reason and keeps the chat", async () => {
+test("[3] ending closes the room with the reason stream_ended and keeps the chat", async () => {
   const { id, roomId, conversationId } = await create();
   await server.call("POST", `/v1/chat/conversations/${conversationId}/messages`, { key, body: { text: "hello" } });
   const closed: object[] = [];
@@ -138,7 +138,7 @@ test("[3] ending closes the room for its reason and keeps the chat", async () =>
   expect(history.text).toContain("hello");
 });
 
-test("[4.5] PATCH changes what is given, in every state, and nothing else", async () => {
+test("[4.5] PATCH changes the given fields in every state, and nothing else", async () => {
   const { id } = await create({ description: "before", tags: ["a"], metadata: { a: 1 }, language: "el" });
   server.clock.advance(1000);
   const { body } = await api("PATCH", `/${id}`, { title: "After", tags: [], status: "LIVE", hostIdentity: "eve" });
@@ -265,7 +265,7 @@ test("[4.5] sessions list, create, read with hosts, change and end; a VIEWER onl
   expect(sideways.body.code).toBe("SVC_STREAM_NOT_FOUND");
 });
 
-test("[8] POST /v1/live-streams: 30 in a window, with the headers, then 429; a replay makes no second stream", async () => {
+test("[8] POST /v1/live-streams allows 30 requests per window, then 429, and a replay creates no second stream", async () => {
   const own = await server.project();
   const post = (headers: Record<string, string> = {}) =>
     server.call("POST", "/v1/live-streams", { key: own.key, body: { title: "t", hostIdentity: "h" }, headers });

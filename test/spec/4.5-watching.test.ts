@@ -68,7 +68,7 @@ async function publish(client: { ack: Frame }, roomId: string, identity: string)
 const permissionsAt = (client: { ack: Frame }) =>
   node.peers().find(({ participantId }) => participantId === client.ack.sessionId)?.permissions;
 
-test("[4.5] before the start a viewer waits: in the room, but without a track or a packet", async () => {
+test("[4.5] before the start a viewer waits in the room without a track or a packet", async () => {
   const { id, roomId } = await stream();
   const host = await join(id, "hosts", "host");
   await connectMedia(host, roomId, "host");
@@ -91,7 +91,7 @@ test("[4.5] before the start a viewer waits: in the room, but without a track or
   expect(co.of("track.muted")).toHaveLength(1);
 });
 
-test("[4.5] at the start, those who wait get the tracks and may receive them; those who come later find them", async () => {
+test("[4.5] at the start waiting viewers get the tracks, and viewers who join later find them", async () => {
   const { id, roomId } = await stream();
   const host = await join(id, "hosts", "host");
   await connectMedia(host, roomId, "host");
@@ -119,7 +119,7 @@ test("[4.5] at the start, those who wait get the tracks and may receive them; th
   for (const viewer of [early, late]) expect(viewer.of("track.unpublished")).toHaveLength(1);
 });
 
-test("[4.5] a viewer publishes nothing, before or after the start", async () => {
+test("[4.5] a viewer cannot publish, before or after the start", async () => {
   const { id } = await stream();
   const viewer = await join(id, "viewer-tokens", "v");
   const offer = {
@@ -133,7 +133,7 @@ test("[4.5] a viewer publishes nothing, before or after the start", async () => 
   expect(await viewer.ask("data.send", { payload: "x" })).toMatchObject({ type: "error", code: "PERMISSION_DENIED" });
 });
 
-test("[4.5] end says bye with stream_ended to everyone and closes 4410; nobody comes in any more", async () => {
+test("[4.5] end sends bye with stream_ended to all participants, closes with 4410, and admits no one any more", async () => {
   const { id } = await stream();
   await api("POST", `/${id}/start`);
   const { rtc } = (await api("POST", `/${id}/viewer-tokens`, { identity: "late" })) as unknown as Creds;
@@ -148,7 +148,7 @@ test("[4.5] end says bye with stream_ended to everyone and closes 4410; nobody c
   expect(await late.join()).toMatchObject({ type: "error", code: "ROOM_CLOSED" });
 });
 
-test("[4.5] viewerCount is who watches now, hosts not counted; the highest is kept", async () => {
+test("[4.5] viewerCount is the current number of viewers without hosts, and its peak is kept", async () => {
   const { id, roomId } = await stream();
   await join(id, "hosts", "host");
   await api("POST", `/${id}/start`);
@@ -167,7 +167,7 @@ test("[4.5] viewerCount is who watches now, hosts not counted; the highest is ke
   expect(await api("GET", `/${id}`)).toMatchObject({ viewerCount: 0, peakViewerCount: 2 });
 });
 
-test("[4.5] viewerCount is null while the media server does not answer, and nothing fails", async () => {
+test("[4.5] viewerCount is null while the media server does not respond, and nothing fails", async () => {
   const { id } = await stream();
   await join(id, "viewer-tokens", "a");
   node.reachable = false;
@@ -177,7 +177,7 @@ test("[4.5] viewerCount is null while the media server does not answer, and noth
   expect(await api("GET", `/${id}`)).toMatchObject({ viewerCount: 1 });
 });
 
-test("[8] stream.updated tells the chat of start, end and every change of the count, a few times a second at most", async () => {
+test("[8] stream.updated reports start, end and every change of the count to the chat, a few times per second at most", async () => {
   const { id } = await stream();
   await join(id, "hosts", "host");
   await settled();
@@ -203,7 +203,7 @@ test("[8] stream.updated tells the chat of start, end and every change of the co
   expect(signalsOf(id).filter(([status]) => status === "ENDED")).toHaveLength(1);
 });
 
-test("[4.5] a removed co-host and a removed viewer are out at once, with the reason", async () => {
+test("[4.5] a removed co-host and a removed viewer are disconnected at once, with the reason", async () => {
   const { id } = await stream();
   await api("POST", `/${id}/start`);
   const co = await join(id, "hosts", "co");

@@ -23,7 +23,7 @@ async function ownProject() {
   return { token, userId, email, projectId, path, logs, act, createdBy: headers.get("x-request-id") };
 }
 
-test("[4.7] an entry says who did what to which resource, by which request, from where", async () => {
+test("[4.7] an entry has the actor, the action, the resource, the request and the address", async () => {
   const { userId, email, projectId, logs, act } = await ownProject();
   const { headers } = await act(
     "POST",
@@ -53,7 +53,7 @@ test("[4.7] an entry says who did what to which resource, by which request, from
   expect(entry?.requestId).toBe("chosen-by-the-caller");
 });
 
-test("[4.7] projects, keys and members are recorded, newest first, and changes by the names of fields only", async () => {
+test("[4.7] changes of projects, keys and members are recorded, newest first, with the names of changed fields only", async () => {
   const { projectId, logs, act, createdBy } = await ownProject();
   const grace = await server.session();
   const key = (await act("POST", "/api-keys", { name: "k" })).body;
@@ -89,7 +89,7 @@ test("[4.7] projects, keys and members are recorded, newest first, and changes b
   }
 });
 
-test("[4.7] what changes nothing, and what is refused, leaves no entry", async () => {
+test("[4.7] a request that changes nothing or is refused leaves no entry", async () => {
   const { logs, act } = await ownProject();
   await act("PATCH", "", { name: "audited" });
   await act("PATCH", "", {});
@@ -114,7 +114,7 @@ test("[4.7] filters by action, actor and resource narrow the list, together too"
   for (const action of AUDIT_ACTIONS) expect(Array.isArray(await logs(`?action=${action}`))).toBe(true);
 });
 
-test("[4.7] an action that is neither one of the eleven nor added to them gives 400", async () => {
+test("[4.7] an unknown action gives 400", async () => {
   const { act } = await ownProject();
   const added = /^(person|recording|report|word_list)[.]|^api_key[.]secret_shown$/;
   expect(AUDIT_ACTIONS.filter((action) => !added.test(action))).toHaveLength(11);
@@ -160,7 +160,7 @@ test("[4.7] 50 entries by default, 200 at most, and a cursor to the rest", async
   expect((await act("GET", "/audit-logs?cursor=nonsense")).body.code).toBe("SVC_INVALID_CURSOR");
 });
 
-test("[4.7] the actor's address stays on the entry when the user changes or goes", async () => {
+test("[4.7] the entry keeps the actor's email address when the user changes it or is deleted", async () => {
   const { userId, email, logs } = await ownProject();
   await server.runtime.write(
     (unit) => void server.services.users.update(unit, userId, { email: `gone-${userId}@example.com` }),
@@ -168,7 +168,7 @@ test("[4.7] the actor's address stays on the entry when the user changes or goes
   expect((await logs())[0]?.actorEmail).toBe(email);
 });
 
-test("[4.7] nothing changes or deletes an entry", async () => {
+test("[4.7] entries cannot be changed or deleted", async () => {
   const { projectId, logs } = await ownProject();
   const before = await logs();
   const { $client } = server.runtime.db;
@@ -197,7 +197,7 @@ test("[7] an entry that cannot be written does not fail the request, and is logg
   expect(JSON.parse(line)).toMatchObject({ action: "project.updated", requestId: headers.get("x-request-id") });
 });
 
-test("[4.7] an action that fails leaves neither itself nor an entry", async () => {
+test("[4.7] an action that fails is rolled back together with its entry", async () => {
   const { projectId, logs } = await ownProject();
   const { services, runtime } = server;
   const failing = runtime.write((unit) => {

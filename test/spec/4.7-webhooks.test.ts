@@ -8,7 +8,7 @@ afterAll(server.close);
 const project = await hookedProject(server);
 const URL_OK = "https://example.com/hook";
 
-test("[4.7] creating answers 201 with the secret, which no other answer holds", async () => {
+test("[4.7] creating returns 201 with the secret, which no other response contains", async () => {
   const { status, body } = await project.call("POST", "", { url: URL_OK, environment: "PRODUCTION" });
   expect(status).toBe(201);
   const { secret, ...webhook } = body;
@@ -34,7 +34,7 @@ test("[4.7] creating answers 201 with the secret, which no other answer holds", 
   expect((await project.call("PATCH", `/${webhook.id}`, { description: "x" })).text).not.toContain("whsec_");
 });
 
-test("[4.7] the database does not hold the secret in the clear", async () => {
+test("[4.7] the database does not contain the secret in plain text", async () => {
   const { secret } = await project.register(URL_OK);
   const rows = server.runtime.db.$client.query("SELECT * FROM webhook_endpoints").all();
   expect(JSON.stringify(rows)).not.toContain(secret.slice(6, 30));
@@ -65,7 +65,7 @@ test("[4.7] unknown body fields give 400 on create and on update, and change not
   expect((await project.call("GET", `/${id}`)).body).toMatchObject({ description: null, environment: "DEVELOPMENT" });
 });
 
-test("[4.7] every event type can be asked for; an unknown one is 400", async () => {
+test("[4.7] an endpoint can subscribe to every event type; an unknown type is 400", async () => {
   const { body } = await project.call("POST", "", { url: URL_OK, events: [...WEBHOOK_EVENT_TYPES, "message.created"] });
   expect(body.events).toEqual([...WEBHOOK_EVENT_TYPES]);
   for (const events of [["message.exploded"], ["webhook.test"], [""], "message.created", [1]]) {
@@ -74,7 +74,7 @@ test("[4.7] every event type can be asked for; an unknown one is 400", async () 
   }
 });
 
-test("[4.7] url is required, at most 2048 characters, and judged by its environment, on update too", async () => {
+test("[4.7] url is required, has at most 2048 characters, and is checked by the rules of its environment, also on update", async () => {
   expect((await project.call("POST", "", {})).status).toBe(400);
   const long = (length: number) => "https://example.com/".padEnd(length, "x");
   expect((await project.call("POST", "", { url: long(2048) })).status).toBe(201);
@@ -94,7 +94,7 @@ test("[4.7] url is required, at most 2048 characters, and judged by its environm
   );
 });
 
-test("[4.7] the list is newest first, both environments unless one is asked for, page by page", async () => {
+test("[4.7] the list is newest first and paged, with both environments unless one is requested", async () => {
   const own = await hookedProject(server);
   const ids: string[] = [];
   for (const environment of ["DEVELOPMENT", "PRODUCTION", "DEVELOPMENT"]) {
@@ -112,7 +112,7 @@ test("[4.7] the list is newest first, both environments unless one is asked for,
   expect((await own.call("GET", "?cursor=nonsense")).body.code).toBe("SVC_INVALID_CURSOR");
 });
 
-test("[4.7] DELETE answers 204, takes its deliveries along, and is 404 the second time", async () => {
+test("[4.7] DELETE returns 204, deletes the deliveries too, and is 404 the second time", async () => {
   const { id } = await project.register("http://127.0.0.1:1/");
   await project.announce();
   await project.call("POST", `/${id}/test`);
@@ -137,7 +137,7 @@ test("[4.7] disabling by hand is `manual`, enabling clears the reason and the fa
   expect((await project.call("PATCH", `/${id}`, { status: "PAUSED" })).status).toBe(400);
 });
 
-test("[5] webhooks are managed with a session, never an API key, and by nobody outside the project", async () => {
+test("[5] webhooks are managed with a session, not with an API key, and only by members of the project", async () => {
   const { id } = await project.register(URL_OK);
   const path = `/v1/projects/${project.projectId}/webhooks`;
   expect((await server.call("GET", path)).status).toBe(401);
@@ -171,7 +171,7 @@ test("[5] webhooks are managed with a session, never an API key, and by nobody o
   expect((await project.call("GET", `/${id}`)).status).toBe(200);
 });
 
-test("[4.7] a VIEWER reads and changes nothing", async () => {
+test("[4.7] a VIEWER can read but not change webhooks", async () => {
   const { id } = await project.register(URL_OK);
   const { token } = await server.session({ projectId: project.projectId, role: "VIEWER" });
   const as = (method: string, end: string, body?: unknown) =>
@@ -214,7 +214,7 @@ test("[2] creating, changing and deleting are audited without URL, secret or new
   for (const word of ["verysecret", "token=other", "whsec_"]) expect(all).not.toContain(word);
 });
 
-test("[1] creating with an Idempotency-Key replays the first answer, secret included, and makes no second endpoint", async () => {
+test("[1] creating again with the same Idempotency-Key replays the first response with the secret and creates no second endpoint", async () => {
   const own = await hookedProject(server);
   const create = (url: string) =>
     server.call("POST", `/v1/projects/${own.projectId}/webhooks`, {

@@ -30,7 +30,7 @@ const ROUTES = server.app.routes
   }))
   .filter(({ method, takes }) => takes.length > 0 && method !== "WS");
 
-test("[5] the table is not empty, and every kind of credential opens something", () => {
+test("[5] every kind of credential is accepted by at least one route", () => {
   expect(ROUTES.length).toBeGreaterThan(40);
   const opened = new Set(ROUTES.flatMap(({ takes }) => takes));
   for (const kind of ["apiKey", "session", "chatToken", "sfuSecret"] as const) expect(opened).toContain(kind);
@@ -52,7 +52,7 @@ for (const { method, path, takes } of ROUTES) {
       });
     }
 
-    test("tells a stranger nothing, whatever is sent", async () => {
+    test("responds with 401 to a client without a valid credential, whatever it sends", async () => {
       const bodies = method === "GET" ? [undefined] : ["{ not json", '{"unknown":1}', undefined];
       for (const raw of bodies) {
         const { status, body } = await server.call(method, path, { raw });
@@ -63,7 +63,7 @@ for (const { method, path, takes } of ROUTES) {
   });
 }
 
-test("[5] a credential is read from a Bearer header alone", async () => {
+test("[5] a credential is read from a Bearer header only", async () => {
   const sent = async (headers: Record<string, string>, query = "") =>
     (await server.call("GET", `/v1/project${query}`, { headers })).status;
   expect(await sent({ authorization: `Bearer ${key}` })).toBe(200);

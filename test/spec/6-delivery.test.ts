@@ -9,7 +9,7 @@ afterAll(server.close);
 const { runDue } = server.services.webhookDispatcher;
 const hooked = (options?: object) => hookedEndpoint(server, options);
 
-test("[6] an event arrives as its envelope, and the delivery says so", async () => {
+test("[6] an event arrives in its envelope, and the delivery is recorded as such", async () => {
   const { projectId, announce, delivery, webhook, call, id, receiver } = await hooked();
   await announce("ann");
   await runDue();
@@ -41,7 +41,7 @@ test("[6] an event arrives as its envelope, and the delivery says so", async () 
   expect(await webhook()).toMatchObject({ lastDeliveryAt: "2026-03-01T12:00:00.000Z", consecutiveFailures: 0 });
 });
 
-test("[6] nothing is written for a change that was undone, nor sent before the change is on disk", async () => {
+test("[6] no event is written for a change that was rolled back, and none is sent before the change is on disk", async () => {
   const { projectId, receiver } = await hooked();
   const { runtime } = server;
   const data = { streamId: "stream_1", identity: "x", at: "" };
@@ -113,7 +113,7 @@ test("[6] the wait doubles and varies by a tenth at most", () => {
   expect([backoffMs(5, 10_000, 0), backoffMs(5, 10_000, 1)]).toEqual([144_000, 176_000]);
 });
 
-test("[6] a retry that is answered with 2xx ends it, and clears the endpoint's failure count", async () => {
+test("[6] a retry with a 2xx response ends the delivery and clears the endpoint's failure count", async () => {
   const { announce, delivery, webhook, receiver } = await hooked();
   receiver.reply = failing;
   await announce();
@@ -126,7 +126,7 @@ test("[6] a retry that is answered with 2xx ends it, and clears the endpoint's f
   expect(await webhook()).toMatchObject({ consecutiveFailures: 0 });
 });
 
-test("[6] any answer but 2xx is a failure, a redirect too, and it is not followed", async () => {
+test("[6] any response but 2xx is a failure, also a redirect, which is not followed", async () => {
   const elsewhere = startReceiver();
   for (const status of [300, 301, 302, 307, 308, 400, 401, 404, 500, 502]) {
     const { announce, delivery, receiver } = await hooked();
@@ -140,7 +140,7 @@ test("[6] any answer but 2xx is a failure, a redirect too, and it is not followe
   elsewhere.close();
 });
 
-test("[6] an endpoint has 5000 ms to answer", async () => {
+test("[6] an endpoint has 5000 ms to respond", async () => {
   const { announce, delivery, receiver } = await hooked();
   let answer: (response: Response) => void = () => {};
   receiver.reply = () => new Promise((resolve) => (answer = resolve));
@@ -159,7 +159,7 @@ test("[6] an endpoint has 5000 ms to answer", async () => {
   receiver.reply = ok;
 });
 
-test("[6] nobody listening is a failed attempt like any other", async () => {
+test("[6] a refused connection is a failed attempt like any other", async () => {
   const { announce, delivery, call, id } = await hooked();
   await call("PATCH", `/${id}`, { url: "http://127.0.0.1:9/?token=verysecret" });
   await announce();
@@ -184,7 +184,7 @@ for (const status of [429, 503]) {
   });
 }
 
-test("[7] a retry-after that is past, unreadable, endless or on another status is no way out of the back-off", async () => {
+test("[7] a retry-after that is past, unreadable, endless or on another status does not shorten the back-off", async () => {
   for (const [status, header, least, most] of [
     [503, "0", 9000, 11_000],
     [503, "soon", 9000, 11_000],
@@ -211,7 +211,7 @@ test("[7] 410 disables the endpoint as gone and ends the delivery", async () => 
   expect(await webhook()).toMatchObject({ status: "DISABLED", disabledReason: "gone" });
 });
 
-test("[5] nothing is sent unsigned: a secret that cannot be read fails the attempt and says what to do", async () => {
+test("[5] nothing is sent unsigned: an unreadable secret fails the attempt with an error that says what to do", async () => {
   const { announce, delivery, call, id, receiver } = await hooked();
   server.runtime.db.$client.run("UPDATE webhook_endpoints SET sealed_secret = ? WHERE id = ?", ["AAAA".repeat(20), id]);
   await announce();

@@ -26,7 +26,7 @@ test("[6] 50 consecutive failed attempts disable the endpoint, 49 do not", async
   expect(receiver.received).toHaveLength(50);
 });
 
-test("[6] one success in between starts the count again", async () => {
+test("[6] a success resets the count of failures", async () => {
   const { announce, webhook, receiver } = await hooked();
   receiver.reply = failing;
   for (let n = 0; n < 49; n++) await announce();
@@ -38,7 +38,7 @@ test("[6] one success in between starts the count again", async () => {
   expect(await webhook()).toMatchObject({ consecutiveFailures: 0 });
 });
 
-test("[6] while disabled nothing is sent; enabling clears the count, goes on with what is pending, and recover sends the rest", async () => {
+test("[6] a disabled endpoint gets nothing; enabling clears the count and continues pending deliveries, and recover sends the rest", async () => {
   const { announce, webhook, call, id, deliveries, receiver } = await hooked();
   const since = new Date(server.clock.now()).toISOString();
   receiver.reply = failing;
@@ -64,7 +64,7 @@ test("[6] while disabled nothing is sent; enabling clears the count, goes on wit
   expect((await call("POST", `/${id}/recover`, { since })).body).toEqual({ recovered: 0 });
 });
 
-test("[7] what waited when it was disabled is sent once it is enabled; what happened meanwhile is not", async () => {
+test("[7] deliveries that were pending when an endpoint was disabled are sent once it is enabled, later events are not", async () => {
   const { announce, call, id, receiver } = await hooked();
   const since = new Date(server.clock.now()).toISOString();
   const setStatus = (status: string) => call("PATCH", `/${id}`, { status });
@@ -85,7 +85,7 @@ test("[7] what waited when it was disabled is sent once it is enabled; what happ
   expect(identities(receiver).sort()).toEqual(["active-1", "active-2", "active-3", ...disabled, "last"]);
 });
 
-test("[7] an endpoint gets nothing of what happened before it was registered, however often it is enabled", async () => {
+test("[7] an endpoint never gets events from before its registration, however often it is enabled", async () => {
   const first = await hooked();
   await first.announce("before");
   const later = startReceiver();
@@ -100,7 +100,7 @@ test("[7] an endpoint gets nothing of what happened before it was registered, ho
   expect(identities(later)).toEqual(["after"]);
 });
 
-test("[7] more than can be made ready at once arrives all the same, each once", async () => {
+test("[7] more deliveries than one batch all arrive, each once", async () => {
   const { announce, receiver } = await hooked({ events: ["live_stream.viewer_joined"] });
   for (let n = 0; n < 100; n++) await announce(`viewer-${n}`);
   await runDue();
@@ -108,7 +108,7 @@ test("[7] more than can be made ready at once arrives all the same, each once", 
   expect(new Set(identities(receiver)).size).toBe(100);
 });
 
-test("[7] recover takes failed events of the range only, by the filter, oldest included and newest included", async () => {
+test("[7] recover sends the failed events of the range, both ends included, that match the filter", async () => {
   const { announce, call, id, receiver } = await hooked({ events: ["live_stream.viewer_joined"] });
   receiver.reply = () => new Response(null, { status: 410 });
   const times: string[] = [];
@@ -132,7 +132,7 @@ test("[7] recover takes failed events of the range only, by the filter, oldest i
   }
 });
 
-test("[7] redeliver sends the same id and bytes with all its attempts again, whether it failed or arrived", async () => {
+test("[7] redeliver sends the same id and bytes with all attempts again, for failed and delivered events", async () => {
   const { announce, call, id, deliveries, receiver } = await hooked();
   await announce("ann");
   await runDue();
@@ -159,7 +159,7 @@ test("[7] redeliver sends the same id and bytes with all its attempts again, whe
   expect((await call("POST", `/${id}/deliveries/nothing/redeliver`)).body.code).toBe("SVC_DELIVERY_NOT_FOUND");
 });
 
-test("[7] test reaches an endpoint whatever its filter and status, and nobody else", async () => {
+test("[7] test reaches one endpoint regardless of its filter and status, and no other", async () => {
   const project = await hooked({ events: ["message.created"] });
   const { call, id, projectId, deliveries, receiver } = project;
   await project.register(receiver.url);
@@ -201,7 +201,7 @@ test("[7] deliveries are listed newest first, page by page and by status", async
   }
 });
 
-test("[7] events and deliveries are forgotten after 30 days, not before", async () => {
+test("[7] events and deliveries are deleted after 30 days, not before", async () => {
   const { announce, deliveries, id } = await hooked();
   await announce();
   await runDue();

@@ -40,7 +40,7 @@ test("[7] a crash inside a handler is a 500 that shows neither message nor stack
   });
 });
 
-test("[7] a unit of work that fails is a 500 as well, and undoes what it did", async () => {
+test("[7] a unit of work that fails is a 500 and is rolled back", async () => {
   const { services, runtime } = server;
   const crash = spyOn(services.members, "join").mockImplementation(() => {
     throw new Error("no");
@@ -53,7 +53,7 @@ test("[7] a unit of work that fails is a 500 as well, and undoes what it did", a
   expect(count()).toBe(before);
 });
 
-test("[7] a body that is no JSON is 400, and says so", async () => {
+test("[7] a body that is not JSON is 400 with that reason", async () => {
   for (const raw of ["{", '{"name":}', "name=x", "\u0000", '{"name":"x"', "undefined"]) {
     const { status, body } = await post(raw);
     expect([raw, status, body.code]).toEqual([raw, 400, "SVC_VALIDATION_FAILED"]);
@@ -61,7 +61,7 @@ test("[7] a body that is no JSON is 400, and says so", async () => {
   }
 });
 
-test("[7] JSON that is no object is 400", async () => {
+test("[7] JSON that is not an object is 400", async () => {
   for (const raw of ["[]", '"text"', "1", "null", "true"]) {
     const { status, body } = await post(raw);
     expect([raw, status, body.code]).toEqual([raw, 400, "SVC_VALIDATION_FAILED"]);
@@ -83,7 +83,7 @@ test("[7] another content type is 415; parameters and +json types are JSON", asy
   }
 });
 
-test("[7] a body of 1 MiB passes, one byte more is 413, announced or not", async () => {
+test("[7] a body of 1 MiB is accepted, one byte more is 413, with and without content-length", async () => {
   for (const announce of [true, false]) {
     const send = async (bytes: number) => {
       const raw = bodyOf(bytes);
@@ -95,7 +95,7 @@ test("[7] a body of 1 MiB passes, one byte more is 413, announced or not", async
   }
 });
 
-test("[7] unknown fields are ignored, and cannot set what is not theirs to set", async () => {
+test("[7] unknown fields are ignored and cannot set other properties", async () => {
   const raw = '{"name":"x","role":"VIEWER","status":"ARCHIVED"}';
   const { status, body } = await post(raw);
   expect(status).toBe(201);

@@ -37,7 +37,7 @@ for (const [path, budget, body] of BY_ADDRESS) {
     const server = newServer();
     const post = (ip: string) => server.call("POST", path, { body, headers: from(ip) });
 
-    test("requests count down, failed ones too, and the next one is refused before anything else", async () => {
+    test("all requests count, failed ones too, and the next one is refused first", async () => {
       for (let n = 1; n <= budget; n++) {
         const { status, headers } = await post("192.0.2.1");
         expect(status).not.toBe(429);
@@ -54,7 +54,7 @@ for (const [path, budget, body] of BY_ADDRESS) {
       expect(headers.get("ratelimit-reset")).toBe("59");
     });
 
-    test("another address has a budget of its own, and the window ends for all at its time", async () => {
+    test("every address has its own budget, and the window ends at its time", async () => {
       expect((await post("192.0.2.2")).status).not.toBe(429);
       server.clock.advance(58_499);
       expect((await post("192.0.2.1")).status).toBe(429);
@@ -66,7 +66,7 @@ for (const [path, budget, body] of BY_ADDRESS) {
   });
 }
 
-test("[8] a body that cannot be read counts as well", async () => {
+test("[8] a request with an invalid body counts as well", async () => {
   const server = newServer();
   for (let n = 0; n < 10; n++) {
     const { status } = await server.call("POST", "/v1/auth/login", { raw: "{ not json", headers: from("192.0.2.9") });
@@ -75,7 +75,7 @@ test("[8] a body that cannot be read counts as well", async () => {
   expect((await server.call("POST", "/v1/auth/login", { raw: "{", headers: from("192.0.2.9") })).status).toBe(429);
 });
 
-test("[8] routes do not share a budget, providers of one route do", async () => {
+test("[8] routes have separate budgets, and the providers of one route share one", async () => {
   const server = newServer();
   for (let n = 0; n < 3; n++) await server.call("POST", "/v1/auth/verify-email/resend", { body: {} });
   expect((await server.call("POST", "/v1/auth/verify-email/resend", { body: {} })).status).toBe(429);
@@ -90,7 +90,7 @@ describe("[8] POST /v1/projects/{projectId}/api-keys: 20 in 60 s for one user", 
   const create = (key: string, projectId: string, ip: string, body: unknown = { name: "k" }) =>
     server.call("POST", `/v1/projects/${projectId}/api-keys`, { key, body, headers: from(ip) });
 
-  test("counted by user, whatever the address, the session, the project or the outcome", async () => {
+  test("requests are counted by user, regardless of address, session, project and outcome", async () => {
     const ada = await server.session({ role: "OWNER" });
     const other = await server.call("POST", "/v1/projects", { key: ada.token, body: { name: "second" } });
     for (let n = 1; n <= 20; n++) {
@@ -107,7 +107,7 @@ describe("[8] POST /v1/projects/{projectId}/api-keys: 20 in 60 s for one user", 
     expect((await create(grace.token, ada.projectId, "192.0.2.200")).status).toBe(201);
   });
 
-  test("a stranger gets 401 and spends nobody's budget, and who may not create is told so", async () => {
+  test("a request without a credential gets 401 and uses no budget, and one without permission gets 403", async () => {
     const viewer = await server.session({ role: "VIEWER" });
     for (let n = 0; n < 25; n++) {
       expect((await create("nonsense", viewer.projectId, "192.0.2.1")).status).toBe(401);
@@ -116,7 +116,7 @@ describe("[8] POST /v1/projects/{projectId}/api-keys: 20 in 60 s for one user", 
   });
 });
 
-test("[8] every budget and the window are configured by their variables", async () => {
+test("[8] every budget and the window can be configured", async () => {
   const server = testServer({ RATE_LIMIT_AUTH_LOGIN: 2, RATE_LIMIT_WINDOW_SECONDS: 5 });
   servers.push(server);
   const login = () => server.call("POST", "/v1/auth/login", { body: {} });
@@ -128,7 +128,7 @@ test("[8] every budget and the window are configured by their variables", async 
   expect((await login()).status).toBe(400);
 });
 
-test("[8] whoever owns an IPv6 network has one budget, not one for each of its addresses", async () => {
+test("[8] an IPv6 network has one budget, not one for each of its addresses", async () => {
   const server = testServer({ TRUSTED_PROXIES: ["127.0.0.1"], RATE_LIMIT_AUTH_LOGIN: 2 });
   const from = async (address: string) => {
     const body = { email: "ada@example.com", password: "wrong" };

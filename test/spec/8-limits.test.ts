@@ -19,7 +19,7 @@ afterAll(server.close);
 const { key } = await server.project();
 const post = async (path: string, body: object = {}) => (await server.call("POST", path, { key, body })).body;
 
-test("[8] CHAT_MAX_HISTORY_PAGE_SIZE: a page of exactly that many, not of one more", async () => {
+test("[8] CHAT_MAX_HISTORY_PAGE_SIZE is the largest page of history", async () => {
   await post("/v1/chat/conversations", { name: "history" });
   for (let n = 0; n < 5; n++) await post("/v1/chat/conversations/history/messages", { text: String(n) });
   const read = (query: string) => server.call("GET", `/v1/chat/conversations/history/messages${query}`, { key });
@@ -29,13 +29,13 @@ test("[8] CHAT_MAX_HISTORY_PAGE_SIZE: a page of exactly that many, not of one mo
   expect((await read("?limit=0")).status).toBe(400);
 });
 
-test("[8] RTC_TOKEN_DEFAULT_TTL_SECONDS: what a token lives that names no lifetime", async () => {
+test("[8] RTC_TOKEN_DEFAULT_TTL_SECONDS is the lifetime of a token whose request sets none", async () => {
   const { id } = await post("/v1/rooms", { name: "ttl" });
   const { expiresAt } = await post(`/v1/rooms/${id}/rtc-tokens`, { participantIdentity: "ada" });
   expect(Date.parse(String(expiresAt)) - server.clock.now()).toBe(31_000);
 });
 
-test("[8] SFU_HEARTBEAT_TIMEOUT_SECONDS: silence up to it is healthy, past it is not", async () => {
+test("[8] SFU_HEARTBEAT_TIMEOUT_SECONDS is the longest silence of a healthy node", async () => {
   const { token } = await server.session({ operator: true });
   const fields = { region: "eu", publicHost: "media.example.com", internalUrl: "http://10.0.0.5:7000" };
   await server.call("POST", "/v1/rtc/servers/register", { key: "test-sfu-secret", body: { name: "n1", ...fields } });
@@ -46,7 +46,7 @@ test("[8] SFU_HEARTBEAT_TIMEOUT_SECONDS: silence up to it is healthy, past it is
   expect(await status()).toBe("UNHEALTHY");
 });
 
-test("[8] STORAGE_DOWNLOAD_URL_TTL_SECONDS: an address works until then", async () => {
+test("[8] STORAGE_DOWNLOAD_URL_TTL_SECONDS is the lifetime of a download URL", async () => {
   await post("/v1/chat/conversations", { name: "files" });
   const file = { filename: "a.txt", mimeType: "text/plain", size: 5 };
   const { id, uploadUrl, uploadHeaders } = await post("/v1/chat/conversations/files/attachments", file);
@@ -61,7 +61,7 @@ test("[8] STORAGE_DOWNLOAD_URL_TTL_SECONDS: an address works until then", async 
   expect(await download()).toBe(403);
 });
 
-test("[8] WEBHOOK_MAX_ATTEMPTS, WEBHOOK_TIMEOUT_MS, WEBHOOK_DISABLE_AFTER_FAILURES: that many, and no more", async () => {
+test("[8] WEBHOOK_MAX_ATTEMPTS, WEBHOOK_TIMEOUT_MS and WEBHOOK_DISABLE_AFTER_FAILURES limit deliveries", async () => {
   const { runDue } = server.services.webhookDispatcher;
   const { announce, delivery, webhook, receiver } = await hookedEndpoint(server);
   const answer = Promise.withResolvers<Response>();

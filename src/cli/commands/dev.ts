@@ -7,7 +7,7 @@ import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 import { runUntilSignal } from "../signals.ts";
 import type { DevData } from "../start/dev-data.ts";
-import { throwAwayFolder } from "../start/throw-away-folder.ts";
+import { createTemporaryFolder } from "../start/temporary-folder.ts";
 import { onStdinEnd } from "../until-stdin-ends.ts";
 
 const BRIEF_MS = 1_000;
@@ -19,7 +19,7 @@ export function devCommand(argv: readonly string[]): Command {
     .option("--throw-away", "free ports and a folder for this run alone; nothing is left of it afterwards")
     .option("--until-stdin-ends", "stop when standard input does, for programs that start a server of their own")
     .action(async (options) => {
-      const folder = options.throwAway === true ? throwAwayFolder() : undefined;
+      const folder = options.throwAway === true ? createTemporaryFolder() : undefined;
       const remove = () => {
         if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
       };

@@ -23,12 +23,12 @@ export function restoreCommand(argv: readonly string[]): Command {
       const { restoreBackup, verifyBackup } = await import("../../ops/backup/restore.ts");
       const { lockData } = await import("../../kernel/data-directory/data-lock.ts");
       const { assetFolder } = await import("../../kernel/assets.ts");
-      const { withReasons } = await import("../backup-failures.ts");
+      const { explainBackupFailures } = await import("../backup-failures.ts");
       const { DATA_DIR: dataDir } = config;
       const file = resolve(name);
       const migrationsDir = assetFolder("migrations");
       const now = Date.now();
-      await withReasons(async () => {
+      await explainBackupFailures(async () => {
         if (options.check) {
           const folder = existsSync(dataDir) ? dataDir : tmpdir();
           const found = await verifyBackup({ file, dataDir: folder, migrationsDir, now });

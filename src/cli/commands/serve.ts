@@ -20,10 +20,10 @@ export function serveCommand(argv: readonly string[]): Command {
     .action(async (options) => {
       const { config } = configFrom(options);
       const early = config.COMMIT_LOG_URL === undefined ? await mediaThreads(config) : null;
-      const { boot, bootEdge, bootMember } = await import("../boot.ts");
+      const { boot, bootProxy, bootMember } = await import("../boot.ts");
       await runUntilSignal(async () => {
         if (config.ROLE === "edge") {
-          const edge = await bootEdge(config);
+          const edge = await bootProxy(config);
           console.log([`Stoa ${VERSION}   an edge, without data`, `  Listening  ${edge.url}`].join("\n"));
           return edge;
         }

@@ -4,12 +4,12 @@ import { loadConfig } from "../../kernel/config/index.ts";
 import { start } from "../../server.ts";
 import type { ChildOptions, RunningStoa } from "./child-server.ts";
 import { ensureDevData } from "./dev-data.ts";
-import { throwAwayFolder } from "./throw-away-folder.ts";
+import { createTemporaryFolder } from "./temporary-folder.ts";
 
 const GRACE_MS = 1_000;
 
 export async function startInProcess({ dataDir, env }: ChildOptions): Promise<RunningStoa> {
-  const folder = dataDir ?? throwAwayFolder();
+  const folder = dataDir ?? createTemporaryFolder();
   const remove = () => {
     if (dataDir === undefined) rmSync(folder, { recursive: true, force: true });
   };

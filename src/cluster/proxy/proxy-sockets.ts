@@ -1,5 +1,5 @@
 import type { Server, ServerWebSocket } from "bun";
-import { AGAIN_PROTOCOL } from "../../protocol/again.ts";
+import { REPEAT_PROTOCOL } from "../../protocol/again.ts";
 import { forwardedHeaders } from "./forwarded-requests.ts";
 import type { LeaderFrame, ProxyFrame, RefusedUpgrade, UpgradeRequest } from "./frames.ts";
 
@@ -60,7 +60,7 @@ export class ProxySockets {
       return new Response(body, { status, headers });
     }
     const offered = request.headers.get("sec-websocket-protocol") ?? "";
-    const survivesTakeOver = offered.split(",").some((protocol) => protocol.trim() === AGAIN_PROTOCOL);
+    const survivesTakeOver = offered.split(",").some((protocol) => protocol.trim() === REPEAT_PROTOCOL);
     const data: ProxySocket = {
       ...{ id, upgradeRequest, survivesTakeOver, isKnownToLeader: true },
       ...{ topics: new Set(), reportedBytes: 0 },

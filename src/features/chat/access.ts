@@ -2,12 +2,10 @@ import type { ApiKeyCaller, ChatTokenCaller } from "../../kernel/http/callers.ts
 import type { ChatMemberRole } from "../../protocol/chat-records.ts";
 import type { ChatScope } from "../../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
-import type { ConversationStore } from "./conversations/conversation.store.ts";
 import type { ConversationRow, MemberRow } from "./conversations/conversation.table.ts";
-import type { MemberStore } from "./conversations/member.store.ts";
 import { emptyAsNull } from "./input.ts";
-import type { MessageStore } from "./messages/message.store.ts";
 import type { MessageRow } from "./messages/message.table.ts";
+import type { ChatStores } from "./stores.ts";
 
 /** A server with an API key, or one user with a chat token. */
 export type ChatCaller = ApiKeyCaller | ChatTokenCaller;
@@ -19,15 +17,13 @@ export type Access =
 
 export type MessageAccess = { access: Access; message: MessageRow };
 
-type AccessStores = { conversations: ConversationStore; members: MemberStore; messages: MessageStore };
-
 const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
   MEMBER: ["chat:read", "chat:send"],
   MODERATOR: ["chat:read", "chat:send", "chat:moderate"],
   ADMIN: ["chat:read", "chat:send", "chat:moderate", "chat:manage"],
 };
 
-export function accessRules({ conversations, members, messages }: AccessStores) {
+export function accessRules({ conversations, members, messages }: ChatStores) {
   /** A conversation that the caller does not belong to answers `missing`, as if it did not exist. */
   function enter(
     caller: ChatCaller,

@@ -1,5 +1,5 @@
 import type { RateLimiter } from "../../kernel/http/rate-limit.ts";
-import { budgetHolder } from "../../kernel/net/addresses.ts";
+import { rateLimitKey } from "../../kernel/net/addresses.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatCaller } from "./access.ts";
@@ -38,7 +38,7 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     report: budget("chat report", config.CHAT_REPORT_RATE_LIMIT),
     subscribePush: budget("push subscribe", config.CHAT_SUBSCRIBE_RATE_LIMIT),
     ring: budget("chat ring", config.CHAT_RING_RATE_LIMIT),
-    connect: (ip: string) => spend("chat connect", budgetHolder(ip), config.CHAT_CONNECTION_RATE_LIMIT),
+    connect: (ip: string) => spend("chat connect", rateLimitKey(ip), config.CHAT_CONNECTION_RATE_LIMIT),
   };
 }
 

@@ -11,14 +11,11 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import { MAX_REPLAYED_EVENTS } from "../../protocol/chat.ts";
 import type { ChatEvent, ChatEventOf, ChatEventType } from "../../protocol/chat-events.ts";
-import type { ConversationStore } from "./conversations/conversation.store.ts";
 import type { ConversationRow } from "./conversations/conversation.table.ts";
-import type { MessageStore } from "./messages/message.store.ts";
 import { conversationEvents, type EventRow } from "./messages/message.table.ts";
-import type { ReactionStore } from "./messages/reaction.store.ts";
 import { presentMessage } from "./present.ts";
+import type { ChatStores } from "./stores.ts";
 
-type Stores = { conversations: ConversationStore; messages: MessageStore; reactions: ReactionStore };
 type Content<T extends ChatEventType> = Omit<ChatEventOf<T>, "type" | "seq" | "conversationId" | "at">;
 
 type NewEvent<T extends ChatEventType> = {
@@ -54,7 +51,7 @@ export function renewChatEpoch(unit: Unit, db: Db): void {
 export type EventLog = ReturnType<typeof eventLog>;
 
 /** The order of events in a conversation: numbers every durable event and replays them. */
-export function eventLog({ db, bus, metrics }: Runtime, { conversations, messages, reactions }: Stores) {
+export function eventLog({ db, bus, metrics }: Runtime, { conversations, messages, reactions }: ChatStores) {
   const recorded = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
   bus.on("chatEvent", ({ event }) => recorded.inc({ type: event.type }));
   const insert = inserter<EventRow>(db.$client, conversationEvents);

@@ -1,16 +1,12 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Environment, LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
-import { conversations } from "../chat/conversations/conversation.table.ts";
-import { projects } from "../projects/project.table.ts";
+import type { LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { rooms } from "../rooms/room.table.ts";
+import { conversations, tenantColumns } from "../chat/conversations/conversation.table.ts";
 
 export const liveStreams = sqliteTable("live_streams", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   roomId: text("room_id")
     .notNull()
     .unique()

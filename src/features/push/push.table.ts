@@ -1,30 +1,16 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { NotificationLevel } from "../../protocol/chat-records.ts";
-import type { Environment } from "../../protocol/enums.ts";
-import { conversations } from "../chat/conversations/conversation.table.ts";
-import { projects } from "../projects/project.table.ts";
+import { conversationColumn, tenantColumns } from "../chat/conversations/conversation.table.ts";
 
 /** The reason of a push. */
 export type PushKind = "message" | "mention" | "ring" | "missed_call";
-
-const ofProject = {
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
-  environment: text("environment").$type<Environment>().notNull(),
-};
-const ofConversation = {
-  conversationId: text("conversation_id")
-    .notNull()
-    .references(() => conversations.id),
-};
 
 export const pushSubscriptions = sqliteTable(
   "push_subscriptions",
   {
     id: text("id").primaryKey(),
     publicId: text("public_id").notNull().unique(),
-    ...ofProject,
+    ...tenantColumns,
     userId: text("user_id").notNull(),
     /** A secret of its owner: with it, anyone can send requests to the push service. */
     endpoint: text("endpoint").notNull(),
@@ -42,9 +28,9 @@ export const pushSubscriptions = sqliteTable(
 /** Messages and rings whose recipients are not decided yet. */
 export const pushQueue = sqliteTable("push_queue", {
   id: integer("id").primaryKey(),
-  ...ofProject,
+  ...tenantColumns,
   kind: text("kind").$type<Exclude<PushKind, "mention">>().notNull(),
-  ...ofConversation,
+  ...conversationColumn,
   /** The public id of the message or ring. */
   subjectId: text("subject_id").notNull(),
   /** Members up to this user id are decided. */
@@ -61,7 +47,7 @@ export const pushDeliveries = sqliteTable(
       .references(() => pushSubscriptions.id, { onDelete: "cascade" }),
     kind: text("kind").$type<PushKind>().notNull(),
     topic: text("topic").notNull(),
-    ...ofConversation,
+    ...conversationColumn,
     subjectId: text("subject_id").notNull(),
     attemptCount: integer("attempt_count").notNull().default(0),
     nextAttemptAt: integer("next_attempt_at").notNull(),
@@ -78,7 +64,7 @@ export const pushDeliveries = sqliteTable(
 export const notificationSettings = sqliteTable(
   "notification_settings",
   {
-    ...ofConversation,
+    ...conversationColumn,
     userId: text("user_id").notNull(),
     level: text("level").$type<NotificationLevel>().notNull(),
     mutedUntil: integer("muted_until"),

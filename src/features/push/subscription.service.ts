@@ -1,6 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { type Tenant, tenantsWith } from "../../kernel/tenant.ts";
+import { type Tenant, tenantsUsing } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { NotificationLevel } from "../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
@@ -15,7 +15,7 @@ export type SubscriptionService = ReturnType<typeof subscriptionService>;
 
 /** The push subscriptions of users and their notification settings. */
 export function subscriptionService({ bus, config, ids, now }: Runtime, store: PushStore) {
-  const tenants = tenantsWith(bus, store.tenants);
+  const tenants = tenantsUsing(bus, store.tenants);
 
   function requireValid(tenant: Tenant, { endpoint, keys }: NewSubscription): void {
     const { environment } = tenant;

@@ -12,10 +12,9 @@ const COMPOSE_ERRORS = [
   "SVC_COMPOSER_UNAVAILABLE",
   "SVC_STORAGE_FULL",
 ] as const;
-const SUMMARY = "Make one film of a recording; its progress is in the record";
-const DISCARD = "Cancel the film that is being made of a recording, or delete the one that was";
+const SUMMARY = "Compose one video of a recording; the record shows its progress";
+const DISCARD = "Cancel the composition of a recording, or delete it";
 
-/** One film of everything, by key or session. */
 export const compositionRoutes = (http: Http, recordings: Recordings) =>
   new Elysia().use(keyRoutes(http, recordings)).use(dashboardRoutes(http, recordings));
 
@@ -26,7 +25,7 @@ const keyRoutes = ({ guards }: Http, recordings: Recordings) =>
       "/:recordingId/composition",
       async ({ caller, params, body, set }) => {
         set.status = 202;
-        return recordings.show(await recordings.compose(caller, params.recordingId, body));
+        return recordings.present(await recordings.compose(caller, params.recordingId, body));
       },
       {
         ...documented(SUMMARY, [...COMPOSE_ERRORS]),
@@ -50,7 +49,7 @@ const dashboardRoutes = ({ guards }: Http, recordings: Recordings) =>
       "/:recordingId/composition",
       async ({ projectId, params, body, set }) => {
         set.status = 202;
-        return recordings.show(await recordings.compose({ projectId }, params.recordingId, body));
+        return recordings.present(await recordings.compose({ projectId }, params.recordingId, body));
       },
       {
         ...documented(SUMMARY, ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...COMPOSE_ERRORS]),

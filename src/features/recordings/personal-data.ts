@@ -20,7 +20,7 @@ type NamingEvent = { recordingId: string; seq: number; data: string | null };
 /** The recorded tracks of a user, and the events about it in timelines of recordings. */
 export function recordingPersonalData({ db, write }: Runtime, recordings: Recordings): PersonalData {
   const { $client: client } = db;
-  const { places } = recordings;
+  const { locations } = recordings;
   const OF_TENANT = "r.project_id = ?1 AND r.environment = ?2";
   const tracks = reading(() =>
     client.prepare<RecordedTrack, [string, string, string]>(
@@ -88,7 +88,7 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
         // A file that is still on its way from a media node is in the next export.
         if (track.location === "node" || track.location === "lost") continue;
         const name = `recordings/${track.id}${extname(track.fileName)}`;
-        yield { name, bytes: track.bytes, open: (path) => places.copyOf(track, path) };
+        yield { name, bytes: track.bytes, open: (path) => locations.copyOf(track, path) };
       }
     },
 
@@ -97,7 +97,7 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
       await recordings.settled(user, userId);
       for (const track of tracksOf(user)) {
         const files = [track, ...composition.all(track.recordingId)];
-        await places.remove(files, (unit) => {
+        await locations.remove(files, (unit) => {
           for (const { recordingId, id } of files) removeFile.run(unit, recordingId, id);
           removeComposition.run(unit, track.recordingId);
         });

@@ -2,12 +2,12 @@ import { mkdir, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Config } from "../../kernel/config/index.ts";
 
-/** Where the files of recordings are. */
+/** The local folder with the files of recordings. */
 export function recordingFolder({ RECORDING_DIR, DATA_DIR }: Pick<Config, "RECORDING_DIR" | "DATA_DIR">) {
   const root = RECORDING_DIR ?? join(DATA_DIR, "recordings");
   const of = (recordingId: string) => join(root, recordingId);
 
-  /** Older builds stored unchecked what a media node called its files, so a row is not trusted to name one. */
+  /** Older builds stored unchecked file names of media nodes, so a name in a row is not trusted. */
   const contains = (recordingId: string, fileName: string): boolean =>
     fileName !== "" &&
     !fileName.includes("\0") &&
@@ -26,7 +26,7 @@ export function recordingFolder({ RECORDING_DIR, DATA_DIR }: Pick<Config, "RECOR
     file,
     remove: (recordingId: string) => rm(of(recordingId), { recursive: true, force: true }),
 
-    /** With what a broken fetch left of it. A name that leads out of the folder removes nothing. */
+    /** Removes the file and what a broken download left. A name that leads out of the folder removes nothing. */
     async removeFile(recordingId: string, fileName: string): Promise<void> {
       if (!contains(recordingId, fileName)) return;
       await rm(file(recordingId, fileName), { force: true });
@@ -42,7 +42,7 @@ export function recordingFolder({ RECORDING_DIR, DATA_DIR }: Pick<Config, "RECOR
       }
     },
 
-    /** Of the file system it lies on, as far up as it exists. */
+    /** Free space of the file system; the folder itself may not exist yet. */
     async freeBytes(): Promise<number> {
       for (let path = root; ; path = dirname(path)) {
         try {

@@ -4,14 +4,14 @@ import { oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { Recording } from "../../protocol/recordings.ts";
 
 export const StartRecording = t.Object({
-  name: t.Optional(t.String({ minLength: 1, maxLength: 128, description: "For people to find it by" })),
-  audioOnly: t.Optional(t.Boolean({ description: "Leave pictures out" })),
+  name: t.Optional(t.String({ minLength: 1, maxLength: 128, description: "A name to find it by" })),
+  audioOnly: t.Optional(t.Boolean({ description: "Record no video" })),
 });
 
 export const TimelineEntry = t.Object(
   {
     atMs: Type.Integer({ description: "From the recording's start" }),
-    type: t.String({ description: "As the push of the same name, or message" }),
+    type: t.String({ description: "The name of the notification to clients, or message" }),
     identity: t.Optional(t.String()),
   },
   { additionalProperties: true },
@@ -26,10 +26,9 @@ export const MintViewToken = t.Object({
 });
 
 export const ViewUrl = t.Object({
-  url: t.String({ description: "The replay page; what stands after `#token=` is for GET /v1/replays/{token}" }),
+  url: t.String({ description: "The replay page; what follows `#token=` is for GET /v1/replays/{token}" }),
 });
 
-/** Everything that the replay page shows. */
 export const Replay = t.Object({
   recording: Recording,
   timeline: t.Array(TimelineEntry),
@@ -38,7 +37,7 @@ export const Replay = t.Object({
 
 export const ComposeRecording = t.Object({
   layout: oneOf(["grid", "speaker"]),
-  width: t.Optional(wholeNumber({ min: 160, max: 3_840, description: "Of the picture; 1280 by default" })),
-  height: t.Optional(wholeNumber({ min: 120, max: 2_160, description: "Of the picture; 720 by default" })),
-  names: t.Optional(t.Boolean({ description: "Write in each picture who it is; true by default" })),
+  width: t.Optional(wholeNumber({ min: 160, max: 3_840, description: "Of the video; 1280 by default" })),
+  height: t.Optional(wholeNumber({ min: 120, max: 2_160, description: "Of the video; 720 by default" })),
+  names: t.Optional(t.Boolean({ description: "Write each participant's identity into its tile; true by default" })),
 });

@@ -1,53 +1,53 @@
 import { extname } from "node:path";
 import type { Author } from "../../kernel/author.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { RoomRow } from "../rooms/room.table.ts";
 import type { Download } from "../storage/download.ts";
+import type { createActiveRecordings } from "./active-recordings.ts";
 import type { ComposeInput, createComposer } from "./composition/composer.ts";
 import type { Hls } from "./hls/hls.ts";
-import { FILE_LOST, type StorageLocations } from "./storage-locations/storage-locations.ts";
-import { showRecording } from "./recording.show.ts";
+import { presentRecording } from "./present-recording.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
-import type { createActiveRecordings } from "./active-recordings.ts";
-import { timelineReader } from "./timeline-entries.ts";
+import { FILE_LOST, type StorageLocations } from "./storage-locations/storage-locations.ts";
+import { timelineReader } from "./timeline-page.ts";
 
 export type RecordingService = ReturnType<typeof recordingService>;
 
-/** By id alone (a session) either environment is found. */
+/** Without an environment, a recording of either is found. */
 type Owner = { projectId: string; environment?: Tenant["environment"] };
 export type NewRecording = { name?: string; audioOnly?: boolean };
 
-/** `url`: in the bucket, where it is then read. */
+/** `url` is set when the file is in the bucket, and read from there. */
 export type RecordedDownload = Download & { url: string | null };
 
 type Deps = {
   store: RecordingStore;
   folder: RecordingFolder;
-  life: ReturnType<typeof createActiveRecordings>;
-  /** Where the room's media is, and the call that is on in it. */
-  whereabouts: (roomId: string) => { serverName: string | null; callId: string | null };
-  said: ChatService["roomMessages"];
-  /** Throws when there is no room for more of the project's recordings. */
-  requireRoom: (projectId: string) => Promise<void>;
-  places: StorageLocations;
+  active: ReturnType<typeof createActiveRecordings>;
+  /** The media node of the room, and its live call. */
+  liveState: (roomId: string) => { serverName: string | null; callId: string | null };
+  roomMessages: ChatService["roomMessages"];
+  /** Throws when the project or the disk has no space for more recordings. */
+  requireSpace: (projectId: string) => Promise<void>;
+  locations: StorageLocations;
   hls: Pick<Hls, "remove">;
   composer: ReturnType<typeof createComposer>;
 };
 
 const FILE_PATH = "/v1/recording-files/";
 const DAY_MS = 86_400_000;
-const REMOVED_AT_ONCE = 20;
+const REMOVED_PER_STEP = 20;
 
 export function recordingService(runtime: Runtime, deps: Deps) {
-  const { store, folder, places, life, whereabouts, said, requireRoom, hls, composer } = deps;
+  const { store, folder, locations, active, liveState, roomMessages, requireSpace, hls, composer } = deps;
   const { bus, config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
@@ -59,35 +59,41 @@ export function recordingService(runtime: Runtime, deps: Deps) {
   const signature = (fileId: string, expires: number) =>
     keyring.digest("recording-url", JSON.stringify([fileId, expires]));
 
-  /** Of a file that whoever asks may read; no longer than they may. */
-  function addressOf(fileId: string, publicUrl: string, until = Number.POSITIVE_INFINITY) {
+  /** A signed address of a file, valid until `until` at the latest. */
+  function signedUrl(fileId: string, publicUrl: string, until = Number.POSITIVE_INFINITY) {
     const expires = Math.min(until, now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000);
     const query = new URLSearchParams({ expires: String(expires), signature: signature(fileId, expires) });
     return { url: `${publicUrl}${FILE_PATH}${fileId}?${query}`, expiresAt: iso(expires) };
   }
 
-  const show = (row: RecordingRow) => showRecording(row, store.files(row.id), now());
+  const present = (row: RecordingRow) => presentRecording(row, store.files(row.id), now());
 
-  type Deed = "recording.started" | "recording.stopped" | "recording.deleted" | "recording.shared";
-  function audit(unit: Unit, author: Author, action: Deed, row: RecordingRow, metadata: Record<string, unknown>): void {
+  type AuditAction = "recording.started" | "recording.stopped" | "recording.deleted" | "recording.shared";
+  function audit(
+    unit: Unit,
+    author: Author,
+    action: AuditAction,
+    row: RecordingRow,
+    metadata: Record<string, unknown>,
+  ): void {
     const { projectId, environment, publicId: resourceId } = row;
     bus.publish(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
   }
-  const named = ({ roomId, name }: RecordingRow) => ({ roomId, ...(name === null ? {} : { name }) });
+  const auditNames = ({ roomId, name }: RecordingRow) => ({ roomId, ...(name === null ? {} : { name }) });
 
   async function remove(row: RecordingRow, author?: Author): Promise<void> {
-    await life.stop(row.id);
+    await active.stop(row.id);
     await composer.cancel(row.id);
-    await places.remove(store.allFiles(row.id), (unit) => {
+    await locations.remove(store.allFiles(row.id), (unit) => {
       store.remove(unit, row.id);
-      if (author) audit(unit, author, "recording.deleted", row, named(row));
+      if (author) audit(unit, author, "recording.deleted", row, auditNames(row));
     });
     await hls.remove(row.id);
     await folder.remove(row.id);
   }
 
-  /** As whoever downloads it would call it. */
-  function nameToSaveBy({ recordingId, identity, trackId, source, fileName }: RecordingFileRow): string {
+  /** The file name that a browser suggests for the download. */
+  function downloadNameOf({ recordingId, identity, trackId, source, fileName }: RecordingFileRow): string {
     const { name, roomName } = store.get(recordingId) ?? {};
     const words = trackId === "" ? [name ?? roomName] : [name ?? roomName, identity, source];
     return `${words.join(" ")}${extname(fileName)}`;
@@ -95,15 +101,15 @@ export function recordingService(runtime: Runtime, deps: Deps) {
 
   return {
     find,
-    show,
-    addressOf,
+    present,
+    signedUrl,
     list: store.list,
 
-    /** Without an author: by itself, as its room records every call. */
+    /** A recording without an author starts automatically. */
     begin(unit: Unit, room: RoomRow, input: NewRecording, author: Author | null): RecordingRow {
       if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
       const at = now();
-      const { serverName, callId } = whereabouts(room.id);
+      const { serverName, callId } = liveState(room.id);
       const row: RecordingRow = {
         id: ids.uuid(),
         publicId: ids.publicId("recording"),
@@ -122,45 +128,45 @@ export function recordingService(runtime: Runtime, deps: Deps) {
         endedAt: null,
         composition: null,
       };
-      life.begin(unit, row, serverName);
-      if (author) audit(unit, author, "recording.started", row, named(row));
+      active.begin(unit, row, serverName);
+      if (author) audit(unit, author, "recording.started", row, auditNames(row));
       return row;
     },
 
-    /** Again for one that has ended: the same answer. */
+    /** For a recording that has ended, it returns the same as before. */
     async stop(owner: Owner, publicId: string, author: Author): Promise<RecordingRow> {
       const row = find(owner, publicId);
-      await life.stop(row.id, (unit) => audit(unit, author, "recording.stopped", row, named(row)));
+      await active.stop(row.id, (unit) => audit(unit, author, "recording.stopped", row, auditNames(row)));
       return find(owner, publicId);
     },
 
-    /** Answers when it is begun; the record tells the rest. */
+    /** Resolves when the composition is queued; the record shows its progress. */
     async compose(owner: Owner, publicId: string, input: ComposeInput): Promise<RecordingRow> {
-      await requireRoom(find(owner, publicId).projectId);
+      await requireSpace(find(owner, publicId).projectId);
       await composer.begin(find(owner, publicId), input);
       return find(owner, publicId);
     },
 
-    /** Ends what is being made, and removes what was. */
+    /** Cancels a composition that runs, and removes one that is ready. */
     discardComposition: (owner: Owner, publicId: string): Promise<void> => composer.discard(find(owner, publicId)),
 
     remove: (owner: Owner, publicId: string, author: Author): Promise<void> => remove(find(owner, publicId), author),
 
-    /** That somebody was let in is written down before they are. */
-    noteShared: (row: RecordingRow, expiresAt: number, author: Author): Promise<void> =>
-      write((unit) => audit(unit, author, "recording.shared", row, { ...named(row), expiresAt: iso(expiresAt) })),
+    /** Sharing is in the audit log before the link is handed out. */
+    auditShared: (row: RecordingRow, expiresAt: number, author: Author): Promise<void> =>
+      write((unit) => audit(unit, author, "recording.shared", row, { ...auditNames(row), expiresAt: iso(expiresAt) })),
 
-    timeline: timelineReader(now, { store, said }),
+    timeline: timelineReader(now, store, roomMessages),
 
     downloadUrl(owner: Owner, publicId: string, fileId: string, publicUrl: string): { url: string; expiresAt: string } {
       const row = find(owner, publicId);
       const file = store.file(fileId);
       if (file?.recordingId !== row.id) throw new ApiError("SVC_RECORDING_FILE_NOT_FOUND");
       if (file.location === "lost") throw new ApiError("SVC_RECORDING_FILE_NOT_FOUND", FILE_LOST);
-      return addressOf(fileId, publicUrl);
+      return signedUrl(fileId, publicUrl);
     },
 
-    /** What a signed address leads to. A file that is gone is refused like an address that was changed. */
+    /** Reads a signed address. A deleted file is refused like an address that was changed. */
     async open(fileId: string, query: URLSearchParams): Promise<RecordedDownload> {
       const expiresAt = Number(query.get("expires"));
       const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;
@@ -168,8 +174,8 @@ export function recordingService(runtime: Runtime, deps: Deps) {
         throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
       if (now() >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
       const file = store.file(fileId);
-      const filename = file ? nameToSaveBy(file) : "";
-      const found = file && (await places.open(file, filename, (expiresAt - now()) / 1_000));
+      const filename = file ? downloadNameOf(file) : "";
+      const found = file && (await locations.open(file, filename, (expiresAt - now()) / 1_000));
       if (!file || !found) throw new ApiError("SVC_PERMISSION_DENIED", "The recording was deleted.");
       const { size, path = "", url = null } = found;
       const { mimeType } = file;
@@ -177,15 +183,15 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       return { ...download, url };
     },
 
-    /** Stops what is as long as it may be, and removes what is old. */
-    async tidy(): Promise<void> {
-      for (const id of life.olderThan(now() - config.RECORDING_MAX_MINUTES * 60_000)) await life.stop(id);
+    /** Stops recordings that reached the longest duration, and removes those past their retention. */
+    async prune(): Promise<void> {
+      for (const id of active.startedBefore(now() - config.RECORDING_MAX_MINUTES * 60_000)) await active.stop(id);
       if (config.RECORDING_RETENTION_DAYS === 0) return;
       const before = now() - config.RECORDING_RETENTION_DAYS * DAY_MS;
       for (;;) {
-        const old = store.endedBefore(before, REMOVED_AT_ONCE);
+        const old = store.endedBefore(before, REMOVED_PER_STEP);
         for (const row of old) await remove(row);
-        if (old.length < REMOVED_AT_ONCE) return;
+        if (old.length < REMOVED_PER_STEP) return;
       }
     },
   };

@@ -47,9 +47,10 @@ export function recordingStore({ $client: client }: Db) {
   const fileCount = reading(() =>
     client.prepare<{ files: number }, [string]>("SELECT count(*) AS files FROM recording_files WHERE recording_id = ?"),
   );
-  const events = rowsOf(client, recordingEvents)<[string, number, number]>(
-    "WHERE recording_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-  );
+  const events = rowsOf(
+    client,
+    recordingEvents,
+  )<[string, number, number]>("WHERE recording_id = ? AND seq > ? ORDER BY seq LIMIT ?");
   const lastEvent = reading(() =>
     client.prepare<{ seq: number | null }, [string]>(
       "SELECT max(seq) AS seq FROM recording_events WHERE recording_id = ?",
@@ -57,9 +58,6 @@ export function recordingStore({ $client: client }: Db) {
   );
   const insert = inserter<RecordingRow>(client, recordings);
   const update = updater(client, recordings);
-  const clearComposition = changing(() =>
-    client.prepare<unknown, [string]>("UPDATE recordings SET composition = NULL WHERE id = ?"),
-  );
   const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM recordings WHERE id = ?"));
   const saveFile = inserter<RecordingFileRow>(
     client,
@@ -85,7 +83,8 @@ export function recordingStore({ $client: client }: Db) {
     composing: (): RecordingRow[] => composing.all(),
 
     list({ projectId, environment, roomId, status }: RecordingFilter, after: RecordingPosition, limit: number) {
-      const statement = lists[roomId ? (status ? "byBoth" : "byRoom") : status ? "byStatus" : "all"];
+      const ofRoom = roomId !== undefined;
+      const statement = lists[ofRoom ? (status ? "byBoth" : "byRoom") : status ? "byStatus" : "all"];
       const filters = [roomId, status].filter((value) => value !== undefined);
       return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
     },
@@ -104,7 +103,6 @@ export function recordingStore({ $client: client }: Db) {
 
     insert: (unit: Unit, row: RecordingRow) => void insert(unit, row),
     update,
-    clearComposition: (unit: Unit, id: string) => void clearComposition.run(unit, id),
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
     saveFile: (unit: Unit, row: RecordingFileRow) => void saveFile(unit, row),
     removeFile: (unit: Unit, recordingId: string, id: string) => void removeFile.run(unit, recordingId, id),

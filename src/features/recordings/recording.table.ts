@@ -7,7 +7,7 @@ import { projects } from "../projects/project.table.ts";
 import { rooms } from "../rooms/room.table.ts";
 import type { Location } from "../storage/storage.ts";
 
-/** This server's disk, the bucket, or the media node that wrote it; `lost` when that node has it no more. */
+/** This server's disk, the bucket, or the media node that wrote the file; `lost` when that node does not have it. */
 export type FileLocation = Location | "node" | "lost";
 
 export const recordings = sqliteTable("recordings", {
@@ -52,15 +52,14 @@ export const recordingFiles = sqliteTable(
     bytes: integer("bytes").notNull(),
     width: integer("width"),
     height: integer("height"),
-    /** Where its bytes lie. */
     location: text("location").$type<FileLocation>().notNull(),
-    /** The media node that has it, as long as it lies there. */
+    /** The media node that has the file; null for other locations. */
     serverName: text("server_name"),
   },
   (table) => [primaryKey({ columns: [table.recordingId, table.id] })],
 );
 
-/** What is on its way to the bucket. */
+/** Uploads to the bucket that are under way. */
 export const recordingUploads = sqliteTable("recording_uploads", {
   objectKey: text("object_key").primaryKey(),
   fileId: text("file_id").notNull(),
@@ -68,7 +67,7 @@ export const recordingUploads = sqliteTable("recording_uploads", {
   etags: text("etags", { mode: "json" }).$type<string[]>().notNull(),
 });
 
-/** What a media node still has and nobody wants. */
+/** Files that a media node still has to remove. */
 export const recordingLeftovers = sqliteTable(
   "recording_leftovers",
   {

@@ -9,7 +9,7 @@ import { timelinePage, timelineQuery } from "./timeline-page.ts";
 
 const MINT_ERRORS = ["SVC_RECORDING_NOT_FOUND", "SVC_IDEMPOTENCY_KEY_REUSED", "SVC_IDEMPOTENCY_IN_PROGRESS"] as const;
 
-/** Links to a replay, and what the page behind them reads. */
+/** Links to replays, and the replay itself. */
 export const replayRoutes = (http: Http, recordings: Recordings) => (app: Elysia) =>
   app.use(keyRoutes(http, recordings)).use(dashboardRoutes(http, recordings)).use(openRoutes(http, recordings));
 
@@ -50,13 +50,13 @@ const dashboardRoutes = ({ guards, idempotency }: Http, recordings: Recordings) 
     },
   );
 
-/** The token stands for a credential. */
+/** The token takes the place of a credential. */
 const openRoutes = ({ guards }: Http, recordings: Recordings) =>
   new Elysia({ prefix: "/v1/replays", tags: ["recordings"] }).use(guards.open).get(
     "/:token",
     async (context) => {
       const { row, ...replay } = recordings.replays.view(context.params.token, context.info.publicUrl);
-      return { ...replay, timeline: await timelinePage(recordings, context, row, { texts: true }) };
+      return { ...replay, timeline: await timelinePage(recordings.timeline, context, row, { texts: true }) };
     },
     {
       ...documented(

@@ -1,22 +1,22 @@
 import type { Author } from "../../kernel/author.ts";
+import { type Keyring, sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { RecordingService } from "./recording.service.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingRow } from "./recording.table.ts";
-import { viewTokens } from "./view-token.ts";
 
 const DEFAULT_TTL_SECONDS = 3_600;
 
-/** Recordings for whoever was given a link: until the link expires, or the recording is deleted. */
+/** Links to replays. A link works until it expires or the recording is deleted. */
 export function replayService({ keyring, now }: Runtime, store: RecordingStore, recordings: RecordingService) {
   const tokens = viewTokens(keyring);
   return {
     async share(row: RecordingRow, ttlSeconds: number | undefined, publicUrl: string, author: Author) {
       const expiresAt = now() + (ttlSeconds ?? DEFAULT_TTL_SECONDS) * 1_000;
-      await recordings.noteShared(row, expiresAt, author);
+      await recordings.auditShared(row, expiresAt, author);
       const token = tokens.mint({ recordingId: row.publicId, expiresAt });
-      // After the hash: the page's address is then in no log, here or in front of us.
+      // A browser does not send what follows the hash, so no log of a server or proxy has the token.
       return { url: `${publicUrl}/replay#token=${token}` };
     },
 
@@ -24,15 +24,38 @@ export function replayService({ keyring, now }: Runtime, store: RecordingStore, 
       const { recordingId, expiresAt } = tokens.read(token, now());
       const row = store.findPublic(recordingId);
       if (!row) throw new ApiError("SVC_PERMISSION_DENIED", "The recording was deleted.");
-      const recording = recordings.show(row);
-      const { fileId: composed = null } = recording.composition ?? {};
+      const recording = recordings.present(row);
+      const { fileId: compositionId = null } = recording.composition ?? {};
       const files = recording.files.filter(({ status }) => status !== "LOST");
-      const fileIds = [...files.map(({ id }) => id), ...(composed === null ? [] : [composed])];
+      const fileIds = [...files.map(({ id }) => id), ...(compositionId === null ? [] : [compositionId])];
       return {
         row,
         recording,
-        downloads: fileIds.map((fileId) => ({ fileId, ...recordings.addressOf(fileId, publicUrl, expiresAt) })),
+        downloads: fileIds.map((fileId) => ({ fileId, ...recordings.signedUrl(fileId, publicUrl, expiresAt) })),
       };
+    },
+  };
+}
+
+type View = { recordingId: string; expiresAt: number };
+
+/** The tokens of links: the recording, the expiry and a signature, in one segment that the log redacts. */
+function viewTokens(keyring: Keyring) {
+  const signatureOf = (content: string) => keyring.digest("recording-view", content);
+  return {
+    mint({ recordingId, expiresAt }: View): string {
+      const content = `${recordingId}.${expiresAt}`;
+      return Buffer.from(`${content}.${signatureOf(content)}`).toString("base64url");
+    },
+
+    read(token: string, now: number): View {
+      const text = Buffer.from(token, "base64url").toString();
+      const [recordingId = "", expires = "", signature = ""] = text.split(".");
+      if (!sameSecret(signature, signatureOf(`${recordingId}.${expires}`)))
+        throw new ApiError("SVC_PERMISSION_DENIED", "The link was changed or was not issued by this server.");
+      const expiresAt = Number(expires);
+      if (now >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The link has expired. Ask for another.");
+      return { recordingId, expiresAt };
     },
   };
 }

@@ -24,24 +24,24 @@ const recordingQuery = {
   roomId: t.Optional(t.String({ maxLength: 128 })),
   status: t.Optional(oneOf(RECORDING_STATUSES)),
 };
-type Asked = PageRequest & { roomId?: string; status?: RecordingStatus };
+type RecordingQuery = PageRequest & { roomId?: string; status?: RecordingStatus };
 type Services = { recordings: Recordings; rooms: RoomService };
 
 const TIMELINE = "What happened while it ran, in order";
 const START_ERRORS = ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED", "SVC_CONFLICT", "SVC_STORAGE_FULL"] as const;
 
-const list = (recordings: Recordings, context: Parameters<typeof page>[0], tenant: Tenant, asked: Asked) =>
-  page<RecordingRow, ReturnType<Recordings["show"]>>(context, asked, {
+const list = (recordings: Recordings, context: Parameters<typeof page>[0], tenant: Tenant, query: RecordingQuery) =>
+  page<RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
     name: "recordings",
     shape: ["number", "string"],
     read: (after, limit) => {
       const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
       const { projectId, environment } = tenant;
-      const { roomId, status } = asked;
+      const { roomId, status } = query;
       return recordings.list({ projectId, environment, roomId, status }, { startedAt, id }, limit);
     },
     position: (row) => [row.startedAt, row.id],
-    show: recordings.show,
+    show: recordings.present,
   });
 
 const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Services) =>
@@ -52,10 +52,10 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
       async (context) => {
         const { caller, params, body } = context;
         const { id: roomId } = rooms.findByReference(caller, params.id);
-        await recordings.requireRoom(caller.projectId);
+        await recordings.requireSpace(caller.projectId);
         return idempotency.create(context, (unit) => {
           const room = rooms.findActive({ ...caller, roomId });
-          return recordings.show(recordings.begin(unit, room, body, authorOfKey(context)));
+          return recordings.present(recordings.begin(unit, room, body, authorOfKey(context)));
         });
       },
       {
@@ -71,7 +71,7 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
     })
     .get(
       "/recordings/:recordingId",
-      ({ caller, params }) => recordings.show(recordings.find(caller, params.recordingId)),
+      ({ caller, params }) => recordings.present(recordings.find(caller, params.recordingId)),
       {
         ...documented("A recording with its files", ["SVC_RECORDING_NOT_FOUND"]),
         response: { 200: Recording },
@@ -82,7 +82,7 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
       async (context) => {
         const { caller, params, set } = context;
         set.status = 200;
-        return recordings.show(await recordings.stop(caller, params.recordingId, authorOfKey(context)));
+        return recordings.present(await recordings.stop(caller, params.recordingId, authorOfKey(context)));
       },
       {
         ...documented("Stop a recording; answers when its files are complete", ["SVC_RECORDING_NOT_FOUND"]),
@@ -109,7 +109,7 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
       "/recordings/:recordingId/timeline",
       (context) => {
         const row = recordings.find(context.caller, context.params.recordingId);
-        return timelinePage(recordings, context, row, { texts: true });
+        return timelinePage(recordings.timeline, context, row, { texts: true });
       },
       {
         ...documented(TIMELINE, ["SVC_RECORDING_NOT_FOUND", "SVC_INVALID_CURSOR"], TIMELINE_PAGE),
@@ -127,9 +127,9 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
         const { projectId, params, body } = context;
         const ref = { projectId, roomId: params.roomId };
         rooms.findActive(ref);
-        await recordings.requireRoom(projectId);
+        await recordings.requireSpace(projectId);
         return idempotency.create(context, (unit) =>
-          recordings.show(recordings.begin(unit, rooms.findActive(ref), body, authorOf(context))),
+          recordings.present(recordings.begin(unit, rooms.findActive(ref), body, authorOf(context))),
         );
       },
       {
@@ -147,7 +147,7 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
     })
     .get(
       "/recordings/:recordingId",
-      ({ projectId, params }) => recordings.show(recordings.find({ projectId }, params.recordingId)),
+      ({ projectId, params }) => recordings.present(recordings.find({ projectId }, params.recordingId)),
       {
         ...documented("A recording with its files", ["SVC_PROJECT_NOT_FOUND", "SVC_RECORDING_NOT_FOUND"]),
         transform: permit("recordings:read"),
@@ -159,7 +159,7 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
       async (context) => {
         const { projectId, params, set } = context;
         set.status = 200;
-        return recordings.show(await recordings.stop({ projectId }, params.recordingId, authorOf(context)));
+        return recordings.present(await recordings.stop({ projectId }, params.recordingId, authorOf(context)));
       },
       {
         ...documented("Stop a recording", [
@@ -206,7 +206,7 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
       "/recordings/:recordingId/timeline",
       (context) => {
         const row = recordings.find({ projectId: context.projectId }, context.params.recordingId);
-        return timelinePage(recordings, context, row, { texts: false });
+        return timelinePage(recordings.timeline, context, row, { texts: false });
       },
       {
         ...documented(
@@ -220,11 +220,11 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
       },
     );
 
-/** Where signed addresses lead. The signature stands for a credential. */
+/** The signed addresses of files: the signature takes the place of a credential. */
 const fileRoutes = ({ guards }: Http, { now }: Runtime, { recordings }: Services) => {
   const read = async (request: Request, fileId: string, set: Parameters<typeof downloadResponse>[1]) => {
     const { url, ...download } = await recordings.open(fileId, new URL(request.url).searchParams);
-    // An address of the bucket is for GET alone; what a HEAD asks is known here.
+    // A signed address of the bucket is for GET only; a HEAD is answered here.
     if (url === null || request.method === "HEAD") return downloadResponse(request, set, download, now());
     set.status = 307;
     return new Response(null, { status: 307, headers: { location: url, "cache-control": "no-store" } });
@@ -247,7 +247,6 @@ const fileRoutes = ({ guards }: Http, { now }: Runtime, { recordings }: Services
     .head("/:fileId", ({ request, params, set }) => read(request, params.fileId, set), { detail: { hide: true } });
 };
 
-/** Recordings, by key or session, and their files. */
 export const recordingsRoutes = (http: Http, runtime: Runtime, services: Services) => (app: Elysia) =>
   app
     .use(keyRoutes(http, services))

@@ -1,30 +1,78 @@
 import { longPage, type PageRequest, pageQueryUpTo } from "../../kernel/http/serving/pages.ts";
-import type { RecordingRow } from "./recording.table.ts";
-import type { Recordings } from "./recordings.ts";
-import { TIMELINE_START, type TimelineRow } from "./timeline-entries.ts";
+import type { Now } from "../../kernel/time/clock.ts";
+import type { ChatService } from "../chat/chat.ts";
+import type { RecordingStore } from "./recording.store.ts";
+import type { RecordingEventRow, RecordingRow } from "./recording.table.ts";
 
-/** What one answer holds of a timeline; `link` leads to the rest. */
-const ENTRIES = 1_000;
-const BYTES = 2 * 1024 * 1024;
-export const timelineQuery = pageQueryUpTo(ENTRIES);
+const MAX_ENTRIES = 1_000;
+const MAX_BYTES = 2 * 1024 * 1024;
+export const timelineQuery = pageQueryUpTo(MAX_ENTRIES);
 export const TIMELINE_PAGE = "At most 1,000 entries and 2 MiB; `link` leads to the rest.";
 
-/** One page of what happened while a recording ran. */
+type Entry = { atMs: number; type: string; identity?: string; [more: string]: unknown };
+/** The numbers of the last event and of the last message: a timeline merges two lists. */
+type Position = { event: number; message: number };
+type PositionedEntry = { entry: Entry; position: Position };
+
+const START: Position = { event: -1, message: 0 };
+
+export type ReadTimeline = ReturnType<typeof timelineReader>;
+
+/**
+ * Reads the events of a recording and the messages of its room's conversation, in order. A call of hours has tens of
+ * thousands of entries, so it reads a part at a time. The texts of messages are only for callers who may read them.
+ */
+export function timelineReader(now: Now, store: RecordingStore, roomMessages: ChatService["roomMessages"]) {
+  return (row: RecordingRow, texts: boolean, after: Position, limit: number): PositionedEntry[] => {
+    const { projectId, environment, roomId, startedAt, endedAt } = row;
+    const events = store.events(row.id, after.event, limit);
+    const part = { afterSeq: after.message, limit, characters: Number.POSITIVE_INFINITY };
+    const messages = roomMessages({ projectId, environment }, roomId, startedAt, endedAt ?? now(), part);
+
+    const entries: PositionedEntry[] = [];
+    let [nextEvent, nextMessage] = [0, 0];
+    let position = after;
+    while (entries.length < limit) {
+      const event = events[nextEvent];
+      const message = messages[nextMessage];
+      if (event && (!message || event.atMs <= message.at - startedAt)) {
+        nextEvent += 1;
+        position = { ...position, event: event.seq };
+        entries.push({ entry: entryOf(event), position });
+      } else if (message) {
+        const { seq, at, messageId, senderId, text } = message;
+        nextMessage += 1;
+        position = { ...position, message: seq };
+        const content = texts && text !== null ? { text } : {};
+        entries.push({ entry: { atMs: at - startedAt, type: "message", messageId, senderId, ...content }, position });
+      } else break;
+    }
+    return entries;
+  };
+}
+
+const entryOf = ({ atMs, type, identity, data }: RecordingEventRow): Entry => ({
+  atMs,
+  type,
+  ...(identity === null ? {} : { identity }),
+  ...data,
+});
+
 export const timelinePage = (
-  recordings: Pick<Recordings, "timeline">,
+  readTimeline: ReadTimeline,
   context: Parameters<typeof longPage>[0] & { query: PageRequest },
   row: RecordingRow,
   { texts }: { texts: boolean },
 ) =>
-  longPage<TimelineRow, TimelineRow["entry"]>(context, context.query, {
+  longPage<PositionedEntry, Entry>(context, context.query, {
     name: "timeline",
     shape: ["number", "number"],
     read: (after, limit) => {
-      const [event = TIMELINE_START.event, message = TIMELINE_START.message] = (after ?? []) as [number?, number?];
-      return recordings.timeline(row, texts, { event, message }, limit);
+      const [event = START.event, message = START.message] = (after ?? []) as [number?, number?];
+      return readTimeline(row, texts, { event, message }, limit);
     },
     position: ({ position }) => [position.event, position.message],
     show: ({ entry }) => entry,
-    defaultLimit: ENTRIES,
-    maxBytes: BYTES,
+    defaultLimit: MAX_ENTRIES,
+    maxBytes: MAX_BYTES,
   });

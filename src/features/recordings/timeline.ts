@@ -5,7 +5,7 @@ import type { RtcConnectionEvent } from "../sessions/events.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingEventRow } from "./recording.table.ts";
 
-/** Speakers change four times a second at most: some hours of that, and a bound for whoever comes and goes without end. */
+/** Speakers change at most four times a second; this is enough for hours of it. */
 const MAX_EVENTS = 50_000;
 const FLUSH_MS = 1_000;
 
@@ -14,28 +14,28 @@ type Entry = { type: string; identity?: string; data?: Record<string, unknown> }
 
 export type Timeline = ReturnType<typeof createTimeline>;
 
-/** What happened while a recording ran, by the names of the pushes, at the moment in the recording at which it did. */
+/** Records what happens during a recording, by the names of the notifications to clients. */
 export function createTimeline({ log, now, timers, write }: Runtime, store: RecordingStore) {
   const pending = new Map<string, { seq: number; rows: RecordingEventRow[] }>();
   let scheduled = false;
 
   function add({ id, startedAt }: Subject, { type, identity, data }: Entry): void {
-    const list = pending.get(id) ?? { seq: store.nextEventSeq(id), rows: [] };
-    pending.set(id, list);
-    if (list.seq >= MAX_EVENTS) return;
-    const row = { recordingId: id, seq: list.seq++, atMs: Math.max(0, now() - startedAt), type };
-    list.rows.push({ ...row, identity: identity ?? null, data: data ?? null });
+    const entries = pending.get(id) ?? { seq: store.nextEventSeq(id), rows: [] };
+    pending.set(id, entries);
+    if (entries.seq >= MAX_EVENTS) return;
+    const row = { recordingId: id, seq: entries.seq++, atMs: Math.max(0, now() - startedAt), type };
+    entries.rows.push({ ...row, identity: identity ?? null, data: data ?? null });
     if (scheduled) return;
     scheduled = true;
     timers.after(FLUSH_MS, () => {
       scheduled = false;
       write((unit) => {
-        for (const recordingId of pending.keys()) writeDown(unit, recordingId);
-      }).catch((err) => log.error({ err }, "recording: its timeline was not written"));
+        for (const recordingId of pending.keys()) writePending(unit, recordingId);
+      }).catch((err) => log.error({ err }, "recordings: timeline not saved"));
     });
   }
 
-  function writeDown(unit: Unit, recordingId: string): void {
+  function writePending(unit: Unit, recordingId: string): void {
     const list = pending.get(recordingId);
     if (!list || list.rows.length === 0 || !store.get(recordingId)) return;
     const rows = list.rows;
@@ -44,14 +44,14 @@ export function createTimeline({ log, now, timers, write }: Runtime, store: Reco
   }
 
   return {
-    connection(subject: Subject, fact: RtcConnectionEvent): void {
-      const { participantIdentity: identity } = fact;
-      if (fact.type === "started") add(subject, { type: "participant.joined", identity });
-      else if (fact.type === "left")
-        add(subject, { type: "participant.left", identity, data: { reason: fact.reason } });
+    addConnectionEvent(subject: Subject, event: RtcConnectionEvent): void {
+      const { participantIdentity: identity } = event;
+      if (event.type === "started") add(subject, { type: "participant.joined", identity });
+      else if (event.type === "left")
+        add(subject, { type: "participant.left", identity, data: { reason: event.reason } });
     },
 
-    media(subject: Subject, event: Extract<MediaEvent, { roomId: string }>): void {
+    addMediaEvent(subject: Subject, event: Extract<MediaEvent, { roomId: string }>): void {
       switch (event.type) {
         case "trackPublished": {
           const { id: trackId, kind, source } = event.track;
@@ -76,9 +76,9 @@ export function createTimeline({ log, now, timers, write }: Runtime, store: Reco
       }
     },
 
-    /** With the end of the recording. */
+    /** Writes the rest, in the transaction that ends the recording. */
     flush(unit: Unit, recordingId: string): void {
-      writeDown(unit, recordingId);
+      writePending(unit, recordingId);
       pending.delete(recordingId);
     },
   };

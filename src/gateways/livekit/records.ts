@@ -10,11 +10,13 @@ import {
   ParticipantInfo_State,
   ParticipantPermission,
   Room,
+  ServerInfo,
   SimulcastCodecInfo,
   TrackInfo,
   TrackType,
   VideoQuality,
 } from "@livekit/protocol";
+import { VERSION } from "../../kernel/version.ts";
 import { mayPublish } from "../../protocol/room-records.ts";
 import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type {
@@ -28,7 +30,7 @@ import type {
   TrackSource,
 } from "../../protocol/room-records.ts";
 import type { LeaveReason } from "../../protocol/signaling.ts";
-import type { LiveRoom, RtcSession } from "../signaling/session/rtc-session.ts";
+import type { LiveRoom, RtcSession } from "../signaling/rtc-session.ts";
 
 const SOURCES: Record<TrackSource, LivekitSource> = {
   camera: LivekitSource.CAMERA,
@@ -126,12 +128,12 @@ export function permissionInfo(permissions: Permissions, hidden: boolean): Parti
 }
 
 /** What only LiveKit's clients say of themselves and ask of each other. */
-export type Foreign = {
+export type LivekitDetails = {
   client(sessionId: string): ClientInfo | undefined;
   track(trackId: string): TrackInfo | undefined;
 };
 
-export function participantInfo(session: RtcSession, foreign: Foreign, left?: LeaveReason): ParticipantInfo {
+export function participantInfo(session: RtcSession, foreign: LivekitDetails, left?: LeaveReason): ParticipantInfo {
   const client = foreign.client(session.id) ?? new ClientInfo();
   const state = session.media === "connected" ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.JOINED;
   return new ParticipantInfo({
@@ -172,3 +174,15 @@ export function roomInfo(
 
 export const iceServers = (servers: readonly IceServer[]): ICEServer[] =>
   servers.map(({ urls, username = "", credential = "" }) => new ICEServer({ urls, username, credential }));
+
+/** The version whose words we speak: clients look at it before they use some of their own. */
+export const SPOKEN_VERSION = "1.9.2";
+const SPOKEN_PROTOCOL = 16;
+const AGENT_PROTOCOL = 1;
+
+export const serverInfo = (region: string) =>
+  new ServerInfo({
+    ...{ version: SPOKEN_VERSION, protocol: SPOKEN_PROTOCOL, agentProtocol: AGENT_PROTOCOL, region },
+    nodeId: "stoa",
+    debugInfo: `stoa ${VERSION}`,
+  });

@@ -1,9 +1,33 @@
 import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
+import { documented } from "../../kernel/http/reference/docs.ts";
+import { type Socket, type SocketEvents, socketCredential, type TopicSocket } from "../../kernel/socket/sockets.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { SocketRequest } from "./rtc-socket.ts";
 import { whipRoutes } from "../whip/whip.routes.ts";
 import type { Signaling } from "./signaling.ts";
-import { rtcRoutes } from "./socket/rtc.routes.ts";
 
 /** How clients reach a room: the socket, or one offer over HTTP. */
 export const signalingRoutes = (http: Http, { signaling }: { signaling: Signaling }) =>
   new Elysia().use(rtcRoutes(http, signaling)).use(whipRoutes(http, signaling.whip));
+
+type RtcSockets = { connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents };
+
+/** The socket is always accepted, and then told in its own protocol what is wrong: a browser learns nothing otherwise. */
+const rtcRoutes = ({ infoOf, sockets }: Http, { connect }: RtcSockets) =>
+  new Elysia({ tags: ["rtc"] }).get(
+    "/v1/rtc",
+    ({ request, server }) => {
+      const { ip, userAgent, foreignOrigin: origin } = infoOf(request);
+      const { token, headers } = socketCredential(request);
+      const accepted = sockets.accept(server, request, headers, (socket) =>
+        connect(socket, { token, origin, ipAddress: ip, userAgent }),
+      );
+      if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
+    },
+    documented(
+      "The RTC socket",
+      ["SVC_VALIDATION_FAILED"],
+      "A WebSocket. The RTC token travels as query `token`, as subprotocol `token.<jwt>`, or as `Authorization: Bearer`.",
+    ),
+  );

@@ -1,7 +1,7 @@
 import type { IceServers } from "../../features/rooms/ice-servers.ts";
 import type { RoomService } from "../../features/rooms/room.service.ts";
 import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
-import { budgetHolder } from "../../kernel/net/addresses.ts";
+import { rateLimitKey } from "../../kernel/net/addresses.ts";
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
@@ -13,17 +13,17 @@ import { createPlacements } from "../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ClientFrames } from "../../protocol/signaling.ts";
 import { createWhip } from "../whip/whip.ts";
-import { createAdoption } from "./session/adoption.ts";
-import { createJoin } from "./session/join.ts";
-import { createLiveRooms } from "./session/live-rooms.ts";
-import { createMediaEvents } from "./session/media-events.ts";
-import { createMembership } from "./session/membership.ts";
-import { refuse } from "./session/refusal.ts";
-import { createRegistry } from "./session/registry.ts";
-import { releaseWaiting } from "./session/waiting-room.ts";
-import { watchHalfOpen } from "./socket/half-open.ts";
-import { createRequests } from "./socket/requests.ts";
-import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./socket/rtc-socket.ts";
+import { createAdoption } from "./adoption.ts";
+import { createJoin } from "./join.ts";
+import { createLiveRooms } from "./live-rooms.ts";
+import { createMediaEvents } from "./media-events.ts";
+import { createMembership } from "./membership.ts";
+import { refuse } from "./refusal.ts";
+import { createSessionRegistry } from "./registry.ts";
+import { releaseWaiting } from "./waiting-room.ts";
+import { createHalfOpenWatch } from "./half-open.ts";
+import { createRequests } from "./requests.ts";
+import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./rtc-socket.ts";
 
 type SignalingDeps = {
   rooms: RoomService;
@@ -37,20 +37,20 @@ type SignalingDeps = {
 };
 
 export type Signaling = ReturnType<typeof createSignaling>;
-export type Translation = Signaling["translation"];
+export type SignalingCore = Signaling["core"];
 
 /** The RTC sockets and everyone who is in a room through them. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
   const { rtcTokens, fleet, nodes, originPolicy, isArchived } = deps;
-  const registry = createRegistry();
+  const registry = createSessionRegistry();
   const placements = createPlacements(runtime, fleet, nodes);
   const membership = createMembership(runtime, { registry, placements });
   const join = createJoin(runtime, { ...deps, registry, placements, membership });
   const requests = createRequests(membership);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const sockets = new Set<RtcSocket>();
-  const watch = watchHalfOpen(runtime);
+  const watch = createHalfOpenWatch(runtime);
   let draining = false;
 
   const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
@@ -71,7 +71,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     if (session) membership.push(session, { type: "quality.explained", ...verdict });
   });
   bus.on("participantRemoved", ({ roomId, identity }) => {
-    const session = registry.of(roomId, identity);
+    const session = registry.find(roomId, identity);
     if (session) membership.dismiss(session, "removed");
   });
   bus.on("rtcTokenRevoked", ({ tokenId, roomId }) => {
@@ -94,10 +94,10 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     requests,
     decode: createFrameDecoder(ClientFrames),
     originPolicy,
-    isPresent: (roomId, identity) => registry.of(roomId, identity) !== undefined,
-    turnedAway(ipAddress) {
+    isPresent: (roomId, identity) => registry.find(roomId, identity) !== undefined,
+    admissionRefusal(ipAddress) {
       if (draining) return refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart);
-      const verdict = limiter.take("signaling", budgetHolder(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
+      const verdict = limiter.take("signaling", rateLimitKey(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
       return verdict.allowed ? null : refuse("SVC_RATE_LIMITED", CLOSE_CODES.tooManyAttempts, verdict.resetSeconds);
     },
   };
@@ -106,8 +106,8 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     liveRooms: createLiveRooms(registry, membership),
 
     /** For clients that speak another protocol: the same rooms, behind a translator. */
-    translation: { registry, membership, join, requests, turnedAway: socketDeps.turnedAway, watch },
-    whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.turnedAway }),
+    core: { registry, membership, join, requests, turnedAway: socketDeps.admissionRefusal, watch },
+    whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.admissionRefusal }),
 
     connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents {
       const opened = openRtcSocket(socketDeps, socket, request);
@@ -124,7 +124,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     /** Sends everyone away, to come back to the server that follows; nobody new comes in. */
     drain(): void {
       draining = true;
-      for (const socket of sockets) socket.turnAway(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
+      for (const socket of sockets) socket.refuse(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
       for (const room of registry.rooms()) membership.dismissAll(room, "restart");
     },
   };

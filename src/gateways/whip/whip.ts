@@ -4,17 +4,17 @@ import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
 import { mayPublish } from "../../protocol/room-records.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
-import type { Join } from "../signaling/session/join.ts";
-import type { Membership } from "../signaling/session/membership.ts";
-import { Refusal } from "../signaling/session/refusal.ts";
-import type { Registry } from "../signaling/session/registry.ts";
-import type { Client, RtcSession } from "../signaling/session/rtc-session.ts";
+import type { Join } from "../signaling/join.ts";
+import type { Membership } from "../signaling/membership.ts";
+import { Refusal } from "../signaling/refusal.ts";
+import type { SessionRegistry } from "../signaling/registry.ts";
+import type { Client, RtcSession } from "../signaling/rtc-session.ts";
 
 /** WHIP only sends, WHEP only receives. */
 export type WhipKind = "whip" | "whep";
 
 type WhipDeps = {
-  registry: Registry;
+  registry: SessionRegistry;
   membership: Membership;
   join: Join;
   turnedAway: (ipAddress: string) => Refusal | null;

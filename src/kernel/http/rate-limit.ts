@@ -1,6 +1,6 @@
 import { ApiError } from "../../protocol/errors.ts";
 import type { Config } from "../config/index.ts";
-import { budgetHolder } from "../net/addresses.ts";
+import { rateLimitKey } from "../net/addresses.ts";
 import type { Now } from "../time/clock.ts";
 import type { Caller } from "./callers.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -84,6 +84,6 @@ function identityOf(caller: Caller | undefined, info: RequestInfo): string {
     case "chatToken":
       return `token:${caller.tokenId}`;
     default:
-      return `ip:${budgetHolder(info.ip)}`;
+      return `ip:${rateLimitKey(info.ip)}`;
   }
 }

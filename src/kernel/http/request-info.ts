@@ -2,7 +2,7 @@ import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
 import { ApiError } from "../../protocol/errors.ts";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
-import { createTrust, plainAddress } from "../net/addresses.ts";
+import { createRangeCheck, unmappedAddress } from "../net/addresses.ts";
 import type { TlsClients } from "./serving/tls-clients.ts";
 
 /** The properties of a request that do not depend on its credential; audit entries and log lines use them. */
@@ -86,7 +86,7 @@ export function createPublicUrl(
     const { origin } = new URL(publicUrl);
     return () => origin;
   }
-  const isTrusted = createTrust(trustedProxies);
+  const isTrusted = createRangeCheck(trustedProxies);
   return (request, server) => {
     const url = new URL(request.url);
     const isProxied = isTrusted(socketAddress(request, server, clients, forwardedClient));
@@ -126,14 +126,14 @@ export function createClientIp(
   clients: TlsClients | null = null,
   forwardedClient: ForwardedClient = null,
 ): ClientIp {
-  const isTrusted = createTrust(trustedProxies);
+  const isTrusted = createRangeCheck(trustedProxies);
   return (request, server) => {
     const socket = socketAddress(request, server, clients, forwardedClient);
     if (!isTrusted(socket)) return socket;
     const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
     for (const hop of hops.reverse()) {
       if (!ipaddr.isValid(hop)) return socket;
-      if (!isTrusted(hop)) return plainAddress(hop);
+      if (!isTrusted(hop)) return unmappedAddress(hop);
     }
     return socket;
   };
@@ -151,7 +151,7 @@ export function socketAddress(
   const client = clients?.clientOf(request, server);
   if (client !== undefined) return client;
   const peer = server?.requestIP(request);
-  return peer ? plainAddress(peer.address) : "127.0.0.1";
+  return peer ? unmappedAddress(peer.address) : "127.0.0.1";
 }
 
 export function adoptRequestId(given: string | null, generate: () => string): string {

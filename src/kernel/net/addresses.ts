@@ -3,20 +3,20 @@ import ipaddr from "ipaddr.js";
 type Address = ReturnType<typeof ipaddr.process>;
 
 /** Converts IPv4-mapped addresses: `::ffff:10.0.0.1` and `10.0.0.1` are the same client. */
-export function plainAddress(address: string): string {
+export function unmappedAddress(address: string): string {
   if (!address.includes(":")) return address;
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
 }
 
 /** The key of a budget per address. With IPv6 it is the /64 network, because every client has a whole network. */
-export function budgetHolder(ip: string): string {
+export function rateLimitKey(ip: string): string {
   if (!ip.includes(":") || !ipaddr.IPv6.isValid(ip)) return ip;
   const network = ipaddr.IPv6.parse(ip).parts.slice(0, 4);
   return `${network.map((part) => part.toString(16)).join(":")}::/64`;
 }
 
 /** Returns a check whether an address is in one of the ranges. */
-export function createTrust(trustedProxies: readonly string[]): (address: string) => boolean {
+export function createRangeCheck(trustedProxies: readonly string[]): (address: string) => boolean {
   if (trustedProxies.length === 0) return () => false;
   const trusted = trustedProxies.map((entry) => parseRange(entry));
   return (address) =>

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { plainAddress } from "../../kernel/net/addresses.ts";
+import { unmappedAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 
 /** The header that a load balancer sends before a connection's own bytes (PROXY protocol, versions 1 and 2). */
@@ -39,7 +39,7 @@ function version1(data: Buffer): ProxyHeader | "wrong" | null {
   const [, version, source = "", destination = "", ...ports] = LINE.exec(line) ?? [];
   const isWhole = [source, destination].every((address) => isIP(address) === Number(version));
   if (!isWhole || ports.some((port) => Number(port) > 65_535)) return "wrong";
-  return { client: { address: plainAddress(source), port: Number(ports[0]) }, bytes };
+  return { client: { address: unmappedAddress(source), port: Number(ports[0]) }, bytes };
 }
 
 const LOCAL = 0x20;
@@ -63,7 +63,7 @@ function version2(data: Buffer): ProxyHeader | "wrong" | null {
   }
   if (family === TCP_6) {
     const groups = Array.from({ length: 8 }, (_none, group) => data.readUInt16BE(16 + group * 2).toString(16));
-    return { client: { address: plainAddress(groups.join(":")), port: data.readUInt16BE(48) }, bytes };
+    return { client: { address: unmappedAddress(groups.join(":")), port: data.readUInt16BE(48) }, bytes };
   }
   return { client: null, bytes };
 }

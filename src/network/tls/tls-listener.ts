@@ -4,7 +4,7 @@
  */
 import type { Socket, TCPSocketListener } from "bun";
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
-import { plainAddress } from "../../kernel/net/addresses.ts";
+import { unmappedAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 import type { Admission } from "./admission.ts";
 import { offeredProtocols } from "./client-hello.ts";
@@ -121,7 +121,7 @@ export class TlsListener {
 
   #accept(tcp: TcpSocket): void {
     tcp.data = null;
-    const client = { address: plainAddress(tcp.remoteAddress), port: tcp.remotePort };
+    const client = { address: unmappedAddress(tcp.remoteAddress), port: tcp.remotePort };
     const isProxy = this.#options.isTrustedProxy?.(client.address) ?? false;
     if (this.#isDraining) {
       tcp.terminate();

@@ -1,4 +1,4 @@
-import { plainAddress } from "../../kernel/net/addresses.ts";
+import { unmappedAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 import type { TurnServer } from "../turn/server.ts";
 import type { ClientTransport } from "../turn/transports.ts";
@@ -56,7 +56,7 @@ function openUdp({ hostname, port }: BindAddress, server: TurnServer): Promise<B
       data(socket, data, remotePort, remoteAddress) {
         const key = `${remoteAddress} ${remotePort}`;
         const client = clients.get(key) ?? {
-          address: plainAddress(remoteAddress),
+          address: unmappedAddress(remoteAddress),
           port: remotePort,
           protocol: "udp" as const,
           send: (message) => send(socket, message, remotePort, remoteAddress),
@@ -88,7 +88,7 @@ function openTcp({ hostname, port }: BindAddress, admission: Admission, handleTc
     port,
     socket: {
       open(socket) {
-        const client = { address: plainAddress(socket.remoteAddress), port: socket.remotePort };
+        const client = { address: unmappedAddress(socket.remoteAddress), port: socket.remotePort };
         const settled = admission.admit(client.address, () => socket.terminate());
         if (!settled) {
           socket.terminate();

@@ -1,5 +1,5 @@
 /** Entry point of the TLS thread. */
-import { budgetHolder, createTrust } from "../../kernel/net/addresses.ts";
+import { rateLimitKey, createRangeCheck } from "../../kernel/net/addresses.ts";
 import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { createIdleCollector } from "../../kernel/scheduling/idle.ts";
 import { systemNow } from "../../kernel/time/clock.ts";
@@ -30,13 +30,13 @@ async function start(settings: TlsThreadSettings, reportFault: (error: unknown) 
   const tcpClients = new ClientTable(settings.tcpClients);
   const udpClients = new ClientTable(settings.udpClients);
   const nodeClients = new ClientTable(settings.nodeClients);
-  const admission = new Admission(settings.admission, budgetHolder, systemNow);
+  const admission = new Admission(settings.admission, rateLimitKey, systemNow);
   const turn =
     settings.turn &&
     new TurnServer({
       ...settings.turn,
       open: relaySockets(udpClients, nodeClients),
-      holderOf: budgetHolder,
+      holderOf: rateLimitKey,
       now: systemNow,
     });
   const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
@@ -58,7 +58,7 @@ async function start(settings: TlsThreadSettings, reportFault: (error: unknown) 
 
   const listener = new TlsListener({
     ...settings,
-    isTrustedProxy: settings.trustedProxies.length > 0 ? createTrust(settings.trustedProxies) : null,
+    isTrustedProxy: settings.trustedProxies.length > 0 ? createRangeCheck(settings.trustedProxies) : null,
     admission,
     http(socket, client) {
       const { upstream, loopback } = settings;

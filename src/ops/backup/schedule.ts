@@ -34,7 +34,7 @@ export function backupSchedule(
   );
 
   async function back(now: number): Promise<void> {
-    const file = join(folder ?? "", nameAt(now));
+    const file = join(folder ?? "", backupName(now));
     const { bytes, attachments, removedMeanwhile, elsewhere } = await make(
       { dataDir, file, now, version: VERSION },
       stopping.signal,
@@ -49,7 +49,7 @@ export function backupSchedule(
     async runDue(now) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const names = await readdir(folder);
-      const made = names.flatMap((name) => madeAt(name) ?? []).sort((a, b) => b - a);
+      const made = names.flatMap((name) => backupTime(name) ?? []).sort((a, b) => b - a);
       lastMadeAt = made[0] ?? null;
       if (lastMadeAt !== null && now - lastMadeAt < everyHours * HOUR_MS) return;
       if (now - failedAt < HOUR_MS) return;
@@ -57,18 +57,18 @@ export function backupSchedule(
       failedAt = now;
       await back(now);
       failedAt = Number.NEGATIVE_INFINITY;
-      for (const at of [now, ...made].slice(keep)) await removeGradually(join(folder, nameAt(at)));
+      for (const at of [now, ...made].slice(keep)) await removeGradually(join(folder, backupName(at)));
     },
   };
 }
 
 /** Sorted by name they are sorted by time, and no file system minds the letters. */
-export function nameAt(at: number): string {
+export function backupName(at: number): string {
   return `stoa-${new Date(at).toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar`;
 }
 
 /** Null for files of other names: they are nobody's to remove. */
-export function madeAt(name: string): number | null {
+export function backupTime(name: string): number | null {
   const parts = NAME.exec(name);
   return parts ? Date.parse(`${parts[1]}T${parts[2]}:${parts[3]}:${parts[4]}Z`) : null;
 }

@@ -3,22 +3,22 @@ import ipaddr from "ipaddr.js";
 import { createLog } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
 import { mediaAddresses } from "../../nodes/addresses.ts";
-import { type Check, type Examination, fail, type Patient, pass, warn } from "./check.ts";
-import { answersTcp, answersUdp } from "./probe.ts";
+import { type Check, type CheckGroup, fail, type CheckContext, pass, warn } from "./check.ts";
+import { respondsOverTcp, respondsOverUdp } from "./probe.ts";
 
 /** Networks that containers and virtual machines make inside this machine; nobody outside can reach them. */
 const BRIDGE = /^(docker|br-|virbr|veth|cni|flannel|lxc|lxd|podman|vmnet)/;
 
-export const examineAddresses: Examination = async (patient) => {
-  const announced = patient.running?.announce ?? (await announcedBy(patient));
-  return [addresses(patient, announced), ...(await probes(patient, announced))];
+export const checkAddresses: CheckGroup = async (context) => {
+  const announced = context.running?.announce ?? (await announcedBy(context));
+  return [addresses(context, announced), ...(await probes(context, announced))];
 };
 
-async function announcedBy({ config }: Patient): Promise<string[]> {
+async function announcedBy({ config }: CheckContext): Promise<string[]> {
   return (await mediaAddresses(config, createLog({ level: "silent", format: "json" }))).announce;
 }
 
-function addresses({ config }: Patient, announced: string[]): Check {
+function addresses({ config }: CheckContext, announced: string[]): Check {
   const name = "media-addresses";
   const remedy = "Set PUBLIC_IP to the address under which clients reach this machine, or `auto,ADDRESS` for both.";
   const isPublic = config.PUBLIC_URL !== undefined || !isLoopback(config.HOST);
@@ -36,14 +36,14 @@ function addresses({ config }: Patient, announced: string[]): Check {
   return pass(name, detail);
 }
 
-async function probes({ running }: Patient, announced: string[]): Promise<Check[]> {
+async function probes({ running }: CheckContext, announced: string[]): Promise<Check[]> {
   if (!running) return [warn("media-probe", "no server is running", "Start it and run `stoa doctor` again.")];
   const checks: Check[] = [];
   for (const port of running.mediaPorts) {
     for (const address of announced) {
       const [udp, tcp] = await Promise.all([
-        answersUdp(address, port, running.probe),
-        answersTcp(address, port, running.probe),
+        respondsOverUdp(address, port, running.probe),
+        respondsOverTcp(address, port, running.probe),
       ]);
       checks.push(probed("udp", address, port, udp), probed("tcp", address, port, tcp));
     }

@@ -36,7 +36,7 @@ type CheckName = (typeof CHECK_NAMES)[number];
 /** One thing that was looked at. The remedy is one line, and empty when all is well. */
 export type Check = { name: CheckName; status: Status; detail: string; remedy: string };
 
-export type Patient = {
+export type CheckContext = {
   config: Config;
   /** The server that is running on this data, if one is. */
   running: ServerNote | null;
@@ -44,7 +44,7 @@ export type Patient = {
 };
 
 /** A group of checks; each file beside this one is one. */
-export type Examination = (patient: Patient) => Promise<Check[]>;
+export type CheckGroup = (context: CheckContext) => Promise<Check[]>;
 
 type Trouble = (name: CheckName, detail: string, remedy: string) => Check;
 export const pass = (name: CheckName, detail: string): Check => ({ name, status: "pass", detail, remedy: "" });
@@ -56,4 +56,4 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Nothing that is asked of the network may keep the doctor waiting for longer. */
-export const PATIENCE_MS = 5_000;
+export const TIMEOUT_MS = 5_000;

@@ -2,7 +2,7 @@ import type { Config } from "../../kernel/config/index.ts";
 import { PostgresConnection } from "../../kernel/db/postgres-connection.ts";
 import { createKeyring } from "../../kernel/crypto/secrets.ts";
 import { VERSION } from "../../kernel/version.ts";
-import { type Check, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { type Check, fail, TIMEOUT_MS, type CheckContext, pass, reasonOf, warn } from "./check.ts";
 
 const NAME = "commit-log";
 /** Tokens and records carry times of whichever server leads. */
@@ -14,11 +14,11 @@ type Ask = <Row>(text: string) => Promise<Row[]>;
 type Found = { at: string; version: string; durable: string; fsync: string; tables: string | null };
 
 /** Servers that share a log: whether it can be reached, and whether they fit together. */
-export async function examineCommitLog({ config }: Patient): Promise<Check[]> {
+export async function checkCommitLog({ config }: CheckContext): Promise<Check[]> {
   const { COMMIT_LOG_URL: url, STORAGE_S3_BUCKET: bucket, ROLE: role } = config;
   if (url === undefined) return [pass(NAME, "none: this server stands alone")];
   const connection = new PostgresConnection(url);
-  const ask: Ask = (text) => connection.query(text, [], PATIENCE_MS);
+  const ask: Ask = (text) => connection.query(text, [], TIMEOUT_MS);
   try {
     const before = Date.now();
     const [found] = await ask<Found>(
@@ -97,7 +97,7 @@ async function memberTroubles({ STOA_SECRET = "", ROLE: role }: Config, ask: Ask
 /** Snapshots, commands and all that an edge carries go there. */
 async function unreachable(leader: string): Promise<string | null> {
   try {
-    const response = await fetch(`${leader}/healthz`, { signal: AbortSignal.timeout(PATIENCE_MS), keepalive: false });
+    const response = await fetch(`${leader}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS), keepalive: false });
     return response.ok ? null : `it answers ${response.status}`;
   } catch (error) {
     return reasonOf(error);

@@ -3,8 +3,8 @@ import { dirname, join, resolve } from "node:path";
 import { assetFolder } from "../../kernel/assets.ts";
 import { pendingMigrations, readMigrations } from "../../kernel/db/migrate.ts";
 import { openDatabase } from "../../kernel/db/open.ts";
-import { madeAt } from "../backup/schedule.ts";
-import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { backupTime } from "../backup/schedule.ts";
+import { type Check, type CheckGroup, fail, type CheckContext, pass, reasonOf, warn } from "./check.ts";
 
 const HOUR_MS = 3_600_000;
 const LEAST_FREE_BYTES = 512 * 1024 * 1024;
@@ -17,13 +17,13 @@ const REMOTE = new Map([
   [0x01021997, "9P"],
 ]);
 
-export const examineData: Examination = async (patient) => {
-  const directory = dataDirectory(patient);
+export const checkData: CheckGroup = async (context) => {
+  const directory = dataDirectory(context);
   if (directory.status === "fail") return [directory];
-  return [directory, database(patient), diskSpace(patient), backups(patient)];
+  return [directory, database(context), diskSpace(context), backups(context)];
 };
 
-function dataDirectory({ config: { DATA_DIR } }: Patient): Check {
+function dataDirectory({ config: { DATA_DIR } }: CheckContext): Check {
   const name = "data-directory";
   const probe = join(DATA_DIR, `.doctor-${process.pid}`);
   try {
@@ -38,7 +38,7 @@ function dataDirectory({ config: { DATA_DIR } }: Patient): Check {
   return warn(name, `${DATA_DIR} is on ${kind}`, "Move DATA_DIR to a disk of this machine.");
 }
 
-function database({ config: { DATA_DIR } }: Patient): Check {
+function database({ config: { DATA_DIR } }: CheckContext): Check {
   const name = "database";
   const path = join(DATA_DIR, "stoa.db");
   if (!existsSync(path)) return pass(name, "none yet; the first start makes it");
@@ -60,7 +60,7 @@ function database({ config: { DATA_DIR } }: Patient): Check {
   }
 }
 
-function diskSpace({ config: { DATA_DIR } }: Patient): Check {
+function diskSpace({ config: { DATA_DIR } }: CheckContext): Check {
   const name = "disk-space";
   const { bavail, bsize } = statfsSync(DATA_DIR);
   const free = bavail * bsize;
@@ -71,12 +71,12 @@ function diskSpace({ config: { DATA_DIR } }: Patient): Check {
   return free < Math.max(LEAST_FREE_BYTES, 2 * size) ? warn(name, detail, remedy) : pass(name, detail);
 }
 
-function backups({ config, now }: Patient): Check {
+function backups({ config, now }: CheckContext): Check {
   const name = "backups";
   const { BACKUP_DIR: folder, BACKUP_EVERY_HOURS: everyHours, DATA_DIR } = config;
   if (folder === undefined) return warn(name, "none are scheduled", "Set BACKUP_DIR, or run `stoa backup` by a timer.");
   if (!existsSync(folder)) return warn(name, `${folder} is not there yet`, "The first backup is made after a minute.");
-  const times = readdirSync(folder).flatMap((file) => madeAt(file) ?? []);
+  const times = readdirSync(folder).flatMap((file) => backupTime(file) ?? []);
   if (times.length === 0) return warn(name, `none in ${folder} yet`, "The first backup is made after a minute.");
   const newest = Math.max(...times);
   const hours = (now - newest) / HOUR_MS;

@@ -1,14 +1,14 @@
 import type { Config } from "../../kernel/config/index.ts";
-import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckGroup, fail, TIMEOUT_MS, type CheckContext, pass, reasonOf, warn } from "./check.ts";
 
-export const examinePorts: Examination = async (patient) => [await httpPort(patient), await mediaPorts(patient)];
+export const checkPorts: CheckGroup = async (context) => [await httpPort(context), await mediaPorts(context)];
 
-async function httpPort({ config: { HOST, PORT }, running }: Patient): Promise<Check> {
+async function httpPort({ config: { HOST, PORT }, running }: CheckContext): Promise<Check> {
   const name = "http-port";
   if (running) {
     const answer = await fetch(`${loopbackOf(running.url)}/readyz`, {
       tls: { rejectUnauthorized: false },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch(reasonOf);
     if (typeof answer === "string") return fail(name, `the server does not answer: ${answer}`, "Look at its log.");
     if (answer.ok) return pass(name, `the running server answers at ${running.url}`);
@@ -25,7 +25,7 @@ async function httpPort({ config: { HOST, PORT }, running }: Patient): Promise<C
   }
 }
 
-async function mediaPorts({ config, running }: Patient): Promise<Check> {
+async function mediaPorts({ config, running }: CheckContext): Promise<Check> {
   const name = "media-ports";
   if (running) return pass(name, `the running server holds ${running.mediaPorts.join(", ")}`);
   const ports = wantedPorts(config);

@@ -4,8 +4,8 @@ import { createIceServers, ownTurnUrls } from "../../features/rooms/ice-servers.
 import { createKeyring, secretFromFile } from "../../kernel/crypto/secrets.ts";
 import type { Address } from "../../network/turn/address.ts";
 import { type TurnClient, TurnRefused } from "../../network/turn/client.ts";
-import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
-import { knock } from "./probe.ts";
+import { type Check, type CheckGroup, fail, type CheckContext, pass, reasonOf, warn } from "./check.ts";
+import { createStunProbe } from "./probe.ts";
 import { allocateRelay, turnTarget, withTurn } from "./turn-client.ts";
 
 /** What would make the relay a way into this machine's own network. */
@@ -21,8 +21,8 @@ const ANY_CHANNEL = 0x4000;
 type Relay = { url: string; username: string; credential: string; isOwn: boolean };
 
 /** With the very credentials that a client would get. */
-export const examineTurn: Examination = async (patient) => {
-  const relays = relaysOf(patient);
+export const checkTurn: CheckGroup = async (context) => {
+  const relays = relaysOf(context);
   const own = relays.filter(({ isOwn }) => isOwn);
   const others = relays.filter(({ isOwn }) => !isOwn);
   if (relays.length === 0) {
@@ -31,13 +31,13 @@ export const examineTurn: Examination = async (patient) => {
       pass("turn-closed", "there is no relay here"),
     ];
   }
-  const checks = await Promise.all([...own.map((relay) => wholePath(patient, relay)), ...others.map(relayGiven)]);
+  const checks = await Promise.all([...own.map((relay) => wholePath(context, relay)), ...others.map(relayGiven)]);
   const [first] = own;
-  const closed = first ? await isClosed(patient, first) : pass("turn-closed", "there is no relay here");
+  const closed = first ? await isClosed(context, first) : pass("turn-closed", "there is no relay here");
   return [...checks, closed];
 };
 
-function relaysOf({ config, now }: Patient): Relay[] {
+function relaysOf({ config, now }: CheckContext): Relay[] {
   const hasSecret = config.STOA_SECRET !== undefined || existsSync(join(config.DATA_DIR, "secret"));
   const secret = config.STOA_SECRET ?? (hasSecret ? secretFromFile(config.DATA_DIR, "secret") : "");
   const own = ownTurnUrls(config);
@@ -58,7 +58,7 @@ async function relayGiven({ url, username, credential }: Relay): Promise<Check> 
 }
 
 /** From outside, through TLS and the relay, to every media port and back. */
-async function wholePath({ running }: Patient, { url, username, credential }: Relay): Promise<Check> {
+async function wholePath({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
   if (!running) return warn("turn", "no server is running", "Start it and run `stoa doctor` again.");
   const remedy = "Let EDGE_PORT in, and point DOMAIN at this machine; nothing else may end TLS before it.";
   const address = running.announce.find((candidate) => !candidate.includes(":"));
@@ -76,7 +76,7 @@ async function wholePath({ running }: Patient, { url, username, credential }: Re
 }
 
 async function answers(client: TurnClient, media: Address, probe: { ufrag: string; pwd: string }): Promise<void> {
-  const { request, isAnswer } = knock(probe);
+  const { request, isAnswer } = createStunProbe(probe);
   await client.permit(media);
   const { promise, resolve } = Promise.withResolvers<void>();
   client.onData = (data) => void (isAnswer(data) && resolve());
@@ -84,7 +84,7 @@ async function answers(client: TurnClient, media: Address, probe: { ufrag: strin
   await promise;
 }
 
-async function isClosed({ running }: Patient, { url, username, credential }: Relay): Promise<Check> {
+async function isClosed({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
   if (!running) return warn("turn-closed", "no server is running", "Start it and run `stoa doctor` again.");
   try {
     await withTurn(turnTarget(url), username, credential, async (client) => {

@@ -2,24 +2,24 @@ import { X509Certificate } from "node:crypto";
 import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
 import { AcmeStore } from "../../network/acme/store.ts";
 import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
-import { type Check, type Examination, fail, type Patient, pass, reasonOf, warn } from "./check.ts";
-import { examineLivekitClients } from "./livekit-clients.ts";
-import { examineWebsocket } from "./websocket.ts";
+import { type Check, type CheckGroup, fail, type CheckContext, pass, reasonOf, warn } from "./check.ts";
+import { checkLivekitClients } from "./livekit-clients.ts";
+import { checkWebsocket } from "./websocket.ts";
 
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
-export const examineWeb: Examination = async (patient) => [
-  certificate(patient),
-  await examineWebsocket(patient),
-  await examineLivekitClients(patient),
+export const checkWeb: CheckGroup = async (context) => [
+  certificate(context),
+  await checkWebsocket(context),
+  await checkLivekitClients(context),
 ];
 
-function certificate(patient: Patient): Check {
-  const { config, now } = patient;
+function certificate(context: CheckContext): Check {
+  const { config, now } = context;
   const name = "certificate";
   const files = certificateFiles(config);
-  if (files === undefined && config.DOMAIN !== undefined) return ownCertificate(patient, config.DOMAIN.toLowerCase());
+  if (files === undefined && config.DOMAIN !== undefined) return ownCertificate(context, config.DOMAIN.toLowerCase());
   if (files === undefined) return pass(name, "none of its own: TLS is a proxy's, or there is none");
   try {
     const read = readCertificate(files);
@@ -36,7 +36,7 @@ function certificate(patient: Patient): Check {
 }
 
 /** The one that this server asks an authority for, and what is known of the last attempt. */
-function ownCertificate({ config, now }: Patient, domain: string): Check {
+function ownCertificate({ config, now }: CheckContext, domain: string): Check {
   const name = "certificate";
   const store = new AcmeStore(config.DATA_DIR);
   const kept = store.certificate(domain);

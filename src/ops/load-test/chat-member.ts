@@ -1,4 +1,4 @@
-/** A member of a conversation without a browser: joins, sends, and notes what arrives. */
+/** A member of a conversation without a browser. */
 import type { ChatErrorFrame, ChatServerFrame } from "../../protocol/chat.ts";
 
 type Listener = (text: string, seq: number) => void;
@@ -6,14 +6,14 @@ type Listener = (text: string, seq: number) => void;
 export class ChatMember {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, { resolve(): void; reject(error: Error): void }>();
-  readonly #greeted = Promise.withResolvers<void>();
+  readonly #connected = Promise.withResolvers<void>();
   readonly #onMessage: Listener;
   #heartbeat: Timer | null = null;
   #nextId = 1;
 
   static async join(url: string, token: string, room: string, onMessage: Listener = () => {}): Promise<ChatMember> {
     const member = new ChatMember(url, token, onMessage);
-    await member.#greeted.promise;
+    await member.#connected.promise;
     await member.request("room.join", { room });
     return member;
   }
@@ -23,10 +23,10 @@ export class ChatMember {
     this.#socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/chat/ws`, [`token.${token}`]);
     this.#socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)));
     this.#socket.onclose = ({ code }) => this.#closed(code);
-    this.#greeted.promise.catch(() => {});
+    this.#connected.promise.catch(() => {});
   }
 
-  /** Resolves with the acknowledgement; a refusal rejects with its code. */
+  /** Resolves with the acknowledgement; an error frame rejects with its code. */
   request(type: string, fields: object = {}): Promise<void> {
     const id = String(this.#nextId++);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -49,7 +49,7 @@ export class ChatMember {
         break;
       case "connected":
         this.#heartbeat = setInterval(() => void this.request("ping").catch(() => {}), frame.heartbeatSeconds * 1000);
-        this.#greeted.resolve();
+        this.#connected.resolve();
         break;
       case "ack":
       case "pong":
@@ -74,7 +74,7 @@ export class ChatMember {
   #closed(code: number): void {
     if (this.#heartbeat) clearInterval(this.#heartbeat);
     const error = new Error(`CLOSED ${code}`);
-    this.#greeted.reject(error);
+    this.#connected.reject(error);
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }

@@ -8,17 +8,17 @@ const PACKET_BYTES = 1_000;
 const PACKETS_PER_FRAME = 2;
 const FRAME_EVERY_MS = 33;
 const KEYFRAME_EVERY = 60;
-/** Where the time of sending stands in a payload, past everything a server reads. */
+/** The offset of the sending time in a payload, after everything that a server reads. */
 const STAMP_AT = 100;
-/** "There is room": the load is to be what was asked for, not what an estimate allows. */
-const ROOM_BPS = 50_000_000;
+/** Far more than is sent, so that the server's estimate does not reduce the load. */
+const REMB_BPS = 50_000_000;
 const REMB_EVERY_MS = 500;
 
-type Seat = {
+type JoinOptions = {
   url: string;
   token: string;
   certificate: DtlsCertificate;
-  /** A detour for the packets: the server's answer with another address in it. */
+  /** Replaces the address in the server's answer, to send packets through a proxy. */
   via?: (sdp: string) => Promise<string>;
   onClose?: (code: number) => void;
 };
@@ -27,8 +27,8 @@ export type Publisher = LoadParticipant & { trackId: Promise<string>; packetsSen
 
 export const makeCertificate = createCertificate;
 
-async function seat(
-  { url, token, certificate, via, onClose }: Seat,
+async function joinRoom(
+  { url, token, certificate, via, onClose }: JoinOptions,
   direction: "sendonly" | "recvonly",
   sections: number,
 ) {
@@ -67,9 +67,9 @@ async function seat(
   return { client, peer, published, wanted, leave, listen };
 }
 
-/** Sends one video of about half a megabit a second, each packet stamped with the time. */
-export async function joinPublisher(where: Seat): Promise<Publisher> {
-  const { client, peer, published, wanted, leave } = await seat(where, "sendonly", 1);
+/** Sends one video of about half a megabit a second; each packet has its sending time. */
+export async function joinPublisher(options: JoinOptions): Promise<Publisher> {
+  const { client, peer, published, wanted, leave } = await joinRoom(options, "sendonly", 1);
   await peer.connect([{ mid: "0", clientTrackId: "load", kind: "video", source: "camera" }], []);
   const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
   const payload = new Uint8Array(PACKET_BYTES);
@@ -102,13 +102,13 @@ export async function joinPublisher(where: Seat): Promise<Publisher> {
   };
 }
 
-/** Watches the tracks; `onPacket` gets the time a packet took, and its size. */
+/** Subscribes to the tracks; `onPacket` gets each packet's sending time and size. */
 export async function joinSubscriber(
-  where: Seat,
+  options: JoinOptions,
   trackIds: readonly string[],
   onPacket: (sentAtMs: number, bytes: number) => void,
 ): Promise<LoadParticipant> {
-  const { peer, leave, listen } = await seat(where, "recvonly", trackIds.length);
+  const { peer, leave, listen } = await joinRoom(options, "recvonly", trackIds.length);
   const first = Promise.withResolvers<void>();
   listen((data, payloadOffset) => {
     first.resolve();
@@ -120,8 +120,8 @@ export async function joinSubscriber(
     [],
     trackIds.map((trackId, mid) => ({ mid: String(mid), trackId, layer: "high" as const })),
   );
-  peer.sendRemb(ROOM_BPS);
-  const timer = setInterval(() => peer.sendRemb(ROOM_BPS), REMB_EVERY_MS);
+  peer.sendRemb(REMB_BPS);
+  const timer = setInterval(() => peer.sendRemb(REMB_BPS), REMB_EVERY_MS);
   await first.promise;
   return {
     async leave() {

@@ -234,9 +234,9 @@ export const MEDIA_ERROR_CODES = Object.keys({
 
 /** Methods without a result; the content of their answers is ignored. */
 type VoidMethod = { [M in MediaMethod]: MediaResponse<M> extends void ? M : never }[MediaMethod];
-type AnsweringMethod = Exclude<MediaMethod, VoidMethod>;
+type MethodWithResult = Exclude<MediaMethod, VoidMethod>;
 
-export const NODE_ANSWERS = {
+export const NODE_RESPONSES = {
   negotiate: Type.Object({
     sdp: text(8 * SDP_MAX_BYTES),
     tracks: Type.Array(Type.Object({ clientTrackId: text(1_024), trackId: Id }), { maxItems: 1_000 }),
@@ -259,4 +259,4 @@ export const NODE_ANSWERS = {
     keyframesOut: Type.Number(),
     refused: Type.Record(text(64), Type.Number(), { maxProperties: 256 }),
   }),
-} satisfies { [M in AnsweringMethod]: TSchema & { static: MediaResponse<M> } };
+} satisfies { [M in MethodWithResult]: TSchema & { static: MediaResponse<M> } };

@@ -1,5 +1,4 @@
-/** One connection to the media server: the sections that send and receive, and what runs on each. */
-
+/** The media connection of a headless participant: its sections, and the tracks that it sends and receives on them. */
 import type { NegotiateAnswer } from "../../protocol/media-node.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import { writeNack, writePli } from "../../sfu/wire/rtcp/rtcp-write.ts";
@@ -7,20 +6,18 @@ import type { RtpView } from "../../sfu/wire/rtp/rtp.ts";
 import { unwrapRtx } from "../../sfu/wire/rtp/rtx.ts";
 import { RtcPeer } from "../peer.ts";
 import { RtpSource } from "../rtp-source.ts";
-import type { PeerSection } from "../sdp.ts";
-import { readAnswer, type SectionAnswer } from "./answer.ts";
+import { type PeerSection, readAnswer, type SectionAnswer } from "../sdp.ts";
 import { AudioReceiver } from "./audio-receiver.ts";
 import type { EncodedVideo, Pcm } from "./participant-events.ts";
-import { RetransmissionBuffer } from "./sent-packets.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
 import { VideoReceiver } from "./video-receiver.ts";
 import type { VideoCodec } from "./video-source.ts";
 
 const REMB_EVERY_MS = 500;
-/** What is received is to be what was sent, not what a guess allows. */
+/** Far more than any track, so that the server's estimate does not limit what is received. */
 const REMB_BPS = 20_000_000;
 const PLI_EVERY_MS = 500;
-/** Header and two SSRCs, and room for what protects them. */
+/** Room for the header, two SSRCs and the SRTCP overhead. */
 const NACK_BYTES = 64;
 const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
 
@@ -36,7 +33,7 @@ type MediaConnectionDeps = {
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
 };
 
-/** A track that is being sent. */
+/** A track that is sent. */
 export type Outgoing = {
   trackId: string;
   send(payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number): void;
@@ -58,7 +55,7 @@ export class MediaConnection {
     this.#deps = deps;
   }
 
-  /** Connects with what is wanted so far. A section that hears nothing yet makes the participant seen by the others. */
+  /** Connects and subscribes to tracks. One audio section without a track makes the participant visible to others. */
   connect(wanted: readonly SubscribedTrack[]): Promise<void> {
     return this.#next(() => this.#connect(wanted));
   }
@@ -83,14 +80,14 @@ export class MediaConnection {
     this.#peer.sendRemb(REMB_BPS);
   }
 
-  /** Begins anew on another connection: what was published is offered again, under new numbers. */
+  /** Replaces the connection; published tracks are offered again. */
   async reconnect(wanted: readonly SubscribedTrack[]): Promise<void> {
     this.#release();
     for (const section of this.#sections) section.receives = null;
     await this.connect(wanted);
   }
 
-  /** Receives exactly these tracks from now on. */
+  /** Subscribes to exactly these tracks. */
   subscribe(wanted: readonly SubscribedTrack[]): Promise<void> {
     return this.#next(async () => {
       if (this.#place(wanted)) await this.#negotiate();
@@ -129,7 +126,7 @@ export class MediaConnection {
     };
   }
 
-  /** The section stays, for sections never go; nothing is sent on it any more. */
+  /** Stops sending on the track's section, which stays, because sections are never removed. */
   unpublish(clientTrackId: string): Promise<void> {
     return this.#next(async () => {
       this.#sources.delete(clientTrackId);
@@ -151,7 +148,7 @@ export class MediaConnection {
     this.#peer = null;
   }
 
-  /** One offer at a time. */
+  /** Runs one negotiation at a time. */
   #next<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#negotiating.then(work);
     this.#negotiating = done.catch(() => {});
@@ -167,7 +164,7 @@ export class MediaConnection {
     return tracks;
   }
 
-  /** Puts tracks on free sections, and new ones at the end; true when the server has to be told. */
+  /** Puts tracks on free or new sections; returns true when a negotiation is needed. */
   #place(wanted: readonly SubscribedTrack[]): boolean {
     let changed = false;
     for (const section of this.#sections) {
@@ -208,26 +205,26 @@ export class MediaConnection {
       if (receiver?.track === track && unwrapRtx(view, receiver.ssrc, receiver.payloadType)) receiver.add(view);
       return;
     }
-    // A section that rested comes back under another number.
+    // A section that was inactive comes back with another SSRC.
     if (receiver?.track !== track || receiver.ssrc !== view.ssrc) {
       receiver?.close();
       const { ssrc, payloadType } = view;
-      const input = track.kind === "audio" ? this.#hear(track) : this.#see(track, codec, ssrc);
+      const input = track.kind === "audio" ? this.#receiveAudio(track) : this.#receiveVideo(track, codec, ssrc);
       receiver = { track, ssrc, payloadType, ...input };
       this.#receivers.set(index, receiver);
     }
     receiver.add(view);
   }
 
-  #hear(track: SubscribedTrack): Pick<Receiver, "add" | "close"> {
+  #receiveAudio(track: SubscribedTrack): Pick<Receiver, "add" | "close"> {
     const input = new AudioReceiver(1, (pcm) => this.#deps.onAudio(track, pcm));
     return { add: (view) => input.add(view.sequenceNumber, payloadOf(view)), close: () => input.close() };
   }
 
-  #see(track: SubscribedTrack, codec: string, ssrc: number): Pick<Receiver, "add" | "close"> {
+  #receiveVideo(track: SubscribedTrack, codec: string, ssrc: number): Pick<Receiver, "add" | "close"> {
     const input = new VideoReceiver(codec, {
       frame: (frame) => this.#deps.onVideo(track, frame),
-      needKeyframe: () => this.#askForKeyframe(ssrc),
+      needKeyframe: () => this.#requestKeyframe(ssrc),
       lost: (sequenceNumbers) => {
         const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
         this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
@@ -239,7 +236,7 @@ export class MediaConnection {
     };
   }
 
-  #askForKeyframe(ssrc: number): void {
+  #requestKeyframe(ssrc: number): void {
     if (performance.now() - this.#lastPliAt < PLI_EVERY_MS) return;
     this.#lastPliAt = performance.now();
     const out = new Uint8Array(64);
@@ -253,7 +250,25 @@ function receiving(kind: TrackKind): Section {
   return { offered, publishes: null, receives: null };
 }
 
-/** A copy: the packet's memory is used again. */
+/** Returns a copy, because the packet's memory is reused. */
 function payloadOf({ data, payloadOffset, payloadLength }: RtpView): Uint8Array {
   return data.slice(payloadOffset, payloadOffset + payloadLength);
+}
+
+const RETRANSMISSION_PACKETS = 1_024;
+
+/** Recently sent packets, protected, for retransmission. */
+export class RetransmissionBuffer {
+  readonly #packets = new Map<string, Uint8Array>();
+
+  keep(ssrc: number, sequenceNumber: number, bytes: Uint8Array): void {
+    this.#packets.set(`${ssrc}:${sequenceNumber}`, bytes);
+    if (this.#packets.size <= RETRANSMISSION_PACKETS) return;
+    const [oldest] = this.#packets.keys();
+    if (oldest !== undefined) this.#packets.delete(oldest);
+  }
+
+  find(ssrc: number, lost: readonly number[]): Uint8Array[] {
+    return lost.flatMap((sequenceNumber) => this.#packets.get(`${ssrc}:${sequenceNumber}`) ?? []);
+  }
 }

@@ -1,11 +1,7 @@
-/**
- * `stoa/participant`: somebody in a room without a browser, under Node 20 or later and under Bun. Bots, recorders, and
- * people for tests.
- */
+/** `stoa/participant`: a participant without a browser, for Node 20 or later and Bun: bots, recorders and tests. */
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
 import { AudioSender } from "./audio-sender.ts";
 import { type AudioFormat, type AudioSource, openAudio } from "./audio-source.ts";
-import { Emitter } from "./emitter.ts";
 import { MediaConnection, type SubscribedTrack } from "./media-connection.ts";
 import type {
   DataMessage,
@@ -24,15 +20,57 @@ import { openVideo, type VideoCodec, type VideoSource } from "./video-source.ts"
 
 export type { AudioFormat, AudioSource } from "./audio-source.ts";
 export { tone } from "./audio-source.ts";
-export { bars } from "./bars.ts";
 export type * from "./participant-events.ts";
+export { WebSocket } from "./session.ts";
 export type { VideoCodec, VideoFrame, VideoSource } from "./video-source.ts";
-export { WebSocket } from "./web-socket.ts";
+export { bars } from "./video-source.ts";
+
+type Listeners<Events extends Record<keyof Events, unknown[]>> = {
+  [K in keyof Events]?: Set<(...args: Events[K]) => void>;
+};
+
+/** Typed events. A listener that throws causes an uncaught error and does not affect other listeners. */
+class Emitter<Events extends Record<keyof Events, unknown[]>> {
+  #listeners: Listeners<Events> = {};
+
+  /** Returns a function that removes the listener. */
+  on<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
+    this.#listeners[event] ??= new Set();
+    this.#listeners[event].add(listener);
+    return () => this.#listeners[event]?.delete(listener);
+  }
+
+  once<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
+    const off = this.on(event, (...args) => {
+      off();
+      listener(...args);
+    });
+    return off;
+  }
+
+  /** @internal */
+  emit<K extends keyof Events>(event: K, ...args: Events[K]): void {
+    for (const listener of [...(this.#listeners[event] ?? [])]) {
+      try {
+        listener(...args);
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+
+  /** @internal */
+  removeAllListeners(): void {
+    this.#listeners = {};
+  }
+}
 
 type PublishAudio = Partial<AudioFormat> & { name?: string };
 type PublishVideo = { codec?: VideoCodec; source?: "camera" | "screenShare"; name?: string };
 
-/** Joins the room that the token was minted for; `endpoint` comes with the token. */
+/** Joins the room of the token; `endpoint` comes with the token. */
 export async function join(endpoint: string, token: string, options: JoinOptions = {}): Promise<Participant> {
   const participant = new Participant(options);
   await participant.start(endpoint, token);
@@ -62,7 +100,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     });
   }
 
-  /** Everyone else, by identity. */
+  /** The other participants by identity. */
   get participants(): ReadonlyMap<string, RemoteParticipant> {
     return this.#roster.participants;
   }
@@ -79,24 +117,27 @@ export class Participant extends Emitter<ParticipantEvents> {
       onClosed: (error) => this.#ended(error),
     });
     await this.#media.connect(this.#wanted());
-    // From here on: a handshake has timers of its own, and what is to be seen is how media fares.
+    // The simulated network begins after the handshake, because it is meant for media.
     if (this.#options.network) this.#network.set(this.#options.network);
   }
 
-  /** PCM as it comes, or the path of a WAV file, or of any other where ffmpeg is installed. Resolves when the server has taken the track. */
-  async publishAudio(source: AudioSource | string, { name, ...given }: PublishAudio = {}): Promise<PublishedTrack> {
-    const { source: samples, format } = await openAudio(source, given);
+  /**
+   * Publishes PCM samples, a WAV file, or with ffmpeg installed any audio file, by its path. Resolves when the server has accepted
+   * the track.
+   */
+  async publishAudio(source: AudioSource | string, { name, ...options }: PublishAudio = {}): Promise<PublishedTrack> {
+    const { source: samples, format } = await openAudio(source, options);
     return this.#publish("audio", "microphone", name, undefined, (send) => {
       let timestamp = 0;
       return new AudioSender(samples, format, ({ payload, level }) => {
-        // Opus counts 48,000 a second, whatever it was given.
+        // Opus timestamps have 48,000 units a second, whatever the sample rate.
         timestamp += 960;
         send(payload, false, timestamp, level);
       });
     });
   }
 
-  /** Encoded frames as they come, or the path of an IVF file, or of a Y4M file where ffmpeg is installed. */
+  /** Publishes encoded frames, an IVF file, or with ffmpeg installed a Y4M file, by its path. */
   async publishVideo(source: VideoSource | string, options: PublishVideo = {}): Promise<PublishedTrack> {
     const { codec = "VP8", source: what = "camera", name } = options;
     const frames = await openVideo(source);
@@ -109,7 +150,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     );
   }
 
-  /** Text to everyone, or to some; at most 8 KB. */
+  /** Sends text of at most 8 KB to all or some participants. */
   async sendData(payload: string, options: SendOptions = {}): Promise<void> {
     await this.#connected.request("data.send", { payload, ...options });
   }
@@ -118,17 +159,17 @@ export class Participant extends Emitter<ParticipantEvents> {
     await this.#connected.request("participant.update", { metadata });
   }
 
-  /** From now on the way to the server is as bad as this; nothing given cures it. */
+  /** Simulates a bad network from now on; without faults, a good one. */
   network(faults: NetworkFaults = {}): void {
     this.#network.set(faults);
   }
 
-  /** Loses the connection on purpose; it comes back by itself. */
+  /** Drops the connection, which is then restored automatically. */
   simulateReconnect(): void {
     this.#session?.drop();
   }
 
-  /** Leaves, and stops everything that was published. */
+  /** Leaves the room and stops all published tracks. */
   async close(): Promise<void> {
     this.#release();
     await this.#session?.leave();

@@ -3,19 +3,19 @@ import type { Push } from "../../protocol/signaling.ts";
 import type { SubscribedTrack } from "./media-connection.ts";
 import type { ParticipantEvents, RemoteParticipant } from "./participant-events.ts";
 
-type Announce = <K extends keyof ParticipantEvents>(event: K, ...args: ParticipantEvents[K]) => void;
+type Emit = <K extends keyof ParticipantEvents>(event: K, ...args: ParticipantEvents[K]) => void;
 
-/** Everyone else, as the server tells it. */
+/** The other participants, as the server reports them. */
 export class Roster {
   readonly participants = new Map<string, RemoteParticipant>();
-  readonly #announce: Announce;
+  readonly #emit: Emit;
   #self = "";
 
-  constructor(announce: Announce) {
-    this.#announce = announce;
+  constructor(emit: Emit) {
+    this.#emit = emit;
   }
 
-  /** After a join: what the server says holds, and the difference is told. A resumed session gets it by pushes. */
+  /** Takes the server's list after a join and emits the differences. A resumed session gets them as pushes. */
   adopt(records: readonly ParticipantRecord[], self: string, resumed: boolean): void {
     const first = this.#self === "";
     this.#self = self;
@@ -26,8 +26,8 @@ export class Roster {
     }
     for (const record of others) {
       const known = this.participants.has(record.identity);
-      this.participants.set(record.identity, shown(record));
-      if (!first && !known) this.#announce("participantJoined", shown(record));
+      this.participants.set(record.identity, toRemoteParticipant(record));
+      if (!first && !known) this.#emit("participantJoined", toRemoteParticipant(record));
     }
   }
 
@@ -37,17 +37,17 @@ export class Roster {
     );
   }
 
-  /** True when there are other tracks than before. */
+  /** Returns true when the tracks have changed. */
   receive(push: Push): boolean {
     switch (push.type) {
       case "participant.joined":
       case "participant.updated": {
         const { participant } = push;
         if (participant.identity === this.#self) return false;
-        this.participants.set(participant.identity, shown(participant));
-        this.#announce(
+        this.participants.set(participant.identity, toRemoteParticipant(participant));
+        this.#emit(
           push.type === "participant.joined" ? "participantJoined" : "participantUpdated",
-          shown(participant),
+          toRemoteParticipant(participant),
         );
         return true;
       }
@@ -69,7 +69,7 @@ export class Roster {
         return false;
       }
       case "speakers.changed":
-        this.#announce("activeSpeakersChanged", push.speakers);
+        this.#emit("activeSpeakersChanged", push.speakers);
         return false;
       default:
         return false;
@@ -80,7 +80,7 @@ export class Roster {
     const known = this.participants.get(identity);
     if (!known) return false;
     this.participants.delete(identity);
-    this.#announce("participantLeft", known, reason);
+    this.#emit("participantLeft", known, reason);
     return true;
   }
 
@@ -91,16 +91,16 @@ export class Roster {
     const now = { ...known, tracks };
     this.participants.set(identity, now);
     for (const track of tracks) {
-      if (!known.tracks.some(({ id }) => id === track.id)) this.#announce("trackPublished", track, now);
+      if (!known.tracks.some(({ id }) => id === track.id)) this.#emit("trackPublished", track, now);
     }
     for (const track of known.tracks) {
-      if (!tracks.some(({ id }) => id === track.id)) this.#announce("trackUnpublished", track, now);
+      if (!tracks.some(({ id }) => id === track.id)) this.#emit("trackUnpublished", track, now);
     }
     return true;
   }
 }
 
-function shown(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
+function toRemoteParticipant(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
   const { identity, metadata, name, attributes, kind, joinedAt, tracks } = record;
   return {
     ...{ identity, metadata, name, attributes, kind },

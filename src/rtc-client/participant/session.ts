@@ -1,10 +1,10 @@
-/** The signaling socket of a participant: comes back by itself, and resumes where it was. */
+/** The signaling session of a participant, which reconnects automatically and resumes. */
 
+import { WebSocket as Fallback } from "ws";
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
 import { RtcRefused, SignalingClient } from "../signaling-client.ts";
-import { WebSocket } from "./web-socket.ts";
 
-/** A close for good: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
+/** Final closes: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
 const FINAL = new Set([4400, 4401, 4403, 4404, 4409, 4410, 4423, 4440]);
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 5_000;
@@ -15,7 +15,7 @@ type SessionDeps = {
   token: string;
   sdk: string;
   onPush: (push: Push) => void;
-  /** After the first join, and after every one that follows a lost connection. */
+  /** Called after the first join, and after every reconnection. */
   onJoined: (ack: JoinAck) => Promise<void>;
   onLost: () => void;
   onClosed: (error: Error | null) => void;
@@ -52,7 +52,7 @@ export class Session {
     return (offer) => this.#client.negotiate(offer);
   }
 
-  /** Loses the connection on purpose; it comes back by itself. */
+  /** Drops the connection, which is then restored automatically. */
   drop(): void {
     this.#client.close();
   }
@@ -79,10 +79,10 @@ export class Session {
       return;
     }
     this.#deps.onLost();
-    void this.#comeBack();
+    void this.#reconnect();
   }
 
-  async #comeBack(): Promise<void> {
+  async #reconnect(): Promise<void> {
     let resume = this.#client.resumption;
     for (let attempt = 0; attempt < MAX_TRIES && !this.#left; attempt++) {
       const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
@@ -96,7 +96,7 @@ export class Session {
         return;
       } catch (error) {
         client.close();
-        // The session it would go on with is over: a new one begins.
+        // The session that it would resume has ended, so a new one begins.
         if (error instanceof RtcRefused && error.code !== "CLOSED") resume = undefined;
         if (client.closeCode !== null && FINAL.has(client.closeCode)) break;
       }
@@ -106,3 +106,7 @@ export class Session {
     this.#deps.onClosed(new Error("the server could not be reached again"));
   }
 }
+
+/** The runtime's WebSocket, or a compatible one for Node 20, which has none: `connectChat(…, { WebSocket })`. */
+export const WebSocket: typeof globalThis.WebSocket =
+  globalThis.WebSocket ?? (Fallback as unknown as typeof globalThis.WebSocket);

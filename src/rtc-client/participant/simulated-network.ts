@@ -5,20 +5,19 @@ import type { NetworkFaults } from "./participant-events.ts";
 
 const TICK_MS = 5;
 
-/** The way to the server and back, as bad as it is asked to be. */
+/** Sockets with simulated loss and delay in both directions. */
 export class SimulatedNetwork {
   #faults: NetworkFaults = {};
-  readonly #ways = new Set<ImpairedPath>();
+  readonly #paths = new Set<ImpairedPath>();
 
   set(faults: NetworkFaults): void {
     const { loss = 0, delayMs = 0 } = faults;
     if (!(loss >= 0 && loss <= 1)) throw new RangeError(`loss is a share from 0 to 1, not ${loss}`);
     if (!(delayMs >= 0 && delayMs <= 10_000)) throw new RangeError(`delayMs is from 0 to 10,000, not ${delayMs}`);
     this.#faults = faults;
-    for (const way of this.#ways) way.set(faults);
+    for (const path of this.#paths) path.set(faults);
   }
 
-  /** A socket whose packets fare as this network lets them. */
   open = (onData: (data: Buffer) => void): Promise<PeerSocket> =>
     new Promise((resolve, reject) => {
       const socket = createSocket({ type: "udp4", recvBufferSize: 1 << 20 });
@@ -29,12 +28,12 @@ export class SimulatedNetwork {
       const back = new ImpairedPath(2, this.#faults, ({ data }) => {
         if (!closed) onData(data);
       });
-      for (const way of [out, back]) this.#ways.add(way);
+      for (const path of [out, back]) this.#paths.add(path);
       socket.on("message", (data) => back.push({ data, port: 0, address: "" }));
       socket.once("error", reject);
       socket.bind(0, () => {
         socket.off("error", reject);
-        // Nobody listens there any more, says the other side's kernel: a lost packet, like any other.
+        // An ICMP error means that no one listens there any more: the packet counts as lost.
         socket.on("error", () => {});
         const { port } = socket.address();
         resolve({
@@ -45,9 +44,9 @@ export class SimulatedNetwork {
           send: (data, to, address) => out.push({ data: Buffer.from(data), port: to, address }),
           close: () => {
             closed = true;
-            for (const way of [out, back]) {
-              way.close();
-              this.#ways.delete(way);
+            for (const path of [out, back]) {
+              path.close();
+              this.#paths.delete(path);
             }
             socket.close();
           },

@@ -121,7 +121,7 @@ describe("[18] recordings in the dashboard", () => {
     const roomId = await stage.server.room("held");
     const { body } = await stage.server.call("POST", `/v1/rooms/${roomId}/recordings`, {});
     await open(`recordings/${body.id}`);
-    await seen.getByText("Nobody has sent anything yet.").waitFor();
+    await seen.getByText("No participant has sent media yet.").waitFor();
     expect(await seen.locator("main").getByRole("button").count()).toBe(0);
     expect(complaints).toEqual([]);
   }, 180_000);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { COMMAND_LINE } from "../../../src/kernel/author.ts";
 import { startReceiver } from "../../features/webhooks/receiver.ts";
-import { realServer } from "../../harness/running.ts";
+import { realServer } from "../../harness/real-server.ts";
 import { brokenPromises, type Histories } from "./checker.ts";
 
 /** A checker that finds nothing is worth nothing: each promise is broken once, and it has to say which. */

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import type { Config } from "../../../src/kernel/config/index.ts";
 import { type TestServer, testServer } from "../../harness/server.ts";
-import { filesBelow } from "./attachment-world.ts";
+import { filesBelow } from "./attachments/attachment-world.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -57,7 +57,7 @@ async function world(overrides: Partial<Config> = {}) {
   };
 }
 
-test("[2] retentionDays removes what is older, and nothing that is not", async () => {
+test("[2] retentionDays removes older messages and no newer ones", async () => {
   const { room, remove, clock, count, ask } = await world();
   const kept = await room();
   const week = await room(7);
@@ -82,7 +82,7 @@ test("[2] retentionDays removes what is older, and nothing that is not", async (
   expect(count("SELECT count(*) AS n FROM message_search")).toBe(2);
 });
 
-test("[8] CHAT_RETENTION_DAYS holds where a conversation says nothing; 0 keeps", async () => {
+test("[8] CHAT_RETENTION_DAYS applies to conversations without retentionDays, and 0 keeps everything", async () => {
   const { room, remove, clock } = await world({ CHAT_RETENTION_DAYS: 2 });
   const usual = await room();
   const longer = await room(30);
@@ -101,7 +101,7 @@ test("[8] CHAT_RETENTION_DAYS holds where a conversation says nothing; 0 keeps",
   expect(await forever.texts()).toEqual(["hello"]);
 });
 
-test("[contract 8] seq goes on where it was, and who missed what is gone learns it", async () => {
+test("[contract 8] seq continues after a removal, and a client that missed removed events learns it", async () => {
   const { room, remove, clock, ask } = await world();
   const week = await room(7);
   for (const text of ["1", "2", "3"]) await week.send(text);
@@ -122,7 +122,7 @@ test("[contract 8] seq goes on where it was, and who missed what is gone learns 
   expect(week.row()).toMatchObject({ last_seq: next.seq, log_start_seq: before, last_ordinal: 4, message_count: 1 });
 });
 
-test("[contract 8] an edit of a message that is gone since is told as its deletion, without its text", async () => {
+test("[contract 8] an edit of a removed message is replayed as a deletion without text", async () => {
   const { room, remove, clock, ask } = await world();
   const week = await room(7);
   const old = await week.send("first");
@@ -138,7 +138,7 @@ test("[contract 8] an edit of a message that is gone since is told as its deleti
   expect(JSON.stringify(events)).not.toContain("edited");
 });
 
-test("[2] tombstones go too, and are counted once", async () => {
+test("[2] tombstones are removed too and are counted once", async () => {
   const { room, remove, clock, ask } = await world();
   const week = await room(7);
   const first = await week.send("first");
@@ -150,7 +150,7 @@ test("[2] tombstones go too, and are counted once", async () => {
   expect(week.row().message_count).toBe(0);
 });
 
-test("[contract 9] the files of expired messages go with them; a file still shown elsewhere stays", async () => {
+test("[contract 9] the files of expired messages are removed, except files that another message shows", async () => {
   const { room, remove, clock, files, ask } = await world();
   const week = await room(7);
   const alone = await week.attach("alone");
@@ -173,7 +173,7 @@ test("[contract 9] the files of expired messages go with them; a file still show
   expect(files()).toEqual([]);
 });
 
-test("[8] a large purge goes in small units between which sends get through, and over several turns", async () => {
+test("[8] a large purge takes several runs of small units, and sends are served between them", async () => {
   const { room, remove, clock, count, key } = await world();
   const week = await room(7);
   const busy = await room();
@@ -210,7 +210,7 @@ test("[8] a large purge goes in small units between which sends get through, and
   expect(count("SELECT count(*) AS n FROM message_search")).toBe(count("SELECT count(*) AS n FROM messages"));
 }, 60_000);
 
-test("[2] retention that is changed later applies from the next turn", async () => {
+test("[2] a changed retention applies from the next run", async () => {
   const { room, remove, clock, ask } = await world();
   const one = await room();
   await one.send("hello");
@@ -221,7 +221,7 @@ test("[2] retention that is changed later applies from the next turn", async () 
   expect(await one.texts()).toEqual([]);
 });
 
-test("[4.3] unread counts what is left to read", async () => {
+test("[4.3] unread counts leave removed messages out", async () => {
   const { room, remove, clock, ask } = await world();
   const week = await room(7);
   for (const text of ["1", "2", "3"]) await week.send(text);
@@ -240,7 +240,7 @@ test("[4.3] unread counts what is left to read", async () => {
   expect(await unread()).toBe(0);
 });
 
-test("[2] replies outlive the root of their thread, pinned messages do not outlive their time", async () => {
+test("[2] replies outlive the root of their thread, and pinned messages are removed like others", async () => {
   const { room, remove, clock, ask } = await world();
   const week = await room(7);
   const root = await week.send("root");
@@ -255,7 +255,7 @@ test("[2] replies outlive the root of their thread, pinned messages do not outli
   expect((await ask("GET", `/v1/chat/messages/${root.id}/thread`)).status).toBe(404);
 });
 
-test("[contract 13] what waits in webhooks forgets an expired message as well", async () => {
+test("[contract 13] queued webhooks lose the content of an expired message", async () => {
   const { room, remove, clock, ask, projectId } = await world();
   const { token } = await server.session({ projectId, role: "OWNER" });
   const hook = { url: "http://127.0.0.1:9/hook", environment: "DEVELOPMENT" };

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { Config } from "../../../src/kernel/config/index.ts";
 import type { RuntimeOptions } from "../../../src/kernel/runtime.ts";
 import { start } from "../../../src/server.ts";
+import { createTestAccounts } from "../../harness/accounts.ts";
 import { loggedData, WITH_COMMIT_LOG } from "../../harness/logged-runtime.ts";
-import { createPeople } from "../../harness/people.ts";
 import { testConfig } from "../../harness/test-config.ts";
 import { ChatClient } from "./client.ts";
 
@@ -27,7 +27,7 @@ export async function chatWorld(overrides: Partial<Config> = {}, options: Runtim
     ...options,
   });
   logged?.watch(server.runtime);
-  const people = createPeople(server.runtime, server.services);
+  const people = createTestAccounts(server.runtime, server.services);
   const { projectId, key } = await people.project();
   const clients: ChatClient[] = [];
 

@@ -8,7 +8,7 @@ import { decryptPush, newBrowser } from "./browser.ts";
 
 const bytes = (text: string) => Buffer.from(text, "base64url");
 
-test("[RFC 8291, 5 and appendix A] the example comes out to the byte", () => {
+test("[RFC 8291, 5 and appendix A] the example of the RFC is reproduced to the byte", () => {
   const keys = receiverKeys(
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
     "BTBZMqHH6r4Tts7J_aSIgg",
@@ -24,7 +24,7 @@ test("[RFC 8291, 5 and appendix A] the example comes out to the byte", () => {
   );
 });
 
-test("only the browser reads it, at any size up to the limit, and no two are alike", () => {
+test("only the browser can decrypt a push of any size up to the limit, and no two are alike", () => {
   const browser = newBrowser();
   const keys = receiverKeys(browser.keys.p256dh, browser.keys.auth);
   if (!keys) throw new Error("the keys are good");
@@ -39,7 +39,7 @@ test("only the browser reads it, at any size up to the limit, and no two are ali
   expect(() => decryptPush(newBrowser(), encryptPush(Buffer.from("secret"), keys))).toThrow();
 });
 
-test("keys that no browser makes are refused", () => {
+test("invalid browser keys are refused", () => {
   const { p256dh, auth } = newBrowser().keys;
   const off = bytes(p256dh);
   off[64] = (off[64] ?? 0) ^ 1;
@@ -48,7 +48,7 @@ test("keys that no browser makes are refused", () => {
   expect(receiverKeys("", "")).toBeNull();
 });
 
-test("[RFC 8292] the token names the push service's origin, ends within a day, and verifies by the public key", () => {
+test("[RFC 8292] the token names the origin of the push service, expires within a day, and verifies with the public key", () => {
   const vapid = createVapid(testConfig({ PUSH_SUBJECT: "mailto:ops@example.com" }), createKeyring("a master secret"));
   const now = Date.parse("2026-03-01T12:00:00.000Z");
   const header = vapid.authorization("https://push.example.com:8443/send/abc?x=1", now);

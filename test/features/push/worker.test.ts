@@ -21,7 +21,7 @@ function worker() {
   return { shown, opened, happens };
 }
 
-test("the guide's service worker shows every kind of push, and leads to the conversation", () => {
+test("the guide's service worker shows every kind of push and opens its conversation", () => {
   const { shown, opened, happens } = worker();
   const base: PushPayload = {
     ...{ type: "message", conversationId: "conv_1", conversationName: "family", senderId: "ada", text: "hi" },

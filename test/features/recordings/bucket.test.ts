@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { RecordedFile } from "../../../src/protocol/media/recording.ts";
 import type { Recording } from "../../../src/protocol/recordings.ts";
 import { rtcServer, settled, until } from "../../harness/rtc.ts";
-import { type S3Credentials, s3TestServer } from "../chat/storage-s3-server.ts";
+import { type S3Credentials, s3TestServer } from "../storage/s3-server.ts";
 import { encoded } from "./ffmpeg.ts";
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { LeaveRequest, SessionDescription, SignalRequest, SignalResponse } from "@livekit/protocol";
 import { SignJWT } from "jose";
-import { readArrival } from "../../../src/gateways/livekit/door/join-request.ts";
+import { readJoinParameters } from "../../../src/gateways/livekit/join-request.ts";
 import type { SocketEvents, TopicSocket } from "../../../src/kernel/socket/sockets.ts";
 import { type RtcServer, rtcServer, settled, until } from "../../harness/rtc.ts";
 
@@ -33,7 +33,7 @@ function tokenOf(room: string, identity: string): Promise<string> {
 async function enter(token: string, sdk = "js") {
   const { door } = server.services.livekitClients;
   const request = new Request(`http://localhost/rtc?protocol=16&sdk=${sdk}`);
-  const admitted = await door.admit(token, VISIT, () => readArrival(request, "one"));
+  const admitted = await door.admit(token, VISIT, () => readJoinParameters(request, "one"));
   const heard: SignalResponse["message"][] = [];
   const socket: TopicSocket = {
     ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { createLiveRooms } from "../../../src/gateways/signaling/session/live-rooms.ts";
-import type { Membership } from "../../../src/gateways/signaling/session/membership.ts";
-import type { Registry } from "../../../src/gateways/signaling/session/registry.ts";
+import { createLiveRooms } from "../../../src/gateways/signaling/live-rooms.ts";
+import type { Membership } from "../../../src/gateways/signaling/membership.ts";
+import type { SessionRegistry } from "../../../src/gateways/signaling/registry.ts";
 import type { MediaNode } from "../../../src/protocol/media-node.ts";
 import type { NetworkProfile } from "../../../src/protocol/playground.ts";
 
@@ -9,7 +9,7 @@ test("a bad network ends for one who has left because of it, and begins for nobo
   const set: NetworkProfile[] = [];
   const node = { setNetwork: async ({ profile }: { profile: NetworkProfile }) => void set.push(profile) };
   const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), of: () => undefined };
-  const rooms = createLiveRooms(registry as unknown as Registry, {} as Membership);
+  const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership);
   await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({
     code: "SVC_PARTICIPANT_NOT_FOUND",
   });

@@ -36,7 +36,7 @@ describe("[11] precedence", () => {
     expect([config.HOST, sources.HOST]).toEqual(["127.0.0.1", "default"]);
   });
 
-  test("a table may name the group or be the beginning of the variable's name", () => {
+  test("a TOML table can be the group or the beginning of the variable's name", () => {
     const { config } = loadConfig({
       file: { chat: { "max-text-length": 7 }, oauth: { google: { client_id: "a", client_secret: "b" } } },
     });
@@ -78,19 +78,19 @@ describe("[11] values out of range stop the start", () => {
     expect(problems[0]).toContain(message);
   });
 
-  test("both edges of a range are accepted", () => {
+  test("both ends of a range are accepted", () => {
     const { config } = loadConfig({ env: { WEBHOOK_BACKOFF_BASE_MS: "100", RTC_TOKEN_DEFAULT_TTL_SECONDS: "21600" } });
     expect([config.WEBHOOK_BACKOFF_BASE_MS, config.RTC_TOKEN_DEFAULT_TTL_SECONDS]).toEqual([100, 21_600]);
   });
 
-  test("every problem is told at once, with the place it came from", () => {
+  test("all problems are reported at once, with their sources", () => {
     expect(problemsOf({ flags: { PORT: "x" }, file: { chat: { max_text_length: true } } })).toEqual([
       'PORT = "x" (flag --port): must be an integer from 0 to 65535.',
       "CHAT_MAX_TEXT_LENGTH = true (file chat.max_text_length): must be an integer from 1 to 100000.",
     ]);
   });
 
-  test("the secret of media nodes has nothing that a header cannot carry", () => {
+  test("the secret of media nodes contains only characters that a header can hold", () => {
     for (const value of ["a secret of more than sixteen", "schlüssel-von-zwanzig"]) {
       expect(problemsOf({ env: { SFU_REGISTRATION_SECRET: value } })).toEqual([
         "SFU_REGISTRATION_SECRET = [secret] (environment): must be 16 to 512 letters, digits or signs of ASCII, without spaces.",
@@ -100,14 +100,14 @@ describe("[11] values out of range stop the start", () => {
     expect(config.SFU_REGISTRATION_SECRET).toBe("x".repeat(16));
   });
 
-  test("a secret is never shown, not even a wrong one", () => {
+  test("a secret is never printed, not even an invalid one", () => {
     const problems = problemsOf({ env: { STOA_SECRET: "hunter2", SMTP_URL: "http://user:pass@mail" } });
     expect(problems).toHaveLength(2);
     expect(problems.join()).not.toMatch(/hunter2|pass@/);
     expect(problems[0]).toBe("STOA_SECRET = [secret] (environment): must be 32 to 512 characters.");
   });
 
-  test("what belongs together comes together", () => {
+  test("settings that belong together are required together", () => {
     expect(problemsOf({ env: { TLS_CERT: "a.pem" } })).toEqual(["TLS_CERT is set, but TLS_KEY is not."]);
     expect(problemsOf({ env: { ADMIN_EMAIL: "a@b.c" } })).toEqual(["ADMIN_EMAIL is set, but ADMIN_PASSWORD is not."]);
     expect(problemsOf({ env: { OAUTH_ACME_CLIENT_ID: "a", OAUTH_ACME_CLIENT_SECRET: "b" } })).toEqual([
@@ -115,7 +115,7 @@ describe("[11] values out of range stop the start", () => {
     ]);
   });
 
-  test("paths are absolute, whichever way they were given", () => {
+  test("paths are absolute, from whichever source they come", () => {
     const { config } = loadConfig({
       flags: { RECORDING_DIR: "films" },
       env: { BACKUP_DIR: "/backups/", TLS_CERT: "../cert.pem", TLS_KEY: "./key.pem" },
@@ -136,14 +136,14 @@ describe("[11] values out of range stop the start", () => {
     expect(loadConfig({}).config.RECORDING_DIR).toBeUndefined();
   });
 
-  test("every media worker has a port", () => {
+  test("every media worker must have a valid port", () => {
     const workers = (MEDIA_UDP_PORT: string) => problemsOf({ env: { MEDIA_UDP_PORT, MEDIA_WORKERS: "3" } });
     expect(workers("65533")).toEqual([]);
     expect(workers("0")).toEqual([]);
     expect(workers("65534")).toEqual(["MEDIA_UDP_PORT is too high for 3 MEDIA_WORKERS: the last would take 65536."]);
   });
 
-  test("a plain http issuer is on loopback, or nothing", () => {
+  test("an issuer with plain http is accepted on loopback only", () => {
     const issuer = (OAUTH_ACME_ISSUER: string) =>
       problemsOf({ env: { OAUTH_ACME_ISSUER, OAUTH_ACME_CLIENT_ID: "a", OAUTH_ACME_CLIENT_SECRET: "b" } });
     for (const accepted of ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:1", "https://id.example.com"]) {
@@ -156,7 +156,7 @@ describe("[11] values out of range stop the start", () => {
 });
 
 describe("[11] names that do not exist stop the start with the nearest name", () => {
-  test("in the environment, when they look like ours", () => {
+  test("in the environment, when they look like settings of Stoa", () => {
     expect(problemsOf({ env: { CHAT_MAX_TEXT_LENGHT: "5" } })).toEqual([
       "CHAT_MAX_TEXT_LENGHT (environment) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
     ]);
@@ -166,7 +166,7 @@ describe("[11] names that do not exist stop the start with the nearest name", ()
     ]);
   });
 
-  test("the environment of other programs is left alone", () => {
+  test("variables of other programs are ignored", () => {
     const env = {
       PATH: "/bin",
       HOSTNAME: "a",
@@ -179,7 +179,7 @@ describe("[11] names that do not exist stop the start with the nearest name", ()
     expect(problemsOf({ env })).toEqual([]);
   });
 
-  test("in the file and among the flags, always", () => {
+  test("in the file and among the flags, in any case", () => {
     expect(problemsOf({ file: { chat: { max_text_lenght: 5 } } })).toEqual([
       "chat.max_text_lenght (file) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
     ]);
@@ -189,7 +189,7 @@ describe("[11] names that do not exist stop the start with the nearest name", ()
   });
 });
 
-test("testConfig takes typed overrides, on free ports and without a log", () => {
+test("testConfig accepts typed overrides and uses free ports and no log", () => {
   const config = testConfig({ CHAT_MAX_TEXT_LENGTH: 3, TRUSTED_PROXIES: ["::1"] });
   expect([config.PORT, config.MEDIA_UDP_PORT, config.LOG_LEVEL, config.CHAT_MAX_TEXT_LENGTH]).toEqual([
     0,
@@ -200,7 +200,7 @@ test("testConfig takes typed overrides, on free ports and without a log", () => 
   expect(() => testConfig({ CHAT_MAX_TEXT_LENGTH: 0 })).toThrow(ConfigError);
 });
 
-test("[11] every name with one or two letters wrong is recognised as ours", () => {
+test("[11] every setting is recognised with one or two wrong letters", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...VARIABLE_NAMES.filter((name) => name.length >= 12)),

@@ -38,7 +38,7 @@ test("rebuilding a table does not delete its children, and foreign keys are on a
   expect(foreignKeys()).toBe(1);
 });
 
-test("a database that holds data is copied before it is changed, a fresh one is not", () => {
+test("a database with data is copied before a migration, a new one is not", () => {
   let copies = 0;
   migrate(db, [first], 1, () => copies++);
   expect(copies).toBe(0);
@@ -46,7 +46,7 @@ test("a database that holds data is copied before it is changed, a fresh one is 
   expect(copies).toBe(1);
 });
 
-test("a failing migration changes nothing at all", () => {
+test("a migration that fails changes nothing", () => {
   migrate(db, [first], 1);
   const broken = step("0002_broken", "CREATE TABLE extra (id INTEGER) STRICT; SELECT * FROM nowhere;");
   expect(() => migrate(db, [first, broken], 2)).toThrow();

@@ -29,7 +29,7 @@ function careless(path: string): Database {
   return db;
 }
 
-test("what deleted rows left in unused middles and in holes between cells is cleared, and nothing else is", async () => {
+test("traces of deleted rows in unallocated space and freeblocks are cleared, and nothing else", async () => {
   const path = join(folder, "careless.db");
   const db = careless(path);
   expect(readFileSync(path).includes(WORD)).toBe(true);

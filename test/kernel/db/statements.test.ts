@@ -14,7 +14,7 @@ const { write } = createWriter(db.$client, (error) => {
 const notes = sqliteTable("notes", { id: integer("id").primaryKey(), body: text("body_text").notNull() });
 const id = sql.placeholder("id");
 
-test("a statement of either dialect is compiled when it is used, once, and changes rows with a unit alone", async () => {
+test("a statement is compiled once, when it is first used, and changes rows only with a unit of work", async () => {
   let compiled = 0;
   const find = reading(() => {
     compiled++;
@@ -48,7 +48,7 @@ test("a statement of either dialect is compiled when it is used, once, and chang
   expect(find.get({ id: 1 })).toBeUndefined();
 });
 
-test("no statement changes anything with a unit that is over", async () => {
+test("no statement changes rows with a unit of work that is over", async () => {
   const { unit } = await write((unit) => ({ unit }));
   const insert = inserter<typeof notes.$inferInsert>(db.$client, notes);
   const clear = changing(() => db.delete(notes).prepare());

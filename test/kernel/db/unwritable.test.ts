@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { every } from "../../../src/kernel/time/timers.ts";
-import { createJobs } from "../../../src/ops/jobs/jobs.ts";
+import { createJobs } from "../../../src/ops/jobs.ts";
 import { settled } from "../../harness/rtc.ts";
 import { testServer } from "../../harness/server.ts";
 
@@ -28,7 +28,7 @@ test("[11] while the database is read-only, an API key still reads, and its unsa
   expect((await server.call("POST", "/v1/rooms", { key, body: { name: "accepted" } })).status).toBe(201);
 });
 
-test("[11] a job that cannot write says so to whoever runs it, and its next turn succeeds", async () => {
+test("[11] a job that cannot write rejects, and its next run succeeds", async () => {
   const job = createJobs(server.runtime, server.services).find(({ name }) => name === "sweep-credentials");
   writable(false);
   await expect(job?.runDue(clock.now())).rejects.toThrow(/readonly/);
@@ -37,7 +37,7 @@ test("[11] a job that cannot write says so to whoever runs it, and its next turn
   await job?.runDue(clock.now());
 });
 
-test("what is done again and again survives a failure, of either kind", async () => {
+test("a recurring task continues after an exception and after a rejection", async () => {
   let turns = 0;
   const stop = every(runtime, 1_000, () => {
     turns += 1;

@@ -61,7 +61,7 @@ test("units that arrive together share one commit and keep their order", async (
   expect(commits).toBe(1);
 });
 
-test("[17] units that take long are spread over several commits, in their order, with turns of the loop in between", async () => {
+test("[17] long units are spread over several commits, in their order, with event-loop ticks in between", async () => {
   const order: number[] = [];
   const seen: number[] = [];
   const look = () => {
@@ -106,26 +106,26 @@ async function takenByCommits(units: number, othersMs: number): Promise<number[]
   return taken;
 }
 
-test("[17] a burst behind much else gets as much of the thread as all that, up to a bound", async () => {
+test("[17] a burst that waited long gets a longer commit, up to a limit", async () => {
   expect(await takenByCommits(60, 16)).toEqual([8, 16, 16, 16, 4]);
 });
 
-test("[17] so does the first of its commits, if it was waited for", async () => {
+test("[17] the first commit of a burst is longer too, if it had to wait", async () => {
   setImmediate(() => {
     nowMs += 20;
   });
   expect(await takenByCommits(40, 1)).toEqual([20, 8, 8, 4]);
 });
 
-test("[17] units without end hold the thread for no longer than that bound, whatever else it does", async () => {
+test("[17] an endless burst blocks the thread for no longer than that limit", async () => {
   expect(await takenByCommits(100, 1_000)).toEqual([8, 28, 28, 28, 8]);
 });
 
-test("[17] behind little else each commit is as short as the first", async () => {
+test("[17] without other work each commit is as short as the first", async () => {
   expect(await takenByCommits(40, 1)).toEqual([8, 8, 8, 8, 8]);
 });
 
-test("an error in one unit rolls back that unit alone, whole", async () => {
+test("an error in one unit rolls back exactly that unit", async () => {
   const failing = writer.write(() => {
     insert(2);
     insert(3, null);
@@ -135,7 +135,7 @@ test("an error in one unit rolls back that unit alone, whole", async () => {
   expect(numbers()).toEqual([1, 4]);
 });
 
-test("work that checks first and refuses harms nobody in its commit", async () => {
+test("checkThenWrite work that fails in its checks does not affect other units of its commit", async () => {
   const results = await Promise.allSettled([
     writer.write(() => insert(1)),
     writer.checkThenWrite((unit) => {
@@ -160,7 +160,7 @@ test("work that checks first and refuses harms nobody in its commit", async () =
   expect(callbackErrors).toEqual([]);
 });
 
-test("work that was to check first and fails after a change fails its whole commit, and nothing is half there", async () => {
+test("checkThenWrite work that fails after a change rolls back its whole commit", async () => {
   const results = await Promise.allSettled([
     writer.write(() => insert(1)),
     writer.checkThenWrite((unit) => {
@@ -175,7 +175,7 @@ test("work that was to check first and fails after a change fails its whole comm
   expect(numbers()).toEqual([5]);
 });
 
-test("what one is refused for is not told to the others whose work is undone with it", async () => {
+test("the error of one unit is not shown to other units that are rolled back with it", async () => {
   const results = await Promise.allSettled([
     writer.write(() => {
       throw new Error("the first was refused");
@@ -207,7 +207,7 @@ test("a promise resolves with the unit's value, after its callbacks, after the c
   expect([value, ...seen]).toEqual(["value", "after", "resolved"]);
 });
 
-test("callbacks of a failed unit never run, and a throwing callback harms nobody", async () => {
+test("callbacks of a failed unit never run, and a callback that throws does not affect others", async () => {
   let ran = false;
   const failed = writer.write((unit) => {
     unit.afterCommit(() => {
@@ -236,7 +236,7 @@ test("an asynchronous unit is refused and leaves nothing behind", async () => {
   expect(numbers()).toEqual([]);
 });
 
-test("a unit that makes SQLite abandon the transaction fails everybody in it, and nothing is half there", async () => {
+test("a unit that makes SQLite roll back the transaction fails all units in it", async () => {
   const results = await Promise.allSettled([
     writer.write(() => insert(1)),
     writer.write(() => client.run("INSERT OR ROLLBACK INTO notes VALUES (1, 'again')")),
@@ -264,7 +264,7 @@ test("a unit that is used after its work has returned throws", async () => {
   expect(() => kept?.afterCommit(() => {})).toThrow("this unit of work is over");
 });
 
-test("drain waits for what was handed in", async () => {
+test("drain waits for all submitted units", async () => {
   void writer.write(() => insert(1));
   await writer.drain();
   expect(numbers()).toEqual([1]);
@@ -298,7 +298,7 @@ function writerWithLog(records: number[]): Writer {
   );
 }
 
-test("with a log, what takes several turns of the thread is one record all the same, up to a limit", async () => {
+test("with a commit log, units of several event-loop ticks are one record, up to a limit", async () => {
   const records: number[] = [];
   const slow = writerWithLog(records);
   const turns: number[] = [];
@@ -315,7 +315,7 @@ test("with a log, what takes several turns of the thread is one record all the s
   expect(records).toEqual([16, 20]);
 });
 
-test("with a log, who breaks a promise in a later turn undoes the earlier ones too", async () => {
+test("with a commit log, checkThenWrite work that fails after a change in a later tick rolls back the earlier ticks too", async () => {
   const records: number[] = [];
   const slow = writerWithLog(records);
   const first = Array.from({ length: 4 }, (_, n) =>

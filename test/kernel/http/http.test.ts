@@ -4,7 +4,7 @@ import { createMethodsOf } from "../../../src/kernel/http/envelope.ts";
 import { normalOrigin, originAllowed, sameOrigin } from "../../../src/kernel/http/origins.ts";
 import { createRateLimiter } from "../../../src/kernel/http/rate-limit.ts";
 import { createClientIp } from "../../../src/kernel/http/request-info.ts";
-import { budgetHolder } from "../../../src/kernel/net/addresses.ts";
+import { rateLimitKey } from "../../../src/kernel/net/addresses.ts";
 import { fakeClock } from "../../harness/clock.ts";
 
 describe("[8] fixed windows", () => {
@@ -12,7 +12,7 @@ describe("[8] fixed windows", () => {
   const limiter = createRateLimiter(clock.now, 60);
   const take = (key: string) => limiter.take("LOGIN", key, 2);
 
-  test("a budget is spent, refused, and whole again when its window ends", () => {
+  test("a budget is used up, refused, and available again when its window ends", () => {
     expect(take("a")).toEqual({ allowed: true, limit: 2, remaining: 1, resetSeconds: 60 });
     clock.advance(10_500);
     expect(take("a")).toMatchObject({ allowed: true, remaining: 0, resetSeconds: 50 });
@@ -24,14 +24,14 @@ describe("[8] fixed windows", () => {
     expect(take("a")).toMatchObject({ allowed: true, remaining: 1, resetSeconds: 60 });
   });
 
-  test("a clock that is set back keeps nobody out for longer than a window", () => {
+  test("a clock that is set back locks no client out for longer than a window", () => {
     for (let n = 0; n < 3; n++) take("early");
     clock.advance(-7_200_000);
     expect(take("early")).toMatchObject({ allowed: true, remaining: 1, resetSeconds: 60 });
     clock.advance(7_200_000);
   });
 
-  test("windows of a hundred thousand strangers do not stay in memory", () => {
+  test("the windows of a hundred thousand clients do not stay in memory", () => {
     for (let n = 0; n < 100_000; n++) {
       limiter.take("X", String(n), 1);
       if (n % 1000 === 0) clock.advance(60_000);
@@ -62,12 +62,12 @@ describe("[1] client address", () => {
   });
 });
 
-test("[8] a budget by address belongs to an IPv4 address, and to an IPv6 network of one household", () => {
-  expect(budgetHolder("203.0.113.9")).toBe("203.0.113.9");
-  expect(budgetHolder("2001:db8:1:2::5")).toBe("2001:db8:1:2::/64");
-  expect(budgetHolder("2001:db8:1:2:ffff:ffff:ffff:ffff")).toBe("2001:db8:1:2::/64");
-  expect(budgetHolder("2001:db8:1:3::5")).toBe("2001:db8:1:3::/64");
-  expect(budgetHolder("::1")).toBe("0:0:0:0::/64");
+test("[8] a rate limit by address applies to an IPv4 address or an IPv6 /64 network", () => {
+  expect(rateLimitKey("203.0.113.9")).toBe("203.0.113.9");
+  expect(rateLimitKey("2001:db8:1:2::5")).toBe("2001:db8:1:2::/64");
+  expect(rateLimitKey("2001:db8:1:2:ffff:ffff:ffff:ffff")).toBe("2001:db8:1:2::/64");
+  expect(rateLimitKey("2001:db8:1:3::5")).toBe("2001:db8:1:3::/64");
+  expect(rateLimitKey("::1")).toBe("0:0:0:0::/64");
 });
 
 describe("[4.6] browser origins", () => {
@@ -86,12 +86,12 @@ describe("[4.6] browser origins", () => {
     ["file://", false],
   ])("%p → %p", (origin, allowed) => expect(originAllowed(origin, listed)).toBe(allowed));
 
-  test("an empty list allows any; switching localhost off shuts it out", () => {
+  test("an empty list allows any origin, and localhost can be switched off", () => {
     expect(originAllowed("https://any.example", { allowedOrigins: [], allowLocalhostOrigins: false })).toBe(true);
     expect(originAllowed("http://localhost:1", { ...listed, allowLocalhostOrigins: false })).toBe(false);
   });
 
-  test("origins are kept as a browser sends them", () => {
+  test("origins are normalised to the form that browsers send", () => {
     expect(normalOrigin("https://App.Example.com:443/")).toBe("https://app.example.com");
     for (const bad of ["example.com", "https://a.example/path", "https://u:p@a.example", "ftp://a.example", ""]) {
       expect(normalOrigin(bad)).toBeNull();
@@ -112,7 +112,7 @@ describe("[4.6] browser origins", () => {
 });
 
 describe("[1] cursors", () => {
-  test("come back as they went out, and only into their own list", () => {
+  test("decode to their position, and only for their own list", () => {
     const cursor = encodeCursor("rooms", ["abc", 5]);
     expect(decodeCursor("rooms", cursor, ["string", "number"])).toEqual(["abc", 5]);
     for (const [list, text, shape] of [

@@ -5,7 +5,7 @@ const MEBIBYTE = 1024 * 1024;
 /** Stays until it is answered. */
 const READER = { signal: new AbortController().signal };
 
-test("[8] of many who ask for a megabyte at once, two begin in a turn of the loop, in the order in which they came", async () => {
+test("[8] of many responses of a megabyte two begin per event-loop tick, in the order of their requests", async () => {
   const turns: (() => void)[] = [];
   const begins = createLargeResponses((run) => turns.push(run));
   const begun: number[] = [];
@@ -34,7 +34,7 @@ test("[8] of many who ask for a megabyte at once, two begin in a turn of the loo
   expect(begins(MEBIBYTE, READER)).toBeNull();
 });
 
-test("[8] one that is larger than a turn begins all the same, and the next after it", async () => {
+test("[8] a response that is larger than the budget of a tick begins, and the next one after it", async () => {
   const turns: (() => void)[] = [];
   const begins = createLargeResponses((run) => turns.push(run));
   expect(begins(50 * MEBIBYTE, READER)).toBeNull();
@@ -48,7 +48,7 @@ test("[8] one that is larger than a turn begins all the same, and the next after
   expect(begun).toBe(true);
 });
 
-test("[17] who hangs up while they wait leaves the line, and those behind them come up", async () => {
+test("[17] a client that disconnects while it waits leaves the queue, and the next one moves up", async () => {
   const turns: (() => void)[] = [];
   const begins = createLargeResponses((run) => turns.push(run));
   expect([begins(MEBIBYTE, READER), begins(MEBIBYTE, READER)]).toEqual([null, null]);

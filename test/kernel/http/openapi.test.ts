@@ -25,7 +25,7 @@ const shown = server.app.routes.filter(
   ({ method, hooks }) => method !== "WS" && !(hooks as { detail?: { hide?: boolean } }).detail?.hide,
 );
 
-test("[10] the reference is there for everyone, and holds every route there is", () => {
+test("[10] the reference is public and contains every route", () => {
   expect(status).toBe(200);
   expect(body.openapi).toBe("3.1.0");
   const described = operations.map(({ name }) => name).sort();
@@ -33,7 +33,7 @@ test("[10] the reference is there for everyone, and holds every route there is",
   expect(described).toEqual(served);
 });
 
-test("[10] every route has a summary and says which errors of its own it answers", () => {
+test("[10] every route documents a summary and its own errors", () => {
   const silent = shown
     .filter(({ hooks }) => {
       const { detail } = hooks as { detail?: { summary?: string } };
@@ -43,7 +43,7 @@ test("[10] every route has a summary and says which errors of its own it answers
   expect(silent).toEqual([]);
 });
 
-test("[10] every operation names its success, its errors and its credential", () => {
+test("[10] every operation documents its success, errors and credentials", () => {
   for (const { name, operation } of operations) {
     const statuses = Object.keys(operation.responses).map(Number);
     expect([name, statuses.some((code) => code < 300)]).toEqual([name, true]);
@@ -59,7 +59,7 @@ test("[10] every operation names its success, its errors and its credential", ()
   expect(keys?.operation.parameters.map(({ name }) => name)).toContain("Idempotency-Key");
 });
 
-test("[10] identifiers are unique, path parameters declared, references resolved, bodies JSON", () => {
+test("[10] operation ids are unique, path parameters are declared, references resolve, and bodies are JSON", () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { path, name, operation } of operations) {
@@ -80,7 +80,7 @@ test("[10] identifiers are unique, path parameters declared, references resolved
   expect(schemas.Error.properties.code.enum).toEqual(Object.keys(ERRORS));
 });
 
-test("[10] lengths are shown as lengths, and nothing of the validator's own shows", () => {
+test("[10] lengths are documented as lengths, and keywords of the validator do not appear", () => {
   const create = paths["/v1/projects"]?.post?.requestBody?.content as Record<string, { schema: unknown }>;
   expect(create["application/json"]?.schema).toMatchObject({
     properties: { name: { type: "string", minLength: 1, maxLength: 80 } },
@@ -90,7 +90,7 @@ test("[10] lengths are shown as lengths, and nothing of the validator's own show
   expect(text).not.toContain("uD800");
 });
 
-test("[10] an operation's security is what its guard takes", () => {
+test("[10] an operation's security lists the credentials that its guard accepts", () => {
   for (const { method, path, hooks } of shown) {
     const operation = paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
     expect(operation?.security.flatMap((scheme) => Object.keys(scheme))).toEqual(credentialsOf(hooks as object));

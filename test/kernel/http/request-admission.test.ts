@@ -55,7 +55,7 @@ function createCrowd(inProgress = 100) {
   };
 }
 
-test("[17] of a hundred requests that come at once, as many begin in a turn as it has time for, in their order", async () => {
+test("[17] of a hundred simultaneous requests only a time slice begins per event-loop tick, in their order", async () => {
   const { ask, served, loop } = createCrowd();
   for (let n = 0; n < 100; n++) ask(String(n), "mallory");
   expect(served.length).toBeLessThan(5);
@@ -68,7 +68,7 @@ test("[17] of a hundred requests that come at once, as many begin in a turn as i
   expect(served).toEqual(Array.from({ length: 100 }, (_, n) => String(n)));
 });
 
-test("[17] one who asks for little is not behind one who asks for much", async () => {
+test("[17] a client with one request does not wait for a client with a hundred", async () => {
   const { ask, served, loop } = createCrowd();
   for (let n = 0; n < 100; n++) ask(`mallory ${n}`, "mallory");
   ask("ann");
@@ -80,7 +80,7 @@ test("[17] one who asks for little is not behind one who asks for much", async (
   expect(served.length).toBeLessThan(10);
 });
 
-test("[17] whether the server lives is answered at once, whatever waits", () => {
+test("[17] health checks never wait", () => {
   const { ask, served } = createCrowd();
   for (let n = 0; n < 100; n++) ask(String(n), "mallory");
   ask("health", "mallory", "/healthz");
@@ -90,7 +90,7 @@ test("[17] whether the server lives is answered at once, whatever waits", () => 
   expect(served.slice(-2)).toEqual(["health", "ready"]);
 });
 
-test("[17] a request that takes longer than a turn begins all the same, and the next after it", async () => {
+test("[17] a request that takes longer than a time slice begins, and the next one in the next tick", async () => {
   const { ask, served, loop } = createCrowd();
   const names = ["a", "b", "c", "d", "e", "f", "g"];
   for (const name of names) ask(name, name, "/v1/rooms", 50);
@@ -100,14 +100,14 @@ test("[17] a request that takes longer than a turn begins all the same, and the 
   expect(served).toEqual(names);
 });
 
-test("[17] few requests wait for nobody, and nothing runs after them", () => {
+test("[17] few requests never wait, and no callback is scheduled for them", () => {
   const few = createCrowd(4);
   for (let n = 0; n < 50; n++) few.ask(String(n));
   expect(few.served).toHaveLength(50);
   expect(few.isIdle).toBe(true);
 });
 
-test("[17] after a crowd the loop comes to rest, and the next request begins at once", async () => {
+test("[17] after a burst no callback is scheduled any more, and the next request begins at once", async () => {
   const { ask, served, loop, ...state } = createCrowd();
   for (let n = 0; n < 20; n++) ask(String(n));
   for (let turn = 0; turn < 20; turn++) await loop();
@@ -117,14 +117,14 @@ test("[17] after a crowd the loop comes to rest, and the next request begins at 
   expect(served.at(-1)).toBe("next");
 });
 
-test("[17] more than can wait begin at once instead of being kept", () => {
+test("[17] requests beyond the length of the queue begin at once", () => {
   const { ask, served } = createCrowd();
   for (let n = 0; n < 2_100; n++) ask(String(n));
   expect(served.length).toBeGreaterThan(50);
   expect(served.length).toBeLessThan(60);
 });
 
-test("[17] of large bodies eight mebibytes of an address wait, and 64 of all; then they are refused, and what is small is not", async () => {
+test("[17] eight MiB of large bodies wait per address and 64 MiB in total; further ones are refused, small ones are not", async () => {
   const { ask, served, refused, loop } = createCrowd();
   const MIB = 1024 * 1024;
   const upload = (name: string, from: string, bytes = MIB) => ask(name, from, "/v1/rooms", 1, bytes);
@@ -146,7 +146,7 @@ test("[17] of large bodies eight mebibytes of an address wait, and 64 of all; th
   expect(refused).toHaveLength(2);
 });
 
-test("[17] what a refused request brought is let go of with its answer, by whatever method it came", async () => {
+test("[17] the unread body of a refused request is released with its response, for every method", async () => {
   const app = new Elysia({ adapter: UNREAD_BODIES })
     .post("/refused", ({ status }) => status(401, "who?"), { parse: "json" })
     .delete("/refused", ({ status }) => status(401, "who?"), { parse: "json" });
@@ -178,7 +178,7 @@ test("[17] what a refused request brought is let go of with its answer, by whate
   }
 });
 
-test("[17] requests with bodies, errors and sockets that had to wait come to the same end", async () => {
+test("[17] requests with bodies, errors and upgrades have the same result when they had to wait", async () => {
   let waited = 0;
   const app = new Elysia()
     .post("/echo/:name", ({ params, body }) => ({ name: params.name, body }))

@@ -26,7 +26,7 @@ const app = new Elysia()
 const get = (path: string, headers: Record<string, string> = {}) =>
   app.handle(new Request(`http://localhost${path}`, { headers }));
 
-test("[10] the shell is never stale and cannot be framed or made to run foreign script", async () => {
+test("[10] the dashboard page is never cached, cannot be framed, and runs no script of other origins", async () => {
   const { status, headers } = await get("/");
   const policy = headers.get("content-security-policy") ?? "";
   expect(status).toBe(200);
@@ -44,7 +44,7 @@ test("[10] hashed files and the versioned SDK are immutable, the plain SDK is no
   expect((await get("/sdk-9.9.8.js")).status).toBe(404);
 });
 
-test("[10] a deep link opens the shell in a browser, and nowhere else", async () => {
+test("[10] a deep link opens the dashboard for browser navigation only", async () => {
   expect(await (await get("/projects/1", { accept: "text/html" })).text()).toContain("dashboard");
   expect((await get("/projects/1", { accept: "application/json" })).status).toBe(404);
   expect((await get("/v1/nothing", { accept: "text/html" })).status).toBe(404);
@@ -63,7 +63,7 @@ test("[10] no path leads out of the folder", async () => {
   }
 });
 
-test("[10] answers are compressed for those who can read it, and not sent twice", async () => {
+test("[10] responses are compressed for clients that accept it, and not sent again when unchanged", async () => {
   const zipped = await get("/sdk.js", { "accept-encoding": "br, gzip" });
   expect(zipped.headers.get("content-encoding")).toBe("gzip");
   expect(Bun.gunzipSync(await zipped.bytes())).toEqual(await (await get("/sdk.js")).bytes());
@@ -71,7 +71,7 @@ test("[10] answers are compressed for those who can read it, and not sent twice"
   expect((await get("/sdk.js", { "if-none-match": etag })).status).toBe(304);
 });
 
-test("a file that could not be read once is read the next time", async () => {
+test("a file that could not be read is read again for the next request", async () => {
   const path = join(folder, "assets/late.js");
   writeFileSync(path, "");
   const late = new Elysia()

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createFrameBudget } from "../../../src/kernel/socket/frame-reader.ts";
 import { fakeClock } from "../../harness/clock.ts";
 
-test("[8] a clock that is set back refuses nobody's frames for longer than a window", () => {
+test("[8] a clock that is set back refuses frames for no longer than a window", () => {
   const clock = fakeClock();
   const spend = createFrameBudget(clock.now, 2, 60);
   const kinds = [spend(), spend(), spend()].map(({ kind }) => kind);

@@ -7,7 +7,7 @@ import { type PushBody, RESUME_RING_FRAMES } from "../../../src/protocol/signali
 const body = (identity: string) =>
   JSON.stringify({ type: "participant.left", identity, reason: "left" } satisfies PushBody);
 
-test("[signaling] pushes are numbered from 1 without a gap, and are the frames that were sent", () => {
+test("[signaling] pushes are numbered from 1 without a gap, and replayed as they were sent", () => {
   const ring = createReplayRing(RESUME_RING_FRAMES);
   expect(ring.seq).toBe(0);
   expect(JSON.parse(ring.add(body("a")))).toEqual({
@@ -20,7 +20,7 @@ test("[signaling] pushes are numbered from 1 without a gap, and are the frames t
   expect(ring.seq).toBe(2);
 });
 
-test("[signaling] 256 are kept: one more missed, and the client gets a snapshot instead", () => {
+test("[signaling] 256 pushes are kept; a client that missed more gets a snapshot", () => {
   const ring = createReplayRing(RESUME_RING_FRAMES);
   for (let sent = 0; sent < 300; sent++) ring.add(body("a"));
   expect(ring.since(44)).toHaveLength(256);
@@ -29,7 +29,7 @@ test("[signaling] 256 are kept: one more missed, and the client gets a snapshot 
   expect(ring.since(301)).toBeNull();
 });
 
-test("[signaling] whatever was missed comes back whole and in order, or not at all", () => {
+test("[signaling] missed pushes are replayed completely and in order, or not at all", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.nat(40), fc.nat(45), (capacity, sent, lastSeq) => {
       const ring = createReplayRing(capacity);
@@ -41,7 +41,7 @@ test("[signaling] whatever was missed comes back whole and in order, or not at a
   );
 });
 
-test("[signaling] large pushes are kept up to a size, and never a part of what is asked for", () => {
+test("[signaling] pushes are kept up to a total size, and never replayed in part", () => {
   const sizes = fc.array(fc.nat(60), { maxLength: 40 });
   fc.assert(
     fc.property(sizes, fc.nat(45), (lengths, lastSeq) => {
@@ -65,7 +65,7 @@ test("[signaling] large pushes are kept up to a size, and never a part of what i
   expect(ring.since(1)).toHaveLength(1);
 });
 
-test("[22] what many readers were sent is kept once, however many they are", () => {
+test("[22] a push for many clients is kept in memory once", () => {
   const rings = Array.from({ length: 100 }, () => createReplayRing(64));
   Bun.gc(true);
   const before = heapStats();

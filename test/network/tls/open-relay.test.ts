@@ -3,7 +3,7 @@ import { turnSecret } from "../../../src/features/rooms/ice-servers.ts";
 import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import type { Address } from "../../../src/network/turn/address.ts";
 import type { Check } from "../../../src/ops/doctor/check.ts";
-import { examineTurn } from "../../../src/ops/doctor/turn.ts";
+import { checkTurn } from "../../../src/ops/doctor/turn.ts";
 import { testConfig } from "../../harness/test-config.ts";
 import { ANNOUNCED, tlsStage } from "./stage.ts";
 
@@ -49,7 +49,7 @@ async function turnClosed(...peers: Address[]): Promise<Check | undefined> {
     probe: { ufrag: "", pwd: "" },
     doctorSecret: "",
   };
-  const checks = await examineTurn({ config, running, now: Date.now() });
+  const checks = await checkTurn({ config, running, now: Date.now() });
   return checks.find(({ name }) => name === "turn-closed");
 }
 

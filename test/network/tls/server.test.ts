@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import { TurnRefused } from "../../../src/network/turn/client.ts";
 import type { IceServer } from "../../../src/protocol/room-records.ts";
-import { createPeople } from "../../harness/people.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { createTestAccounts } from "../../harness/accounts.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 import { freePorts } from "../acme/pebble.ts";
 import { closed, secured, turnAs, until } from "./stage.ts";
@@ -163,7 +163,7 @@ async function postedFrom(localAddress: string, { path, token, body }: Asked): P
 }
 
 test("[22] behind the edge, budgets and the audit log go by the client's own address", async () => {
-  const people = createPeople(server.runtime, server.services);
+  const people = createTestAccounts(server.runtime, server.services);
   const { token, projectId } = await people.session({ role: "OWNER" });
   const key = { path: `/v1/projects/${projectId}/api-keys`, token, body: { name: "backend" } };
   expect(await postedFrom("127.0.0.9", key)).toBe(201);

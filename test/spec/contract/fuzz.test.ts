@@ -5,8 +5,8 @@ import { OIDC_CLIENT, oidcServer } from "../../harness/oidc.ts";
 import { type Operation, operationsOf } from "../../harness/operations.ts";
 import { rtcServer } from "../../harness/rtc.ts";
 import { type Tenant, tenantOf } from "../../harness/tenant.ts";
+import { createResponseCheck } from "./check-response.ts";
 import { grantedRequests } from "./granted.ts";
-import { createJudge } from "./judge.ts";
 import { spoiltRequests, validRequests } from "./requests.ts";
 import { UNLIMITED } from "./unlimited.ts";
 
@@ -21,18 +21,18 @@ afterAll(async () => {
   await server.close();
   await provider.close();
 });
-/** Routes of the fleet come last and share a tenant: a node that was drained or made up takes the rooms of new ones. */
+/** Routes of media nodes come last and share a tenant: a drained or invented node would get the rooms of new tenants. */
 const ofFleet = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster)/.test(path);
-/** A socket's handshake is no request and answer; the sockets have fuzzers of their own. */
+/** The sockets have their own fuzzers. */
 const operations = (await operationsOf(server))
   .filter(({ responses }) => !responses.has(101))
   .sort((a, b) => Number(ofFleet(a)) - Number(ofFleet(b)));
 const operator = await tenantOf(server, { operator: true });
 
-const judge = createJudge(server);
+const judge = createResponseCheck(server);
 const granted = new Set<string>();
 
-// First: a fleet that was fuzzed takes no more rooms.
+// Created first: after the fuzzing no media node accepts rooms.
 const special = grantedRequests(server, await tenantOf(server), provider);
 for (const [name, make] of Object.entries(special)) {
   test(`[10] ${name} keeps to the reference when it is granted`, async () => {
@@ -45,7 +45,7 @@ for (const [name, make] of Object.entries(special)) {
   });
 }
 
-/** Asked by one route after the other until one has changed something: a route may end what it is called on. */
+/** A tenant that routes share until one of them has changed it. */
 let intact: Tenant | undefined;
 async function intactTenant(): Promise<Tenant> {
   intact ??= await tenantOf(server);
@@ -75,6 +75,6 @@ for (const operation of operations) {
   });
 }
 
-test("[10] every route was granted at least once", () => {
+test("[10] the fuzzer reached every route with a valid credential", () => {
   expect(operations.map(({ name }) => name).filter((name) => !granted.has(name))).toEqual([]);
 });

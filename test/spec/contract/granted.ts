@@ -7,8 +7,8 @@ import type { Asked } from "./requests.ts";
 type Request = Partial<Asked> & { credential?: string };
 
 /**
- * Requests that no schema can tell: they need a password, a cookie, a link from a mail, a signature or somebody else's
- * server. Each makes what it needs and gives the request that is then granted.
+ * Requests that no schema can describe: they need a password, a cookie, a link from a mail, a signature or another
+ * server. Each creates what it needs and returns the valid request.
  */
 export function grantedRequests(server: RtcServer, tenant: Tenant, provider: OidcServer) {
   const links = oneTimeTokenService(server.runtime);
@@ -22,7 +22,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { email, password, cookie, credential: String(body.accessToken) };
   }
 
-  /** The token of the last link that would have been mailed; without a mail server it is in the log. */
+  /** The token of the last link, which is in the log without a mail server. */
   async function linkToken(): Promise<string> {
     await server.services.mailer.drain();
     return /#token=([\w-]{43})/.exec(server.logLines.findLast((line) => line.includes("#token=")) ?? "")?.[1] ?? "";
@@ -52,7 +52,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [roomId, sessionId], credential: token };
   }
 
-  /** A recorded file, and the query of an address that leads to it. */
+  /** A recorded file, and the query of its signed URL. */
   async function recordedFile(): Promise<Request> {
     const { recordingId, fileId = "" } = tenant.ids;
     const key = tenant.credentials.apiKey;
@@ -64,7 +64,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [fileId], query: [...new URL(String(answer.body.url)).searchParams] };
   }
 
-  /** A recording that has ended: with a file, though not one that any film comes of. */
+  /** A finished recording with a file that cannot be composed. */
   async function composed(credential: string, path: string[]): Promise<Request> {
     const key = tenant.credentials.apiKey;
     const begun = await server.call("POST", "/v1/rooms", { key, body: { name: `composed-${++accounts}` } });
@@ -74,7 +74,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [...path, String(body.id)], credential, body: { layout: "grid" } };
   }
 
-  /** A live stream of which something has been sent, and the token of a viewer. */
+  /** A live stream with HLS segments, and the token of a viewer. */
   async function broadcast(): Promise<Request> {
     const key = tenant.credentials.apiKey;
     const stream = { title: "show", hostIdentity: "ada" };
@@ -152,7 +152,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     "GET /v1/invitations/{token}": async () => ({ path: [await invitation("invited@example.com")] }),
     "POST /v1/invitations/{token}/accept": async () => {
       const { email, credential } = await account();
-      // Invited before there was an account, in another project than the account's own.
+      // Invited before the account existed, to another project than the account's own.
       const token = await invitation(`not-${email}`);
       return { path: [token], credential };
     },

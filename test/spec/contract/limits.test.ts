@@ -8,7 +8,7 @@ afterAll(server.close);
 
 const LIMITED = (await operationsOf(server)).filter(({ responses }) => responses.has(429));
 
-test("[8] a route that answers 429 to its key or session says so, and at least 16 do", async () => {
+test("[8] every route that responds with 429 documents it, and at least 16 do", async () => {
   const { key } = await server.project();
   const credentials = { apiKey: key, session: (await server.session({ operator: true })).token };
   for (const operation of await operationsOf(server)) {

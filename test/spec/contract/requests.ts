@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { JsonSchema, Operation } from "../../harness/operations.ts";
 import type { Tenant } from "../../harness/tenant.ts";
 
-/** What a route is asked: all of it can be valid, or one part of it is spoilt. */
+/** A request to a route, valid or with one invalid part. */
 export type Asked = {
   path: string[];
   query: [string, string][];
@@ -11,7 +11,7 @@ export type Asked = {
   headers: [string, string][];
 };
 
-/** Things that no field was made for. */
+/** Values that are invalid or unusual for any field. */
 const JUNK = fc.oneof(
   fc.constantFrom<unknown>(null, true, -1, 0, 1e308, 2 ** 53, 0.5, "", " ", [], {}, [[]], "\u0000", "\ud800", "\u202e"),
   fc.constantFrom<unknown>(
@@ -27,7 +27,7 @@ const JUNK = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-/** A name in a path that leads nowhere; never one that URL parsing would take away. */
+/** A path parameter that does not exist, and that URL parsing does not remove. */
 const NOWHERE = fc.constantFrom(
   ...[
     "nothing",
@@ -47,7 +47,7 @@ const NOWHERE = fc.constantFrom(
   "00000000-0000-7000-8000-000000000000",
 );
 
-/** A value that keeps to its schema, as the reference states it. */
+/** A value that is valid by its schema in the reference. */
 export function valid(schema: JsonSchema): fc.Arbitrary<unknown> {
   if (schema.anyOf) return fc.oneof(...schema.anyOf.map(valid));
   if (schema.enum) return fc.constantFrom(...schema.enum);
@@ -91,10 +91,10 @@ function validObject({ properties = {}, required = [] }: JsonSchema): fc.Arbitra
   return fc.record(fields, { requiredKeys: required });
 }
 
-/** Only the server makes them. */
+/** Values that only the server creates. */
 const CURSORS = ["cursor", "before", "after"];
 
-/** Requests that the reference allows: what they name exists, and their body keeps to its schema. */
+/** Requests that are valid by the reference: their parameters exist, and their body matches its schema. */
 export function validRequests(operation: Operation, tenant: Tenant): fc.Arbitrary<Asked> {
   const query = Object.fromEntries(
     operation.query
@@ -115,10 +115,10 @@ export function validRequests(operation: Operation, tenant: Tenant): fc.Arbitrar
   });
 }
 
-/** Fields whose bounds come from the configuration, and so stand in no schema. */
+/** Fields whose limits come from the configuration and are in no schema. */
 const RULED: Record<string, unknown> = { ttlSeconds: 600, scopes: ["chat:read"] };
 
-/** Half of what refers to other records refers to some that exist. */
+/** Half of the references to other records refer to existing ones. */
 function referring(body: unknown, { ids }: Tenant): unknown {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
   const known: Record<string, unknown> = {
@@ -137,7 +137,7 @@ function referring(body: unknown, { ids }: Tenant): unknown {
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, meant(name, value)]));
 }
 
-/** The same with one thing wrong: a field, a name in the path, the query, a header, or the bytes of the body. */
+/** A valid request with one invalid part: a field, a path parameter, the query, a header, or the bytes of the body. */
 export function spoiltRequests(operation: Operation, tenant: Tenant): fc.Arbitrary<Asked> {
   return fc
     .tuple(validRequests(operation, tenant), fc.nat(), fc.nat(), JUNK, NOWHERE)

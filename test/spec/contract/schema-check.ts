@@ -5,8 +5,8 @@ const FORMATS: Record<string, (text: string) => boolean> = {
 };
 
 /**
- * What is wrong with a value by its published schema, written from JSON Schema and not by the server's own validator:
- * the reference must be true for whoever reads it with other tools.
+ * Checks a value against its published schema, independently of the server's own validator: the reference must be correct
+ * for other tools.
  */
 export function problemsOf(value: unknown, schema: JsonSchema, at = "$"): string[] {
   return [

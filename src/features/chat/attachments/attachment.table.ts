@@ -1,14 +1,12 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { AttachmentStatus } from "../../../protocol/chat-records.ts";
 import type { Location } from "../../storage/storage.ts";
-import { conversations } from "../conversations/conversation.table.ts";
+import { conversationColumn } from "../conversations/conversation.table.ts";
 
 export const attachments = sqliteTable("attachments", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  conversationId: text("conversation_id")
-    .notNull()
-    .references(() => conversations.id),
+  ...conversationColumn,
   uploaderId: text("uploader_id"),
   filename: text("filename").notNull(),
   mimeType: text("mime_type").notNull(),

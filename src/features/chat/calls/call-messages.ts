@@ -2,21 +2,17 @@ import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import type { WebhookEvent } from "../../webhooks/events.ts";
-import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
-import type { MemberStore } from "../conversations/member.store.ts";
-import type { MessageStore } from "../messages/message.store.ts";
 import type { MessageRow } from "../messages/message.table.ts";
 import type { Posting } from "../messages/posting.ts";
+import type { ChatStores } from "../stores.ts";
 import { type CallNote, callNoteMetadata, callText, MAX_NAMES, parseCallNote } from "./call-note.ts";
 import type { RingService } from "./ring.service.ts";
 
 type CallEvent = Extract<WebhookEvent, { type: "call.started" | "call.participant_joined" | "call.ended" }>;
 
 type CallMessagesDeps = {
-  conversations: ConversationStore;
-  members: MemberStore;
-  messages: MessageStore;
+  stores: ChatStores;
   posting: Posting;
   rings: RingService;
   /** Live streams get no call messages: their viewers come and go in thousands. */
@@ -28,7 +24,8 @@ type CallMessagesDeps = {
  * It is written in the transaction of the call's own record, so that neither exists without the other.
  */
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
-  const { conversations, members, messages, posting, rings, isLiveStreamRoom } = deps;
+  const { posting, rings, isLiveStreamRoom } = deps;
+  const { conversations, members, messages } = deps.stores;
 
   bus.inTransaction("webhook", ["call.started", "call.participant_joined", "call.ended"], onCallEvent);
 

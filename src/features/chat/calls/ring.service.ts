@@ -5,10 +5,9 @@ import { iso } from "../../../kernel/time/clock.ts";
 import { MAX_RUNG_MEMBERS, type Metadata, type Ring, type RingMemberStatus } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
-import type { MemberStore } from "../conversations/member.store.ts";
 import { storedMetadata } from "../input.ts";
+import type { ChatStores } from "../stores.ts";
 import { ringStore } from "./ring.store.ts";
 import type { RingMemberRow, RingRow } from "./ring.table.ts";
 
@@ -16,8 +15,7 @@ type RingInput = { userIds?: readonly string[]; timeoutSeconds?: number; metadat
 type EndedRing = RingRow & { missed: string[] };
 
 type RingDeps = {
-  conversations: ConversationStore;
-  members: MemberStore;
+  stores: ChatStores;
   /** During a call, the message about the call lists who missed it. */
   hasCall: (roomId: string) => boolean;
   /** A member who blocked the caller is not notified, and the caller cannot see that. */
@@ -31,7 +29,8 @@ export type RingService = ReturnType<typeof ringService>;
 
 /** Rings members of a conversation into the call of its room. Rings are on disk, and a restart continues them. */
 export function ringService({ bus, config, db, ids, log, now, timers, write }: Runtime, deps: RingDeps) {
-  const { conversations, members, hasCall, hasBlocked } = deps;
+  const { hasCall, hasBlocked } = deps;
+  const { conversations, members } = deps.stores;
   const store = ringStore(db);
   const timeouts = new Map<string, () => void>();
   let onMissed: (unit: Unit, ring: EndedRing) => void = () => {};

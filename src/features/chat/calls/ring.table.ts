@@ -1,21 +1,14 @@
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { RingMemberStatus, RingStatus } from "../../../protocol/chat-records.ts";
-import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/project.table.ts";
-import { conversations } from "../conversations/conversation.table.ts";
+import { conversationColumn, tenantColumns } from "../conversations/conversation.table.ts";
 
 export const rings = sqliteTable(
   "rings",
   {
     id: text("id").primaryKey(),
     publicId: text("public_id").notNull().unique(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...tenantColumns,
+    ...conversationColumn,
     roomId: text("room_id").notNull(),
     /** Null when the server rings. */
     callerUserId: text("caller_user_id"),

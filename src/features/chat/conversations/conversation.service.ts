@@ -128,12 +128,12 @@ export function conversationService(
           ? conversation.metadata
           : storedMetadata(input.metadata, config.CHAT_MAX_METADATA_BYTES);
       const { retentionDays = conversation.retentionDays, slowModeSeconds = conversation.slowModeSeconds } = input;
-      const changed: ConversationRow = { ...conversation, name, status, metadata, retentionDays, slowModeSeconds };
-      if (JSON.stringify(changed) === JSON.stringify(conversation)) return conversation;
+      const change = { name, status, metadata, retentionDays, slowModeSeconds };
+      if (JSON.stringify({ ...conversation, ...change }) === JSON.stringify(conversation)) return conversation;
 
       const at = now();
-      const row = { ...changed, updatedAt: at };
-      store.save(unit, row);
+      const row = { ...conversation, ...change, updatedAt: at };
+      store.update(unit, conversation.id, { ...change, updatedAt: at });
       const event = log.record(unit, row, "conversation.updated", at, null, (seq) => ({
         conversation: presentConversation({ ...row, lastSeq: seq }),
       }));

@@ -1,5 +1,5 @@
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, reading, updater } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { UUID_PATTERN } from "../../../protocol/ids.ts";
@@ -32,12 +32,6 @@ export function conversationStore({ $client: client }: Db) {
        AND c.project_id = ?2 AND c.environment = ?3 AND (?5 IS NULL OR c.status = ?5)
        AND (?6 IS NULL OR c.id IN (SELECT value FROM json_each(?6)))
      ORDER BY m.conversation_id DESC LIMIT ?7`,
-    ),
-  );
-  const save = changing(() =>
-    client.prepare(
-      `UPDATE conversations SET name = ?2, status = ?3, retention_days = ?4, metadata = ?5, slow_mode_seconds = ?6,
-       updated_at = ?7 WHERE id = ?1`,
     ),
   );
   const countMembers = changing(() =>
@@ -115,17 +109,7 @@ export function conversationStore({ $client: client }: Db) {
     ): ConversationRow[] =>
       listOfUser.all(userId, projectId, environment, before, status, within && JSON.stringify(within), limit),
 
-    save: (unit: Unit, row: ConversationRow) =>
-      void save.run(
-        unit,
-        row.id,
-        row.name,
-        row.status,
-        row.retentionDays,
-        row.metadata,
-        row.slowModeSeconds,
-        row.updatedAt,
-      ),
+    update: updater(client, conversations),
 
     /** Counters for the dashboard, which the conversations keep up to date. */
     totals: ({ projectId, environment }: Tenant, at: number): ChatTotals =>

@@ -9,15 +9,20 @@ import type {
 import type { Environment } from "../../../protocol/enums.ts";
 import { projects } from "../../projects/project.table.ts";
 
+/** The project and environment that own a row. */
+export const tenantColumns = {
+  projectId: text("project_id")
+    .notNull()
+    .references(() => projects.id),
+  environment: text("environment").$type<Environment>().notNull(),
+};
+
 export const conversations = sqliteTable(
   "conversations",
   {
     id: text("id").primaryKey(),
     publicId: text("public_id").notNull().unique(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
+    ...tenantColumns,
     name: text("name").notNull(),
     type: text("type").$type<ConversationType>().notNull(),
     status: text("status").$type<ConversationStatus>().notNull().default("ACTIVE"),
@@ -46,12 +51,16 @@ export const conversations = sqliteTable(
   ],
 );
 
+export const conversationColumn = {
+  conversationId: text("conversation_id")
+    .notNull()
+    .references(() => conversations.id),
+};
+
 export const conversationMembers = sqliteTable(
   "conversation_members",
   {
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...conversationColumn,
     userId: text("user_id").notNull(),
     role: text("role").$type<ChatMemberRole>().notNull().default("MEMBER"),
     status: text("status").$type<ChatMemberStatus>().notNull().default("ACTIVE"),

@@ -7,9 +7,8 @@ import { type Access, hasScope, requireActive, requireScope } from "../access.ts
 import type { EventLog } from "../event-log.ts";
 import { storedMetadata } from "../input.ts";
 import { presentMember } from "../present.ts";
-import type { ConversationStore } from "./conversation.store.ts";
+import type { ChatStores } from "../stores.ts";
 import type { ConversationRow, MemberRow } from "./conversation.table.ts";
-import type { MemberStore } from "./member.store.ts";
 
 export type NewMember = { userId: string; role?: ChatMemberRole; metadata?: Metadata };
 
@@ -20,14 +19,16 @@ export type UpdateMember = {
   metadata?: Metadata | null;
 };
 
-type MemberDeps = { store: MemberStore; conversations: ConversationStore; log: EventLog };
-
 const DIRECT_MEMBERS = 2;
 const RANK: Record<ChatMemberRole, number> = { MEMBER: 0, MODERATOR: 1, ADMIN: 2 };
 
 export type MemberService = ReturnType<typeof memberService>;
 
-export function memberService({ bus, config, now }: Runtime, { store, conversations, log }: MemberDeps) {
+export function memberService(
+  { bus, config, now }: Runtime,
+  { members: store, conversations }: ChatStores,
+  log: EventLog,
+) {
   const metadataOf = (metadata: Metadata | null | undefined) =>
     storedMetadata(metadata, config.CHAT_MAX_METADATA_BYTES);
 
@@ -104,7 +105,7 @@ export function memberService({ bus, config, now }: Runtime, { store, conversati
           joinedAt: at,
           leftAt: null,
         };
-        store.insert(unit, member);
+        store.save(unit, member);
         recordMembership(unit, conversation, member, "joined", at);
         return { member, added: true };
       }

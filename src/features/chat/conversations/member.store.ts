@@ -18,30 +18,18 @@ export function memberStore({ $client: client }: Db) {
      ORDER BY joined_at DESC, user_id DESC LIMIT ?5`,
     ),
   );
-  const save = changing(() =>
-    client.prepare(
-      `UPDATE conversation_members SET role = ?3, status = ?4, muted_until = ?5, metadata = ?6, joined_at = ?7, left_at = ?8
-     WHERE conversation_id = ?1 AND user_id = ?2`,
-    ),
-  );
   const remove = changing(() =>
     client.prepare("DELETE FROM conversation_members WHERE conversation_id = ? AND user_id = ?"),
   );
   return {
     find: (conversationId: string, userId: string): MemberRow | null => find.get(conversationId, userId),
-    insert: inserter<MemberRow>(client, conversationMembers),
-    save: (unit: Unit, row: MemberRow) =>
-      void save.run(
-        unit,
-        row.conversationId,
-        row.userId,
-        row.role,
-        row.status,
-        row.mutedUntil,
-        row.metadata,
-        row.joinedAt,
-        row.leftAt,
-      ),
+    save: inserter<MemberRow>(
+      client,
+      conversationMembers,
+      `ON CONFLICT (conversation_id, user_id) DO UPDATE SET role = excluded.role, status = excluded.status,
+       muted_until = excluded.muted_until, metadata = excluded.metadata, joined_at = excluded.joined_at,
+       left_at = excluded.left_at`,
+    ),
     remove: (unit: Unit, conversationId: string, userId: string) => void remove.run(unit, conversationId, userId),
     /** Newest first; `before` is the last position of the previous page. */
     list: (

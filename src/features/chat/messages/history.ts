@@ -2,12 +2,11 @@ import { decodeCursor } from "../../../kernel/http/cursor.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { MessagePage } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
-import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import { emptyAsNull } from "../input.ts";
 import { MESSAGE_CURSOR } from "../present.ts";
+import type { ChatStores } from "../stores.ts";
 import type { MessageService } from "./message.service.ts";
-import type { MessageStore } from "./message.store.ts";
 
 export const EVENT_CURSOR = "e";
 
@@ -77,7 +76,7 @@ export function eventSeqOf(after: string | undefined): number {
 }
 
 /** A chat message in the timeline of a call. */
-export type RoomMessage = { seq: number; messageId: string; senderId: string | null; text: string | null; at: number };
+type RoomMessage = { seq: number; messageId: string; senderId: string | null; text: string | null; at: number };
 
 type MessageRange = { afterSeq: number; limit: number; characters: number };
 
@@ -86,7 +85,7 @@ const WHOLE_CALL: MessageRange = { afterSeq: 0, limit: 10_000, characters: 1024 
 const ROWS_PER_QUERY = 200;
 
 /** The messages of a room's conversation in a span of time, without messages of type event, in order. */
-export function createRoomMessages(conversations: ConversationStore, messages: MessageStore) {
+export function createRoomMessages({ conversations, messages }: ChatStores) {
   return (tenant: Tenant, roomId: string, from: number, to: number, range = WHOLE_CALL): RoomMessage[] => {
     const conversation = conversations.resolve(tenant, roomId);
     if (!conversation) return [];

@@ -47,24 +47,25 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       (context) => {
         const { caller, params, body, set } = context;
         budgets.send(caller);
-        const conversation = () => access.conversation(caller, params.room, "chat:send");
-        const send = (checked: typeof body) =>
-          idempotency.create(
-            context,
-            (unit) => {
-              const { message, deduplicated } = messages.send(unit, conversation(), checked);
-              if (deduplicated) set.status = 200;
-              return { ...message, deduplicated };
-            },
-            // The stored response holds no text, because a deleted message must not survive in it.
-            {
-              of: ({ id, deduplicated }) => ({ id, deduplicated }),
-              follow: (stored) => sentMessage(caller, stored as StoredResponse),
-            },
-          );
-        // The filter is the backend's own and not asked about messages of the backend.
-        if (preSend === null || caller.kind === "apiKey") return send(body);
-        return preSend.run({ type: "message.sending", access: conversation(), message: body }, body, send);
+        const found = () => access.conversation(caller, params.room, "chat:send");
+        return preSend.run(
+          () => (caller.kind === "apiKey" ? null : { type: "message.sending", access: found(), message: body }),
+          body,
+          (checked) =>
+            idempotency.create(
+              context,
+              (unit) => {
+                const { message, deduplicated } = messages.send(unit, found(), checked);
+                if (deduplicated) set.status = 200;
+                return { ...message, deduplicated };
+              },
+              // The stored response holds no text, because a deleted message must not survive in it.
+              {
+                of: ({ id, deduplicated }) => ({ id, deduplicated }),
+                follow: (stored) => sentMessage(caller, stored as StoredResponse),
+              },
+            ),
+        );
       },
       {
         ...documented("Send a message", [
@@ -100,10 +101,14 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
       ({ caller, params, body }) => {
         budgets.edit(caller);
         const found = () => access.message(caller, params.messageId, "chat:send");
-        const edit = (checked: typeof body) => write((unit) => messages.edit(unit, found(), checked));
-        if (preSend === null || caller.kind === "apiKey") return edit(body);
-        const message = { id: params.messageId, ...body };
-        return preSend.run({ type: "message.editing", access: found().access, message }, body, edit);
+        return preSend.run(
+          () => {
+            if (caller.kind === "apiKey") return null;
+            return { type: "message.editing", access: found().access, message: { id: params.messageId, ...body } };
+          },
+          body,
+          (checked) => write((unit) => messages.edit(unit, found(), checked)),
+        );
       },
       {
         ...documented("Edit a message", [

@@ -4,19 +4,16 @@ import { iso } from "../../../kernel/time/clock.ts";
 import type { Attachment, Message, MessageType, Metadata } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type Access, type MessageAccess, requireActive, requireScope, requireUnmuted } from "../access.ts";
-import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
-import type { MemberStore } from "../conversations/member.store.ts";
 import type { EventLog } from "../event-log.ts";
 import { emptyAsNull, fits, storedMetadata } from "../input.ts";
 import type { BlockService } from "../moderation/block.service.ts";
 import type { WordListService } from "../moderation/word-list.service.ts";
 import { presentMessage } from "../present.ts";
-import { type MentionStore, mentionsIn } from "./mentions.ts";
-import type { MessageStore } from "./message.store.ts";
+import type { ChatStores } from "../stores.ts";
+import { mentionsIn } from "./mentions.ts";
 import type { MessageRow } from "./message.table.ts";
 import type { Posting } from "./posting.ts";
-import type { ReactionStore } from "./reaction.store.ts";
 
 export type SendMessage = {
   text?: string;
@@ -42,11 +39,7 @@ export type ClaimAttachment = (
 ) => Attachment;
 
 type MessageDeps = {
-  store: MessageStore;
-  conversations: ConversationStore;
-  members: MemberStore;
-  reactions: ReactionStore;
-  mentions: MentionStore;
+  stores: ChatStores;
   log: EventLog;
   posting: Posting;
   claimAttachment: ClaimAttachment;
@@ -65,8 +58,8 @@ export type MessageService = ReturnType<typeof messageService>;
 
 /** `send` makes all its checks before its first change, as `checkThenWrite` requires. */
 export function messageService({ bus, config, ids, metrics, now }: Runtime, deps: MessageDeps) {
-  const { store, conversations, members, reactions, mentions, log, posting, claimAttachment, blocks, wordLists, flag } =
-    deps;
+  const { log, posting, claimAttachment, blocks, wordLists, flag } = deps;
+  const { conversations, members, messages: store, reactions, mentions } = deps.stores;
   const { CHAT_MAX_TEXT_LENGTH, CHAT_MAX_METADATA_BYTES } = config;
   const arrival = metrics.histogram(
     "stoa_chat_arrival_seconds",

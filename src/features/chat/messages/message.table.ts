@@ -1,16 +1,14 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { ChatEventType } from "../../../protocol/chat-events.ts";
 import type { MessageType } from "../../../protocol/chat-records.ts";
-import { conversations } from "../conversations/conversation.table.ts";
+import { conversationColumn } from "../conversations/conversation.table.ts";
 
 export const messages = sqliteTable(
   "messages",
   {
     id: integer("id").primaryKey(),
     publicId: text("public_id").notNull().unique(),
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...conversationColumn,
     seq: integer("seq").notNull(),
     ordinal: integer("ordinal").notNull(),
     senderId: text("sender_id"),
@@ -59,9 +57,7 @@ export const messageReactions = sqliteTable(
 export const messageMentions = sqliteTable(
   "message_mentions",
   {
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...conversationColumn,
     userId: text("user_id").notNull(),
     ordinal: integer("ordinal").notNull(),
   },
@@ -74,9 +70,7 @@ export const messageMentions = sqliteTable(
 export const conversationEvents = sqliteTable(
   "conversation_events",
   {
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...conversationColumn,
     seq: integer("seq").notNull(),
     type: text("type").$type<ChatEventType>().notNull(),
     at: integer("at").notNull(),
@@ -89,9 +83,7 @@ export const conversationEvents = sqliteTable(
 export const readStates = sqliteTable(
   "read_states",
   {
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...conversationColumn,
     userId: text("user_id").notNull(),
     lastReadMessageId: text("last_read_message_id").notNull(),
     lastReadSeq: integer("last_read_seq").notNull(),

@@ -1,24 +1,13 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Message } from "../../../protocol/chat-records.ts";
-import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
 import { presentMessage } from "../present.ts";
-import type { MentionStore } from "./mentions.ts";
-import type { MessageStore } from "./message.store.ts";
+import type { ChatStores } from "../stores.ts";
 import type { MessageRow } from "./message.table.ts";
-import type { ReactionStore } from "./reaction.store.ts";
 
-type PostingDeps = {
-  store: MessageStore;
-  conversations: ConversationStore;
-  reactions: ReactionStore;
-  mentions: MentionStore;
-  log: EventLog;
-};
-
-export type NewMessage = Pick<
+type NewMessage = Pick<
   MessageRow,
   | "publicId"
   | "senderId"
@@ -35,8 +24,8 @@ export type NewMessage = Pick<
 export type Posting = ReturnType<typeof createPosting>;
 
 /** Stores new and changed messages and publishes them. It checks no permission: that is up to its callers. */
-export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
-  const { store, conversations, reactions, mentions, log } = deps;
+export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log: EventLog) {
+  const { conversations, messages, reactions, mentions } = stores;
   const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
 
   function indexMentions(unit: Unit, row: Pick<MessageRow, "conversationId" | "ordinal" | "mentions">): void {
@@ -48,7 +37,7 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
   return {
     /** Returns the new count of the thread; nothing outside of threads, or when retention has removed the root. */
     countReply(unit: Unit, rootId: string | null, difference: number) {
-      const replyCount = rootId === null ? null : store.countReplies(unit, rootId, difference);
+      const replyCount = rootId === null ? null : messages.countReplies(unit, rootId, difference);
       return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
     },
 
@@ -66,7 +55,7 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
         deletedAt: null,
         deletedBy: null,
       };
-      const id = store.insert(unit, row);
+      const id = messages.insert(unit, row);
       indexMentions(unit, row);
       const message = presentMessage(conversation, { ...row, id }, reactions);
       const thread = this.countReply(unit, row.threadRootId, 1);
@@ -88,7 +77,7 @@ export function createPosting({ bus, metrics }: Runtime, deps: PostingDeps) {
 
     /** `row` is the message in its new state. */
     change(unit: Unit, conversation: ConversationRow, row: MessageRow, at: number): Message {
-      store.edit(unit, row);
+      messages.edit(unit, row);
       mentions.remove(unit, row.conversationId, row.ordinal);
       indexMentions(unit, row);
       const message = presentMessage(conversation, row, reactions);

@@ -1,7 +1,7 @@
 import { Elysia, type Static, t } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
-import { shapeOf } from "../../../kernel/http/reference/answers.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
+import { shapeOf } from "../../../kernel/http/reference/response-shape.ts";
 import { longPageAsJson, page, pageQuery, pageQueryUpTo } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { Message, Reaction, ReadState } from "../../../protocol/chat-records.ts";

@@ -4,24 +4,17 @@ import { iso } from "../../../kernel/time/clock.ts";
 import type { Reaction } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type MessageAccess, requireActive, requireUnmuted } from "../access.ts";
-import type { ConversationStore } from "../conversations/conversation.store.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
 import { fits } from "../input.ts";
-import type { MessageStore } from "./message.store.ts";
+import type { ChatStores } from "../stores.ts";
 import type { MessageRow } from "./message.table.ts";
-import type { ReactionStore } from "./reaction.store.ts";
-
-type ReactionDeps = {
-  store: ReactionStore;
-  messages: MessageStore;
-  conversations: ConversationStore;
-  log: EventLog;
-};
 
 const MAX_EMOJI_CHARACTERS = 64;
 
-export function reactionService({ bus, config, now }: Runtime, { store, messages, conversations, log }: ReactionDeps) {
+export function reactionService({ bus, config, now }: Runtime, stores: ChatStores, log: EventLog) {
+  const { conversations, messages, reactions: store } = stores;
+
   function recordChange(
     unit: Unit,
     type: "reaction.added" | "reaction.removed",

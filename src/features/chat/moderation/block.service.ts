@@ -2,7 +2,7 @@ import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { type Tenant, tenantsWith } from "../../../kernel/tenant.ts";
+import { type Tenant, tenantsUsing } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { Access } from "../access.ts";
@@ -17,7 +17,7 @@ export type BlockService = ReturnType<typeof blockService>;
 export function blockService({ bus, db, now }: Runtime, members: MemberStore) {
   const store = blockStore(db);
   /** Most projects have no blocks, and their messages need no query. */
-  const tenants = tenantsWith(bus, store.tenants);
+  const tenants = tenantsUsing(bus, store.tenants);
 
   return {
     list: store.list,

@@ -1,20 +1,11 @@
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { ReportAction, ReportReason, ReportStatus } from "../../../protocol/chat-records.ts";
-import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/project.table.ts";
-import { conversations } from "../conversations/conversation.table.ts";
-
-const ofProject = {
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
-  environment: text("environment").$type<Environment>().notNull(),
-};
+import { conversationColumn, tenantColumns } from "../conversations/conversation.table.ts";
 
 export const chatBlocks = sqliteTable(
   "chat_blocks",
   {
-    ...ofProject,
+    ...tenantColumns,
     userId: text("user_id").notNull(),
     blockedUserId: text("blocked_user_id").notNull(),
     createdAt: integer("created_at").notNull(),
@@ -31,10 +22,8 @@ export const messageReports = sqliteTable(
   {
     id: text("id").primaryKey(),
     publicId: text("public_id").notNull().unique(),
-    ...ofProject,
-    conversationId: text("conversation_id")
-      .notNull()
-      .references(() => conversations.id),
+    ...tenantColumns,
+    ...conversationColumn,
     /** The public id: the report outlives a message that retention removes. */
     messageId: text("message_id").notNull(),
     senderId: text("sender_id"),
@@ -56,7 +45,7 @@ export const messageReports = sqliteTable(
 
 export const chatWordLists = sqliteTable(
   "chat_word_lists",
-  { ...ofProject, words: text("words").notNull(), updatedAt: integer("updated_at").notNull() },
+  { ...tenantColumns, words: text("words").notNull(), updatedAt: integer("updated_at").notNull() },
   (table) => [primaryKey({ columns: [table.projectId, table.environment] })],
 );
 

@@ -11,6 +11,19 @@ type Content = { text?: string; metadata?: Metadata | null };
 type FilterRequest = { type: "message.sending" | "message.editing"; access: Access; message: Record<string, unknown> };
 type Verdict = { action: "allow" } | { action: "refuse"; reason?: string } | ({ action: "rewrite" } & Content);
 
+type PreSend = {
+  /**
+   * Calls `store` with the checked message, in the order of the sends to this conversation. `describe` returns null for
+   * messages of the backend, which its own filter does not judge.
+   */
+  run<Input extends Content, Result>(
+    describe: () => FilterRequest | null,
+    input: Input,
+    store: (checked: Input) => Promise<Result>,
+  ): Promise<Result>;
+};
+
+const WITHOUT_FILTER: PreSend = { run: (_describe, input, store) => store(input) };
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_REASON_LENGTH = 200;
 /** Beyond this many open requests the filter counts as unavailable. */
@@ -20,9 +33,9 @@ const MAX_OPEN_REQUESTS = 256;
  * Asks the developer's backend before a user's message is stored. Requests run in parallel, and the messages of one
  * conversation are stored in the order in which they arrived.
  */
-export function createPreSend({ config, fetch, ids, log, metrics, now, timers }: Runtime) {
+export function createPreSend({ config, fetch, ids, log, metrics, now, timers }: Runtime): PreSend {
   const { CHAT_FILTER_URL: url, CHAT_FILTER_SECRET: secret, CHAT_FILTER_TIMEOUT_MS: timeoutMs } = config;
-  if (url === undefined || secret === undefined) return null;
+  if (url === undefined || secret === undefined) return WITHOUT_FILTER;
   const refusal = refusalOf(url, "DEVELOPMENT", config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
   if (refusal !== null) throw new Error(`CHAT_FILTER_URL ${refusal}.`);
   const verdicts = metrics.counter("stoa_chat_filter_total", "Responses of the pre-send filter by outcome", [
@@ -96,12 +109,9 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
   }
 
   return {
-    /** Calls `store` with the checked message, in the order of the sends to this conversation. */
-    async run<Input extends Content, Result>(
-      message: FilterRequest,
-      input: Input,
-      store: (checked: Input) => Promise<Result>,
-    ): Promise<Result> {
+    async run(describe, input, store) {
+      const message = describe();
+      if (message === null) return store(input);
       const { id } = message.access.conversation;
       const before = tails.get(id);
       const { promise: tail, resolve: release } = Promise.withResolvers<void>();

@@ -3,7 +3,7 @@ import type { Db } from "../../../kernel/db/open.ts";
 import { changing, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { type Tenant, tenantKey, tenantsWith } from "../../../kernel/tenant.ts";
+import { type Tenant, tenantKey, tenantsUsing } from "../../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type CompiledList, compileList, EMPTY_LIST, screen, type WordList } from "./word-list.ts";
 
@@ -14,7 +14,7 @@ export type WordListService = ReturnType<typeof wordListService>;
 /** The word lists of projects. Every message is screened, so the compiled lists stay in memory until they change. */
 export function wordListService({ bus, db, now }: Runtime) {
   const store = wordListStore(db);
-  const tenants = tenantsWith(bus, store.tenants);
+  const tenants = tenantsUsing(bus, store.tenants);
   const compiled = new Map<string, CompiledList | null>();
   bus.on("wordListChanged", (tenant) => {
     tenants.add(tenant);

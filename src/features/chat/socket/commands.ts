@@ -85,31 +85,26 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
       return {};
     },
 
-    "message.send"(socket, { room, messageType, ...input }) {
+    "message.send"(socket, { room, messageType, type: _, id: __, ...input }) {
       budgets.send(socket.caller);
       socket.messagesSent += 1;
-      const send = (checked: typeof input) =>
-        writer.checkThenWrite((unit) =>
-          messages.send(unit, sendAccess(socket, room), { ...checked, type: messageType }),
-        );
-      if (preSend === null) return send(input);
-      const { type: _, id: __, ...message } = input;
-      const request = {
-        type: "message.sending",
-        access: sendAccess(socket, room),
-        message: { ...message, type: messageType },
-      } as const;
-      return preSend.run(request, input, send);
+      const found = () => sendAccess(socket, room);
+      return preSend.run(
+        () => ({ type: "message.sending", access: found(), message: { ...input, type: messageType } }),
+        input,
+        (checked) => writer.checkThenWrite((unit) => messages.send(unit, found(), { ...checked, type: messageType })),
+      );
     },
 
     "message.update"(socket, { messageId, text, metadata }) {
       budgets.edit(socket.caller);
       const found = () => messageAccess(socket, messageId, "chat:send");
-      const edit = (checked: EditMessage) => write((unit) => ({ message: messages.edit(unit, found(), checked) }));
-      if (preSend === null) return edit({ text, metadata });
-      const message = { id: messageId, text, metadata };
-      const request = { type: "message.editing", access: found().access, message } as const;
-      return preSend.run<EditMessage, Awaited<ReturnType<typeof edit>>>(request, { text, metadata }, edit);
+      const input: EditMessage = { text, metadata };
+      return preSend.run(
+        () => ({ type: "message.editing", access: found().access, message: { id: messageId, ...input } }),
+        input,
+        (checked) => write((unit) => ({ message: messages.edit(unit, found(), checked) })),
+      );
     },
 
     "message.delete"(socket, { messageId }) {

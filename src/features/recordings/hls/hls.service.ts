@@ -1,6 +1,6 @@
+import { sameSecret } from "../../../kernel/crypto/secrets.ts";
 import type { RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { sameSecret } from "../../../kernel/crypto/secrets.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { LiveStreamService } from "../../live-streams/live-stream.service.ts";
 import type { Broadcast, Hls } from "./hls.ts";

@@ -97,7 +97,7 @@ export function connectionStore({ $client: client }: Db) {
   return {
     list({ projectId, environment, state, roomId }: ConnectionFilter, after: ConnectionPosition, limit: number) {
       const statement = lists[state ? (roomId ? "byBoth" : "byState") : roomId ? "byRoom" : "all"];
-      const filters = [state, roomId].filter((value) => value !== undefined);
+      const filters = [state, roomId].flatMap((value) => value || []);
       return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
     },
     find: ({ projectId, environment }: Tenant, id: string): ConnectionRow | undefined =>

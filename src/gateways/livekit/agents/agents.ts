@@ -5,14 +5,14 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { IDENTITY_PATTERN } from "../../../protocol/ids.ts";
 import type { LiveRoom, RtcSession } from "../../signaling/rtc-session.ts";
-import type { Translation } from "../../signaling/signaling.ts";
-import { type Foreign, participantInfo, roomInfo } from "../records.ts";
-import type { Signers } from "../tokens.ts";
-import type { WriteToken } from "../issued-token.ts";
-import { changeState, type Dispatch, newJob, type Task, targetsOf, type Wanted } from "./dispatch.ts";
-import { createStaffs, type Staff, taskKey } from "./room-agents.ts";
-import type { Worker } from "./worker.ts";
-import { createWorkers, type Hired } from "./workers.ts";
+import type { SignalingCore } from "../../signaling/signaling.ts";
+import { type LivekitDetails, participantInfo, roomInfo } from "../records.ts";
+import type { SigningKeys } from "../tokens.ts";
+import type { SignToken } from "../issued-token.ts";
+import { changeState, type Dispatch, newJob, type JobSlot, targetsOf, type DispatchRequest } from "./dispatch.ts";
+import { createRoomAgents, type RoomAgents, taskKey } from "./room-agents.ts";
+import type { AgentWorker } from "./worker.ts";
+import { createWorkers, type AcceptedJob } from "./workers.ts";
 
 const TYPES = [JobType.JT_ROOM, JobType.JT_PUBLISHER, JobType.JT_PARTICIPANT];
 const IDENTITY = new RegExp(IDENTITY_PATTERN);
@@ -27,10 +27,10 @@ const RETURN_WITHIN_MS = 30_000;
 const GOODBYE_MS = 3_000;
 
 type AgentsDeps = {
-  translation: Translation;
-  foreign: Foreign;
-  apiKeys: Signers;
-  writeToken: WriteToken;
+  translation: SignalingCore;
+  foreign: LivekitDetails;
+  apiKeys: SigningKeys;
+  writeToken: SignToken;
   serverInfo: ServerInfo;
   /** The room as it is on record; undefined when there is none any more. */
   find: (roomId: string) => RoomRow | undefined;
@@ -43,7 +43,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   const { bus, now, timers, log } = runtime;
   const { translation, foreign, apiKeys, writeToken, serverInfo, find } = deps;
   const { registry, membership, watch } = translation;
-  const staffs = createStaffs(runtime, { find, registry });
+  const staffs = createRoomAgents(runtime, { find, registry });
 
   const workers = createWorkers(
     runtime,
@@ -56,19 +56,19 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   );
 
   /** Asks for every agent that is wanted and neither there nor asked for. */
-  function fill(staff: Staff): void {
+  function fill(staff: RoomAgents): void {
     // Most projects have no agents: nothing is looked up for their rooms.
-    const row = workers.serve(staff) ? find(staff.roomId) : undefined;
+    const row = workers.servesTenant(staff) ? find(staff.roomId) : undefined;
     if (!row) return;
     const live = registry.room(staff.roomId);
     for (const dispatch of staff.dispatches.values()) {
       for (const type of TYPES) {
-        if (!workers.isAny(staff, type, dispatch.agentName)) continue;
+        if (!workers.hasWorker(staff, type, dispatch.agentName)) continue;
         for (const target of targetsOf(live?.sessions.values() ?? [], type)) {
           const key = taskKey(type, target?.id);
           if (dispatch.tasks.has(key)) continue;
           const job = jobFor(dispatch, type, target, row);
-          const task: Task = { job, worker: null, state: "asking" };
+          const task: JobSlot = { job, worker: null, state: "asking" };
           dispatch.tasks.set(key, task);
           hire(staff, dispatch, key, task).catch((err) => {
             dispatch.tasks.delete(key);
@@ -86,9 +86,9 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     return newJob(dispatch, type, roomInfo(live, createdAt), participant);
   }
 
-  async function hire(staff: Staff, dispatch: Dispatch, key: string, task: Task): Promise<void> {
+  async function hire(staff: RoomAgents, dispatch: Dispatch, key: string, task: JobSlot): Promise<void> {
     const { job } = task;
-    const hired = await workers.hire(staff, job);
+    const hired = await workers.findWorker(staff, job);
     if (hired === "none") {
       dispatch.tasks.delete(key);
       return;
@@ -121,7 +121,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     dismissWhenAlone(staff, NOBODY_CAME_MS);
   }
 
-  function tokenFor(room: string, identity: string, { worker, offer, answer }: Hired): Promise<string> {
+  function tokenFor(room: string, identity: string, { worker, offer, answer }: AcceptedJob): Promise<string> {
     const { canPublish = true, canSubscribe = true, canPublishData = true, hidden = false } = offer.permissions ?? {};
     const claims = {
       kind: "agent",
@@ -136,19 +136,19 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     return writeToken(worker.key.publicId, identity, claims, now() + AGENT_TOKEN_MS);
   }
 
-  function freed({ key, offer }: Worker, isNew: boolean): void {
+  function freed({ key, registration }: AgentWorker, isNew: boolean): void {
     staffs.attend(key);
     for (const staff of staffs.all()) {
       if (staff.projectId !== key.projectId || staff.environment !== key.environment) continue;
       for (const { agentName, tasks } of staff.dispatches.values()) {
-        if (!isNew || agentName !== offer?.agentName) continue;
+        if (!isNew || agentName !== registration?.agentName) continue;
         for (const [name, { state }] of tasks) if (state === "declined") tasks.delete(name);
       }
       fill(staff);
     }
   }
 
-  function jobChanged(worker: Worker, { jobId, status, error }: UpdateJobStatus): void {
+  function jobChanged(worker: AgentWorker, { jobId, status, error }: UpdateJobStatus): void {
     for (const { staff, dispatch, task } of staffs.tasksOf(worker, new Set([jobId]))) {
       const isOver = status === JobStatus.JS_SUCCESS || status === JobStatus.JS_FAILED;
       changeState(task.job, status, error, now(), isOver);
@@ -158,7 +158,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     }
   }
 
-  function dismissWhenAlone(staff: Staff, afterMs: number): void {
+  function dismissWhenAlone(staff: RoomAgents, afterMs: number): void {
     if (!staffs.isAlone(staff.roomId)) return;
     staff.cancelDismissal?.();
     staff.cancelDismissal = timers.after(afterMs, () => {
@@ -169,7 +169,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   }
 
   /** Ends what was asked for: its agents are told, and go in any case a little later. */
-  function withdraw(staff: Staff, dispatch: Dispatch): void {
+  function withdraw(staff: RoomAgents, dispatch: Dispatch): void {
     staff.dispatches.delete(dispatch.id);
     staffs.forget(dispatch);
     for (const task of dispatch.tasks.values()) {
@@ -179,21 +179,21 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       task.worker?.terminate(task.job.id);
       const identity = task.job.state?.participantIdentity ?? "";
       timers.after(GOODBYE_MS, () => {
-        const agent = registry.of(staff.roomId, identity);
+        const agent = registry.find(staff.roomId, identity);
         if (agent?.kind === "agent") membership.dismiss(agent, "room_closed");
       });
     }
   }
 
   /** An agent of before this process that has not come back is asked for anew. */
-  function awaitReturn(staff: Staff): void {
+  function awaitReturn(staff: RoomAgents): void {
     const running = [...staff.dispatches.values()].flatMap(({ tasks }) =>
       [...tasks].map((named) => ({ tasks, named })),
     );
     timers.after(RETURN_WITHIN_MS, () => {
       for (const { tasks, named } of running) {
         const [key, { job, state }] = named;
-        const isBack = registry.of(staff.roomId, job.state?.participantIdentity ?? "")?.kind === "agent";
+        const isBack = registry.find(staff.roomId, job.state?.participantIdentity ?? "")?.kind === "agent";
         if (state === "running" && !isBack) tasks.delete(key);
       }
       if (staffs.isCurrent(staff)) fill(staff);
@@ -243,7 +243,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     /** Null: the room has as many as it may. `alone`: nobody else comes by itself. */
     async dispatch(
       room: Pick<LiveRoom, "id" | "projectId" | "environment">,
-      wanted: Wanted,
+      wanted: DispatchRequest,
       { alone = false } = {},
     ): Promise<Dispatch | null> {
       staffs.attend(room);

@@ -10,8 +10,8 @@ import {
   RoomAgentDispatch,
 } from "@livekit/protocol";
 import { randomBase62 } from "../../../kernel/crypto/ids.ts";
-import type { RtcSession } from "../../signaling/session/rtc-session.ts";
-import type { Worker } from "./worker.ts";
+import type { RtcSession } from "../../signaling/rtc-session.ts";
+import type { AgentWorker } from "./worker.ts";
 
 /** What a job says is for the agent to read; the whole is sent with each. */
 const MAX_METADATA_BYTES = 16 * 1_024;
@@ -19,18 +19,18 @@ const MAX_AGENT_NAME = 128;
 const MAX_DISPATCHES_PER_TOKEN = 16;
 
 /** Which agent a room is to have, and what it is told. */
-export type Wanted = { agentName: string; metadata: string; attributes: Record<string, string> };
+export type DispatchRequest = { agentName: string; metadata: string; attributes: Record<string, string> };
 
 /** Whatever agent has no name: what a room gets of which nobody has said anything. */
-export const UNNAMED: Wanted = { agentName: "", metadata: "", attributes: {} };
+export const UNNAMED: DispatchRequest = { agentName: "", metadata: "", attributes: {} };
 
 /**
  * One agent at work, or asked for. `declined`: nobody wanted it; whoever registers later is asked anew. A running one without
  * a worker was there before this process, and its worker has not said yet that it still has it.
  */
-export type Task = { job: Job; worker: Worker | null; state: "asking" | "running" | "declined" | "ended" };
+export type JobSlot = { job: Job; worker: AgentWorker | null; state: "asking" | "running" | "declined" | "ended" };
 
-export type Dispatch = Wanted & {
+export type Dispatch = DispatchRequest & {
   readonly id: string;
   readonly createdAt: number;
   /** Agents without a name do not come beside it by themselves. */
@@ -38,18 +38,18 @@ export type Dispatch = Wanted & {
   /** It is on record. */
   isKept: boolean;
   /** By what they are for: the room, or one participant of it. */
-  readonly tasks: Map<string, Task>;
+  readonly tasks: Map<string, JobSlot>;
 };
 
 /** A sentence says what is wrong with it. */
-export function whyNotWanted({ agentName, metadata, attributes }: Wanted): string | null {
+export function dispatchProblem({ agentName, metadata, attributes }: DispatchRequest): string | null {
   if (agentName.length > MAX_AGENT_NAME) return `agent_name: at most ${MAX_AGENT_NAME} characters`;
   const bytes = Buffer.byteLength(metadata) + Buffer.byteLength(JSON.stringify(attributes));
   return bytes > MAX_METADATA_BYTES ? `metadata and attributes: at most ${MAX_METADATA_BYTES} bytes` : null;
 }
 
 export const newDispatch = (
-  { agentName, metadata, attributes }: Wanted,
+  { agentName, metadata, attributes }: DispatchRequest,
   createdAt: number,
   alone: boolean,
 ): Dispatch => ({
@@ -78,7 +78,7 @@ export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSe
 
 const nanoseconds = (ms: number) => BigInt(ms) * 1_000_000n;
 
-export function showDispatch({ id, agentName, metadata, attributes, createdAt, tasks }: Dispatch, room: string) {
+export function presentDispatch({ id, agentName, metadata, attributes, createdAt, tasks }: Dispatch, room: string) {
   const jobs = [...tasks.values()].filter(({ state }) => state === "running" || state === "ended");
   return new AgentDispatch({
     ...{ id, agentName, metadata, attributes, room },
@@ -93,7 +93,7 @@ export function changeState(job: Job, status: JobStatus, error: string, at: numb
 }
 
 /** The agents that a token asks for in the room it makes live (`roomConfig.agents`). What cannot be read is left out. */
-export function wantedBy(claims: Record<string, unknown>): Wanted[] {
+export function dispatchesInToken(claims: Record<string, unknown>): DispatchRequest[] {
   const { roomConfig } = claims;
   if (typeof roomConfig !== "object" || roomConfig === null || !("agents" in roomConfig)) return [];
   const agents = Array.isArray(roomConfig.agents) ? roomConfig.agents : [];
@@ -101,7 +101,7 @@ export function wantedBy(claims: Record<string, unknown>): Wanted[] {
     try {
       const { agentName, metadata, attributes } = RoomAgentDispatch.fromJson(agent, { ignoreUnknownFields: true });
       const wanted = { agentName, metadata, attributes };
-      return whyNotWanted(wanted) === null ? [wanted] : [];
+      return dispatchProblem(wanted) === null ? [wanted] : [];
     } catch {
       return [];
     }

@@ -1,4 +1,20 @@
 import {
+  AvailabilityRequest,
+  type AvailabilityResponse,
+  type Job,
+  JobAssignment,
+  JobTermination,
+  type JobType,
+  type ParticipantPermission,
+  type RegisterWorkerRequest,
+  ServerMessage,
+  WorkerPong,
+  WorkerStatus,
+} from "@livekit/protocol";
+import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
+import type { TopicSocket } from "../../../kernel/socket/sockets.ts";
+import type { Timers } from "../../../kernel/time/timers.ts";
+import {
   type AvailabilityResponse,
   type Job,
   type JobType,
@@ -15,9 +31,103 @@ import { createFrameBudget } from "../../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { CLOSE_CODES } from "../../../protocol/close-codes.ts";
-import type { Translation } from "../../signaling/signaling.ts";
-import type { Signers } from "../tokens/claims.ts";
-import { type Offer, Worker } from "./worker.ts";
+import type { SignalingCore } from "../../signaling/signaling.ts";
+import type { SigningKeys } from "../tokens.ts";
+import { type WorkerRegistration, AgentWorker } from "./worker.ts";
+
+/** How long a worker thinks about a job before another is asked. */
+const ANSWER_WITHIN_MS = 10_000;
+
+/** What a worker is for: it and all that say the same take turns. */
+export type WorkerRegistration = { agentName: string; type: JobType; permissions: ParticipantPermission | undefined };
+
+type Outgoing = ServerMessage["message"];
+
+/** One process that runs agents: it waits for jobs on a socket, and the agents come into rooms by themselves. */
+export class AgentWorker {
+  readonly id: string;
+  readonly key: ApiKeyCaller;
+  /** Null until it has registered. */
+  registration: WorkerRegistration | null = null;
+  load = 0;
+  readonly #socket: TopicSocket;
+  readonly #timers: Timers;
+  #isFull = false;
+  #isGone = false;
+  readonly #asked = new Map<string, (answer: AvailabilityResponse | null) => void>();
+
+  constructor(id: string, key: ApiKeyCaller, socket: TopicSocket, timers: Timers) {
+    this.id = id;
+    this.key = key;
+    this.#socket = socket;
+    this.#timers = timers;
+  }
+
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  get isFree(): boolean {
+    return this.registration !== null && !this.#isFull && !this.#isGone;
+  }
+
+  registered({ agentName, type, allowedPermissions }: RegisterWorkerRequest): void {
+    this.registration = { agentName, type, permissions: allowedPermissions };
+  }
+
+  /** True when it has become free. */
+  reported(status: WorkerStatus | undefined, load: number): boolean {
+    const wasFree = this.isFree;
+    this.#isFull = status === WorkerStatus.WS_FULL;
+    this.load = Math.min(1, Math.max(0, load));
+    return !wasFree && this.isFree;
+  }
+
+  /** Its answer; null when none comes. */
+  ask(job: Job): Promise<AvailabilityResponse | null> {
+    return new Promise((resolve) => {
+      if (this.#isGone) return resolve(null);
+      const answered = (answer: AvailabilityResponse | null) => {
+        cancel();
+        this.#asked.delete(job.id);
+        resolve(answer);
+      };
+      const cancel = this.#timers.after(ANSWER_WITHIN_MS, () => answered(null));
+      this.#asked.set(job.id, answered);
+      this.send({ case: "availability", value: new AvailabilityRequest({ job }) });
+    });
+  }
+
+  answered(answer: AvailabilityResponse): void {
+    this.#asked.get(answer.jobId)?.(answer);
+  }
+
+  assign(job: Job, token: string): void {
+    this.send({ case: "assignment", value: new JobAssignment({ job, token }) });
+  }
+
+  terminate(jobId: string): void {
+    this.send({ case: "termination", value: new JobTermination({ jobId }) });
+  }
+
+  pong(lastTimestamp: bigint, now: number): void {
+    this.send({ case: "pong", value: new WorkerPong({ lastTimestamp, timestamp: BigInt(now) }) });
+  }
+
+  send(message: Outgoing): void {
+    if (!this.#isGone) this.#socket.sendBytes(new ServerMessage({ message }).toBinary());
+  }
+
+  close(code: number, reason: string): void {
+    this.#socket.close(code, reason);
+    this.gone();
+  }
+
+  gone(): void {
+    this.#isGone = true;
+    for (const answered of [...this.#asked.values()]) answered(null);
+  }
+}
 
 const MAX_FRAME_BYTES = 64 * 1_024;
 const REGISTER_WITHIN_MS = 10_000;
@@ -27,46 +137,46 @@ const MAX_AGENT_NAME = 128;
 const FRAMES_PER_OURS = 20;
 
 type WorkersDeps = {
-  watch: Translation["watch"];
-  signer: Signers["signer"];
+  watch: SignalingCore["watch"];
+  signer: SigningKeys["signer"];
   serverInfo: ServerInfo;
 };
 
 type WorkerEvents = {
   /** It may be asked from now on. `isNew`: for the first time. */
-  free(worker: Worker, isNew: boolean): void;
-  jobChanged(worker: Worker, update: UpdateJobStatus): void;
+  free(worker: AgentWorker, isNew: boolean): void;
+  jobChanged(worker: AgentWorker, update: UpdateJobStatus): void;
   /** It has come back, and these jobs of before run on. */
-  stillHas(worker: Worker, jobIds: ReadonlySet<string>): void;
+  stillHas(worker: AgentWorker, jobIds: ReadonlySet<string>): void;
 };
 
-export type Hired = { worker: Worker; offer: Offer; answer: AvailabilityResponse };
+export type AcceptedJob = { worker: AgentWorker; offer: WorkerRegistration; answer: AvailabilityResponse };
 /** `declined`: all were asked, and none wants it. `none`: there is nobody to ask now. */
-export type NotHired = "declined" | "none";
+export type JobNotAccepted = "declined" | "none";
 
 export type Workers = ReturnType<typeof createWorkers>;
 
 /** The workers of all projects, and who of them takes a job. */
 export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: WorkerEvents) {
   const { bus, config, now, timers } = runtime;
-  const workers = new Set<Worker>();
+  const workers = new Set<AgentWorker>();
   bus.on("apiKeyRevoked", ({ publicId }) => {
     for (const worker of [...workers]) {
       if (worker.key.publicId === publicId) worker.close(CLOSE_CODES.unauthorized, "the API key was revoked");
     }
   });
 
-  const isOf = ({ projectId, environment }: Tenant, { key }: Worker) =>
+  const isOf = ({ projectId, environment }: Tenant, { key }: AgentWorker) =>
     key.projectId === projectId && key.environment === environment;
 
-  const fitting = (tenant: Tenant, type: JobType, agentName: string): Worker[] =>
+  const fitting = (tenant: Tenant, type: JobType, agentName: string): AgentWorker[] =>
     [...workers].filter(
-      (worker) => isOf(tenant, worker) && worker.offer?.type === type && worker.offer.agentName === agentName,
+      (worker) => isOf(tenant, worker) && worker.registration?.type === type && worker.registration.agentName === agentName,
     );
 
   /** By chance, whoever has less to do more often. */
-  function choose(free: readonly Worker[]): Worker | undefined {
-    const room = (worker: Worker) => Math.max(0.01, 1 - worker.load);
+  function choose(free: readonly AgentWorker[]): AgentWorker | undefined {
+    const room = (worker: AgentWorker) => Math.max(0.01, 1 - worker.load);
     let left = Math.random() * free.reduce((sum, worker) => sum + room(worker), 0);
     return free.find((worker) => {
       left -= room(worker);
@@ -74,8 +184,8 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
     });
   }
 
-  function register(worker: Worker, request: RegisterWorkerRequest): void {
-    if (worker.offer) return;
+  function register(worker: AgentWorker, request: RegisterWorkerRequest): void {
+    if (worker.registration) return;
     if (request.agentName.length > MAX_AGENT_NAME) {
       worker.close(CLOSE_CODES.malformed, `agent_name: at most ${MAX_AGENT_NAME} characters`);
       return;
@@ -86,7 +196,7 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
     events.free(worker, true);
   }
 
-  function received(worker: Worker, message: WorkerMessage["message"]): void {
+  function received(worker: AgentWorker, message: WorkerMessage["message"]): void {
     switch (message.case) {
       case "register":
         register(worker, message.value);
@@ -115,34 +225,34 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
 
   return {
     /** Whether anybody works for the project at all. */
-    serve: (tenant: Tenant): boolean => [...workers].some((worker) => isOf(tenant, worker)),
-    isAny: (tenant: Tenant, type: JobType, agentName: string) => fitting(tenant, type, agentName).length > 0,
+    servesTenant: (tenant: Tenant): boolean => [...workers].some((worker) => isOf(tenant, worker)),
+    hasWorker: (tenant: Tenant, type: JobType, agentName: string) => fitting(tenant, type, agentName).length > 0,
 
     /** Asks one after another, each once. */
-    async hire(tenant: Tenant, job: Job): Promise<Hired | NotHired> {
-      const asked = new Set<Worker>();
+    async findWorker(tenant: Tenant, job: Job): Promise<AcceptedJob | JobNotAccepted> {
+      const asked = new Set<AgentWorker>();
       for (;;) {
         const free = fitting(tenant, job.type, job.agentName).filter((one) => one.isFree && !asked.has(one));
         const worker = choose(free);
-        if (!worker?.offer) return asked.size > 0 ? "declined" : "none";
+        if (!worker?.registration) return asked.size > 0 ? "declined" : "none";
         asked.add(worker);
         // Whose key or project is gone gets nothing any more.
         if (!deps.signer(worker.key.publicId)) continue;
         const answer = await worker.ask(job);
-        if (answer?.available) return { worker, offer: worker.offer, answer };
+        if (answer?.available) return { worker, offer: worker.registration, answer };
         if (answer?.terminate) return "declined";
       }
     },
 
     connect(socket: TopicSocket, key: ApiKeyCaller): SocketEvents {
-      const worker = new Worker(`AW_${randomBase62(12)}`, key, socket, timers);
+      const worker = new AgentWorker(`AW_${randomBase62(12)}`, key, socket, timers);
       const frames = config.SIGNALING_MAX_MESSAGES_PER_WINDOW * FRAMES_PER_OURS;
       const spend = createFrameBudget(now, frames, config.RATE_LIMIT_WINDOW_SECONDS);
       if ([...workers].filter((other) => isOf(key, other)).length >= MAX_WORKERS_PER_PROJECT) {
         worker.close(CLOSE_CODES.tooManyAttempts, `at most ${MAX_WORKERS_PER_PROJECT} workers`);
       } else workers.add(worker);
       const cancel = timers.after(REGISTER_WITHIN_MS, () => {
-        if (!worker.offer) worker.close(CLOSE_CODES.joinTimeout, "it did not register");
+        if (!worker.registration) worker.close(CLOSE_CODES.joinTimeout, "it did not register");
       });
       return deps.watch(socket, {
         received(text, bytes, binary) {

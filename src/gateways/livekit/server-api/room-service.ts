@@ -26,18 +26,18 @@ import { NAME_PATTERN } from "../../../protocol/ids.ts";
 import { roomSid, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
 import type { Permissions } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
-import type { Translation } from "../../signaling/signaling.ts";
+import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
 import { dispatchInto } from "./dispatch-service.ts";
-import { type Foreign, participantInfo, permissionInfo, roomInfo } from "../records.ts";
+import { type LivekitDetails, participantInfo, permissionInfo, roomInfo } from "../records.ts";
 import type { LivekitToken } from "../tokens.ts";
 import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
 
 type RoomServiceDeps = {
   rooms: RoomService;
   moderation: ModerationService;
-  translation: Translation;
-  foreign: Foreign;
+  translation: SignalingCore;
+  foreign: LivekitDetails;
   agents: Agents;
 };
 
@@ -64,7 +64,7 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
   }
 
   function present(row: RoomRow, identity: string): RtcSession {
-    const session = registry.of(row.id, identity);
+    const session = registry.find(row.id, identity);
     if (!session) throw new TwirpError("not_found", "participant does not exist");
     return session;
   }

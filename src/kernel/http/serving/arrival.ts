@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 import { sameSecret } from "../../crypto/secrets.ts";
-import { createTrust } from "../../net/addresses.ts";
+import { createRangeCheck } from "../../net/addresses.ts";
 import { type Listening, socketAddress } from "../request-info.ts";
 import type { TlsClients } from "./tls-clients.ts";
 
@@ -31,7 +31,7 @@ type Deps = {
 
 /** Shows `stoa doctor` how a proxy forwards a request; responds with 404 to all others. */
 export function arrivalRoutes({ secret, trustedProxies, listening, clients, infoOf }: Deps) {
-  const isTrusted = createTrust(trustedProxies);
+  const isTrusted = createRangeCheck(trustedProxies);
   return new Elysia({ detail: { hide: true } }).get(ARRIVAL_PATH, ({ request }): Arrival => {
     const { headers } = request;
     const secretGiven = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? "";

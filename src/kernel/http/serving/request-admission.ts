@@ -4,7 +4,7 @@ import { type EventLoop, FairQueue } from "../../scheduling/fair-queue.ts";
 import { MAX_BODY_BYTES, SMALL_BODY_BYTES } from "../body.ts";
 import type { Listening } from "../request-info.ts";
 
-/** With so few requests in progress nobody waits, and nothing is counted. */
+/** With so few requests in progress none waits, and nothing is counted. */
 const FEW_REQUESTS = 4;
 /** How much time the requests that begin in one tick of the event loop get together. */
 const SLICE_MS = 3;

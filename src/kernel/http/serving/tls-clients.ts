@@ -1,6 +1,6 @@
 import type { Server } from "bun";
 import type { ClientTable } from "../../../protocol/client-table.ts";
-import { plainAddress } from "../../net/addresses.ts";
+import { unmappedAddress } from "../../net/addresses.ts";
 import { createForwardedClient, type LoopbackTransport } from "../../net/loopback-transport.ts";
 
 /** The clients behind the TLS thread of this process. */
@@ -17,7 +17,7 @@ export function createTlsClients(table: ClientTable, loopback: LoopbackTransport
       if (client !== null) return client;
       const peer = server?.requestIP(request);
       if (!peer) return undefined;
-      const address = plainAddress(peer.address);
+      const address = unmappedAddress(peer.address);
       // Only sockets of the TLS thread have a slot, and they are on this machine.
       const isOwn = address === "127.0.0.1" || address === "::1" || address === server?.hostname;
       return isOwn ? table.clientOf(peer.port)?.address : undefined;

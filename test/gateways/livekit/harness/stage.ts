@@ -6,7 +6,7 @@ import { Stoa } from "../../../../web/sdk/server.ts";
 import { launchBrowser } from "../../../e2e/media/harness.ts";
 import { joinRoom } from "../../../e2e/sdk/page-api.ts";
 import { serveSite } from "../../../e2e/sdk/stage.ts";
-import { type RealServer, realServer } from "../../../harness/running.ts";
+import { type RealServer, realServer } from "../../../harness/real-server.ts";
 import { livekitPackages } from "./packages.ts";
 
 export const WAIT_MS = 60_000;

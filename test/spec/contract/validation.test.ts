@@ -19,7 +19,7 @@ type Schema = { anyOf?: Schema[]; format?: string; properties?: Record<string, S
 const pathOf = (operation: Operation) => fillPath(operation, (name) => tenant.idFor(operation, name));
 const credentialFor = ({ credentials: [kind = "apiKey"] }: Operation) => tenant.credentials[kind];
 
-/** Places where the framework would take a text for a number. */
+/** The parts of a schema where the framework would accept text in place of a number. */
 function coercing(schema: Schema | undefined, path = ""): string[] {
   if (schema === undefined) return [];
   const here = schema.anyOf?.some(({ format }) => format === "integer" || format === "numeric") ? [path] : [];
@@ -28,14 +28,14 @@ function coercing(schema: Schema | undefined, path = ""): string[] {
   return [...here, ...fields, ...variants, ...coercing(schema.items, `${path}[]`)];
 }
 
-test("[contract 16] no schema of a body or a query takes a text for a number", () => {
+test("[contract 16] no schema of a body or a query accepts text in place of a number", () => {
   const found = server.app.routes.flatMap(({ method, path, hooks }) =>
     [...coercing(hooks.body as Schema), ...coercing(hooks.query as Schema)].map((at) => `${method} ${path} ${at}`),
   );
   expect(found).toEqual([]);
 });
 
-describe("[contract 16] a query integer is digits only, once", () => {
+describe("[contract 16] a query integer consists of digits and is given once", () => {
   const counted = operations.flatMap((operation) =>
     operation.query
       .filter(({ schema }) => schema.type === "integer")
@@ -62,7 +62,7 @@ describe("[contract 16] a query integer is digits only, once", () => {
   });
 });
 
-describe("[contract 16] a body that is refused names a field, in words of our own", () => {
+describe("[contract 16] the error for an invalid body names the field and describes the accepted values", () => {
   const withBody = operations.filter(({ body, bodyType }) => body?.properties && bodyType === "application/json");
   test.each(withBody.map((operation) => [operation.name, operation] as const))("%s", async (_, operation) => {
     for (const name of Object.keys(operation.body?.properties ?? {})) {
@@ -76,7 +76,7 @@ describe("[contract 16] a body that is refused names a field, in words of our ow
         expect([name, wrong, details.length > 0]).toEqual([name, wrong, true]);
         for (const { field, message } of details) {
           expect(field).not.toBe("");
-          // The words of the validator: "Expected string to match …", "Required property", "Expected union value".
+          // The messages of the validator: "Expected string to match …", "Required property", "Expected union value".
           expect(message).not.toMatch(/expected|required property|union value|\\[a-z]|\^/i);
         }
       }
@@ -84,7 +84,7 @@ describe("[contract 16] a body that is refused names a field, in words of our ow
   });
 });
 
-test("the walks above have something to walk", () => {
+test("the tests above have routes to test", () => {
   expect(
     operations.filter(({ query }) => query.some(({ schema }) => schema.type === "integer")).length,
   ).toBeGreaterThan(9);
@@ -94,7 +94,7 @@ test("the walks above have something to walk", () => {
 const key = () => tenant.credentials.apiKey;
 const at = `/v1/chat/conversations/${tenant.ids.room}`;
 
-test("[contract 16] a number as text is 400 in a body", async () => {
+test("[contract 16] text in place of a number in a body is 400", async () => {
   const post = (path: string, body: object) => server.call("POST", path, { key: key(), body });
   const minted = await post(`/v1/rooms/${tenant.ids.roomId}/rtc-tokens`, {
     participantIdentity: "a",
@@ -109,7 +109,7 @@ test("[contract 16] a number as text is 400 in a body", async () => {
   expect((await post(`${at}/messages`, { text: "x", clientSentAt: "5" })).status).toBe(400);
 });
 
-test("[contract 16] an empty text is an absent one in a chat POST, and wrong for an enumeration or in a PATCH", async () => {
+test("[contract 16] an empty text counts as absent in a chat POST, and is invalid for an enumeration or in a PATCH", async () => {
   const call = (method: string, path: string, body: object) => server.call(method, path, { key: key(), body });
   const created = await call("POST", "/v1/chat/conversations", { name: "empty-room-id", roomId: "" });
   expect([created.status, created.body.roomId, created.body.type]).toEqual([201, null, "CHANNEL"]);
@@ -128,7 +128,7 @@ test("[contract 16] an empty text is an absent one in a chat POST, and wrong for
   }
 });
 
-test("[contract 16] what is wrong with a request as a whole is listed as well", async () => {
+test("[contract 16] a problem with the request as a whole is listed in details too", async () => {
   for (const [path, options] of [
     ["/v1/rooms", { raw: "{", key: key() }],
     ["/v1/rooms", { raw: `{"a":${"[".repeat(200)}`, key: key() }],
@@ -140,7 +140,7 @@ test("[contract 16] what is wrong with a request as a whole is listed as well", 
   }
 });
 
-test("[contract 16] a room is read by its name too, and only by whoever may read it", async () => {
+test("[contract 16] a room can be read by its name too, only with a credential that may read it", async () => {
   const { key: owner } = await server.project();
   const created = await server.call("POST", "/v1/rooms", { key: owner, body: { name: "lobby.one" } });
   const read = (reference: unknown, by = owner) => server.call("GET", `/v1/rooms/${reference}`, { key: by });
@@ -148,11 +148,11 @@ test("[contract 16] a room is read by its name too, and only by whoever may read
   expect((await read("lobby.one", key())).status).toBe(404);
   expect((await read("lobby.two")).body.code).toBe("SVC_ROOM_NOT_FOUND");
   await server.call("DELETE", `/v1/rooms/${created.body.id}`, { key: owner });
-  // A closed room has given its name back.
+  // The name of a closed room is free again.
   expect([(await read("lobby.one")).status, (await read(created.body.id)).status]).toEqual([404, 200]);
 });
 
-test("[contract 16] a server is told that membership comes first; a user is told nothing", async () => {
+test("[contract 16] a server learns that the user must be a member first; a user learns nothing", async () => {
   const remove = (credential: string) => server.call("DELETE", `${at}/members/nobody-here`, { key: credential });
   const asServer = await remove(key());
   expect([asServer.status, asServer.body.code]).toEqual([404, "SVC_MEMBER_NOT_FOUND"]);
@@ -161,7 +161,7 @@ test("[contract 16] a server is told that membership comes first; a user is told
   expect([asUser.status, asUser.body.message]).toEqual([404, "There is no such member."]);
 });
 
-test("[contract 16] a webhook to this machine is for servers that nobody else reaches", async () => {
+test("[contract 16] a webhook to loopback is accepted only by servers that listen on loopback", async () => {
   const create = async (one: TestServer) => {
     const { projectId } = await one.project();
     const { token } = await one.session({ projectId, role: "OWNER" });

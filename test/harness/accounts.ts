@@ -8,15 +8,15 @@ export type TestProject = { projectId: string; ownerId: string; key: string };
 export type TestSession = { token: string; userId: string; email: string; projectId: string };
 type SessionOptions = { projectId?: string; role?: ProjectRole; operator?: boolean };
 
-export type People = {
-  /** A project with an owner, and a key of the environment asked for. */
+export type TestAccounts = {
+  /** Creates a project with an owner and an API key of the requested environment. */
   project(options?: { environment?: Environment; name?: string }): Promise<TestProject>;
-  /** Somebody signed in: by default a stranger; with `role` a member of `projectId`, or of a new project. */
+  /** Creates a signed-in user: without a project by default, with `role` a member of `projectId` or of a new project. */
   session(options?: SessionOptions): Promise<TestSession>;
 };
 
-/** Makes accounts without the price of a password hash. */
-export function createPeople({ write, ids }: Runtime, services: Services): People {
+/** Creates accounts without the cost of a password hash. */
+export function createTestAccounts({ write, ids }: Runtime, services: Services): TestAccounts {
   const { users, sessions, members, projects, apiKeys } = services;
   const newUser = (unit: Unit, isOperator: boolean) =>
     users.create(unit, { email: `${ids.uuid()}@example.com`, passwordHash: null, emailVerified: true, isOperator });

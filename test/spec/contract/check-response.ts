@@ -3,10 +3,10 @@ import type { TestServer } from "../../harness/server.ts";
 import type { Asked } from "./requests.ts";
 import { problemsOf } from "./schema-check.ts";
 
-type Judge = (operation: Operation, credential: string | undefined, asked: Asked) => Promise<number>;
+type ResponseCheck = (operation: Operation, credential: string | undefined, asked: Asked) => Promise<number>;
 
-/** Asks, and throws for what no route may do, whatever it is asked. Gives the status. */
-export function createJudge(server: TestServer): Judge {
+/** Sends a request, throws when the response is one that no route may give, and returns the status. */
+export function createResponseCheck(server: TestServer): ResponseCheck {
   return async (operation, credential, asked) => {
     const { status, body, text, headers } = await ask(server, operation, credential, asked);
     const said = `${operation.name} answered ${status} ${text.slice(0, 300)}`;
@@ -42,5 +42,5 @@ function bodyOf(
   return { raw: method === "GET" ? undefined : (raw ?? written), contentType: bodyType };
 }
 
-/** As bytes arrive in a header. */
+/** The text as the bytes of a header. */
 const toLatin1 = (text: string) => Buffer.from(text).toString("latin1");

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { Elysia, type Static, t } from "elysia";
-import { shapeOf, shapeResponses } from "../../../src/kernel/http/reference/answers.ts";
+import { shapeOf, shapeResponses } from "../../../src/kernel/http/reference/response-shape.ts";
 
 const Person = t.Object({ name: t.String(), email: t.Optional(t.String()) });
 const leaky = { name: "Ada", passwordHash: "secret" };
 
-test("an answer has the fields of its schema, at every depth, and no others", () => {
+test("a response has exactly the fields of its schema, at every depth", () => {
   const Team = t.Object({ lead: Person, deputy: t.Union([Person, t.Null()]), members: t.Array(Person) });
   const shaped = shapeOf(Team)?.({ lead: leaky, deputy: leaky, members: [leaky, leaky], passwordHash: "secret" });
   expect(shaped).toEqual({
@@ -15,7 +15,7 @@ test("an answer has the fields of its schema, at every depth, and no others", ()
   });
 });
 
-test("null stays null, what is left out stays out, zero and the empty string stay", () => {
+test("null, absent fields, zero and the empty string are kept as they are", () => {
   const Row = t.Object({
     deputy: t.Union([Person, t.Null()]),
     count: t.Integer(),
@@ -27,14 +27,14 @@ test("null stays null, what is left out stays out, zero and the empty string sta
   expect(JSON.stringify(shapeOf(Row)?.(row))).toBe(JSON.stringify(row));
 });
 
-test("objects of any fields, and scalars, are left alone", () => {
+test("scalars, and objects with any fields, are not changed", () => {
   expect(shapeOf(t.Record(t.String(), t.Unknown()))).toBeUndefined();
   expect(shapeOf(t.Array(t.String()))).toBeUndefined();
   const Holder = t.Object({ metadata: t.Record(t.String(), t.Unknown()) });
   expect(shapeOf(Holder)?.({ metadata: { a: { b: 1 } } })).toEqual({ metadata: { a: { b: 1 } } });
 });
 
-test("variants are told apart by their type; others are refused when the server is built", () => {
+test("variants of a union differ by their type; other unions are refused when the server is built", () => {
   const Events = t.Union([
     t.Object({ type: t.Literal("came"), who: t.String() }),
     t.Object({ type: t.Literal("said"), text: t.String() }),
@@ -43,7 +43,7 @@ test("variants are told apart by their type; others are refused when the server 
   expect(() => shapeOf(t.Union([Person, t.Object({ id: t.String() })]))).toThrow("must differ by their type");
 });
 
-test("a route answers by the shape of the status it sets, and a response made by hand goes out as it is", async () => {
+test("a route responds with the schema of its status, and a Response object is sent unchanged", async () => {
   const app = new Elysia({ normalize: "typebox" })
     .get("/ok", () => leaky, { response: { 200: Person } })
     .post("/made", ({ status }) => status(201, leaky as Static<typeof Person>), {
@@ -57,7 +57,7 @@ test("a route answers by the shape of the status it sets, and a response made by
   expect(await (await ask("/raw")).text()).toBe("as it is");
 });
 
-test("a route that lists its answer without a status does not start", () => {
+test("a route whose response schema has no status is refused", () => {
   const app = new Elysia().get("/", () => leaky, { response: Person });
   expect(() => shapeResponses(app)).toThrow("by their status");
 });

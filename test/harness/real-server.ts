@@ -9,11 +9,11 @@ import { testConfig } from "./test-config.ts";
 export type RealServer = RunningServer &
   Api & {
     projectId: string;
-    /** Stops it, if that has not been done, and removes its data. */
+    /** Stops the server, if it runs, and removes its data. */
     close(): Promise<void>;
   };
 
-/** The server as it is shipped, on free loopback ports, with its media workers and a project. */
+/** A complete server on free loopback ports, with its media workers and a project. */
 export async function realServer(overrides: Partial<Config> = {}): Promise<RealServer> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-test-"));
   const server = await start(testConfig({ DATA_DIR: dataDir, ...overrides }));
