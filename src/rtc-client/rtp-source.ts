@@ -1,4 +1,4 @@
-/** Packets as a publisher makes them: VP8 frames or Opus, with the extensions that tell them apart. */
+/** Writes RTP packets of one published stream, with the header extensions by which the server identifies them. */
 import { writeUint16, writeUint32 } from "../sfu/wire/rtp/bytes.ts";
 import type { RtcPeer } from "./peer.ts";
 import { EXTENSION_IDS } from "./sdp.ts";
@@ -11,7 +11,7 @@ type SourceOptions = {
   firstSequence?: number;
   /** −dBov, for audio. */
   audioLevel?: number;
-  /** Transport-wide numbers, where several sources share a connection. */
+  /** Transport-wide numbers, for several sources on one connection. */
   numbers?: { next: number };
 };
 
@@ -30,7 +30,7 @@ export class RtpSource {
     this.#numbers = options.numbers ?? { next: 0 };
   }
 
-  /** Sends one VP8 frame of the given number of packets. */
+  /** Sends one synthetic VP8 frame of `packets` packets. */
   sendFrame(peer: RtcPeer, keyframe: boolean, packets = 1, payloadBytes = 200): void {
     this.timestamp = (this.timestamp + 3_000) >>> 0;
     this.#pictureId = (this.#pictureId + 1) & 0x7fff;
@@ -52,7 +52,7 @@ export class RtpSource {
     peer.sendRtp(packet, headerLength, length);
   }
 
-  /** The next packet, plain, with room for the tag. */
+  /** The next packet, unprotected, with room for the authentication tag. */
   build(payload: Uint8Array, marker: boolean): { packet: Uint8Array; headerLength: number; length: number } {
     const { ssrc, payloadType, mid, rid, audioLevel } = this.options;
     const packet = new Uint8Array(HEADER_BYTES + 64 + payload.length + 20);

@@ -1,11 +1,11 @@
-/** The offer of a peer without a browser: as little as a server needs to send and receive. */
+/** The offers of a client without a browser, and the parts of answers that it uses. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { DtlsCertificate } from "../sfu/werift/werift-hooks.ts";
 import { EXTENSION_URI } from "../sfu/wire/rtp/rtp-extensions.ts";
 
 type OfferedCodec = "VP8" | "VP9" | "H264" | "AV1";
 
-/** Payload types, each with that of its retransmissions. */
+/** The payload types of each codec and of its retransmissions. */
 const PAYLOAD_TYPES: Record<OfferedCodec, [media: number, rtx: number]> = {
   VP8: [96, 97],
   VP9: [98, 99],
@@ -13,11 +13,11 @@ const PAYLOAD_TYPES: Record<OfferedCodec, [media: number, rtx: number]> = {
   AV1: [45, 46],
 };
 
-/** Opus, and redundant audio. */
+/** Opus and redundant audio. */
 const AUDIO_PAYLOAD_TYPES = [111, 63];
 const MEDIA_PAYLOAD_TYPES = new Set([...AUDIO_PAYLOAD_TYPES, ...Object.values(PAYLOAD_TYPES).map(([media]) => media)]);
 
-/** Sound or picture as it was first sent: neither sent once more nor made up to find out what a path carries. */
+/** Is true for media that is sent for the first time, and false for retransmissions and bandwidth probes. */
 export function carriesMedia(packet: Uint8Array): boolean {
   return MEDIA_PAYLOAD_TYPES.has((packet[1] ?? 0) & 0x7f);
 }
@@ -29,11 +29,11 @@ export type PeerSection = {
   rids?: string[];
   ssrc?: number;
   codec?: OfferedCodec;
-  /** All that a receiver can take apart; just `codec` unless given. */
+  /** The codecs that a receiver can decode; only `codec` by default. */
   codecs?: readonly OfferedCodec[];
-  /** Redundant audio besides Opus. */
+  /** Offers redundant audio besides Opus. */
   red?: boolean;
-  /** How a receiver tells what its path carries; transport-cc unless given. */
+  /** How a receiver reports the bandwidth of its path; transport-cc by default. */
   feedback?: "transport-cc" | "goog-remb";
 };
 
@@ -54,7 +54,7 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
   sections.forEach((section, i) => {
     const audio = section.kind === "audio";
     const codecs = section.codecs ?? [section.codec ?? "VP8"];
-    // Alone, a codec has the numbers it always had here.
+    // A single codec always has the payload types of VP8.
     const numbered = codecs.map((codec) => ({
       codec,
       numbers: codecs.length === 1 ? PAYLOAD_TYPES.VP8 : PAYLOAD_TYPES[codec],
@@ -78,7 +78,7 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
     );
     for (const rid of section.rids ?? []) lines.push(`a=rid:${rid} send`);
     if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
-    if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:load`);
+    if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:stoa`);
   });
   return `${lines.join("\r\n")}\r\n`;
 }
@@ -108,4 +108,20 @@ function videoLines(codec: OfferedCodec, [media, rtx]: [number, number], feedbac
     `a=rtpmap:${rtx} rtx/90000`,
     `a=fmtp:${rtx} apt=${media}`,
   ];
+}
+
+/** A section of the server's answer: codecs by payload type, and the SSRCs that it sends. */
+export type SectionAnswer = { codecs: Map<number, string>; ssrcs: number[] };
+
+export function readAnswer(sdp: string): SectionAnswer[] {
+  const [, ...sections] = sdp.split(/^m=/m);
+  return sections.map((section) => ({
+    codecs: new Map(
+      [...section.matchAll(/^a=rtpmap:(\d+) ([^/\s]+)/gm)].map(([, number, name = ""]) => [
+        Number(number),
+        name === "opus" ? "opus" : name === "rtx" ? "rtx" : name.toUpperCase(),
+      ]),
+    ),
+    ssrcs: [...new Set([...section.matchAll(/^a=ssrc:(\d+)/gm)].map(([, ssrc]) => Number(ssrc)))],
+  }));
 }

@@ -1,4 +1,4 @@
-/** Conversations full of senders and readers against a server, by its API alone, and what came through. */
+/** Fills conversations of a server with senders and readers through its public API, and measures delivery. */
 import { createApi } from "./api.ts";
 import { type ChatFigures, ChatMeasure } from "./chat-measure.ts";
 import { ChatMember } from "./chat-member.ts";
@@ -18,7 +18,7 @@ type ChatLoad = {
 export type ChatReport = ChatFigures & {
   wanted: number;
   joined: number;
-  /** Why the others did not join, and how many. */
+  /** Counts of failed joins by error code. */
   refused: Record<string, number>;
 };
 
@@ -46,14 +46,14 @@ export async function runChatLoad(load: ChatLoad, progress: (line: string) => vo
   }
 
   async function fill(index: number): Promise<void> {
-    // Budgets are kept by user: everyone is somebody else, also in the next run.
+    // Rate limits apply per user, so every member of every run has a new user id.
     const names = (role: string, count: number) =>
       Array.from({ length: count }, (_, n) => `load-${run}-${index}-${role}-${n}`);
     const [writing, reading] = [names("sender", senders), names("reader", readers)];
     const { id } = await api("POST", "/v1/chat/conversations", {
       name: `load-test-${run}-${index}`,
       members: [...writing, ...reading].map((userId) => ({ userId })),
-      // A conversation cannot be deleted, but what was said in it need not stay.
+      // A conversation cannot be deleted, but its messages can expire.
       retentionDays: 1,
     });
     const group: Group = { room: String(id), senders: [], readers: [] };

@@ -1,10 +1,10 @@
-/** What became of every message: when it left, when it was acknowledged, who got it and in which order. */
+/** Measures every message: when it was sent and acknowledged, and its deliveries in order. */
 import { causeOf, type Percentiles, percentiles, Tally, within } from "./figures.ts";
 
 export type ChatFigures = {
   sends: number;
   acks: number;
-  /** Why the others were not acknowledged, and how many. */
+  /** Counts of messages without acknowledgement by error code. */
   notAcknowledged: Record<string, number>;
   /** From the send to its acknowledgement. */
   ackMs: Percentiles;
@@ -31,7 +31,6 @@ export class ChatMeasure {
   #expected = 0;
   #outOfOrder = 0;
 
-  /** Messages of another run are not counted. */
   constructor(run: string) {
     this.#run = run;
   }
@@ -40,14 +39,14 @@ export class ChatMeasure {
     return `${this.#sentAt.size} sent, ${this.#ackMs.length} acknowledged, ${this.#deliveryMs.length} delivered`;
   }
 
-  /** Sends the next message, whose text is its name; `readers` are to get it once it is acknowledged. */
+  /** Sends the next message, whose text identifies it. Once it is acknowledged, `readers` deliveries are expected. */
   send(readers: number, post: (text: string) => Promise<void>): void {
     const text = `${this.#run}-${this.#sentAt.size}`;
-    const left = performance.now();
-    this.#sentAt.set(text, left);
+    const sentAt = performance.now();
+    this.#sentAt.set(text, sentAt);
     const one = within(ACK_TIMEOUT_MS, post(text))
       .then(() => {
-        this.#ackMs.push(performance.now() - left);
+        this.#ackMs.push(performance.now() - sentAt);
         this.#expected += readers;
       })
       .catch((error) => this.#notAcknowledged.add(causeOf(error)))
@@ -55,18 +54,18 @@ export class ChatMeasure {
     this.#underWay.add(one);
   }
 
-  /** Hands what one reader gets to the figures. */
+  /** Returns the listener of one reader. */
   reader(): (text: string, seq: number) => void {
     const seen = new Set<string>();
     let lastSeq = 0;
     return (text, seq) => {
-      const left = this.#sentAt.get(text);
-      if (left === undefined) return;
+      const sentAt = this.#sentAt.get(text);
+      if (sentAt === undefined) return;
       if (seq <= lastSeq) this.#outOfOrder++;
       lastSeq = Math.max(lastSeq, seq);
       if (seen.has(text)) return;
       seen.add(text);
-      this.#deliveryMs.push(performance.now() - left);
+      this.#deliveryMs.push(performance.now() - sentAt);
     };
   }
 

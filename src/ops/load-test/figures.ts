@@ -6,16 +6,16 @@ export function percentiles(values: readonly number[]): Percentiles {
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }
 
-/** How often each thing happened. */
+/** Counts by name. */
 export class Tally {
   readonly counts: Record<string, number> = {};
 
-  add(what: string): void {
-    this.counts[what] = (this.counts[what] ?? 0) + 1;
+  add(name: string): void {
+    this.counts[name] = (this.counts[name] ?? 0) + 1;
   }
 }
 
-/** What happened instead of what was asked for, in one word. */
+/** The code of an error, or its message. */
 export function causeOf(error: unknown): string {
   return (error as { code?: string }).code ?? (error as Error).message;
 }

@@ -1,4 +1,4 @@
-/** Rooms full of publishers and subscribers against a server, by its API alone, and what came through. */
+/** Fills rooms of a server with publishers and subscribers through its public API, and measures loss and delay. */
 import { createApi } from "./api.ts";
 import { causeOf, type Percentiles, percentiles, Tally, within } from "./figures.ts";
 import {
@@ -21,7 +21,7 @@ type MediaLoad = {
 export type MediaReport = {
   wanted: number;
   joined: number;
-  /** Why the others did not, and how many. */
+  /** Counts of failed joins by error code. */
   refused: Record<string, number>;
   packetsSent: number;
   packetsExpected: number;
@@ -38,21 +38,21 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
   const certificate = await makeCertificate();
   const api = createApi(load.url, load.apiKey);
   const refused = new Tally();
-  const everyone: LoadParticipant[] = [];
+  const participants: LoadParticipant[] = [];
   const roomIds: string[] = [];
   const groups: { publishers: Publisher[]; subscribers: number }[] = [];
   const delays: number[] = [];
   const counted = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY, packets: 0, bytes: 0 };
 
-  const seat = async (roomId: string, participantIdentity: string, publish: boolean) => {
+  const mintToken = async (roomId: string, participantIdentity: string, publish: boolean) => {
     const body = { participantIdentity, permissions: { publish } };
     const { token } = await api("POST", `/v1/rooms/${roomId}/rtc-tokens`, body);
     return { url: load.url, token: String(token), certificate };
   };
-  const tried = async <T extends LoadParticipant>(join: () => Promise<T>): Promise<T | null> => {
+  const tryJoin = async <T extends LoadParticipant>(join: () => Promise<T>): Promise<T | null> => {
     try {
       const one = await within(JOIN_TIMEOUT_MS, join());
-      everyone.push(one);
+      participants.push(one);
       return one;
     } catch (error) {
       refused.add(causeOf(error));
@@ -73,17 +73,17 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
       roomIds.push(roomId);
       const publishers: Publisher[] = [];
       for (let p = 0; p < load.publishers; p++) {
-        const one = await tried(async () => joinPublisher(await seat(roomId, `publisher-${p}`, true)));
+        const one = await tryJoin(async () => joinPublisher(await mintToken(roomId, `publisher-${p}`, true)));
         if (one) publishers.push(one);
       }
       const trackIds = await Promise.all(publishers.map(({ trackId }) => within(JOIN_TIMEOUT_MS, trackId)));
       let subscribers = 0;
       for (let s = 0; trackIds.length > 0 && s < load.subscribers; s++) {
-        const join = async () => joinSubscriber(await seat(roomId, `subscriber-${s}`, false), trackIds, onPacket);
-        if (await tried(join)) subscribers++;
+        const join = async () => joinSubscriber(await mintToken(roomId, `subscriber-${s}`, false), trackIds, onPacket);
+        if (await tryJoin(join)) subscribers++;
       }
       groups.push({ publishers, subscribers });
-      progress(`room ${index + 1} of ${load.rooms}: ${everyone.length} joined`);
+      progress(`room ${index + 1} of ${load.rooms}: ${participants.length} joined`);
     }
     const sentBefore = groups.map(({ publishers }) => publishers.map((one) => one.packetsSent()));
     counted.from = performance.now();
@@ -99,7 +99,7 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
     const expected = groups.reduce((total, { subscribers }, g) => total + subscribers * (sent[g] ?? 0), 0);
     return {
       wanted: load.rooms * (load.publishers + load.subscribers),
-      joined: everyone.length,
+      joined: participants.length,
       refused: refused.counts,
       packetsSent: sent.reduce((total, count) => total + count, 0),
       packetsExpected: expected,
@@ -109,7 +109,7 @@ export async function runMediaLoad(load: MediaLoad, progress: (line: string) => 
       receivedBps: Math.round((counted.bytes * 8_000) / (counted.to - counted.from)),
     };
   } finally {
-    await Promise.all(everyone.map((one) => one.leave()));
+    await Promise.all(participants.map((one) => one.leave()));
     for (const roomId of roomIds) await api("DELETE", `/v1/rooms/${roomId}`).catch(() => {});
   }
 }

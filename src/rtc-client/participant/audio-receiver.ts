@@ -2,12 +2,12 @@ import { createDecoder, type OpusDecoderHandle } from "libopus-wasm";
 import type { Pcm } from "./participant-events.ts";
 
 const SAMPLE_RATE = 48_000;
-/** Packets that wait for one before them; 60 ms of sound. */
+/** Packets that wait for a missing one: 60 ms of audio. */
 const PATIENCE_PACKETS = 3;
-/** A longer gap is silence that was not sent, not loss to be concealed. */
+/** A longer gap is silence (DTX) instead of loss. */
 const MAX_CONCEALED = 5;
 
-/** Opus packets in whatever order they come to samples in theirs; what is lost is concealed. */
+/** Decodes Opus packets, which may arrive out of order, to samples, and conceals lost packets. */
 export class AudioReceiver {
   readonly #waiting = new Map<number, Uint8Array>();
   readonly #channels: 1 | 2;
@@ -26,7 +26,7 @@ export class AudioReceiver {
     });
   }
 
-  /** `sequenceNumber` of 16 bits; the payload is kept. */
+  /** `sequenceNumber` has 16 bits. The payload is kept. */
   add(sequenceNumber: number, payload: Uint8Array): void {
     const number = this.#unwrap(sequenceNumber);
     this.#next ??= number;
@@ -60,7 +60,7 @@ export class AudioReceiver {
     }
   }
 
-  /** The packet after a lost one carries a coarse copy of it. */
+  /** The packet after a lost one has a coarse copy of it (FEC). */
   #conceal(decoder: OpusDecoderHandle, from: number): void {
     const found = Math.min(...this.#waiting.keys());
     const after = this.#waiting.get(found) ?? null;
@@ -75,7 +75,7 @@ export class AudioReceiver {
     try {
       this.#emit(decoder.decode(payload));
     } catch {
-      // Not Opus: a broken packet is a lost one.
+      // A packet that is not Opus counts as lost.
     }
   }
 

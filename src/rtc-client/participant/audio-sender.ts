@@ -3,17 +3,17 @@ import { type AudioFormat, type AudioSource, frames } from "./audio-source.ts";
 
 const OPUS_RATES = [8_000, 12_000, 16_000, 24_000, 48_000];
 const FRAME_MS = 20;
-/** Past this the machine stood still: going on from now is better than a burst of what was due. */
+/** After a longer stall of the machine, sending continues from now instead of with a burst. */
 const MAX_BEHIND_MS = 2_000;
 
 type Packet = { payload: Uint8Array; level: number };
 
-/** Encodes, and hands a packet on every 20 ms by the clock; ends with the source, or when stopped. */
+/** Encodes audio and sends a packet every 20 ms, until the source ends or it is stopped. */
 export class AudioSender {
-  /** When the last sample has been handed on, or the track was stopped. */
+  /** Resolves when the last packet has been sent, or the track was stopped. */
   readonly done: Promise<void>;
   muted = false;
-  /** Packets that were handed on more than a frame too late. */
+  /** Packets that were sent more than one frame too late. */
   late = 0;
   #stopped = false;
 
@@ -36,13 +36,13 @@ export class AudioSender {
       packetLossPercent: 5,
     });
     try {
-      await this.#pace(source, format, rate, encoder, send);
+      await this.#sendFrames(source, format, rate, encoder, send);
     } finally {
       encoder.free();
     }
   }
 
-  async #pace(
+  async #sendFrames(
     source: AudioSource,
     format: AudioFormat,
     rate: number,
@@ -67,7 +67,7 @@ export class AudioSender {
   }
 }
 
-/** RFC 6464: 0 is as loud as it gets, 127 silence. */
+/** The audio level of RFC 6464: 0 is loudest, 127 is silence. */
 function levelOf(samples: Int16Array): number {
   let sum = 0;
   for (const sample of samples) sum += sample * sample;

@@ -1,33 +1,32 @@
-/** Sound to publish: samples as they come, a WAV file, or any other that an installed ffmpeg decodes. */
+/** Audio to publish: samples, a WAV file, or any other file that an installed ffmpeg decodes. */
 import { access, readFile } from "node:fs/promises";
 import { runFfmpeg } from "./ffmpeg.ts";
 
 export type AudioFormat = { sampleRate: number; channels: 1 | 2 };
-/** 16-bit samples, interleaved when there are two channels; chunks of any length. */
+/** 16-bit samples, interleaved for two channels, in chunks of any length. */
 export type AudioSource = AsyncIterable<Int16Array> | Iterable<Int16Array>;
 
 const FRAME_MS = 20;
 
 export async function openAudio(
   source: AudioSource | string,
-  given: Partial<AudioFormat>,
+  options: Partial<AudioFormat>,
 ): Promise<{ source: AudioSource; format: AudioFormat }> {
   if (typeof source !== "string") {
-    return { source, format: { sampleRate: given.sampleRate ?? 48_000, channels: given.channels ?? 1 } };
+    return { source, format: { sampleRate: options.sampleRate ?? 48_000, channels: options.channels ?? 1 } };
   }
   const bytes = /\.wav$/i.test(source) ? await readFile(source) : await decode(source);
   const { samples, ...format } = readWav(bytes, source);
   return { source: [samples], format };
 }
 
-/** Any other file that an installed ffmpeg can read: MP3, Opus, AAC, the sound of a film. */
 async function decode(path: string): Promise<Uint8Array> {
-  // A name that is wrong is told as such, and not by another program.
+  // A wrong file name is reported as such, instead of by ffmpeg.
   await access(path);
   return runFfmpeg(["-i", path, "-vn", "-ar", "48000", "-ac", "2", "-c:a", "pcm_s16le", "-f", "wav", "pipe:1"], path);
 }
 
-/** PCM of 16 bits, which is what every tool writes unless told otherwise. */
+/** Reads 16-bit PCM, the default of most tools. */
 export function readWav(bytes: Uint8Array, name = "the file"): AudioFormat & { samples: Int16Array } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const tag = (at: number) => String.fromCharCode(...bytes.subarray(at, at + 4));
@@ -44,7 +43,7 @@ export function readWav(bytes: Uint8Array, name = "the file"): AudioFormat & { s
       format = { sampleRate: view.getUint32(start + 4, true), channels };
     } else if (tag(at) === "data") {
       if (!format) break;
-      // A length of nothing, or of everything, is what a recorder leaves that could not go back to write it.
+      // A recorder that could not write the length leaves 0 or the maximum.
       const end = Math.min(bytes.length, start + (size === 0 || size === 0xffffffff ? bytes.length : size));
       return { ...format, samples: new Int16Array(bytes.slice(start, end - ((end - start) % 2)).buffer) };
     }
@@ -53,7 +52,7 @@ export function readWav(bytes: Uint8Array, name = "the file"): AudioFormat & { s
   throw new TypeError(`${name} holds no samples`);
 }
 
-/** Frames of 20 ms at a rate that Opus takes; the last one is filled up with silence. */
+/** Frames of 20 ms at a rate that Opus supports; the last one is padded with silence. */
 export async function* frames(
   source: AudioSource,
   { sampleRate, channels }: AudioFormat,
@@ -77,7 +76,7 @@ export async function* frames(
   yield last;
 }
 
-/** By straight lines between the samples, across chunks: plain, and far below what a voice codec keeps. */
+/** Resamples by linear interpolation, whose error is far below that of a voice codec. */
 class Resampler {
   readonly #step: number;
   readonly #channels: number;
@@ -111,7 +110,7 @@ class Resampler {
   }
 }
 
-/** A tone, for tests: `seconds` of it, or without an end. */
+/** A tone for tests, of `seconds` or endless. */
 export function* tone({
   hz = 440,
   seconds = Number.POSITIVE_INFINITY,

@@ -4,30 +4,30 @@ export type EncodedVideo = {
   codec: string;
   data: Uint8Array;
   keyframe: boolean;
-  /** Of a keyframe that tells; 0 otherwise. */
+  /** 0 unless it is a keyframe with a size. */
   width: number;
   height: number;
-  /** RTP timestamp, 90,000 a second. */
+  /** The RTP timestamp, in 1/90,000 s. */
   timestamp: number;
 };
 
 export type NetworkFaults = {
-  /** 0 … 1 of the packets, in each direction. */
+  /** The share of lost packets in each direction, 0 … 1. */
   loss?: number;
-  /** Added in each direction. */
+  /** The additional delay in each direction. */
   delayMs?: number;
   /** The same seed loses the same packets. */
   seed?: number;
 };
 
 export type JoinOptions = {
-  /** What the server's records call this client. */
+  /** The name of this client in the server's connection records. */
   name?: string;
-  /** Receive what others publish; on by default. */
+  /** Subscribes to all tracks of others; on by default. */
   autoSubscribe?: boolean;
-  /** Only these kinds. */
+  /** Subscribes to these kinds only. */
   receive?: ("audio" | "video")[];
-  /** A bad network from the moment of having joined; see `network()`. */
+  /** Simulates a bad network after the join; see `network()`. */
   network?: NetworkFaults;
 };
 
@@ -49,7 +49,7 @@ export type RemoteParticipant = {
 };
 
 export type DataMessage = {
-  /** Null when the server itself speaks. */
+  /** Null for messages of a backend. */
   from: string | null;
   topic?: string;
   payload: string;
@@ -60,9 +60,9 @@ export type SendOptions = { topic?: string; to?: string[] };
 export type PublishedTrack = {
   id: string;
   kind: "audio" | "video";
-  /** When the source is at its end, or the track was stopped. */
+  /** Resolves when the source has ended, or the track was stopped. */
   done: Promise<void>;
-  /** Frames of sound that left later than they should have. */
+  /** Audio frames that were sent too late. */
   readonly late: number;
   mute(muted?: boolean): Promise<void>;
   stop(): Promise<void>;
@@ -77,15 +77,15 @@ export type ParticipantEvents = {
   participantUpdated: [participant: RemoteParticipant];
   trackPublished: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnpublished: [track: RemoteTrack, participant: RemoteParticipant];
-  /** 20 ms of somebody's sound, usually. */
+  /** Decoded audio of one track, usually 20 ms. */
   audio: [event: AudioEvent];
-  /** One encoded picture. */
+  /** One encoded video frame. */
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   reconnecting: [];
   reconnected: [];
-  /** For good: `null` when it was asked for. */
+  /** The session has ended; `null` after `close()`. */
   closed: [error: Error | null];
   error: [error: Error];
 };

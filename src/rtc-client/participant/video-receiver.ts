@@ -18,11 +18,11 @@ const ASK_EVERY_MS = 20;
 type VideoReceiverOutput = {
   frame(frame: EncodedVideo): void;
   needKeyframe(): void;
-  /** These numbers have not come, and are worth asking for. */
+  /** Packets that have to be requested again. */
   lost(sequenceNumbers: number[]): void;
 };
 
-/** Packets of one track to whole encoded frames; what got lost is asked for until it comes or is too late. */
+/** Assembles packets of one track to encoded frames, and requests lost packets until they arrive or are too late. */
 export class VideoReceiver {
   readonly #assembler: FrameAssembler | null;
   readonly #nack = new NackGenerator();

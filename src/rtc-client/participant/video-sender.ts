@@ -5,7 +5,7 @@ const CLOCK_HZ = 90_000;
 
 type Packet = { payload: Uint8Array; marker: boolean; timestamp: number };
 
-/** Hands on the packets of each frame when its time has come; ends with the source, or when stopped. */
+/** Sends the packets of each frame at its time, until the source ends or it is stopped. */
 export class VideoSender {
   readonly done: Promise<void>;
   muted = false;
@@ -33,7 +33,7 @@ export class VideoSender {
     }
   }
 
-  /** RFC 7741, with the picture id that layers and switches need. */
+  /** RFC 7741 with a picture id, which layer switches need. */
   #vp8({ data }: VideoFrame): Uint8Array[] {
     this.#pictureId = (this.#pictureId + 1) & 0x7fff;
     const payloads: Uint8Array[] = [];
@@ -48,7 +48,7 @@ export class VideoSender {
   }
 }
 
-/** RFC 6184: each NAL unit of an Annex B frame by itself, large ones in fragments (FU-A). */
+/** RFC 6184: one packet per NAL unit of an Annex B frame, and fragments (FU-A) of large ones. */
 function h264(frame: Uint8Array): Uint8Array[] {
   return nalUnits(frame).flatMap((unit) => {
     if (unit.length <= MAX_PAYLOAD_BYTES) return [unit];

@@ -1,4 +1,4 @@
-/** Pictures to publish: encoded frames as they come, an IVF file, or a Y4M file that an installed ffmpeg encodes. */
+/** Video to publish: encoded frames, an IVF file, or a Y4M file that an installed ffmpeg encodes. */
 import { readFile } from "node:fs/promises";
 import { runFfmpeg } from "./ffmpeg.ts";
 
@@ -6,7 +6,7 @@ export type VideoCodec = "VP8" | "H264";
 export type VideoFrame = {
   data: Uint8Array;
   keyframe: boolean;
-  /** From the first frame on. Frames are sent at their time. */
+  /** The time since the first frame, at which the frame is sent. */
   timestampMs: number;
 };
 export type VideoSource = AsyncIterable<VideoFrame> | Iterable<VideoFrame>;
@@ -40,8 +40,27 @@ function readIvf(bytes: Uint8Array, name = "the file"): VideoFrame[] {
 }
 
 function encode(path: string): Promise<Uint8Array> {
-  // A keyframe each second: nobody can be sent one when they come late, as the whole file is encoded before.
+  // The file is encoded in advance, so new subscribers depend on a keyframe every second.
   const keyframes = "-force_key_frames expr:gte(t,n_forced)";
   const codec = `-c:v libvpx -deadline realtime -cpu-used 8 -b:v 1M ${keyframes} -f ivf pipe:1`;
   return runFfmpeg(["-i", path, ...codec.split(" ")], path);
+}
+
+/** Colour bars of 320 × 180 as one VP8 keyframe. */
+const KEYFRAME = [
+  "8CYAnQEqQAG0AAAHCIWFiIWEiAICAyJVxfiX4PdLvSvgH43+BH62/1vfA/sl8gqoH8B/kv4Zf0ngAf//6f9ti/gP9F/gPAA/wHrAf4D/CvX/6v",
+  "/Tc/Ev9H+GZ6f91/pA/1X/AKrPpDqu+i9kw7s3eExeHXEBrNiLpjpC+qo9HVPgrNbZdeznuDNnLhpmDeB/9tPkiaik2wdaRAYABve4Y8GDKp/9",
+  "tPkiaik2wx4EG8D/7afJE1FJtg60iAwADe9wx4MGH/6b+WphUQb3cSjxC/gR96AEq1b5gVExVrDZsbtzhpE15u72+4L8l1uSkyuCMLdUZbCrjX",
+  "HcfBddl9qkNTWs0vpLgi+wiHMjbWqfEMjXHX6ugdJ5T/4diHcTav46nQBtadK30vPzXxLoErliEZQdjhglq0997hjwI7ZTlPgA/v3xS+TaVg5N",
+  "mWN4MshGWN4OwI5MTHNKeCIa+DGPHuzArq0+nb3y/wTlF8IeNICZlrPHXOkNbmJNYgcKxNYgcKELS/zzhSeB1ZWGeAwjZX7uUOrNhda0C+wIS/",
+  "twUwPtHZIPmKnD29IV1+ZULdqzXtvHhoCfam9+mc79QAKZRxl9UH4/bvN5e93WGBkST2SjU0D7eKIpIIob7AyyO6bGv7l0PHXLiFnIq+3Z+E//",
+  "x8aPnXRsBRdLTSGp2yDWX9F3JH//z0Fa/pKqg3XrPVPy6jk0N+3kXhFkS4H90VqnMhHsHDxztGKdB8jTIuPwTn5mMJ9NN//QmF5J8gNH6TGZcL",
+  "mCsSlxJPa4x7oGZB8sDI4ywbTOfiQgLvrIlB4+sx/VczXqOmd0n38Q0rNFVm6UIHIZ/YwVLSDfDJmD+X4H5VoBRIRuN0yQAAt3kg5IHO8UyJZW",
+  "ay0UljoAAA==",
+].join("");
+
+/** Colour bars at ten frames a second, endless. */
+export async function* bars(): AsyncGenerator<VideoFrame, void, void> {
+  const data = Uint8Array.from(Buffer.from(KEYFRAME, "base64"));
+  for (let timestampMs = 0; ; timestampMs += 100) yield { data, keyframe: true, timestampMs };
 }

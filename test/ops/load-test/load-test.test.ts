@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { stoa } from "../../cli/stoa.ts";
-import { realServer } from "../../harness/running.ts";
+import { realServer } from "../../harness/real-server.ts";
 
 const server = await realServer({
   SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000,
