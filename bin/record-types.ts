@@ -1,26 +1,35 @@
-/** Types of the wire's records, printed from their schemas: for those who have no typebox. */
+/** Prints the protocol's records as plain types, so that users of the package do not need typebox. */
 import { KindGuard, type TSchema } from "@sinclair/typebox";
 
-/** `export type` lines for the named schemas of a module of `src/protocol`. */
+/** Prints an `export type` for each of the named types of a module of `src/protocol`. */
 export async function printRecords(modulePath: string, names: readonly string[]): Promise<string> {
-  const schemas = (await import(modulePath)) as Record<string, unknown>;
+  const exported = (await import(modulePath)) as Record<string, unknown>;
   const types = names.map((name) => {
-    const schema = schemas[name];
-    if (!KindGuard.IsSchema(schema)) throw new Error(`${modulePath}: ${name} has no schema to print a type from`);
-    return `export type ${name} = ${printed(schema)};\n`;
+    const schema = exported[name];
+    const values = exported[listNameOf(name)];
+    if (Array.isArray(values))
+      return `export type ${name} = ${values.map((value) => JSON.stringify(value)).join(" | ")};\n`;
+    if (!KindGuard.IsSchema(schema))
+      throw new Error(`${modulePath}: ${name} has neither a schema nor a list of values`);
+    return `export type ${name} = ${typeText(schema)};\n`;
   });
   return types.join("");
 }
 
-function printed(schema: TSchema): string {
-  if (KindGuard.IsUnion(schema)) return schema.anyOf.map(printed).join(" | ");
+/** The list of a type's values: `CONNECTION_STATES` for `ConnectionState`. */
+function listNameOf(name: string): string {
+  return `${name.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase()}S`;
+}
+
+function typeText(schema: TSchema): string {
+  if (KindGuard.IsUnion(schema)) return schema.anyOf.map(typeText).join(" | ");
   if (KindGuard.IsLiteral(schema)) return JSON.stringify(schema.const);
-  if (KindGuard.IsArray(schema)) return `(${printed(schema.items)})[]`;
+  if (KindGuard.IsArray(schema)) return `(${typeText(schema.items)})[]`;
   if (KindGuard.IsRecord(schema))
-    return `Record<string, ${printed(Object.values(schema.patternProperties)[0] as TSchema)}>`;
+    return `Record<string, ${typeText(Object.values(schema.patternProperties)[0] as TSchema)}>`;
   if (KindGuard.IsObject(schema)) {
     const fields = Object.entries(schema.properties).map(
-      ([name, field]) => `${name}${KindGuard.IsOptional(field) ? "?" : ""}: ${printed(field)};`,
+      ([name, field]) => `${name}${KindGuard.IsOptional(field) ? "?" : ""}: ${typeText(field)};`,
     );
     return `{ ${fields.join(" ")} }`;
   }

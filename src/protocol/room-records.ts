@@ -128,10 +128,3 @@ export const CallVerdict = Type.Object({
   evidence: Type.Record(Type.String(), Type.Unknown()),
 });
 export type CallVerdict = Static<typeof CallVerdict>;
-
-/** With `publish`, exactly one of `publishAudio` and `publishVideo` restricts to that kind; neither or both allow both. */
-export function mayPublish(permissions: Permissions, kind: TrackKind): boolean {
-  if (!permissions.publish) return false;
-  if (permissions.publishAudio === permissions.publishVideo) return true;
-  return kind === "audio" ? permissions.publishAudio : permissions.publishVideo;
-}

@@ -6,7 +6,7 @@ import {
   type ParticipantSnapshot,
 } from "../../src/protocol/media-node.ts";
 import type { Permissions, Track } from "../../src/protocol/room-records.ts";
-import { mayPublish } from "../../src/protocol/room-records.ts";
+import { mayPublish } from "../../src/protocol/may-publish.ts";
 
 type Peer = {
   roomId: string;

@@ -17,7 +17,7 @@ import {
   VideoQuality,
 } from "@livekit/protocol";
 import { VERSION } from "../../kernel/version.ts";
-import { mayPublish } from "../../protocol/room-records.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
 import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type {
   IceServer,

@@ -1,16 +1,15 @@
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
-import { mayPublish } from "../../protocol/room-records.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { Join } from "../signaling/join.ts";
 import type { Membership } from "../signaling/membership.ts";
 import { Refusal } from "../signaling/refusal.ts";
-import type { SessionRegistry } from "../signaling/registry.ts";
-import type { Client, RtcSession } from "../signaling/rtc-session.ts";
+import type { Client, RtcSession, SessionRegistry } from "../signaling/rtc-session.ts";
 
-/** WHIP only sends, WHEP only receives. */
+/** A WHIP client only sends, a WHEP client only receives. */
 export type WhipKind = "whip" | "whep";
 
 type WhipDeps = {
@@ -22,14 +21,14 @@ type WhipDeps = {
 
 export type Whip = ReturnType<typeof createWhip>;
 
-/** A participant without a socket: one offer over HTTP, one answer, and a DELETE at the end. */
+/** Participants without a socket: one offer and answer over HTTP, and a DELETE at the end. */
 export function createWhip({ ids }: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
   async function negotiate(kind: WhipKind, session: RtcSession, sdp: string): Promise<string> {
     if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
-    // What is left out is the node's to decide: all that is sent is published, all that is published is received.
-    const wish = kind === "whip" ? { subscribe: [] } : { publish: [] };
-    return (await session.room.placed.node.negotiate({ ...ref, sdp, ...wish })).sdp;
+    // By default a node publishes every sent track and subscribes to every published one.
+    const direction = kind === "whip" ? { subscribe: [] } : { publish: [] };
+    return (await session.room.placed.node.negotiate({ ...ref, sdp, ...direction })).sdp;
   }
 
   return {
@@ -43,10 +42,10 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, turne
         const away = turnedAway(client.ipAddress);
         if (away) throw away;
         const connectionId = `${kind}-${ids.uuid()}`;
-        // An encoder, whatever its token calls it: nobody is there to be spoken to.
-        const entering =
+        // A WHIP client is an encoder, whatever kind its token names.
+        const participant =
           kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
-        const { session } = await join.join(entering, { connectionId }, client, () => false);
+        const { session } = await join.join(participant, { connectionId }, client, () => false);
         session.link = { state: "headless" };
         membership.remember(session);
         session.wantsMedia = true;
@@ -62,11 +61,11 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, turne
       }
     },
 
-    /** Only with the token it was begun with, which may be over by now. */
+    /** Requires the token that started the session, even if it has expired. */
     end(caller: RtcTokenCaller, roomId: string, sessionId: string): void {
       const session = registry.session(sessionId);
-      const theirs = session?.link.state === "headless" && session.room.id === roomId;
-      if (!session || !theirs || session.tokenId !== caller.tokenId) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
+      const isWhip = session?.link.state === "headless" && session.room.id === roomId;
+      if (!session || !isWhip || session.tokenId !== caller.tokenId) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
       membership.leave(session, "left");
     },
   };
@@ -77,7 +76,7 @@ function permits(kind: WhipKind, { permissions }: RtcTokenCaller): boolean {
   return mayPublish(permissions, "audio") || mayPublish(permissions, "video");
 }
 
-const REFUSED_AS: Record<string, ErrorCode> = {
+const REFUSAL_CODES: Record<string, ErrorCode> = {
   RATE_LIMITED: "SVC_RATE_LIMITED",
   SHUTTING_DOWN: "SVC_SHUTTING_DOWN",
   ROOM_FULL: "SVC_NO_RTC_CAPACITY",
@@ -88,7 +87,7 @@ function asApiError(error: unknown): unknown {
   if (error instanceof Refusal) {
     const { retryAfterSeconds } = error;
     const extra = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-    return new ApiError(REFUSED_AS[error.code] ?? "SVC_RTC_SERVER_UNREACHABLE", error.message, extra);
+    return new ApiError(REFUSAL_CODES[error.code] ?? "SVC_RTC_SERVER_UNREACHABLE", error.message, extra);
   }
   if (!(error instanceof MediaError)) return error;
   switch (error.code) {

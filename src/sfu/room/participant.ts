@@ -10,7 +10,7 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import { mayPublish } from "../../protocol/room-records.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
 import { FlightRecorder, type FlightState } from "../flight/flight-recorder.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
 import type { Connection } from "../transport/connection.ts";

@@ -1,6 +1,6 @@
 /** What an offer asks for, checked against what it contains and what the participant may do. Pure: data in, data out. */
 
-import { mayPublish } from "../../protocol/room-records.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
 import { MediaError, type NamedSection, type PlacedSection } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
 import type { AnsweredSection } from "../wire/sdp/answer.ts";

@@ -1,6 +1,6 @@
 /** @jsxImportSource react */
 import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
-import { mayPublish } from "../../../src/protocol/room-records.ts";
+import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { RoomOptions, StoaError } from "../../sdk/index.ts";
 import { useChat, useConversation } from "../chat-hooks.ts";
 import { StoaRoom, useRoom } from "../context.tsx";

@@ -1,6 +1,6 @@
 /** @jsxImportSource react */
 import { useState } from "react";
-import { mayPublish } from "../../../src/protocol/room-records.ts";
+import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import { useRoom } from "../context.tsx";
 import { useTracks } from "../room-hooks.ts";
 import { toStoaError } from "../to-stoa-error.ts";

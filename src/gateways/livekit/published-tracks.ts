@@ -1,0 +1,136 @@
+import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import { newTrackId, trackSid } from "../../protocol/media/livekit-sids.ts";
+import type { NamedSection } from "../../protocol/media-node.ts";
+import type { TrackSource } from "../../protocol/room-records.ts";
+import type { RtcSession } from "../signaling/rtc-session.ts";
+import type { Section } from "./negotiation/session-description.ts";
+import { groupOf, kindOf, sourceOf } from "./records.ts";
+
+export const MAX_TRACKS = 64;
+const MAX_NAME = 128;
+/** Of lists that are told to everybody in the room as they came. */
+const MAX_LISTED = 16;
+
+export type PublishedTrack = {
+  readonly trackId: string;
+  readonly info: TrackInfo;
+  readonly section: Omit<NamedSection, "mid">;
+  /** As the client wants it; the server may have muted it besides. */
+  muted: boolean;
+};
+
+/** The tracks that one client has announced, by its own names for them; media follows in an offer. */
+export class PublishedTracks {
+  readonly #session: RtcSession;
+  readonly #sources: ReadonlySet<TrackSource> | null;
+  readonly #byCid = new Map<string, PublishedTrack>();
+  /** By what a description calls them, where that is another name: Firefox makes one up for each sender. */
+  readonly #byAlias = new Map<string, PublishedTrack>();
+
+  constructor(session: RtcSession, sources: ReadonlySet<TrackSource> | null) {
+    this.#session = session;
+    this.#sources = sources;
+  }
+
+  find(trackId: string): PublishedTrack | undefined {
+    return [...this.#byCid.values()].find((track) => track.trackId === trackId);
+  }
+
+  /** A sentence says why not. The same track again is the same track. */
+  add(request: AddTrackRequest): PublishedTrack | string {
+    const known = this.#byCid.get(request.cid);
+    if (known) return known;
+    const kind = kindOf(request.type);
+    if (!kind || request.cid === "") return "only audio and video tracks are published here";
+    if (request.cid.length > MAX_NAME) return `cid: at most ${MAX_NAME} characters`;
+    const source = sourceOf(request.source);
+    if (!mayPublish(this.#session.permissions, kind)) return `the token does not permit to publish ${kind}`;
+    if (this.#sources && !this.#sources.has(source)) return `the token does not permit to publish this source`;
+    if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
+    const trackId = newTrackId();
+    const name = request.name.slice(0, MAX_NAME);
+    const published: PublishedTrack = {
+      trackId,
+      info: infoOf(request, trackId, groupOf({ source })),
+      section: { clientTrackId: request.cid, kind, source, trackId, ...(name !== "" && { name }) },
+      muted: request.muted,
+    };
+    this.#byCid.set(request.cid, published);
+    return published;
+  }
+
+  remove(trackId: string): void {
+    for (const names of [this.#byCid, this.#byAlias]) {
+      for (const [name, track] of names) if (track.trackId === trackId) names.delete(name);
+    }
+  }
+
+  /** What the sections of an offer publish: only what was announced, and may be. */
+  publishedSections(sections: readonly Section[], midToTrackId: Record<string, string>): NamedSection[] {
+    const sending = sections.filter(({ sends, kind }) => sends && kind !== "application");
+    const found = new Map(sending.map((section) => [section, this.#named(section, midToTrackId)]));
+    const placed = new Set(found.values());
+    return sending.flatMap((section) => {
+      const { mid, kind, cid } = section;
+      const track = found.get(section) ?? this.#firstBut(placed, kind);
+      if (track?.section.kind !== kind || !mayPublish(this.#session.permissions, kind)) return [];
+      if (!placed.has(track)) {
+        placed.add(track);
+        if (cid !== null) this.#byAlias.set(cid, track);
+      }
+      return [{ mid, ...track.section }];
+    });
+  }
+
+  #named({ mid, cid }: Section, midToTrackId: Record<string, string>): PublishedTrack | undefined {
+    return this.#byCid.get(midToTrackId[mid] ?? "") ?? this.#byCid.get(cid ?? "") ?? this.#byAlias.get(cid ?? "");
+  }
+
+  /** Sections come in the order in which their tracks were announced. */
+  #firstBut(placed: ReadonlySet<PublishedTrack | undefined>, kind: Section["kind"]): PublishedTrack | undefined {
+    return [...this.#byCid.values()].find((track) => track.section.kind === kind && !placed.has(track));
+  }
+}
+
+const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264" };
+
+/** Codecs that we forward in layers; a client that asks for another is told VP8, and takes it. */
+function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
+  const { type, muted, width, height, disableDtx, source, stereo, disableRed, encryption } = request;
+  const name = request.name.slice(0, MAX_NAME);
+  const layers = request.layers.slice(0, MAX_LISTED);
+  const isVideo = type === TrackType.VIDEO;
+  const [asked] = request.simulcastCodecs;
+  const mimeType = isVideo ? (CODECS[asked?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
+  return new TrackInfo({
+    ...{
+      type,
+      name,
+      muted,
+      width,
+      height,
+      disableDtx,
+      source,
+      layers,
+      stereo,
+      disableRed,
+      encryption,
+      stream,
+      mimeType,
+    },
+    sid: trackSid(trackId),
+    simulcast: layers.length > 1,
+    codecs: isVideo
+      ? [
+          new SimulcastCodecInfo({
+            mimeType,
+            cid: request.cid,
+            layers: asked?.layers.length ? asked.layers.slice(0, MAX_LISTED) : layers,
+          }),
+        ]
+      : [],
+    audioFeatures: request.audioFeatures.slice(0, MAX_LISTED),
+    packetTrailerFeatures: request.packetTrailerFeatures.slice(0, MAX_LISTED),
+  });
+}

@@ -1,0 +1,127 @@
+import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
+import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
+import { mayPublish } from "../../protocol/may-publish.ts";
+import type { MediaNode } from "../../protocol/media-node.ts";
+import {
+  type AckBody,
+  type ClientFrameOf,
+  type ClientFrameType,
+  DATA_SEND_MAX_BYTES,
+  SDP_DEFLATE_THRESHOLD_BYTES,
+  SDP_MAX_BYTES,
+} from "../../protocol/signaling.ts";
+import type { Membership } from "./membership.ts";
+import type { RtcSession } from "./rtc-session.ts";
+
+/** The requests of a participant in a room; the socket itself handles leaving and pings. */
+type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
+export type Requests = {
+  [T in RequestType]: (session: RtcSession, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
+};
+
+export function createRequests(membership: Membership): Requests {
+  return {
+    async "media.offer"(session, { sdp, sdpDeflate, iceRestart, publish, subscribe }) {
+      for (const { kind } of publish) if (!mayPublish(session.permissions, kind)) throw denied(`publish ${kind}`);
+      if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
+      const offer = unpackSdp({ sdp, sdpDeflate });
+      session.wantsMedia = true;
+      // Only documented fields pass: a client of the RTC socket must not choose a track id.
+      const published = publish.map(({ mid, clientTrackId, kind, source, name }) => ({
+        ...{ mid, clientTrackId, kind, source },
+        ...(name === undefined ? {} : { name }),
+      }));
+      const wanted = subscribe.map(({ mid, trackId, maxHeight, layer, priority }) => ({
+        mid,
+        trackId,
+        maxHeight,
+        layer,
+        priority,
+      }));
+      const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
+      const answer = await nodeOf(session).negotiate(request);
+      return { ...packSdp(answer.sdp), tracks: answer.tracks };
+    },
+
+    async "subscription.update"(session, { tracks }) {
+      if (!session.permissions.subscribe && tracks.some(({ mid }) => mid !== null)) throw denied("subscribe");
+      await nodeOf(session).updateSubscriptions({ ...refOf(session), tracks });
+      return {};
+    },
+
+    async "track.mute"(session, { trackId, muted }) {
+      await nodeOf(session).setTrackMuted({ ...refOf(session), trackId, muted });
+      return {};
+    },
+
+    async "track.unpublish"(session, { trackId }) {
+      await nodeOf(session).unpublish({ ...refOf(session), trackId });
+      return {};
+    },
+
+    async "data.send"(session, { topic, to, payload }) {
+      if (!session.permissions.publishData) throw denied("send data");
+      if (Buffer.byteLength(payload) > DATA_SEND_MAX_BYTES) {
+        throw frameError("SVC_PAYLOAD_TOO_LARGE", `payload: at most ${DATA_SEND_MAX_BYTES} bytes.`);
+      }
+      await nodeOf(session).sendData({ roomId: session.room.id, from: session.identity, topic, to, payload });
+      return {};
+    },
+
+    "participant.update"(session, { metadata, name, attributes }) {
+      if (!session.permissions.updateMetadata) throw denied("replace its metadata");
+      const checked = {
+        metadata: metadata === undefined ? session.metadata : checkedMetadata(metadata),
+        name: name === undefined ? session.name : checkedDisplayName(name),
+        attributes: mergedAttributes(session.attributes, attributes ?? {}),
+      };
+      Object.assign(session, checked);
+      membership.update(session);
+      return {};
+    },
+  };
+}
+
+const refOf = (session: RtcSession) => ({ roomId: session.room.id, participantId: session.id });
+
+function nodeOf({ room }: RtcSession): MediaNode {
+  if (!room.placed) throw frameError("SVC_RTC_SERVER_UNREACHABLE", "The media server is unavailable.");
+  return room.placed.node;
+}
+
+function denied(action: string): FrameError {
+  return frameError("SVC_PERMISSION_DENIED", `The token does not permit this participant to ${action}.`);
+}
+
+type SdpText = { sdp?: string; sdpDeflate?: string };
+
+/** The SDP of a full room is deflated, because it would not fit into a frame otherwise. */
+function packSdp(sdp: string): SdpText {
+  if (Buffer.byteLength(sdp) <= SDP_DEFLATE_THRESHOLD_BYTES) return { sdp };
+  return { sdpDeflate: deflateRawSync(sdp).toString("base64") };
+}
+
+function unpackSdp({ sdp, sdpDeflate }: SdpText): string {
+  if ((sdp === undefined) === (sdpDeflate === undefined)) {
+    throw frameError("SVC_VALIDATION_FAILED", "Send either sdp or sdpDeflate.");
+  }
+  if (sdp !== undefined) {
+    if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) throw tooLarge();
+    return sdp;
+  }
+  return inflate(Buffer.from(sdpDeflate ?? "", "base64"));
+}
+
+function inflate(deflated: Buffer): string {
+  try {
+    return inflateRawSync(deflated, { maxOutputLength: SDP_MAX_BYTES }).toString();
+  } catch (error) {
+    if (error instanceof RangeError) throw tooLarge();
+    throw frameError("SVC_VALIDATION_FAILED", "sdpDeflate is not deflate-raw in base64.");
+  }
+}
+
+function tooLarge(): FrameError {
+  return frameError("SVC_PAYLOAD_TOO_LARGE", `A session description has at most ${SDP_MAX_BYTES} bytes.`);
+}

@@ -1,0 +1,9 @@
+// This is apart from the records, because the browser SDK must not bundle their schema library.
+import type { Permissions, TrackKind } from "./room-records.ts";
+
+/** With `publish`, exactly one of `publishAudio` and `publishVideo` restricts to that kind; neither or both allow both. */
+export function mayPublish(permissions: Permissions, kind: TrackKind): boolean {
+  if (!permissions.publish) return false;
+  if (permissions.publishAudio === permissions.publishVideo) return true;
+  return kind === "audio" ? permissions.publishAudio : permissions.publishVideo;
+}
