@@ -3,13 +3,13 @@ import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { CommandFailure } from "./failure.ts";
 
-/** What an operator can mend while backing up or restoring, as a sentence. */
+/** Turns failures of a backup or restore that an operator can correct into a sentence. */
 export async function explainBackupFailures<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
-    const plain = [BackupRefused, DataInUse, ExchangeBroken];
-    if (plain.some((kind) => error instanceof kind)) throw new CommandFailure((error as Error).message);
+    const known = [BackupRefused, DataInUse, ExchangeBroken];
+    if (known.some((kind) => error instanceof kind)) throw new CommandFailure((error as Error).message);
     const { code, message } = error as { code?: string; message?: string };
     if (code === "ENOSPC" || code === "SQLITE_FULL") throw new CommandFailure("the disk is full; nothing was changed.");
     if (code !== undefined) throw new CommandFailure(message ?? code);

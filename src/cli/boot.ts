@@ -14,20 +14,20 @@ import { openDatabase } from "../kernel/db/open.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { requireCertificates } from "../network/tls/certificates.ts";
-import { MediaRefused } from "../nodes/local.ts";
+import { MediaRefused } from "../nodes/local-media.ts";
 import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
 
-// What only one server of several needs, Postgres before all, is loaded by such a server alone.
+// The code of clusters, Postgres above all, is loaded only by servers that need it.
 
-/** Starts the server, with what can go wrong on the operator's side told in a sentence. */
+/** Starts the server; failures that the operator can correct are explained in a sentence. */
 export async function boot(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
   try {
     requireCertificates(config);
     return await start(config, options);
   } catch (error) {
-    throw explained(error, config);
+    throw explain(error, config);
   }
 }
 
@@ -41,17 +41,17 @@ export async function bootMember(config: Config, options: RuntimeOptions = {}): 
     await member.settled;
     return member;
   } catch (error) {
-    throw explained(error, config);
+    throw explain(error, config);
   }
 }
 
-/** Starts a server that holds nothing and carries everything to the leader. */
+/** Starts a server without data, which forwards everything to the leader. */
 export async function bootProxy(config: Config): Promise<RunningProxy> {
   try {
     const { startProxy } = await import("../cluster/proxy/proxy.ts");
     return await startProxy(config);
   } catch (error) {
-    throw explained(error, config);
+    throw explain(error, config);
   }
 }
 
@@ -61,11 +61,11 @@ export function openData(config: Config): Runtime {
     requireNoLog(config);
     return createRuntime(config);
   } catch (error) {
-    throw explained(error, config);
+    throw explain(error, config);
   }
 }
 
-/** Written to beside the log, or migrated, a file would no longer be what the other servers take it for. */
+/** A database that is changed without its commit log would differ from those of the other servers. */
 function requireNoLog(config: Config): void {
   const path = databasePath(config);
   if (!existsSync(path)) return;
@@ -74,16 +74,16 @@ function requireNoLog(config: Config): void {
   client.close();
   if (position === null) return;
   throw new CommandFailure(
-    `${config.DATA_DIR} belongs to servers that share a commit log. Set COMMIT_LOG_URL and STOA_SECRET, and the one that leads does it.`,
+    `${config.DATA_DIR} belongs to servers that share a commit log. Set COMMIT_LOG_URL and STOA_SECRET, so that their leader runs the command.`,
     true,
   );
 }
 
-function explained(error: unknown, config: Config): unknown {
+function explain(error: unknown, config: Config): unknown {
   if (error instanceof SecretMismatch) return new CommandFailure(error.message, true);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
-  const plain = [ClusterRefused, LogRefused, ExchangeBroken, MigrationRefused, MediaRefused, DataInUse, SecretRefused];
-  if (plain.some((kind) => error instanceof kind)) return new CommandFailure((error as Error).message);
+  const known = [ClusterRefused, LogRefused, ExchangeBroken, MigrationRefused, MediaRefused, DataInUse, SecretRefused];
+  if (known.some((kind) => error instanceof kind)) return new CommandFailure((error as Error).message);
   const listening = listenFailure(error, config);
   if (listening) return listening;
   if (!(error instanceof Error && "code" in error)) return error;

@@ -18,23 +18,23 @@ const FLAGS: ReadonlySet<string> = new Set(["--config", ...VARIABLE_NAMES.map(fl
 type ParsedOptions = { config?: string } & Record<string, unknown>;
 
 /**
- * Gives a command every variable of the configuration as a flag, in the groups of the documentation. There are hundreds
- * over all commands, and making them takes longer than most commands: only those of the one that runs are made, and of these
- * only those that are given, unless somebody is to be shown or told what there is.
+ * Gives a command every variable of the configuration as a flag, in the groups of the documentation. Making the hundreds
+ * of flags takes longer than most commands run, so only the command that runs gets those that the command line contains.
+ * Help, completion and a misspelt flag need all of them.
  */
 export function addConfigOptions(
   command: Command,
   argv: readonly string[],
-  shown: "all" | readonly VariableName[],
+  inHelp: "all" | readonly VariableName[],
 ): Command {
-  if (!isAskedFor(command, argv)) return command;
+  if (!isUsed(command, argv)) return command;
   command.addOption(new Option("--config <file>", "TOML file with settings").helpGroup("Options:"));
   const given = flagsIn(argv);
   for (const { title, names } of GROUPS) {
     for (const name of names) {
       if (given && !given.has(flagOf(name))) continue;
       const option = variableOption(name).helpGroup(`${title}:`);
-      if (shown !== "all" && !shown.includes(name)) option.hideHelp();
+      if (inHelp !== "all" && !inHelp.includes(name)) option.hideHelp();
       command.addOption(option);
     }
   }
@@ -42,19 +42,19 @@ export function addConfigOptions(
   return command;
 }
 
-/** Completion is asked for the flags of every command. */
-function isAskedFor(command: Command, argv: readonly string[]): boolean {
+/** Completion needs the flags of every command. */
+function isUsed(command: Command, argv: readonly string[]): boolean {
   return argv.includes(command.name()) || argv.includes("completion");
 }
 
-/** Null where all count: for help, for completion, and for whatever is no variable's flag and may be a misspelt one. */
+/** Null when all flags are needed: for help, for completion, and for an unknown flag, which may be a misspelt one. */
 function flagsIn(argv: readonly string[]): Set<string> | null {
   if (argv.includes("help") || argv.includes("completion")) return null;
   const given = argv.filter((argument) => argument.startsWith("-")).map((argument) => argument.replace(/=.*/s, ""));
   return given.every((flag) => FLAGS.has(flag)) ? new Set(given) : null;
 }
 
-/** The configuration as this command line, the environment and the file of `--config` give it. */
+/** Loads the configuration from the command line, the environment and the file of `--config`. */
 export function configFrom(options: ParsedOptions): { config: Config; sources: Sources } {
   const flags: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(options)) {
@@ -75,20 +75,20 @@ function readFile(path: string): Readonly<Record<string, unknown>> {
 function variableOption(name: VariableName): Option {
   const { type, description, fallbackText, fallback, secret } = VARIABLES[name];
   const placeholder = type === "boolean" ? "[true|false]" : secret ? "<secret>" : `<${type}>`;
-  const shownDefault = fallbackText ?? (Array.isArray(fallback) ? fallback.join(",") : String(fallback ?? ""));
+  const defaultText = fallbackText ?? (Array.isArray(fallback) ? fallback.join(",") : String(fallback ?? ""));
   return new Option(
     `${flagOf(name)} ${placeholder}`,
-    shownDefault === "" ? description : `${description} [${shownDefault}]`,
+    defaultText === "" ? description : `${description} [${defaultText}]`,
   );
 }
 
-/** Providers have names of the user's choosing, so their flags exist only once the command line names them. */
+/** Operators choose the names of providers, so their flags exist only when the command line contains them. */
 function oauthNames(argv: readonly string[]): Set<string> {
   const google = OAUTH_FIELDS.map((field) => `OAUTH_GOOGLE_${field}`);
   return new Set([...google, ...argv.flatMap((argument) => oauthNameOfFlag(argument) ?? [])]);
 }
 
-/** Commander's camelCase key of a flag, back to the variable: chatMaxTextLength is CHAT_MAX_TEXT_LENGTH. */
+/** Turns Commander's camelCase key of a flag into the variable: chatMaxTextLength is CHAT_MAX_TEXT_LENGTH. */
 function variableOfKey(key: string): string {
   return key.replaceAll(/([A-Z])/g, "_$1").toUpperCase();
 }

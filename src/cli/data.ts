@@ -14,9 +14,9 @@ import { openData } from "./boot.ts";
 import { CommandFailure } from "./failure.ts";
 import { type OperationInput, type OperationName, type OperationResult, type Outcome, perform } from "./operations.ts";
 
-const ANSWER_WITHIN_MS = 30_000;
-/** The operations that may begin an installation. All others need its data, and must not create any in a wrong folder. */
-const MAKES_DATA: readonly OperationName[] = ["admin create", "node-keys create"];
+const LEADER_TIMEOUT_MS = 30_000;
+/** Operations that may start an installation. All others need its data and must not create any in a wrong folder. */
+const MAY_CREATE_DATA: readonly OperationName[] = ["admin create", "node-keys create"];
 
 /** Ends the command where there is no data, instead of creating an empty database. */
 export function requireData(config: Pick<Config, "DATA_DIR">): void {
@@ -26,20 +26,19 @@ export function requireData(config: Pick<Config, "DATA_DIR">): void {
   );
 }
 
-/** On the data here, also beside a running server; or on the server that leads, when several share a commit log. */
+/** Runs an operation on the local data, also beside a running server, or on the leader of servers with a commit log. */
 export async function operate<Name extends OperationName>(
   config: Config,
   name: Name,
   input: OperationInput<Name>,
 ): Promise<OperationResult<Name>> {
   if (config.COMMIT_LOG_URL !== undefined) {
-    return (await askLeader(config, { name, input })) as OperationResult<Name>;
+    return (await requestLeader(config, { name, input })) as OperationResult<Name>;
   }
-  if (!MAKES_DATA.includes(name)) requireData(config);
+  if (!MAY_CREATE_DATA.includes(name)) requireData(config);
   return withServices(config, (services, runtime) => perform(services, runtime, name, input));
 }
 
-/** A refusal of the rules is shown as its sentence. */
 async function withServices<Result>(
   config: Config,
   work: (services: Services, runtime: Runtime) => Promise<Result>,
@@ -54,7 +53,7 @@ async function withServices<Result>(
   }
 }
 
-async function askLeader(config: Config, request: object): Promise<unknown> {
+async function requestLeader(config: Config, request: object): Promise<unknown> {
   const { COMMIT_LOG_URL = "", STOA_SECRET = "" } = config;
   const keyring = createKeyring(STOA_SECRET);
   const commitLog = postgresLog(COMMIT_LOG_URL, {
@@ -72,7 +71,7 @@ async function askLeader(config: Config, request: object): Promise<unknown> {
       method: "POST",
       headers: { authorization: `Bearer ${clusterCredential(keyring)}`, "content-type": "application/json" },
       body: JSON.stringify(request),
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      signal: AbortSignal.timeout(LEADER_TIMEOUT_MS),
     }).catch((error: Error) => {
       throw new CommandFailure(`${leader}, which leads, does not answer: ${error.message}`);
     });

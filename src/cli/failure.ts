@@ -1,4 +1,4 @@
-/** Something the person at the terminal can mend: shown as one sentence, without a stack. */
+/** A failure that the user of the terminal can correct. It is printed as one sentence, without a stack. */
 export class CommandFailure extends Error {
   constructor(
     message: string,

@@ -2,20 +2,20 @@ import type { Config } from "../kernel/config/index.ts";
 import { TlsListenError } from "../network/tls/tls-multiplexer.ts";
 import { CommandFailure } from "./failure.ts";
 
-/** Why the port could not be had, as a sentence; null for a failure of another kind. */
+/** Explains why a port is unavailable; null for a failure of another kind. */
 export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST" | "PORT">): CommandFailure | null {
-  if (error instanceof TlsListenError) return edgeFailure(error);
+  if (error instanceof TlsListenError) return tlsFailure(error);
   if (!(error instanceof Error && "code" in error)) return null;
   switch (error.code) {
     case "EADDRINUSE":
       return new CommandFailure(`port ${PORT} of ${HOST} is taken. Choose another with --port.`);
     case "EADDRNOTAVAIL":
-      return new CommandFailure(`${HOST} is no address of this machine. Choose another with --host.`);
+      return new CommandFailure(`${HOST} is not an address of this machine. Choose another with --host.`);
     case "EACCES":
-      // Files can be forbidden as well, and are not meant here.
+      // Access to files can be denied as well, with the same code.
       if ("syscall" in error && error.syscall === "listen") {
         return new CommandFailure(
-          `port ${PORT} is kept for root. Choose one from 1024 with --port, or give the program CAP_NET_BIND_SERVICE.`,
+          `port ${PORT} is reserved for root. Choose one from 1024 with --port, or give the program CAP_NET_BIND_SERVICE.`,
         );
       }
       return null;
@@ -24,7 +24,7 @@ export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST
   }
 }
 
-function edgeFailure({ code, port, message, isTurnPort }: TlsListenError): CommandFailure {
+function tlsFailure({ code, port, message, isTurnPort }: TlsListenError): CommandFailure {
   const flag = isTurnPort ? "--turn-udp-port" : "--edge-port";
   if (code === "EADDRINUSE") {
     const otherwise = isTurnPort ? "" : ", or --port without a domain";
@@ -32,8 +32,8 @@ function edgeFailure({ code, port, message, isTurnPort }: TlsListenError): Comma
   }
   if (code === "EACCES") {
     return new CommandFailure(
-      `port ${port} is kept for root. Give the program CAP_NET_BIND_SERVICE, or choose another with ${flag}.`,
+      `port ${port} is reserved for root. Give the program CAP_NET_BIND_SERVICE, or choose another with ${flag}.`,
     );
   }
-  return new CommandFailure(`port ${port} cannot be had: ${message}`);
+  return new CommandFailure(`port ${port} is unavailable: ${message}`);
 }

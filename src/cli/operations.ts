@@ -1,17 +1,16 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { presentUser } from "../features/accounts/user.service.ts";
+import type { Unit } from "../kernel/db/writer.ts";
+import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { Environment } from "../protocol/enums.ts";
 import type { Services } from "../services.ts";
 import { CommandFailure } from "./failure.ts";
-import { chooseProject, findKey, keysOf } from "./project-choice.ts";
 
-/*
- * What commands do with data, apart from how they ask and what they print: it happens here, or on the server that leads
- * when several share a commit log.
- */
+const ALL = 1_000_000;
 
+/** The operations of commands on the data. They run in this process, or on the leader of servers with a commit log. */
 type Inputs = {
   "admin create": { email: string; password: string; name?: string };
   "admin reset-password": { email: string; password: string };
@@ -69,7 +68,7 @@ export function perform<Name extends OperationName>(
   return operation(services, runtime, input);
 }
 
-/** For what another process asks: it may be of another version. */
+/** The request comes from another process, which may be of another version. */
 function performRequest(services: Services, runtime: Runtime, request: unknown): Promise<unknown> {
   if (!Value.Check(Request, request) || !Object.hasOwn(OPERATIONS, request.name)) {
     return Promise.reject(new Error("the server that leads does not know this command; it may be of another version"));
@@ -79,7 +78,7 @@ function performRequest(services: Services, runtime: Runtime, request: unknown):
 
 export type Outcome = { result: unknown } | { failure: { message: string; wrongUsage: boolean } };
 
-/** What the server that leads does with it. */
+/** Runs on the leader for a command on another server. */
 export async function performForMember(services: Services, runtime: Runtime, request: unknown): Promise<Outcome> {
   try {
     return { result: (await performRequest(services, runtime, request)) ?? null };
@@ -87,4 +86,44 @@ export async function performForMember(services: Services, runtime: Runtime, req
     const { message } = error as Error;
     return { failure: { message, wrongUsage: error instanceof CommandFailure && error.wrongUsage } };
   }
+}
+
+/** Finds the project by id or name, or the only one; with `mayCreate` it makes a missing one. */
+function chooseProject(unit: Unit, services: Services, wanted: string | undefined, mayCreate: boolean): { id: string } {
+  const { projects } = services;
+  const active = projects.listActive();
+  const matching = wanted === undefined ? active : active.filter(({ id, name }) => id === wanted || name === wanted);
+  const [only, another] = matching;
+  if (only !== undefined && another === undefined) return only;
+  if (only !== undefined) {
+    const names = matching.map(({ id, name }) => `${name} (${id})`).join(", ");
+    throw new CommandFailure(`say which project by --project: ${names}`, true);
+  }
+  if (!mayCreate || wanted === undefined) {
+    throw new CommandFailure(
+      wanted === undefined
+        ? "there is no project yet. Make one with --project NAME --create-project."
+        : `there is no project ${wanted}. Make it with --create-project.`,
+    );
+  }
+  const owner = services.users.findOperator();
+  if (owner === undefined) throw new CommandFailure("there is no account yet. Make one with `stoa admin create`.");
+  return projects.create(unit, owner.id, { name: wanted });
+}
+
+function keysOf(services: Services, wanted?: string) {
+  const { projects, apiKeys } = services;
+  const chosen = projects
+    .listActive()
+    .filter(({ id, name }) => wanted === undefined || id === wanted || name === wanted);
+  if (wanted !== undefined && chosen.length === 0) throw new CommandFailure(`there is no project ${wanted}.`);
+  return chosen.flatMap(({ id, name }) =>
+    apiKeys.list(id, undefined, NEWEST, ALL).map((row) => ({ ...apiKeys.present(row), projectName: name })),
+  );
+}
+
+function findKey(services: Services, wanted: string) {
+  const key = keysOf(services).find(({ id, publicId }) => id === wanted || publicId === wanted);
+  if (key === undefined) throw new CommandFailure(`there is no API key ${wanted}. See \`stoa keys list\`.`);
+  return key;
 }

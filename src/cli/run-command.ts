@@ -2,30 +2,30 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import type { Writable } from "node:stream";
 
-/** Waits for a line on its fourth descriptor and becomes the command; without one it ends, and nothing has run. */
-const AFTER_A_LINE = 'read -r go <&3 && exec 3<&- && exec "$@"';
+/** A shell script that waits for a line on descriptor 3 before it becomes the command. Without the line, nothing runs. */
+const WAIT_FOR_LINE = 'read -r go <&3 && exec 3<&- && exec "$@"';
 
 /**
- * Runs a command with our own input and output, and answers with its exit code. It begins when `announce` has told somebody
- * its process id: whenever this process is killed, either the command has not begun, or somebody knows whom to end.
+ * Runs a command with this process's input and output and resolves to its exit code. The command starts after `announce`
+ * has passed its process id to the server, so that the server can end it whenever this process is killed.
  */
 export async function runCommand(
   command: readonly string[],
   environment: Record<string, string>,
   announce: (pid: number) => Promise<void>,
 ): Promise<number> {
-  // The shell would say it in its own words, and name a line of its own.
+  // The message of the shell would name a line of its own script.
   const [name = ""] = command;
-  if (!name.includes("/") && Bun.which(name) === null) return missing(name);
+  if (!name.includes("/") && Bun.which(name) === null) return notFound(name);
   const env = { ...process.env, ...environment };
-  const [program = "", ...args] = process.platform === "win32" ? command : waiting(command, env);
+  const [program = "", ...args] = process.platform === "win32" ? command : afterLine(command, env);
   const child = spawn(program, args, { stdio: ["inherit", "inherit", "inherit", "pipe"], env });
-  // Ctrl-C reaches the command by itself; what was sent to this process alone is passed on. It ends when the command does.
+  // The terminal sends Ctrl-C to the command too; SIGTERM is passed on. This process ends when the command does.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   const ended = new Promise<number>((resolve) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return resolve(missing(program));
+      if (error.code === "ENOENT") return resolve(notFound(program));
       console.error(`stoa: ${program}: ${error.message}`);
       resolve(126);
     });
@@ -33,7 +33,7 @@ export async function runCommand(
   });
   if (child.pid !== undefined) {
     const go = child.stdio[3] as Writable;
-    // Who is interrupted before the line comes reads it no more.
+    // A command that was interrupted before no longer reads the line.
     go.on("error", () => {});
     await announce(child.pid);
     go.end("go\n");
@@ -41,15 +41,15 @@ export async function runCommand(
   return ended;
 }
 
-/** As a shell answers for a program that it does not find. */
-function missing(program: string): number {
+/** Exits with the code of a shell for a missing program. */
+function notFound(program: string): number {
   console.error(`stoa: ${program}: there is no such program`);
   return 127;
 }
 
-/** A shell has no place for variables that it could not name, such as `npm_config_//host/:key`: they go around it. */
-function waiting(command: readonly string[], env: Record<string, string | undefined>): string[] {
+/** A shell drops variables whose names it does not allow, such as `npm_config_//host/:key`; `env` passes them on. */
+function afterLine(command: readonly string[], env: Record<string, string | undefined>): string[] {
   const unnamed = Object.entries(env).filter(([name]) => !/^[A-Za-z_]\w*$/.test(name));
-  const around = unnamed.length === 0 ? [] : ["env", ...unnamed.map(([name, value]) => `${name}=${value}`)];
-  return ["sh", "-c", AFTER_A_LINE, "stoa", ...around, ...command];
+  const restored = unnamed.length === 0 ? [] : ["env", ...unnamed.map(([name, value]) => `${name}=${value}`)];
+  return ["sh", "-c", WAIT_FOR_LINE, "stoa", ...restored, ...command];
 }

@@ -1,14 +1,66 @@
-import { CommanderError } from "commander";
+import { Command, CommanderError } from "commander";
 import { ConfigError } from "../kernel/config/index.ts";
+import { VERSION } from "../kernel/version.ts";
+import { adminCommand } from "./commands/admin.ts";
+import { backupCommand } from "./commands/backup.ts";
+import { clusterCommand } from "./commands/cluster.ts";
+import { completionCommand } from "./commands/completion.ts";
+import { configCommand } from "./commands/config.ts";
+import { devCommand } from "./commands/dev.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { joinCommand } from "./commands/join.ts";
+import { keysCommand } from "./commands/keys.ts";
+import { loadTestCommand } from "./commands/load-test.ts";
+import { manualCommand } from "./commands/manual.ts";
+import { migrateCommand } from "./commands/migrate.ts";
+import { nodeCommand } from "./commands/node.ts";
+import { nodeKeysCommand } from "./commands/node-keys.ts";
+import { replayCommand } from "./commands/replay.ts";
+import { restoreCommand } from "./commands/restore.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { testCommand } from "./commands/test.ts";
+import { versionCommand } from "./commands/version.ts";
 import { CommandFailure } from "./failure.ts";
-import { createProgram } from "./program.ts";
+
+const EXAMPLES = `
+Examples:
+  stoa dev                          try it: an account, a project and a key, on this machine only
+  stoa serve --host 0.0.0.0         run it for others
+  stoa test -- npm test             run tests beside a server of their own
+  stoa doctor                       find out what keeps it from working, and what to do about it
+  stoa manual vps                   how to operate it: a VPS, firewall, proxy, backup, upgrade, sizing
+  stoa config print --sources       what is set, and where
+`;
+
+/** In the order of the help. */
+const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Command> = {
+  serve: serveCommand,
+  dev: devCommand,
+  node: nodeCommand,
+  admin: adminCommand,
+  keys: keysCommand,
+  "node-keys": nodeKeysCommand,
+  cluster: clusterCommand,
+  doctor: doctorCommand,
+  backup: backupCommand,
+  restore: restoreCommand,
+  migrate: migrateCommand,
+  config: configCommand,
+  test: testCommand,
+  join: joinCommand,
+  "load-test": loadTestCommand,
+  replay: replayCommand,
+  manual: manualCommand,
+  version: versionCommand,
+  completion: (_argv, program) => completionCommand(program),
+};
 
 const FAILURE = 1;
 const WRONG_USAGE = 2;
 
-/** Runs the command line. A failure exits at once: what was started before it must not keep the process alive. */
+/** Runs the command line. A failure exits at once, so that work that was started before does not keep the process alive. */
 export async function run(argv: readonly string[]): Promise<void> {
-  // Data, keys and backups are the owner's alone, whatever the shell or the folder would allow others.
+  // Only the owner may read data, keys and backups, whatever the shell or the folder allow.
   process.umask(0o077);
   try {
     await createProgram(argv).parseAsync(argv, { from: "user" });
@@ -18,7 +70,7 @@ export async function run(argv: readonly string[]): Promise<void> {
 }
 
 function report(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE; // commander has printed it
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE; // Commander has printed the error.
   if (error instanceof ConfigError) {
     const [first, ...rest] = error.problems;
     console.error(
@@ -33,4 +85,30 @@ function report(error: unknown): number {
   }
   console.error(error instanceof Error ? `stoa: ${error.message}\n${error.stack ?? ""}` : `stoa: ${String(error)}`);
   return FAILURE;
+}
+
+/** Makes only the command that `argv` begins with, because making all of them is slow; for help and completion it makes all. */
+function createProgram(argv: readonly string[]): Command {
+  const program = new Command("stoa")
+    .description("Real-time communications in one file: rooms, chat and live streams.")
+    .version(`stoa ${VERSION}`, "-v, --version", "print the version")
+    .helpCommand(true)
+    .showHelpAfterError("Run with --help for the options.")
+    .addHelpText("after", EXAMPLES)
+    .exitOverride();
+  const [name = ""] = argv;
+  const isKnown = name !== "completion" && Object.hasOwn(COMMANDS, name);
+  for (const make of isKnown ? [COMMANDS[name]] : Object.values(COMMANDS)) {
+    if (make) program.addCommand(make(argv, program));
+  }
+  overrideExits(program);
+  return program;
+}
+
+/** Commander passes its settings to subcommands made by `.command()`, but not to added ones. */
+function overrideExits(command: Command): void {
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command);
+    overrideExits(child);
+  }
 }

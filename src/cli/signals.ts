@@ -1,4 +1,3 @@
-/** A server, or a media node: what can be told to stop. */
 type Running = { stop(reason: string, graceMs: number): Promise<void> };
 
 const DRAIN_MS = 30_000;
@@ -9,7 +8,7 @@ const DRAIN_MS = 30_000;
  */
 export async function runUntilSignal(begin: () => Promise<Running>): Promise<never> {
   process.on("SIGHUP", () => {});
-  // Listened for from the beginning: a signal that arrives while starting must not be lost, nor kill without a drain.
+  // A signal that arrives during the start must neither be lost nor kill without a drain.
   const signal = new Promise<string>((resolve) => {
     const onSignal = (name: NodeJS.Signals) => {
       process.off("SIGTERM", onSignal).off("SIGINT", onSignal);

@@ -1,9 +1,8 @@
-/** A server that lives as long as the pipe from whoever started it: a parent that is killed says no goodbye. */
 import { createInterface } from "node:readline";
 
 /**
- * Calls `end` when stdin ends. A line `command PID` names a process that has no other parent left then: it is ended with
- * everything it has started, until `done` says that it has ended by itself.
+ * Calls `end` when stdin ends, which happens even if the parent process is killed. A line `command PID` names a process
+ * that is then killed with all its descendants; a line `done` says that it has ended by itself.
  */
 export function onStdinEnd(end: () => void): void {
   let command: number | null = null;
@@ -19,7 +18,7 @@ export function onStdinEnd(end: () => void): void {
   });
 }
 
-/** What is stopped starts nothing more: once nobody new is found, they are all that there are. */
+/** A stopped process starts no others, so the tree is complete when no new process is found. */
 function killTree(root: number): void {
   const stopped = new Set<number>();
   for (let found = [root]; found.length > 0; found = descendants(root).filter((pid) => !stopped.has(pid))) {
@@ -35,7 +34,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // Ended by itself in the meantime.
+    // The process has ended meanwhile.
   }
 }
 

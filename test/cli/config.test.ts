@@ -6,7 +6,7 @@ import { VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
 import { stoa } from "./stoa.ts";
 
 test("[11] config check accepts what is right and exits 2 for what is not", async () => {
-  expect(await stoa(["config", "check"])).toEqual({ code: 0, out: "The configuration is right.\n", err: "" });
+  expect(await stoa(["config", "check"])).toEqual({ code: 0, out: "The configuration is valid.\n", err: "" });
   const wrong = await stoa(["config", "check", "--port", "70000"], { env: { CHAT_MAX_TEXT_LENGHT: "1" } });
   expect(wrong.code).toBe(2);
   expect(wrong.out).toBe("");

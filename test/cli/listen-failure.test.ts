@@ -5,11 +5,11 @@ import { TlsListenError } from "../../src/network/tls/tls-multiplexer.ts";
 const failed = (code: string, syscall: string) =>
   listenFailure(Object.assign(new Error("no"), { code, syscall }), { HOST: "127.0.0.1", PORT: 80 });
 
-test("[11] a port that is kept for root is no folder that cannot be written", () => {
-  expect(failed("EACCES", "listen")?.message).toStartWith("port 80 is kept for root.");
+test("[11] a port that is reserved for root is not reported as a folder that cannot be written", () => {
+  expect(failed("EACCES", "listen")?.message).toStartWith("port 80 is reserved for root.");
   expect(failed("EACCES", "open")).toBeNull();
   expect(failed("EADDRINUSE", "listen")?.message).toStartWith("port 80 of 127.0.0.1 is taken.");
-  expect(failed("EADDRNOTAVAIL", "listen")?.message).toStartWith("127.0.0.1 is no address of this machine.");
+  expect(failed("EADDRNOTAVAIL", "listen")?.message).toStartWith("127.0.0.1 is not an address of this machine.");
 });
 
 test("[22] what keeps the edge from its ports is said with the flag that chooses another", () => {
@@ -20,8 +20,8 @@ test("[22] what keeps the edge from its ports is said with the flag that chooses
     "port 443 is taken. Choose another with --edge-port, or --port without a domain.",
   );
   expect(said("EACCES", 443)).toBe(
-    "port 443 is kept for root. Give the program CAP_NET_BIND_SERVICE, or choose another with --edge-port.",
+    "port 443 is reserved for root. Give the program CAP_NET_BIND_SERVICE, or choose another with --edge-port.",
   );
   expect(said("EADDRINUSE", 3_478, true)).toBe("port 3478 is taken. Choose another with --turn-udp-port.");
-  expect(said(null, 443)).toBe("port 443 cannot be had: no such thing");
+  expect(said(null, 443)).toBe("port 443 is unavailable: no such thing");
 });

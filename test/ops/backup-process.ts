@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { makeBackupInThread } from "../../src/ops/backup/backup-thread.ts";
 import { start } from "../../src/server.ts";
-import { createPeople } from "../harness/people.ts";
+import { createTestAccounts } from "../harness/accounts.ts";
 import { testConfig } from "../harness/test-config.ts";
 
 /** A server whose loop is measured from outside: `bun backup-process.ts DATA_DIR`, then one order a line. */
@@ -10,7 +10,7 @@ const [, , dataDir = ""] = process.argv;
 const server = await start(
   testConfig({ DATA_DIR: dataDir, CHAT_SEND_RATE_LIMIT: 1_000_000, CHAT_FRAME_RATE_LIMIT: 1_000_000 }),
 );
-const { key } = await createPeople(server.runtime, server.services).project();
+const { key } = await createTestAccounts(server.runtime, server.services).project();
 server.runtime.db.$client.run(
   `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)
    INSERT INTO idempotency_keys SELECT 'filler ' || i, '', 200, hex(randomblob(2000)), 1e15 FROM n`,

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/kernel/runtime.ts";
 import { verifyBackup } from "../../src/ops/backup/restore.ts";
-import { backupSchedule, nameAt } from "../../src/ops/backup/schedule.ts";
+import { backupName, backupSchedule } from "../../src/ops/backup/schedule.ts";
 import { testConfig } from "../harness/test-config.ts";
 
 const HOUR_MS = 3_600_000;
@@ -37,9 +37,9 @@ function runtimeWith(backupDir: string | undefined): Runtime {
 
 test("[11] backups come at their hours, survive restarts, and make room for newer ones", async () => {
   await backupSchedule(runtimeWith(folder)).runDue(START);
-  expect(readdirSync(folder)).toEqual([nameAt(START)]);
+  expect(readdirSync(folder)).toEqual([backupName(START)]);
   writeFileSync(join(folder, "stoa-notes.tar"), "of somebody else");
-  writeFileSync(join(folder, `${nameAt(START)}.partial`), "left by a crash");
+  writeFileSync(join(folder, `${backupName(START)}.partial`), "left by a crash");
 
   const runtime = runtimeWith(folder);
   const afterRestart = backupSchedule(runtime);
@@ -47,7 +47,7 @@ test("[11] backups come at their hours, survive restarts, and make room for newe
   expect(readdirSync(folder)).toHaveLength(3);
   await afterRestart.runDue(START + 6 * HOUR_MS);
   await afterRestart.runDue(START + 12 * HOUR_MS);
-  const kept = [nameAt(START + 6 * HOUR_MS), nameAt(START + 12 * HOUR_MS)];
+  const kept = [backupName(START + 6 * HOUR_MS), backupName(START + 12 * HOUR_MS)];
   expect(readdirSync(folder).sort()).toEqual([...kept, "stoa-notes.tar"]);
   for (const name of kept) {
     const file = join(folder, name);
@@ -71,7 +71,7 @@ test("[11] a backup that fails removes no older one and is tried again within th
   await schedule.runDue(due + HOUR_MS - 1);
   expect(attempts).toBe(1);
   await expect(schedule.runDue(due + HOUR_MS)).rejects.toThrow("no space left");
-  expect(readdirSync(folder)).toEqual([nameAt(START)]);
+  expect(readdirSync(folder)).toEqual([backupName(START)]);
 });
 
 test("[11] a server that stops does not wait for a backup", async () => {

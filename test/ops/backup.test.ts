@@ -122,7 +122,7 @@ test("[11] a backup that is not whole is refused, and nothing is touched", async
     return copy;
   };
   const damaged: [string, Uint8Array, string][] = [
-    ["in the database", flipped(512 * 40), "stoa.db is not what it was"],
+    ["in the database", flipped(512 * 40), "stoa.db has changed"],
     ["in a header", flipped(3), "no backup of Stoa"],
     ["in the list of checksums", flipped(bytes.length - 1024 - 512), "it is damaged"],
     ["cut off in the database", bytes.slice(0, 50_000), "ends too early"],
@@ -162,7 +162,7 @@ test("[11] backup replaces no file unless told to, and says when there is nothin
   expect(existsSync(join(work, "nowhere"))).toBe(false);
 });
 
-test("[11] what root restores belongs to the user who runs the server, and to nobody else", async () => {
+test("[11] files that root restores belong to the user who runs the server", async () => {
   requireRoot();
   const data = join(work, "owned");
   mkdirSync(data);

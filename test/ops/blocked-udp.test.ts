@@ -6,7 +6,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { type Connection, Stoa } from "../../web/sdk/server.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { CHROMIUM } from "../e2e/media/harness.ts";
-import { hearing, joinRoom, moreFrames } from "../e2e/sdk/page-api.ts";
+import { receivesAudio, joinRoom, waitForFrames } from "../e2e/sdk/page-api.ts";
 import { serveSite } from "../e2e/sdk/stage.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { startCoturn } from "./coturn.ts";
@@ -72,7 +72,7 @@ async function call(stoa: Stoa): Promise<{ roomId: string; pages: Page[]; iceSer
   for (const page of pages) await page.goto(site.url.origin);
   await joinRoom(anna, forAnna, ["camera", "microphone"], 180);
   await joinRoom(ben, forBen, ["camera", "microphone"], 180);
-  await Promise.all([moreFrames(anna, "ben-camera"), moreFrames(ben, "anna-camera"), hearing(anna), hearing(ben)]);
+  await Promise.all([waitForFrames(anna, "ben-camera"), waitForFrames(ben, "anna-camera"), receivesAudio(anna), receivesAudio(ben)]);
   return { roomId: room.id, pages, iceServers: forAnna.iceServers };
 }
 

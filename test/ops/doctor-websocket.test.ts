@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { examineWebsocket } from "../../src/ops/doctor/websocket.ts";
+import { checkWebsocket } from "../../src/ops/doctor/websocket.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";
 
@@ -10,7 +10,7 @@ const work = mkdtempSync(join(tmpdir(), "stoa-doctor-websocket-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
 const examine = (PUBLIC_URL: string) =>
-  examineWebsocket({ config: testConfig({ PUBLIC_URL }), running: null, now: Date.now() });
+  checkWebsocket({ config: testConfig({ PUBLIC_URL }), running: null, now: Date.now() });
 const loopback = { hostname: "127.0.0.1", port: 0 } as const;
 
 test("[11] a name that DNS does not know is told as that", async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { $ } from "bun";
 import type { Connection } from "../../web/sdk/server.ts";
 import { PROGRAM } from "../cli/stoa.ts";
-import { hearing, joinRoom, moreFrames } from "../e2e/sdk/page-api.ts";
+import { receivesAudio, joinRoom, waitForFrames } from "../e2e/sdk/page-api.ts";
 import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { type Behind, DOMAIN, FLEET_SECRET, NODE_DOMAIN, type OnePort, openOnePort } from "./one-port.ts";
 
@@ -48,8 +48,8 @@ async function call(pages: readonly Scripted[], region: string | undefined): Pro
   await Promise.all(pages.map((page, at) => joinRoom(page, tokens[at] as never, ["camera", "microphone"], 180)));
   await Promise.all(
     pages.flatMap((page, at) => [
-      moreFrames(page, at === 0 ? "ben-camera" : "anna-camera", 15, PATIENCE_MS),
-      hearing(page, PATIENCE_MS),
+      waitForFrames(page, at === 0 ? "ben-camera" : "anna-camera", 15, PATIENCE_MS),
+      receivesAudio(page, PATIENCE_MS),
     ]),
   );
   return room.id;

@@ -6,7 +6,7 @@ import type { Check } from "../../src/ops/doctor/check.ts";
 import { type RunningServer, start } from "../../src/server.ts";
 import { stoa } from "../cli/stoa.ts";
 import { ChatClient } from "../features/chat/client.ts";
-import { createPeople } from "../harness/people.ts";
+import { createTestAccounts } from "../harness/accounts.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { makeCertificate } from "./certificate.ts";
 import { freePort, PROXIES } from "./proxies.ts";
@@ -29,7 +29,7 @@ describe.each(["nginx", "caddy"] as const)("[11] behind the guide's %s", (name) 
     url = `https://localhost:${port}`;
     const config = testConfig({ DATA_DIR: join(folder, "data"), PUBLIC_URL: url, TRUSTED_PROXIES: ["127.0.0.1"] });
     server = await start({ ...config, CHAT_CONNECTION_RATE_LIMIT: 1000 });
-    ({ key } = await createPeople(server.runtime, server.services).project());
+    ({ key } = await createTestAccounts(server.runtime, server.services).project());
     const files = await makeCertificate(folder, "proxy");
     cert = files.cert;
     proxy = await PROXIES[name]({ folder, port, backend: server.url, files });
@@ -84,10 +84,10 @@ describe.each(["nginx", "caddy"] as const)("[11] behind the guide's %s", (name) 
     expect(sent.status).toBe(200);
   });
 
-  test("the doctor sees by a request of its own that the proxy is trusted and says who asks", async () => {
+  test("the doctor sees by a request of its own that the proxy is trusted and names the client", async () => {
     expect(await doctor("--trusted-proxies", "127.0.0.1")).toMatchObject({
       status: "pass",
-      detail: expect.stringContaining("the proxy at 127.0.0.1 is trusted, and says who asks"),
+      detail: expect.stringContaining("the proxy at 127.0.0.1 is trusted and names the client"),
     });
   }, 30_000);
 

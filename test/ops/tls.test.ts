@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { type RunningServer, start } from "../../src/server.ts";
 import { stoa } from "../cli/stoa.ts";
 import { ChatClient } from "../features/chat/client.ts";
+import { createTestAccounts } from "../harness/accounts.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
-import { createPeople } from "../harness/people.ts";
 import { testConfig } from "../harness/test-config.ts";
 import { type CertificateFiles, makeCertificate, presentedName } from "./certificate.ts";
 
@@ -30,7 +30,7 @@ beforeAll(async () => {
   clock = fakeClock();
   const config = testConfig({ DATA_DIR: join(folder, "data"), TLS_CERT: live.cert, TLS_KEY: live.key });
   server = await start({ ...config, LOG_LEVEL: "info" }, { timers: clock, logWrite: (line) => lines.push(line) });
-  ({ key } = await createPeople(server.runtime, server.services).project());
+  ({ key } = await createTestAccounts(server.runtime, server.services).project());
 });
 
 afterAll(async () => {

@@ -27,8 +27,8 @@ export function backupCommand(argv: readonly string[]): Command {
         throw new CommandFailure(`${file} exists. Choose another name, or replace it with --force.`, true);
       }
       const { makeBackup } = await import("../../ops/backup/make-backup.ts");
-      const { withReasons } = await import("../backup-failures.ts");
-      const report = await withReasons(() =>
+      const { explainBackupFailures } = await import("../backup-failures.ts");
+      const report = await explainBackupFailures(() =>
         makeBackup({ dataDir: config.DATA_DIR, file, now: Date.now(), version: VERSION }),
       );
       if (options.json) return console.log(JSON.stringify(report));

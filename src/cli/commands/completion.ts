@@ -2,7 +2,7 @@ import { Argument, Command } from "commander";
 import { CommandFailure } from "../failure.ts";
 
 type Word = { word: string; description: string };
-/** What may follow the words of `path`: subcommands and flags. */
+/** The subcommands and flags that may follow the words of `path`. */
 type Level = { path: string; words: readonly Word[] };
 
 /** Derived from the commands themselves, so that a new command or variable completes without further work. */
@@ -36,11 +36,11 @@ function levelsOf(command: Command, path: readonly string[] = []): Level[] {
 
 const wordsOf = (level: Level) => level.words.map(({ word }) => word).join(" ");
 
-/** Words that are not flags make the path; the longest path known decides what is offered. */
+/** Words that are not flags make the path; the longest known path decides the candidates. */
 function chooseCandidates(levels: readonly Level[], words: string): string {
   const paths = levels.filter(({ path }) => path !== "").map(({ path }) => `" ${path}"`);
   const cases = levels.map((level) => `    "${level.path && ` ${level.path}`}") candidates="${wordsOf(level)}" ;;`);
-  // Not called "path": in zsh that is the search path itself.
+  // A variable "path" would be the search path in zsh.
   return `  local level="" candidates="" word
   for word in ${words}; do
     case "$word" in -*) continue ;; esac

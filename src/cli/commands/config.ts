@@ -6,10 +6,10 @@ import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 
 export function configCommand(argv: readonly string[]): Command {
-  const check = new Command("check").description("say whether the configuration is right").action(async (options) => {
+  const check = new Command("check").description("say whether the configuration is valid").action(async (options) => {
     const { config } = configFrom(options);
     await requireFiles(config);
-    console.log("The configuration is right.");
+    console.log("The configuration is valid.");
   });
 
   const print = new Command("print")
@@ -32,7 +32,7 @@ export function configCommand(argv: readonly string[]): Command {
     .addCommand(doc);
 }
 
-/** A certificate that is not there, or does not fit its key, stops the start as surely as a wrong value. */
+/** A missing certificate, or one that does not match its key, prevents a start like an invalid value. */
 async function requireFiles(config: Config): Promise<void> {
   const { requireCertificates } = await import("../../network/tls/certificates.ts");
   try {

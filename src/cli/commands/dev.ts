@@ -10,7 +10,7 @@ import type { DevData } from "../start/dev-data.ts";
 import { createTemporaryFolder } from "../start/temporary-folder.ts";
 import { onStdinEnd } from "../until-stdin-ends.ts";
 
-const BRIEF_MS = 1_000;
+const SHORT_GRACE_MS = 1_000;
 
 export function devCommand(argv: readonly string[]): Command {
   const dev = new Command("dev")
@@ -24,8 +24,8 @@ export function devCommand(argv: readonly string[]): Command {
         if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
       };
       process.once("exit", remove);
-      // Media is announced at this machine's other addresses too: Firefox makes no call to 127.0.0.1 alone. A connection
-      // takes credentials that only loopback hands out.
+      // Media is announced at this machine's other addresses too, because Firefox makes no call to 127.0.0.1 alone.
+      // Connecting needs credentials, which are only issued on loopback.
       const throwAway = folder === undefined ? {} : freePorts(folder, options);
       const { config } = configFrom({ ...options, ...throwAway });
       if (!isLoopback(config.HOST)) {
@@ -41,12 +41,12 @@ export function devCommand(argv: readonly string[]): Command {
         try {
           const data = await ensureDevData(server);
           server.services.playground.openFor(data.projectId);
-          const facts = factsOf(server, config.DATA_DIR, data);
-          console.log(options.json === true ? JSON.stringify(facts) : welcome(facts));
+          const info = infoOf(server, config.DATA_DIR, data);
+          console.log(options.json === true ? JSON.stringify(info) : welcome(info));
           if (options.untilStdinEnds === true) onStdinEnd(() => process.kill(process.pid, "SIGTERM"));
-          // Nobody is left to say goodbye to when the one who started it is gone.
-          const brief = options.throwAway === true || options.untilStdinEnds === true;
-          return brief ? { stop: (reason) => server.stop(reason, BRIEF_MS) } : server;
+          // The parent process is gone, so there are no clients to drain.
+          const stopsFast = options.throwAway === true || options.untilStdinEnds === true;
+          return stopsFast ? { stop: (reason) => server.stop(reason, SHORT_GRACE_MS) } : server;
         } catch (error) {
           await server.stop("not for development", 0);
           throw error;
@@ -56,15 +56,15 @@ export function devCommand(argv: readonly string[]): Command {
   return addConfigOptions(dev, argv, "all");
 }
 
-/** Free ones, unless the caller wants certain ones. */
+/** Uses free ports unless the caller sets them. */
 function freePorts(dataDir: string, options: Record<string, unknown>) {
   const port = options.port ?? process.env.PORT ?? "0";
   return { dataDir, port, mediaUdpPort: options.mediaUdpPort ?? process.env.MEDIA_UDP_PORT ?? "0" };
 }
 
-type Facts = ReturnType<typeof factsOf>;
+type Info = ReturnType<typeof infoOf>;
 
-function factsOf({ url, media, services }: RunningServer, dataDir: string, data: DevData) {
+function infoOf({ url, media, services }: RunningServer, dataDir: string, data: DevData) {
   const { email, password, projectId, apiKey } = data;
   const { publicId } = services.apiKeys.verify(apiKey);
   return {
@@ -85,27 +85,27 @@ function factsOf({ url, media, services }: RunningServer, dataDir: string, data:
       apiKey: publicId,
       apiSecret: services.apiKeys.signingSecret(publicId),
     },
-    // Room names are unique: with the time in it, the line works every time it is pasted.
+    // Room names are unique, so the name contains the time and the line can be pasted again.
     curl: `curl -X POST ${url}/v1/rooms -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' -d '{"name":"hello-'$(date +%s)'"}'`,
   };
 }
 
-function welcome(facts: Facts): string {
+function welcome(info: Info): string {
   return `
-  Stoa ${facts.version} for development: its API answers this machine only. Data in ${facts.dataDir}
+  Stoa ${info.version} for development: its API answers this machine only. Data in ${info.dataDir}
 
-  API         ${facts.url}/v1
-  Docs        ${facts.docsUrl}
-  Dashboard   ${facts.dashboardUrl}
-              ${facts.email}, password ${facts.password}
-  Playground  ${facts.playgroundUrl}   a room, in as many tabs as you like
-  Media       udp and tcp ${facts.media.ports.join(", ")} of ${facts.media.addresses.join(", ")}
-  API key     ${facts.apiKey}
-  LiveKit     ${facts.livekit.url} for LiveKit's SDKs, API key ${facts.livekit.apiKey}
-              secret ${facts.livekit.apiSecret}
+  API         ${info.url}/v1
+  Docs        ${info.docsUrl}
+  Dashboard   ${info.dashboardUrl}
+              ${info.email}, password ${info.password}
+  Playground  ${info.playgroundUrl}   a room, in as many tabs as you like
+  Media       udp and tcp ${info.media.ports.join(", ")} of ${info.media.addresses.join(", ")}
+  API key     ${info.apiKey}
+  LiveKit     ${info.livekit.url} for LiveKit's SDKs, API key ${info.livekit.apiKey}
+              secret ${info.livekit.apiSecret}
 
   Make a room:
 
-${facts.curl}
+${info.curl}
 `;
 }

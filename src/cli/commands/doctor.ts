@@ -14,8 +14,8 @@ export function doctorCommand(argv: readonly string[]): Command {
     .addHelpText("after", HELP)
     .action(async (options) => {
       const { config } = configFrom(options);
-      const { examine } = await import("../../ops/doctor/doctor.ts");
-      const checks = await examine(config, Date.now());
+      const { runChecks } = await import("../../ops/doctor/doctor.ts");
+      const checks = await runChecks(config, Date.now());
       if (options.json) console.log(JSON.stringify(checks, null, 2));
       else {
         for (const { name, status, detail, remedy } of checks) {

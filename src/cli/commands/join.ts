@@ -23,15 +23,15 @@ A room of this name is made when there is none. Sources: tone, tone:HZ, bars, an
 
 export function joinCommand(): Command {
   return new Command("join")
-    .description("put somebody into a room who needs no browser: for tests and demonstrations")
+    .description("join a room without a browser, for tests and demonstrations")
     .argument("<room>", "name of the room")
     .addOption(new Option("--url <url>", "the server").env("STOA_URL").default("http://127.0.0.1:7000"))
     .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
-    .option("--identity <name>", "who", `guest-${process.pid}`)
+    .option("--identity <name>", "identity of the participant", `guest-${process.pid}`)
     .option("--publish <sources>", "what to send, separated by commas", (list) => list.split(",").filter(Boolean), [])
     .option("--say <text>", "send this to the room's conversation")
     .option("--seconds <n>", "how long to stay; 0 until stopped", seconds, 0)
-    .option("--network <faults>", "a bad network: loss=5%,delay=40,seed=7", faults, {})
+    .option("--network <faults>", "a bad network: loss=5%,delay=40,seed=7", parseFaults, {})
     .option("--json", "print what happens as one JSON object a line")
     .addHelpText("after", HELP)
     .action(run);
@@ -40,14 +40,14 @@ export function joinCommand(): Command {
 async function run(name: string, options: Options): Promise<void> {
   const { url, apiKey, identity, publish, say } = options;
   if (apiKey === undefined) throw new CommandFailure("give an API key: --api-key, or STOA_API_KEY", true);
-  if (!URL.canParse(url)) throw new CommandFailure(`${url} is no address`, true);
+  if (!URL.canParse(url)) throw new CommandFailure(`${url} is not a URL`, true);
   for (const source of publish) {
     if (/^(tone|bars)(:|$)/.test(source) || existsSync(source)) continue;
     throw new CommandFailure(`there is nothing to publish called ${source}: tone, tone:HZ, bars, or a file`, true);
   }
   const api = createApi(new URL(url).origin, apiKey);
-  const tell = (event: string, facts: object) =>
-    console.log(options.json ? JSON.stringify({ event, ...facts }) : sentence(event, facts));
+  const print = (event: string, fields: object) =>
+    console.log(options.json ? JSON.stringify({ event, ...fields }) : sentence(event, fields));
 
   const room = await roomOf(api, name);
   const token = await api("POST", `/v1/rooms/${room}/rtc-tokens`, {
@@ -56,19 +56,19 @@ async function run(name: string, options: Options): Promise<void> {
   }).catch(refused);
   const { join } = await import("../../rtc-client/participant/participant.ts");
   const { promise: over, resolve } = Promise.withResolvers<Error | null>();
-  // From before it is in the room: who is stopped while something is still being published leaves, too.
+  // The signals are handled before joining, so that a participant who is stopped while publishing leaves the room.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(null));
   const participant = await join(String(token.endpoint), String(token.token), { name: "stoa join" }).catch(refused);
   participant.on("closed", resolve);
-  tell("joined", { room: name, identity });
-  participant.on("participantJoined", (other) => tell("participantJoined", { identity: other.identity }));
-  participant.on("participantLeft", (other, reason) => tell("participantLeft", { identity: other.identity, reason }));
-  participant.on("dataReceived", (message) => tell("dataReceived", message));
-  // After the handshake: what is asked for is a bad call, not one that never begins.
+  print("joined", { room: name, identity });
+  participant.on("participantJoined", (other) => print("participantJoined", { identity: other.identity }));
+  participant.on("participantLeft", (other, reason) => print("participantLeft", { identity: other.identity, reason }));
+  participant.on("dataReceived", (message) => print("dataReceived", message));
+  // The faults start after the handshake, so that the call begins.
   participant.network(options.network);
   for (const source of publish) {
     const track = await publishSource(participant, source);
-    tell("published", { source, trackId: track.id });
+    print("published", { source, trackId: track.id });
   }
   if (say !== undefined) await sayInChat(api, room, name, identity, say);
 
@@ -92,9 +92,9 @@ async function roomOf(api: Api, name: string): Promise<string> {
     throw new CommandFailure(error.message);
   });
   if (made) return String(made.id);
-  // An array, though the type says otherwise: lists come as they are.
+  // Lists are arrays, although the type says otherwise.
   const rooms = (await api("GET", "/v1/rooms?limit=200").catch(refused)) as unknown as { id: string; name: string }[];
-  const room = rooms.find((one) => one.name === name);
+  const room = rooms.find((candidate) => candidate.name === name);
   if (!room) throw new CommandFailure(`the room ${name} could neither be made nor found`);
   return room.id;
 }
@@ -119,8 +119,8 @@ async function sayInChat(api: Api, room: string, name: string, senderId: string,
   await api("POST", `/v1/chat/conversations/${conversation.id}/messages`, { text, senderId }).catch(refused);
 }
 
-function sentence(event: string, facts: object): string {
-  const details = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
+function sentence(event: string, fields: object): string {
+  const details = Object.entries(fields).map(([name, value]) => `${name} ${value}`);
   return [event, ...details].join("  ");
 }
 
@@ -131,17 +131,17 @@ function seconds(value: string): number {
 }
 
 /** `loss=5%,delay=40,seed=7` */
-function faults(value: string): NetworkFaults {
-  const made: NetworkFaults = {};
+function parseFaults(value: string): NetworkFaults {
+  const faults: NetworkFaults = {};
   for (const part of value.split(",")) {
     const [name, amount = ""] = part.split("=");
     const number = Number(amount.replace(/(%|ms)$/, ""));
     if (amount === "" || Number.isNaN(number)) throw new InvalidArgumentError(`cannot read ${part}`);
-    if (name === "loss") made.loss = amount.endsWith("%") ? number / 100 : number;
-    else if (name === "delay") made.delayMs = number;
-    else if (name === "seed") made.seed = number;
+    if (name === "loss") faults.loss = amount.endsWith("%") ? number / 100 : number;
+    else if (name === "delay") faults.delayMs = number;
+    else if (name === "seed") faults.seed = number;
     else throw new InvalidArgumentError(`${name} is none of loss, delay, seed`);
   }
-  if ((made.loss ?? 0) < 0 || (made.loss ?? 0) > 1) throw new InvalidArgumentError("loss is from 0 to 100%");
-  return made;
+  if ((faults.loss ?? 0) < 0 || (faults.loss ?? 0) > 1) throw new InvalidArgumentError("loss is from 0 to 100%");
+  return faults;
 }

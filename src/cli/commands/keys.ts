@@ -63,9 +63,11 @@ export function keysCommand(argv: readonly string[]): Command {
     .action(async (key: string, options) => {
       const { config } = configFrom(options);
       const { operate } = await import("../data.ts");
-      const shown = await operate(config, "keys secret", { key });
+      const revealed = await operate(config, "keys secret", { key });
       console.log(
-        options.json ? JSON.stringify(shown) : `LIVEKIT_API_KEY=${shown.apiKey}\nLIVEKIT_API_SECRET=${shown.apiSecret}`,
+        options.json
+          ? JSON.stringify(revealed)
+          : `LIVEKIT_API_KEY=${revealed.apiKey}\nLIVEKIT_API_SECRET=${revealed.apiSecret}`,
       );
     });
 

@@ -1,7 +1,10 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { isLoopback } from "../../kernel/net/addresses.ts";
+import type { ChatReport } from "../../ops/load-test/chat-load.ts";
+import type { Percentiles } from "../../ops/load-test/figures.ts";
+import type { MediaReport } from "../../ops/load-test/media-load.ts";
 import { CommandFailure } from "../failure.ts";
-import { chatTable, mediaTable } from "../load-test-report.ts";
+import { table } from "../table.ts";
 
 type Options = {
   url: string;
@@ -25,7 +28,7 @@ Rooms are closed at the end; conversations are archived, and what was said in th
 
 export function loadTestCommand(): Command {
   return new Command("load-test")
-    .description("fill rooms or conversations of a server, to see what it carries")
+    .description("load the rooms or conversations of a server, to measure what it can carry")
     .option("--url <url>", "the server", "http://127.0.0.1:7000")
     .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
     .option("--rooms <n>", "rooms", between(1, 1_000), 1)
@@ -43,7 +46,7 @@ export function loadTestCommand(): Command {
     .action(async (options: Options) => {
       const { url, apiKey, duration: durationSeconds } = options;
       if (apiKey === undefined) throw new CommandFailure("give an API key: --api-key, or STOA_API_KEY", true);
-      if (!URL.canParse(url)) throw new CommandFailure(`${url} is no address`, true);
+      if (!URL.canParse(url)) throw new CommandFailure(`${url} is not a URL`, true);
       const { hostname, origin } = new URL(url);
       if (!isLoopback(hostname) && !options.yesIOwnThisServer) {
         throw new CommandFailure(
@@ -78,7 +81,7 @@ async function loadChat({ url, apiKey, durationSeconds, conversations, senders, 
   return { report, text: chatTable(report) };
 }
 
-/** One line that changes on a terminal, plain lines elsewhere; never in the way of the result. */
+/** Writes to standard error, on a terminal in one line that changes, so that the result stays clean. */
 function showProgress(line: string): void {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`);
 }
@@ -89,4 +92,64 @@ function between(min: number, max: number): (text: string) => number {
     if (Number.isInteger(value) && value >= min && value <= max) return value;
     throw new InvalidArgumentError(`an integer from ${min} to ${max} is expected`);
   };
+}
+
+function mediaTable(report: MediaReport): string {
+  const { wanted, joined, refused, delayMs, lossPercent, receivedBps } = report;
+  const cells = [
+    `${joined} of ${wanted}`,
+    String(report.packetsSent),
+    `${report.packetsReceived} of ${report.packetsExpected}`,
+    lossPercent === null ? "-" : `${lossPercent.toFixed(2)} %`,
+    milliseconds(delayMs),
+    `${(receivedBps / 1_000_000).toFixed(2)} Mbit/s`,
+  ];
+  return [
+    table(["JOINED", "SENT", "RECEIVED", "LOSS", "DELAY MS p50/p95/p99", "BITRATE"], [cells]),
+    ...causes(refused, "not joined"),
+    ...advice([refused], "SIGNALING_MAX_CONNECTIONS_PER_WINDOW and RATE_LIMIT_RTC_TOKENS"),
+  ].join("\n");
+}
+
+function chatTable(report: ChatReport): string {
+  const { wanted, joined, refused, sends, acks, notAcknowledged, ackMs, deliveryMs, lost, outOfOrder } = report;
+  const cells = [
+    `${joined} of ${wanted}`,
+    String(sends),
+    String(acks),
+    milliseconds(ackMs),
+    `${report.deliveries} of ${report.deliveriesExpected}`,
+    milliseconds(deliveryMs),
+    String(lost),
+    String(outOfOrder),
+  ];
+  const header = [
+    "JOINED",
+    "SENDS",
+    "ACKS",
+    "ACK MS p50/p95/p99",
+    "DELIVERIES",
+    "MS p50/p95/p99",
+    "LOST",
+    "OUT OF ORDER",
+  ];
+  return [
+    table(header, [cells]),
+    ...causes(refused, "not joined"),
+    ...causes(notAcknowledged, "not acknowledged"),
+    ...advice([refused, notAcknowledged], "CHAT_CONNECTION_RATE_LIMIT and CHAT_SEND_RATE_LIMIT"),
+  ].join("\n");
+}
+
+function milliseconds({ p50, p95, p99 }: Percentiles): string {
+  return [p50, p95, p99].map((value) => (value === null ? "-" : value.toFixed(1))).join(" / ");
+}
+
+function causes(counts: Record<string, number>, what: string): string[] {
+  return Object.entries(counts).map(([cause, count]) => `${count} ${what}: ${cause}`);
+}
+
+function advice(tallies: Record<string, number>[], limits: string): string[] {
+  const limited = tallies.some((counts) => Object.keys(counts).some((cause) => /RATE_LIMITED|4429/.test(cause)));
+  return limited ? [`For a test, raise ${limits} of the server.`] : [];
 }

@@ -10,8 +10,8 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     .action(async (name: string, options) => {
       const { config } = configFrom(options);
       const { operate } = await import("../data.ts");
-      const made = await operate(config, "node-keys create", { name });
-      console.log(options.json ? JSON.stringify(made) : made.secret);
+      const created = await operate(config, "node-keys create", { name });
+      console.log(options.json ? JSON.stringify(created) : created.secret);
     });
 
   const list = new Command("list")
@@ -28,7 +28,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     });
 
   const revoke = new Command("revoke")
-    .description("revoke the secret of a media node; a running server hangs up on it within seconds")
+    .description("revoke the secret of a media node; a running server disconnects the node within seconds")
     .argument("<key>", "as `node-keys list` shows it")
     .action(async (key: string, options) => {
       const { config } = configFrom(options);

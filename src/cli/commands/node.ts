@@ -12,7 +12,7 @@ import { CommandFailure } from "../failure.ts";
 import { listenFailure } from "../listen-failure.ts";
 import { runUntilSignal } from "../signals.ts";
 
-const SHOWN = [
+const VISIBLE_SETTINGS = [
   "CONTROL_PLANE",
   "SFU_REGISTRATION_SECRET",
   "SFU_NODE_NAME",
@@ -48,17 +48,17 @@ export function nodeCommand(argv: readonly string[]): Command {
   const node = new Command("node")
     .description("run a media node for a server on another machine (--control-plane)")
     .action(async (options) => {
-      const { config: asked, sources } = configFrom(options);
-      // Every server calls its own node "local": a second one needs a name of its own.
+      const { config: given, sources } = configFrom(options);
+      // Every server calls its own node "local", so another node needs another name.
       const name = sources.SFU_NODE_NAME === "default" ? hostname().replaceAll(/[^A-Za-z0-9._-]/g, "-") : undefined;
-      const config = name ? { ...asked, SFU_NODE_NAME: name } : asked;
+      const config = name ? { ...given, SFU_NODE_NAME: name } : given;
       const { controlPlane, secret } = required(config);
       const reachableHost = await reachableHostOf(config, controlPlane);
       const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
       const { startNodeProcess } = await import("../../nodes/node-process.ts");
       await runUntilSignal(async () => {
         const running = await startNodeProcess({ config, controlPlane, secret, reachableHost, log }).catch((error) => {
-          throw explained(error, config);
+          throw explain(error, config);
         });
         if (running.agent.refused()) {
           await running.stop("refused", 0);
@@ -68,7 +68,7 @@ export function nodeCommand(argv: readonly string[]): Command {
         return running;
       });
     });
-  return addConfigOptions(node, argv, SHOWN);
+  return addConfigOptions(node, argv, VISIBLE_SETTINGS);
 }
 
 function required({ CONTROL_PLANE, SFU_REGISTRATION_SECRET }: Config): { controlPlane: string; secret: string } {
@@ -84,9 +84,9 @@ function required({ CONTROL_PLANE, SFU_REGISTRATION_SECRET }: Config): { control
   return { controlPlane: CONTROL_PLANE.replace(/\/$/, ""), secret: SFU_REGISTRATION_SECRET };
 }
 
-/** Where the control plane finds this node, unless SFU_INTERNAL_URL says it. */
+/** The address at which the control plane reaches this node, unless SFU_INTERNAL_URL is set. */
 async function reachableHostOf({ HOST, DOMAIN, SFU_INTERNAL_URL }: Config, controlPlane: string): Promise<string> {
-  // Behind an edge of its own it is found by its name.
+  // With DOMAIN, the node has its own TLS port and is reached by that name.
   if (DOMAIN !== undefined) return HOST;
   const { hostname: host } = new URL(controlPlane);
   if (HOST === "0.0.0.0" || HOST === "::") return addressTowards(host.replaceAll(/[[\]]/g, ""));
@@ -99,7 +99,7 @@ async function reachableHostOf({ HOST, DOMAIN, SFU_INTERNAL_URL }: Config, contr
   return HOST;
 }
 
-/** The address from which this machine would speak to a host; nothing is sent to find out. */
+/** The local address of connections to a host. Connecting a UDP socket finds it without sending a packet. */
 function addressTowards(host: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
@@ -132,7 +132,7 @@ function greeting({ internalUrl, ports, announce, agent }: NodeProcess, config: 
   ];
 }
 
-function explained(error: unknown, config: Config): unknown {
+function explain(error: unknown, config: Config): unknown {
   if (error instanceof Error && error.name === "MediaRefused") return new CommandFailure(error.message);
   if (error instanceof CertificateRefused) return new CommandFailure(error.message, true);
   return listenFailure(error, config) ?? error;

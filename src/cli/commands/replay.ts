@@ -5,7 +5,7 @@ import { CommandFailure } from "../failure.ts";
 
 const HELP = `
 DUMP is a file with the answer of GET /v1/connections/{id}/dumps/{dumpId}, or - for the standard input. It is run through
-the packet path of this version: nothing is sent, and nobody needs to be in a call.
+the packet path of this version: nothing is sent, and no call is needed.
 
   curl -sS -H "authorization: Bearer $STOA_API_KEY" $STOA/v1/connections/$id/dumps/$dump | stoa replay -`;
 
@@ -36,7 +36,7 @@ export function replayCommand(): Command {
         console.log(`${`+${Math.round(atMs)}`.padStart(8)} ms  ${about}: ${decided}\n             because ${why}`);
       }
       if (decisions.length === 0)
-        console.log("Nothing had to be decided: all that was due came, and all that was sent fitted.");
+        console.log("No decisions: every expected packet arrived, and the bandwidth was sufficient.");
     });
 }
 
@@ -51,7 +51,7 @@ function read(path: string): FlightDump {
     const dump = JSON.parse(text) as FlightDump;
     if (dump.version === 1 && Array.isArray(dump.received) && Array.isArray(dump.rtcp)) return dump;
   } catch {
-    // Said below.
+    // The failure below explains it.
   }
-  throw new CommandFailure(`${path} is no dump of the flight recorder.`);
+  throw new CommandFailure(`${path} is not a dump of the flight recorder.`);
 }

@@ -6,10 +6,10 @@ import { addConfigOptions, configFrom } from "../config-options.ts";
 
 const HELP = `
 The backup is read to its last byte before anything is changed. Data that is there already is kept in a folder of the
-data directory. Chat clients that were connected read their history again. Whoever was erased after the backup was made
-is erased again.`;
+data directory. Chat clients that were connected read their history again. Users who were erased after the backup was
+made are erased again.`;
 
-const people = (count: number) => (count === 1 ? "1 person was" : `${count} people were`);
+const users = (count: number) => (count === 1 ? "1 user was" : `${count} users were`);
 
 export function restoreCommand(argv: readonly string[]): Command {
   const restore = new Command("restore")
@@ -48,12 +48,13 @@ export function restoreCommand(argv: readonly string[]): Command {
           if (options.json) return console.log(JSON.stringify({ ...report, erasedAgain: erasedAgain() }));
           console.log(`Restored the data of ${report.createdAt} into ${dataDir}.`);
           if (erasedAgain() > 0) {
-            console.log(`${people(erasedAgain())} erased after the backup was made, and erased again in it.`);
+            console.log(`${users(erasedAgain())} erased after the backup was made, and erased again in it.`);
           }
           if (unreadable() > 0) {
-            console.log(`${people(unreadable())} erased with another STOA_SECRET: erase them again yourself.`);
+            console.log(`${users(unreadable())} erased with another STOA_SECRET: erase them again yourself.`);
           }
-          if (report.setAside) console.log(`What was there is in ${report.setAside}; remove it when you are content.`);
+          if (report.setAside)
+            console.log(`What was there is in ${report.setAside}; remove it when you no longer need it.`);
         } finally {
           lock.release();
         }

@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { Command } from "commander";
 import type { RunningMember } from "../../cluster/member.ts";
-import { listenAddresses, HTTPS_PORT } from "../../kernel/config/listen-addresses.ts";
 import type { Config } from "../../kernel/config/index.ts";
+import { HTTPS_PORT, listenAddresses } from "../../kernel/config/listen-addresses.ts";
 import type { Log } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
 import { VERSION } from "../../kernel/version.ts";
-import type { EmbeddedMedia } from "../../nodes/embedded.ts";
+import type { EmbeddedMedia } from "../../nodes/embedded-media.ts";
 import type { RunningServer } from "../../server.ts";
-import { reachableUrls } from "../addresses.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { runUntilSignal } from "../signals.ts";
 import { devDataPath } from "../start/dev-data.ts";
@@ -44,10 +44,10 @@ export function serveCommand(argv: readonly string[]): Command {
   return addConfigOptions(serve, argv, "all");
 }
 
-/** They load their code while this thread loads that of the server. A start that fails ends them with the process. */
+/** Media workers load their code while this thread loads that of the server. A failed start ends the process with them. */
 async function mediaThreads(config: Config): Promise<{ threads: EmbeddedMedia; log: Log }> {
   const { MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format } = config;
-  const { EmbeddedMedia } = await import("../../nodes/embedded.ts");
+  const { EmbeddedMedia } = await import("../../nodes/embedded-media.ts");
   const { createLog } = await import("../../kernel/log.ts");
   const log = createLog({ level, format });
   return { threads: EmbeddedMedia.spawn(MEDIA_WORKERS, log), log };
@@ -64,9 +64,10 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     const host = address.includes(":") ? `[${address}]` : address;
     lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
   }
-  // A server that only this machine reaches has a proxy or the edge in front: its port is the one to let in.
+  // A server on loopback has a proxy or the TLS multiplexer in front, whose port has to be open.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
-  const edge = config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? listenAddresses(config)?.tls : undefined;
+  const edge =
+    config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? listenAddresses(config)?.tls : undefined;
   if (edge) lines.push(`  Edge       https, WebSockets and TURN at port ${edge.port} of every address`);
   const port = edge?.port ?? (front.port || (front.protocol === "https:" ? "443" : "80"));
   const plain = config.DOMAIN !== undefined && config.TLS_CERT === undefined ? config.HTTP_PORT : 0;
@@ -98,4 +99,17 @@ function firstStep(home: string, { REGISTRATION }: Config): string {
   return REGISTRATION === "closed"
     ? "  Next: make the operator account with `stoa admin create`."
     : `  Next: open ${home}/ to create the operator account.`;
+}
+
+/** A browser cannot open 0.0.0.0, so a server on all interfaces is listed with the address of each. */
+function reachableUrls(url: string, bound: string): string[] {
+  if (bound !== "0.0.0.0" && bound !== "::") return [url];
+  const { protocol, port } = new URL(url);
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((entries) => entries ?? [])
+    // Link-local addresses need a zone, which browsers do not accept.
+    .filter(({ family, address }) => (bound === "::" || family === "IPv4") && !address.startsWith("fe80:"))
+    .toSorted((a, b) => Number(b.internal) - Number(a.internal))
+    .map(({ address, family }) => (family === "IPv6" ? `[${address}]` : address));
+  return addresses.map((address) => `${protocol}//${address}:${port}`);
 }

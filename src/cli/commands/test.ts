@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { Command } from "commander";
 import { runCommand } from "../run-command.ts";
-import { startChild } from "../start/child-server.ts";
+import { startChildServer } from "../start/child-server.ts";
 
 const HELP = `
 The command gets STOA_URL, STOA_API_KEY and STOA_WS (the address of the RTC socket). Its exit code is passed on.
@@ -15,17 +15,17 @@ export function testCommand(): Command {
     .argument("<command...>", "what to run, after --")
     .addHelpText("after", HELP)
     .action(async (command: string[]) => {
-      const server = await startChild(ownCommandLine(), { env: {} });
+      const server = await startChildServer(ownCommandLine(), { env: {} });
       const environment = {
         STOA_URL: server.url,
         STOA_API_KEY: server.apiKey,
         STOA_WS: `${server.url.replace(/^http/, "ws")}/v1/rtc`,
       };
-      // Should this process be killed, nobody but the server can end the command: it is told whom.
+      // If this process is killed, the server ends the command, whose process id it gets here.
       const { stdin } = server.child;
-      const tell = (line: string) => new Promise<void>((told) => stdin?.write(`${line}\n`, () => told()));
-      const code = await runCommand(command, environment, (pid) => tell(`command ${pid}`));
-      void tell("done");
+      const send = (line: string) => new Promise<void>((sent) => stdin?.write(`${line}\n`, () => sent()));
+      const code = await runCommand(command, environment, (pid) => send(`command ${pid}`));
+      void send("done");
       await server.stop();
       process.exit(code);
     });

@@ -1,4 +1,4 @@
-/** The guides of `web/docs`: what `stoa manual` prints and the pages at `/docs` are made of. */
+/** The guides of `web/docs`, for `stoa manual` and the pages at `/docs`. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "../../kernel/assets.ts";
@@ -6,7 +6,7 @@ import { expandGenerated } from "./generated.ts";
 
 export type Guide = { name: string; title: string; summary: string; text: string };
 
-/** The order to read them in. A guide that is not named here comes after those that are, by its name. */
+/** The reading order. Guides that are not listed follow by name. */
 const ORDER = [
   "start",
   "rooms",
@@ -53,7 +53,7 @@ function guideOf(name: string, source: string): Guide {
 
 export type Section = { heading: string; slug: string; text: string };
 
-/** The chapters of a guide, each from its heading to the next one of that level. Headings in code are none. */
+/** The chapters of a guide. Lines in code blocks are not headings. */
 export function sectionsOf({ text }: Guide): Section[] {
   const starts: number[] = [];
   let inCode = false;
@@ -75,7 +75,7 @@ export function sectionsOf({ text }: Guide): Section[] {
   });
 }
 
-/** The anchor of a heading, as GitHub makes it. */
+/** The anchor of a heading in the form that GitHub uses. */
 export function slugOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -1,4 +1,4 @@
-/** A server in a process of its own, tied to this one by a pipe: when the pipe ends, whatever the reason, so does it. */
+/** A server in a process of its own, which ends when its pipe to this process ends, for whatever reason. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -12,10 +12,10 @@ export type RunningStoa = {
 
 export type ChildOptions = { dataDir?: string; env: Record<string, string> };
 
-const STDERR_LINES = 20;
+const MAX_STDERR_LINES = 20;
 
 /** `program` is the command line of `stoa` up to its first argument. */
-export async function startChild(
+export async function startChildServer(
   program: string[],
   options: ChildOptions,
 ): Promise<RunningStoa & { child: ChildProcess }> {
@@ -25,26 +25,26 @@ export async function startChild(
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...inherited(), LOG_LEVEL: "warn", PORT: "0", MEDIA_UDP_PORT: "0", ...options.env },
   });
-  const said: string[] = [];
+  const stderrLines: string[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => {
-    said.push(line);
-    if (said.length > STDERR_LINES) said.shift();
+    stderrLines.push(line);
+    if (stderrLines.length > MAX_STDERR_LINES) stderrLines.shift();
   });
   const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const { url, apiKey, projectId } = await firstLine(child, command, said);
+  const { url, apiKey, projectId } = await firstLine(child, command, stderrLines);
   const stop = async () => {
-    // Waited for now: a program whose last act this is must not end before it.
+    // A program that ends with this call must wait for the server.
     child.ref();
     child.stdin.end();
     await exited;
   };
-  // A program that is done must not wait for the server: the pipe ends with it, and the server with the pipe.
+  // The server must not keep a finished program alive: it ends with the pipe.
   child.unref();
   for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as { unref?(): void }).unref?.();
   return { url, apiKey, projectId, stop, child };
 }
 
-function firstLine(child: ChildProcess, command: string, said: readonly string[]): Promise<RunningStoa> {
+function firstLine(child: ChildProcess, command: string, stderrLines: readonly string[]): Promise<RunningStoa> {
   return new Promise((resolve, reject) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") reject(error);
@@ -56,13 +56,13 @@ function firstLine(child: ChildProcess, command: string, said: readonly string[]
         );
     });
     child.once("close", (code) =>
-      reject(new Error(`The server ended (${code}) before it was ready:\n${said.join("\n")}`)),
+      reject(new Error(`The server ended (${code}) before it was ready:\n${stderrLines.join("\n")}`)),
     );
     if (child.stdout) createInterface({ input: child.stdout }).once("line", (line) => resolve(JSON.parse(line)));
   });
 }
 
-/** Settings of the caller are not this server's; what any program needs to run is. */
+/** Passes on the variables that every program needs, but no settings of the caller. */
 function inherited(): Record<string, string> {
   const kept = Object.entries(process.env).filter(([name]) =>
     /^(PATH|HOME|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_ALL|TZ)$/i.test(name),

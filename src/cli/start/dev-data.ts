@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { RunningServer } from "../../server.ts";
 import { CommandFailure } from "../failure.ts";
 
-/** What `stoa dev` made and shows again; a key cannot be had back from its hash, so it is kept here, for dev only. */
+/** The credentials that `stoa dev` prints at every start. The key is stored here because its digest alone cannot show it. */
 export type DevData = { email: string; password: string; projectId: string; apiKey: string };
 
 const EMAIL = "dev@example.com";
@@ -12,24 +12,24 @@ export function devDataPath(dataDir: string): string {
   return join(dataDir, "dev.json");
 }
 
-/** An account, a project and a usable key: those of the last time, or new ones where they are gone. */
+/** Reuses the account, project and key of the last start, and makes those that are missing. */
 export async function ensureDevData({ runtime, services }: RunningServer): Promise<DevData> {
   const path = devDataPath(runtime.config.DATA_DIR);
   const { users, accounts, projects, apiKeys } = services;
-  const known = readDevData(path);
-  if (known !== undefined && isUsable(() => apiKeys.verify(known.apiKey))) return known;
+  const saved = readDevData(path);
+  if (saved !== undefined && isUsable(() => apiKeys.verify(saved.apiKey))) return saved;
 
-  if (known === undefined && !users.isEmpty()) {
+  if (saved === undefined && !users.isEmpty()) {
     throw new CommandFailure(
       `${runtime.config.DATA_DIR} holds accounts that \`stoa dev\` did not make. Choose another folder with --data-dir, or run \`stoa serve\`.`,
     );
   }
-  const email = known?.email ?? EMAIL;
-  const password = known?.password ?? randomPassword();
+  const email = saved?.email ?? EMAIL;
+  const password = saved?.password ?? randomPassword();
   const owner = users.findByEmail(email) ?? (await accounts.createOperator({ email, password, name: "Developer" }));
   const { projectId, apiKey } = await runtime.write((unit) => {
-    const kept = known !== undefined && isActive(() => projects.find(known.projectId));
-    const projectId = kept ? known.projectId : projects.create(unit, owner.id, { name: "Development" }).id;
+    const isKept = saved !== undefined && isActive(() => projects.find(saved.projectId));
+    const projectId = isKept ? saved.projectId : projects.create(unit, owner.id, { name: "Development" }).id;
     const { key } = apiKeys.create(unit, projectId, { name: "stoa dev", environment: "DEVELOPMENT" });
     return { projectId, apiKey: key };
   });
@@ -56,8 +56,8 @@ function isUsable(verify: () => unknown): boolean {
   }
 }
 
-function isActive(show: () => { status: string }): boolean {
-  return isUsable(show) && show().status === "ACTIVE";
+function isActive(find: () => { status: string }): boolean {
+  return isUsable(find) && find().status === "ACTIVE";
 }
 
 function randomPassword(): string {

@@ -1,4 +1,4 @@
-/** For a checkout: the server in this very process, so that a debugger sees both sides. */
+/** In a checkout the server runs in this process, so that a debugger sees both sides. */
 import { rmSync } from "node:fs";
 import { loadConfig } from "../../kernel/config/index.ts";
 import { start } from "../../server.ts";

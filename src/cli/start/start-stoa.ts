@@ -1,14 +1,14 @@
-/** `startStoa` of the package: a server for a test or for an application's own use, gone when whoever started it is. */
-import { type RunningStoa, startChild } from "./child-server.ts";
+/** `startStoa` of the package: a server for a test or an application, which ends with the process that started it. */
+import { type RunningStoa, startChildServer } from "./child-server.ts";
 
 export type { RunningStoa } from "./child-server.ts";
 
 export type StartOptions = {
-  /** Where its data stays. Without it the server is thrown away: nothing of it is left after `stop()`. */
+  /** The directory of its data. Without it, the data is removed after `stop()`. */
   dataDir?: string;
-  /** The program; otherwise STOA_BINARY, and then `stoa` on the PATH. */
+  /** The program; by default STOA_BINARY, then `stoa` on the PATH. */
   binary?: string;
-  /** Settings by their names (`CHAT_SEND_RATE_LIMIT: "100"`); the environment of this process is not handed on. */
+  /** Settings by their names (`CHAT_SEND_RATE_LIMIT: "100"`); the environment of this process is not passed on. */
   env?: Record<string, string>;
 };
 
@@ -19,11 +19,11 @@ export type StartOptions = {
 export async function startStoa({ dataDir, binary, env = {} }: StartOptions = {}): Promise<RunningStoa> {
   const program = binary ?? process.env.STOA_BINARY;
   if (program === undefined && isCheckout()) {
-    // Not seen by the compiler: what is installed as a package has no server in it.
+    // The bundler must not follow this import, because the installed package contains no server.
     const { startInProcess } = (await import(new URL("./in-process.ts", import.meta.url).href)) as InProcess;
     return startInProcess({ dataDir, env });
   }
-  return startChild([program ?? "stoa"], { dataDir, env });
+  return startChildServer([program ?? "stoa"], { dataDir, env });
 }
 
 type InProcess = { startInProcess(options: Pick<StartOptions, "dataDir" | "env">): Promise<RunningStoa> };

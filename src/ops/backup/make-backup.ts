@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ArchiveWriter, partialOf, type WrittenArchive } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
-import { iso } from "../../kernel/time/clock.ts";
 import {
   BackupRefused,
   DATABASE,
@@ -13,21 +12,22 @@ import {
   objectName,
   SECRETS,
 } from "../../kernel/data-directory/data-contents.ts";
+import { iso } from "../../kernel/time/clock.ts";
 
 export type BackupOptions = { dataDir: string; file: string; now: number; version: string };
 
 export type BackupReport = WrittenArchive & {
   file: string;
   attachments: number;
-  /** Removed between the copy of the database and that of the files: their messages were, too. */
+  /** Attachments that were removed, with their messages, after the database was copied. */
   removedMeanwhile: number;
-  /** Kept in a bucket, which has to be backed up on its own. */
+  /** Attachments in a bucket, which needs a backup of its own. */
   elsewhere: number;
 };
 
 /**
- * The database as it is at one moment, the files it names, and the secrets it needs, in one file. Safe beside a running
- * server: the copy reads an old state of the database while the server goes on writing newer ones.
+ * Writes a consistent state of the database, its files and its secrets into one file. This is safe beside a running
+ * server: the copy reads one state of the database while the server writes newer ones.
  */
 export async function makeBackup({ dataDir, file, now, version }: BackupOptions): Promise<BackupReport> {
   const source = join(dataDir, DATABASE);
@@ -37,7 +37,7 @@ export async function makeBackup({ dataDir, file, now, version }: BackupOptions)
   const archive = await ArchiveWriter.create(file, now);
   try {
     copyDatabase(source, copy);
-    const { migrations, objectKeys, elsewhere } = look(copy);
+    const { migrations, objectKeys, elsewhere } = readContents(copy);
     const description: Description = { format: FORMAT, version, createdAt: iso(now), migrations };
     await archive.addText(DESCRIPTION, `${JSON.stringify(description, null, 2)}\n`);
     await archive.addFile(DATABASE, copy);
@@ -45,7 +45,7 @@ export async function makeBackup({ dataDir, file, now, version }: BackupOptions)
     let attachments = 0;
     for (const key of objectKeys) {
       const name = objectName(key);
-      // A file that has just arrived may not have moved to its place yet.
+      // A file that was just uploaded may still be in the folder of incoming files.
       const found =
         (await archive.addFile(name, join(dataDir, name))) ||
         (await archive.addFile(name, join(dataDir, "attachments/incoming", key))) ||
@@ -63,8 +63,8 @@ export async function makeBackup({ dataDir, file, now, version }: BackupOptions)
 }
 
 /**
- * The copy is read from the page cache and then removed, so it is never flushed: one flush of its whole size would make
- * every commit of the server wait behind it.
+ * The copy is not flushed, because it is read from the page cache and then removed. A flush of its whole size would delay
+ * every commit of the server.
  */
 export function copyDatabase(source: string, copy: string): void {
   const client = new Database(source, { readwrite: true, create: false });
@@ -74,7 +74,7 @@ export function copyDatabase(source: string, copy: string): void {
     client.run("VACUUM INTO ?", [copy]);
   } finally {
     try {
-      // Whoever closes a database last writes its log into it, and that has to be on disk.
+      // The last connection to close writes the log into the database, and that has to be on disk.
       client.run("PRAGMA synchronous = FULL");
     } finally {
       client.close();
@@ -82,8 +82,8 @@ export function copyDatabase(source: string, copy: string): void {
   }
 }
 
-/** Asks the copy, not the database that has gone on meanwhile. */
-function look(copy: string): { migrations: string[]; objectKeys: string[]; elsewhere: number } {
+/** Reads the copy, because the database has changed meanwhile. */
+function readContents(copy: string): { migrations: string[]; objectKeys: string[]; elsewhere: number } {
   const client = new Database(copy, { readonly: true });
   try {
     const rows = client.query<{ location: string; objectKey: string }, []>(

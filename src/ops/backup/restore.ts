@@ -16,16 +16,16 @@ type RestoreOptions = {
   dataDir: string;
   migrationsDir: string;
   now: number;
-  /** What has to happen to the data in this folder before it takes its place. */
+  /** Changes the restored data in this folder before it replaces the current data. */
   prepare?: (folder: string, backup: Description) => Promise<void>;
 };
 
 type RestoreReport = Description & {
-  /** Where the data that was there lies now; null when there was none. */
+  /** The folder of the replaced data; null when there was none. */
   setAside: string | null;
 };
 
-/** Reads a backup to its last byte and opens its database, in a folder that is gone afterwards. */
+/** Reads the whole backup and opens its database in a temporary folder. */
 export async function verifyBackup(options: RestoreOptions): Promise<Description> {
   const folder = join(options.dataDir, folderName("verifying", options.now));
   const description = await unpackVerified(options, folder);
@@ -33,7 +33,7 @@ export async function verifyBackup(options: RestoreOptions): Promise<Description
   return description;
 }
 
-/** Replaces the data by that of the backup, which is verified before anything is touched. Nobody may be using it. */
+/** Replaces the data by that of the backup, which is verified first. No process may be using the data. */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { dataDir, now } = options;
   finishExchange(dataDir);
@@ -48,7 +48,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   }
   beginExchange(dataDir, from, aside);
   const kept = join(dataDir, aside);
-  // Files without a database, or a secret alone, are still somebody's.
+  // Files without a database, or a secret alone, are kept too.
   const hadData = (await readdir(kept)).length > 0;
   if (!hadData) await rm(kept, { recursive: true });
   return { ...description, setAside: hadData ? kept : null };
@@ -74,10 +74,10 @@ async function prepareDatabase({ file, migrationsDir, now }: RestoreOptions, pat
     if (problem?.integrity_check !== "ok") throw new BackupRefused(`the database in ${file} is damaged.`);
     pendingMigrations(db, readMigrations(migrationsDir));
     await createWriter(db.$client, () => {}).write((unit) => {
-      // Clients that resume from what they saw after the backup was made must not mistake other events for those.
+      // Clients that saw events after the backup was made must not take new events with the same numbers for them.
       renewChatEpoch(unit, db);
       voidTokensBefore(unit, db, now);
-      // What a group of servers wrote since then must not be laid over it.
+      // Commits that a cluster made since then must not be applied to it.
       leaveLog(unit, db);
     });
   } catch (error) {

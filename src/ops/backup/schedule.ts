@@ -7,23 +7,17 @@ import { makeBackupInThread } from "./backup-thread.ts";
 import type { BackupOptions, BackupReport } from "./make-backup.ts";
 
 const NAME = /^stoa-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z\.tar$/;
-const LEFTOVER = /^stoa-.*\.tar\.partial(\.db)?$/;
+const PARTIAL = /^stoa-.*\.tar\.partial(\.db)?$/;
 const HOUR_MS = 3_600_000;
 
-export type BackupSchedule = {
-  /** Makes a backup when one is due, and removes those that are too many. */
-  runDue(now: number): Promise<void>;
-  giveUp(): void;
-};
-
 /**
- * Backups on a schedule. When the last one was made is read off the files themselves, so that a restart neither skips
- * one nor makes one too many; a failed one is tried again within the hour.
+ * Makes scheduled backups. The time of the last one is read from the names of the files, so that a restart neither skips
+ * a backup nor makes an extra one. A failed backup is tried again after an hour.
  */
 export function backupSchedule(
   { config, log, metrics }: Runtime,
   make: (options: BackupOptions, signal: AbortSignal) => Promise<BackupReport> = makeBackupInThread,
-): BackupSchedule {
+) {
   const { BACKUP_DIR: folder, BACKUP_EVERY_HOURS: everyHours, BACKUP_KEEP: keep, DATA_DIR: dataDir } = config;
   if (folder === undefined) return { runDue: async () => {}, giveUp: () => {} };
   const stopping = new AbortController();
@@ -33,41 +27,42 @@ export function backupSchedule(
     lastMadeAt === null ? null : lastMadeAt / 1000,
   );
 
-  async function back(now: number): Promise<void> {
+  async function backUp(now: number): Promise<void> {
     const file = join(folder ?? "", backupName(now));
     const { bytes, attachments, removedMeanwhile, elsewhere } = await make(
       { dataDir, file, now, version: VERSION },
       stopping.signal,
     );
     lastMadeAt = now;
-    log.info({ file, bytes, attachments, removedMeanwhile, elsewhere }, "backup made");
+    log.info({ file, bytes, attachments, removedMeanwhile, elsewhere }, "backup: backup made");
   }
 
   return {
     giveUp: () => stopping.abort(),
 
-    async runDue(now) {
+    /** Makes a backup when one is due, and removes the oldest beyond BACKUP_KEEP. */
+    async runDue(now: number): Promise<void> {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const names = await readdir(folder);
       const made = names.flatMap((name) => backupTime(name) ?? []).sort((a, b) => b - a);
       lastMadeAt = made[0] ?? null;
       if (lastMadeAt !== null && now - lastMadeAt < everyHours * HOUR_MS) return;
       if (now - failedAt < HOUR_MS) return;
-      for (const name of names) if (LEFTOVER.test(name)) await removeGradually(join(folder, name));
+      for (const name of names) if (PARTIAL.test(name)) await removeGradually(join(folder, name));
       failedAt = now;
-      await back(now);
+      await backUp(now);
       failedAt = Number.NEGATIVE_INFINITY;
       for (const at of [now, ...made].slice(keep)) await removeGradually(join(folder, backupName(at)));
     },
   };
 }
 
-/** Sorted by name they are sorted by time, and no file system minds the letters. */
+/** Names sort by time and contain no character that a file system refuses. */
 export function backupName(at: number): string {
   return `stoa-${new Date(at).toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar`;
 }
 
-/** Null for files of other names: they are nobody's to remove. */
+/** Null for other files, which are never removed. */
 export function backupTime(name: string): number | null {
   const parts = NAME.exec(name);
   return parts ? Date.parse(`${parts[1]}T${parts[2]}:${parts[3]}:${parts[4]}Z`) : null;

@@ -13,10 +13,10 @@ import {
 } from "../../kernel/data-directory/data-contents.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Entries that are read as text are small; whoever says otherwise made the file to fill our memory. */
+/** Entries that are read as text are small; a larger one is an attempt to fill the memory. */
 const MAX_TEXT_BYTES = 256 * 1024 * 1024;
 
-/** Writes the contents of a backup into an empty folder, and throws unless every byte is what it was when it was made. */
+/** Unpacks a backup into an empty folder; throws unless all checksums match. */
 export async function unpackBackup(file: string, folder: string): Promise<Description> {
   const source = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
     throw new BackupRefused(error.code === "ENOENT" ? `there is no file ${file}` : error.message);
@@ -46,30 +46,30 @@ class Unpacking {
       const entry = readTarHeader(this.#header);
       if (entry === null) break;
       if (entry === undefined || !isContent(entry.name) || this.#sums.has(entry.name)) {
-        throw this.#refused(this.#sums.size === 0 ? "it is no backup of Stoa" : "it is damaged");
+        throw this.#refused(this.#sums.size === 0 ? "it is not a backup of Stoa" : "it is damaged");
       }
-      await this.#take(entry);
+      await this.#unpack(entry);
       if (entry.name === DESCRIPTION) this.#checkFormat();
     }
-    this.#compare();
+    this.#compareChecksums();
     return this.#description();
   }
 
-  async #take({ name, size }: TarEntry): Promise<void> {
+  async #unpack({ name, size }: TarEntry): Promise<void> {
     const isText = name === DESCRIPTION || name === CHECKSUMS;
     if (isText && size > MAX_TEXT_BYTES) throw this.#refused("it is damaged");
     const path = join(this.folder, name);
     if (!isText) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const target = isText ? null : await open(path, "wx", 0o600);
     const hash = createHash("sha256");
-    const pieces: Buffer[] = [];
+    const chunks: Buffer[] = [];
     try {
       for (let left = size; left > 0; left -= CHUNK_BYTES) {
-        const piece = this.#chunk.subarray(0, Math.min(left, CHUNK_BYTES));
-        if (!(await readFully(this.source, piece))) throw this.#refused("it ends too early");
-        hash.update(piece);
-        if (target) await target.writeFile(piece);
-        else pieces.push(Buffer.from(piece));
+        const chunk = this.#chunk.subarray(0, Math.min(left, CHUNK_BYTES));
+        if (!(await readFully(this.source, chunk))) throw this.#refused("it ends too early");
+        hash.update(chunk);
+        if (target) await target.writeFile(chunk);
+        else chunks.push(Buffer.from(chunk));
       }
       await target?.sync();
     } finally {
@@ -77,10 +77,10 @@ class Unpacking {
     }
     await readFully(this.source, this.#chunk.subarray(0, paddingOf(size)));
     this.#sums.set(name, hash.digest("hex"));
-    if (isText) this.#texts.set(name, Buffer.concat(pieces).toString());
+    if (isText) this.#texts.set(name, Buffer.concat(chunks).toString());
   }
 
-  #compare(): void {
+  #compareChecksums(): void {
     const listed = this.#texts.get(CHECKSUMS);
     if (listed === undefined) throw this.#refused("it ends too early");
     this.#sums.delete(CHECKSUMS);
@@ -91,7 +91,7 @@ class Unpacking {
         .map((line) => [line.slice(66), line.slice(0, 64)]),
     );
     for (const name of new Set([...expected.keys(), ...this.#sums.keys()])) {
-      if (expected.get(name) !== this.#sums.get(name)) throw this.#refused(`it is damaged: ${name} is not what it was`);
+      if (expected.get(name) !== this.#sums.get(name)) throw this.#refused(`it is damaged: ${name} has changed`);
     }
     for (const name of [DESCRIPTION, DATABASE]) {
       if (!this.#sums.has(name)) throw this.#refused(`it holds no ${name}`);
@@ -111,7 +111,7 @@ class Unpacking {
     }
   }
 
-  #refused(why: string): BackupRefused {
-    return new BackupRefused(`${this.file} cannot be used: ${why}.`);
+  #refused(reason: string): BackupRefused {
+    return new BackupRefused(`${this.file} cannot be used: ${reason}.`);
   }
 }

@@ -2,11 +2,11 @@ import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { createLog } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
-import { mediaAddresses } from "../../nodes/addresses.ts";
-import { type Check, type CheckGroup, fail, type CheckContext, pass, warn } from "./check.ts";
+import { mediaAddresses } from "../../nodes/media-addresses.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, warn } from "./check.ts";
 import { respondsOverTcp, respondsOverUdp } from "./probe.ts";
 
-/** Networks that containers and virtual machines make inside this machine; nobody outside can reach them. */
+/** Interfaces of containers and virtual machines, which other machines cannot reach. */
 const BRIDGE = /^(docker|br-|virbr|veth|cni|flannel|lxc|lxd|podman|vmnet)/;
 
 export const checkAddresses: CheckGroup = async (context) => {
@@ -51,9 +51,9 @@ async function probes({ running }: CheckContext, announced: string[]): Promise<C
   return checks;
 }
 
-function probed(protocol: "udp" | "tcp", address: string, port: number, answered: boolean): Check {
+function probed(protocol: "udp" | "tcp", address: string, port: number, responds: boolean): Check {
   const where = `${protocol} ${address}:${port}`;
-  if (answered) return pass("media-probe", `${where} answers`);
+  if (responds) return pass("media-probe", `${where} answers`);
   const why = protocol === "tcp" ? " Networks that let no UDP through need it." : "";
   const remedy = `Let in ${protocol} ${port} and forward it to this machine.${why}`;
   return warn("media-probe", `${where} does not answer from here`, remedy);

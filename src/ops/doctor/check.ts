@@ -3,7 +3,7 @@ import type { ServerNote } from "../../kernel/data-directory/data-lock.ts";
 
 export type Status = "pass" | "warn" | "fail";
 
-/** In the order of the manual, which explains each of them. */
+/** In the order of the manual, which explains each check. */
 export const CHECK_NAMES = [
   "data-directory",
   "database",
@@ -33,27 +33,26 @@ export const CHECK_NAMES = [
 ] as const;
 type CheckName = (typeof CHECK_NAMES)[number];
 
-/** One thing that was looked at. The remedy is one line, and empty when all is well. */
+/** The result of one check. The remedy is one line, and empty for a pass. */
 export type Check = { name: CheckName; status: Status; detail: string; remedy: string };
 
 export type CheckContext = {
   config: Config;
-  /** The server that is running on this data, if one is. */
+  /** The server that runs on this data, if any. */
   running: ServerNote | null;
   now: number;
 };
 
-/** A group of checks; each file beside this one is one. */
 export type CheckGroup = (context: CheckContext) => Promise<Check[]>;
 
-type Trouble = (name: CheckName, detail: string, remedy: string) => Check;
+type Problem = (name: CheckName, detail: string, remedy: string) => Check;
 export const pass = (name: CheckName, detail: string): Check => ({ name, status: "pass", detail, remedy: "" });
-export const warn: Trouble = (name, detail, remedy) => ({ name, status: "warn", detail, remedy });
-export const fail: Trouble = (name, detail, remedy) => ({ name, status: "fail", detail, remedy });
+export const warn: Problem = (name, detail, remedy) => ({ name, status: "warn", detail, remedy });
+export const fail: Problem = (name, detail, remedy) => ({ name, status: "fail", detail, remedy });
 
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Nothing that is asked of the network may keep the doctor waiting for longer. */
+/** The longest wait for any response from the network. */
 export const TIMEOUT_MS = 5_000;

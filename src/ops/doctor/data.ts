@@ -4,11 +4,11 @@ import { assetFolder } from "../../kernel/assets.ts";
 import { pendingMigrations, readMigrations } from "../../kernel/db/migrate.ts";
 import { openDatabase } from "../../kernel/db/open.ts";
 import { backupTime } from "../backup/schedule.ts";
-import { type Check, type CheckGroup, fail, type CheckContext, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn } from "./check.ts";
 
 const HOUR_MS = 3_600_000;
-const LEAST_FREE_BYTES = 512 * 1024 * 1024;
-/** Kinds of Linux file systems that live on another machine: SQLite's locks and its log are not safe there. */
+const MIN_FREE_BYTES = 512 * 1024 * 1024;
+/** Linux file systems on another machine, on which SQLite's locks and its log are not safe. */
 const REMOTE = new Map([
   [0x6969, "NFS"],
   [0xff534d42, "SMB"],
@@ -47,7 +47,7 @@ function database({ config: { DATA_DIR } }: CheckContext): Check {
     try {
       const { integrity_check: found } = db.$client
         .query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)")
-        .get() ?? { integrity_check: "no answer" };
+        .get() ?? { integrity_check: "no result" };
       if (found !== "ok") return fail(name, found, "Stop the server and restore a backup with `stoa restore`.");
       const pending = pendingMigrations(db, readMigrations(assetFolder("migrations")));
       if (pending.length === 0) return pass(name, "whole, and its schema is that of this version");
@@ -67,8 +67,8 @@ function diskSpace({ config: { DATA_DIR } }: CheckContext): Check {
   const size = statSync(join(DATA_DIR, "stoa.db"), { throwIfNoEntry: false })?.size ?? 0;
   const detail = `${Math.floor(free / 1_000_000)} MB free, the database has ${Math.ceil(size / 1_000_000)} MB`;
   const remedy = "Make room: a copy of the database is made before every upgrade and for every backup.";
-  if (free < LEAST_FREE_BYTES / 8) return fail(name, detail, remedy);
-  return free < Math.max(LEAST_FREE_BYTES, 2 * size) ? warn(name, detail, remedy) : pass(name, detail);
+  if (free < MIN_FREE_BYTES / 8) return fail(name, detail, remedy);
+  return free < Math.max(MIN_FREE_BYTES, 2 * size) ? warn(name, detail, remedy) : pass(name, detail);
 }
 
 function backups({ config, now }: CheckContext): Check {
@@ -81,7 +81,7 @@ function backups({ config, now }: CheckContext): Check {
   const newest = Math.max(...times);
   const hours = (now - newest) / HOUR_MS;
   if (!(hours <= everyHours + 1)) {
-    return warn(name, `the newest in ${folder} is too old`, "Look for `job failed` and `back-up` in the log.");
+    return warn(name, `the newest in ${folder} is too old`, "Look for `jobs: job failed` and `back-up` in the log.");
   }
   const sameDisk = statSync(folder).dev === statSync(DATA_DIR).dev;
   const detail = `the newest in ${dirname(join(folder, "x"))} is ${Math.floor(hours)} hours old`;

@@ -1,18 +1,18 @@
 import type { Config } from "../../kernel/config/index.ts";
 import { runningServer } from "../../kernel/data-directory/data-lock.ts";
 import { checkAddresses } from "./addresses.ts";
-import { type Check, type CheckGroup, fail, type CheckContext, reasonOf } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, reasonOf } from "./check.ts";
 import { checkCommitLog } from "./commit-log.ts";
 import { checkData } from "./data.ts";
 import { checkDomain } from "./domain.ts";
-import { checkMachine } from "./machine.ts";
 import { checkExternalServices } from "./external-services.ts";
+import { checkMachine } from "./machine.ts";
 import { checkPorts } from "./ports.ts";
 import { checkProxyHeaders } from "./proxy.ts";
 import { checkTurn } from "./turn.ts";
 import { checkWeb } from "./web.ts";
 
-const EXAMINATIONS: readonly CheckGroup[] = [
+const GROUPS: readonly CheckGroup[] = [
   checkData,
   checkCommitLog,
   checkMachine,
@@ -25,15 +25,14 @@ const EXAMINATIONS: readonly CheckGroup[] = [
   checkExternalServices,
 ];
 
-/** Everything that was looked at, in the order of the manual. */
 export async function runChecks(config: Config, now: number): Promise<Check[]> {
   const context: CheckContext = { config, now, running: runningServer(config.DATA_DIR) };
   const checks: Check[] = [];
-  for (const examination of EXAMINATIONS) {
+  for (const group of GROUPS) {
     try {
-      checks.push(...(await examination(context)));
+      checks.push(...(await group(context)));
     } catch (error) {
-      const detail = `${examination.name}: ${reasonOf(error)}`;
+      const detail = `${group.name}: ${reasonOf(error)}`;
       checks.push(fail("doctor", detail, "The check itself failed; please report it."));
     }
   }

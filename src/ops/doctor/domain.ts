@@ -1,12 +1,12 @@
 import { createLog } from "../../kernel/log.ts";
 import { domainProblem } from "../../network/tls/domain-check.ts";
-import { mediaAddresses } from "../../nodes/addresses.ts";
-import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { mediaAddresses } from "../../nodes/media-addresses.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
 
-/** What DOMAIN promises: that its name leads here, and that http leads to https. */
-export const examineDomain: Examination = async (patient) => [await domain(patient), await port80(patient)];
+/** Checks that DOMAIN resolves to this machine, and that http redirects to https. */
+export const checkDomain: CheckGroup = async (context) => [await domain(context), await port80(context)];
 
-async function domain({ config, running }: Patient): Promise<Check> {
+async function domain({ config, running }: CheckContext): Promise<Check> {
   const name = "domain";
   const { DOMAIN } = config;
   if (DOMAIN === undefined) return pass(name, "none: a proxy ends TLS, or certificate files are used");
@@ -17,7 +17,7 @@ async function domain({ config, running }: Patient): Promise<Check> {
   return fail(name, problem, "Authorities try AAAA before A: both must be this machine's.");
 }
 
-async function port80({ config, running }: Patient): Promise<Check> {
+async function port80({ config, running }: CheckContext): Promise<Check> {
   const name = "port-80";
   const { DOMAIN, HTTP_PORT, TLS_CERT } = config;
   if (DOMAIN === undefined || HTTP_PORT === 0 || TLS_CERT !== undefined) return pass(name, "not used");
@@ -25,10 +25,10 @@ async function port80({ config, running }: Patient): Promise<Check> {
   const remedy = "Let in tcp 80, or set HTTP_PORT to 0: then the domain is proved at EDGE_PORT alone.";
   try {
     const url = `http://${DOMAIN}:${HTTP_PORT}/`;
-    const answer = await fetch(url, { redirect: "manual", signal: AbortSignal.timeout(PATIENCE_MS) });
-    return answer.status === 308
-      ? pass(name, `${url} leads to ${answer.headers.get("location")}`)
-      : warn(name, `${url} answers ${answer.status}: another server has the port`, remedy);
+    const response = await fetch(url, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    return response.status === 308
+      ? pass(name, `${url} leads to ${response.headers.get("location")}`)
+      : warn(name, `${url} answers ${response.status}: another server has the port`, remedy);
   } catch (error) {
     return warn(name, `port ${HTTP_PORT} of ${DOMAIN}: ${reasonOf(error)}`, remedy);
   }

@@ -1,9 +1,9 @@
-import { NO_TOKEN } from "../../gateways/livekit/refused.ts";
-import { type Check, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { NO_TOKEN } from "../../gateways/livekit/refusals.ts";
+import { type Check, type CheckContext, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
 import { loopbackOf } from "./ports.ts";
 
 /** A client without a token is refused with a sentence of the door's: whoever hears it has reached the door. */
-export async function examineLivekitClients({ config, running }: Patient): Promise<Check> {
+export async function checkLivekitClients({ config, running }: CheckContext): Promise<Check> {
   const name = "livekit-clients";
   if (config.LIVEKIT_CLIENTS === "off") return pass(name, "closed by LIVEKIT_CLIENTS=off");
   const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
@@ -12,7 +12,7 @@ export async function examineLivekitClients({ config, running }: Patient): Promi
   const rejectUnauthorized = config.PUBLIC_URL !== undefined;
   const options = {
     redirect: "manual",
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
     tls: { rejectUnauthorized },
   } as const;
   const found = await fetch(url, options).then(

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
+import { findFont } from "../../features/recordings/composition/captions.ts";
 import { findFfmpeg } from "../../features/recordings/composition/ffmpeg.ts";
-import { findFont } from "../../features/recordings/composition/names.ts";
-import { type Check, type Examination, fail, pass, warn } from "./check.ts";
+import { type Check, type CheckGroup, fail, pass, warn } from "./check.ts";
 
-/** Before this was written no clock can be right. */
+/** A clock that shows an earlier time is wrong. */
 const BUILT_AFTER = Date.parse("2026-01-01T00:00:00Z");
 const WANTED_BUFFER_BYTES = 4 * 1024 * 1024;
 const WANTED_FILES = 65_536;
-const LEAST_FILES = 4_096;
+const MIN_FILES = 4_096;
 
-export const examineMachine: Examination = async ({ now, running }) => [
+export const checkMachine: CheckGroup = async ({ now, running }) => [
   await clock(now),
   udpBuffers(),
   fileDescriptors(running),
@@ -21,26 +21,26 @@ async function clock(now: number): Promise<Check> {
   const remedy = "Let the machine keep time, for instance with systemd-timesyncd: tokens depend on it.";
   if (now < BUILT_AFTER) return fail(name, `it shows ${new Date(now).toISOString()}`, remedy);
   if (Bun.which("timedatectl") !== null) {
-    const asked = Bun.spawnSync(["timedatectl", "show", "--property=NTPSynchronized", "--value"]);
-    if (asked.exitCode === 0 && asked.stdout.toString().trim() === "no") {
+    const result = Bun.spawnSync(["timedatectl", "show", "--property=NTPSynchronized", "--value"]);
+    if (result.exitCode === 0 && result.stdout.toString().trim() === "no") {
       return warn(name, "it is not synchronised", remedy);
     }
   }
   return pass(name, new Date(now).toISOString());
 }
 
-/** The kernel grants a socket no more than this, unless the process may override it. */
+/** The kernel limits socket buffers to these sizes, unless the process may override them. */
 function udpBuffers(): Check {
   const name = "udp-buffers";
   const values = ["rmem_max", "wmem_max"].map((file) => numberIn(`/proc/sys/net/core/${file}`));
-  const least = Math.min(...values.map((value) => value ?? WANTED_BUFFER_BYTES));
+  const smallest = Math.min(...values.map((value) => value ?? WANTED_BUFFER_BYTES));
   const detail = `net.core.rmem_max ${values[0] ?? "unknown"}, wmem_max ${values[1] ?? "unknown"}`;
-  if (least >= WANTED_BUFFER_BYTES) return pass(name, detail);
+  if (smallest >= WANTED_BUFFER_BYTES) return pass(name, detail);
   const wanted = `net.core.rmem_max=${WANTED_BUFFER_BYTES} net.core.wmem_max=${WANTED_BUFFER_BYTES}`;
   return warn(name, detail, `Busy rooms lose packets: sysctl -w ${wanted}, and the same in /etc/sysctl.d.`);
 }
 
-/** Of the running server; without one, those that it would get if it were started from here. */
+/** The limit of the running server, or the one that a server would get from this shell. */
 function fileDescriptors(running: { pid: number } | null): Check {
   const name = "file-descriptors";
   const path = `/proc/${running?.pid ?? "self"}/limits`;
@@ -48,15 +48,15 @@ function fileDescriptors(running: { pid: number } | null): Check {
   const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? WANTED_FILES);
   const detail = `at most ${limit} ${running ? "for the running server" : "in this shell"}`;
   const remedy = "Every connection takes one: raise `ulimit -n`, or LimitNOFILE in the unit.";
-  if (limit < LEAST_FILES) return fail(name, detail, remedy);
+  if (limit < MIN_FILES) return fail(name, detail, remedy);
   return limit < WANTED_FILES ? warn(name, detail, remedy) : pass(name, detail);
 }
 
-/** Recording itself needs none: only who wants one film of all files, so its absence is no fault. */
+/** Only compositions need ffmpeg, so its absence is not a problem. */
 async function ffmpeg(): Promise<Check> {
   const name = "ffmpeg";
   const program = findFfmpeg();
-  if (program === null) return pass(name, "not installed: recordings are made as ever, but not composed into one film");
+  if (program === null) return pass(name, "not installed: recordings are made, but not composed into one film");
   const font = await findFont(program);
   return pass(name, font === null ? `${program}, without a font: films have no names in them` : program);
 }

@@ -1,18 +1,18 @@
 import type { Config } from "../../kernel/config/index.ts";
-import { type Check, type CheckGroup, fail, TIMEOUT_MS, type CheckContext, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
 
 export const checkPorts: CheckGroup = async (context) => [await httpPort(context), await mediaPorts(context)];
 
 async function httpPort({ config: { HOST, PORT }, running }: CheckContext): Promise<Check> {
   const name = "http-port";
   if (running) {
-    const answer = await fetch(`${loopbackOf(running.url)}/readyz`, {
+    const response = await fetch(`${loopbackOf(running.url)}/readyz`, {
       tls: { rejectUnauthorized: false },
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch(reasonOf);
-    if (typeof answer === "string") return fail(name, `the server does not answer: ${answer}`, "Look at its log.");
-    if (answer.ok) return pass(name, `the running server answers at ${running.url}`);
-    const { reasons } = (await answer.json()) as { reasons: Record<string, string> };
+    if (typeof response === "string") return fail(name, `the server does not answer: ${response}`, "Look at its log.");
+    if (response.ok) return pass(name, `the running server answers at ${running.url}`);
+    const { reasons } = (await response.json()) as { reasons: Record<string, string> };
     return warn(name, `the running server is not ready: ${JSON.stringify(reasons)}`, "Look at its log.");
   }
   try {
@@ -45,7 +45,7 @@ function wantedPorts({ MEDIA_UDP_PORT: first, MEDIA_WORKERS: workers }: Config):
   return first === 0 ? [] : Array.from({ length: workers }, (_, index) => first + index);
 }
 
-/** A server on every address is asked on this machine's own. */
+/** A server on all interfaces is reached at its loopback address. */
 export function loopbackOf(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }

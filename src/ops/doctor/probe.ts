@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { STUN_TYPE, parseStun, writeBindingRequest } from "../../sfu/wire/stun/stun.ts";
-import { PATIENCE_MS } from "./check.ts";
+import { parseStun, STUN_TYPE, writeBindingRequest } from "../../sfu/wire/stun/stun.ts";
+import { TIMEOUT_MS } from "./check.ts";
 
 export type Probe = { ufrag: string; pwd: string };
 
 const TRIES = 4;
 const WAIT_MS = 250;
 
-/** A check that the media port answers, as a browser's first packet would arrive, and what tells its answer. */
-export function knock({ ufrag, pwd }: Probe): { request: Uint8Array; isAnswer(data: Buffer): boolean } {
+/** A STUN binding request as a browser sends it first, and a test for its response. */
+export function createStunProbe({ ufrag, pwd }: Probe): { request: Uint8Array; isResponse(data: Buffer): boolean } {
   const transactionId = randomBytes(12);
   const request = new Uint8Array(256);
   const length = writeBindingRequest(request, {
@@ -21,7 +21,7 @@ export function knock({ ufrag, pwd }: Probe): { request: Uint8Array; isAnswer(da
   });
   return {
     request: request.subarray(0, length),
-    isAnswer(data) {
+    isResponse(data) {
       const message = parseStun(data);
       const isOurs = message !== undefined && Buffer.from(message.transactionId).equals(transactionId);
       return isOurs && message.type === STUN_TYPE.bindingSuccess;
@@ -29,14 +29,14 @@ export function knock({ ufrag, pwd }: Probe): { request: Uint8Array; isAnswer(da
   };
 }
 
-export async function answersUdp(address: string, port: number, probe: Probe): Promise<boolean> {
-  const { request, isAnswer } = knock(probe);
+export async function respondsOverUdp(address: string, port: number, probe: Probe): Promise<boolean> {
+  const { request, isResponse } = createStunProbe(probe);
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = await Bun.udpSocket({
     hostname: address.includes(":") ? "::" : "0.0.0.0",
     binaryType: "buffer",
     socket: {
-      data: (_socket, data) => void (isAnswer(data) && resolve(true)),
+      data: (_socket, data) => void (isResponse(data) && resolve(true)),
       error: () => {},
     },
   });
@@ -53,11 +53,11 @@ export async function answersUdp(address: string, port: number, probe: Probe): P
   }
 }
 
-/** The same in the frames of RFC 4571: a length, then the packet. */
-export async function answersTcp(address: string, port: number, probe: Probe): Promise<boolean> {
-  const { request, isAnswer } = knock(probe);
+/** Over TCP, a packet follows its length (RFC 4571). */
+export async function respondsOverTcp(address: string, port: number, probe: Probe): Promise<boolean> {
+  const { request, isResponse } = createStunProbe(probe);
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), PATIENCE_MS);
+  const timer = setTimeout(() => resolve(false), TIMEOUT_MS);
   let received: Buffer = Buffer.alloc(0);
   Bun.connect({
     hostname: address,
@@ -71,7 +71,7 @@ export async function answersTcp(address: string, port: number, probe: Probe): P
       data(socket, data) {
         received = Buffer.concat([received, data]);
         if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return;
-        resolve(isAnswer(received.subarray(2, 2 + received.readUInt16BE(0))));
+        resolve(isResponse(received.subarray(2, 2 + received.readUInt16BE(0))));
         socket.end();
       },
       close: () => resolve(false),

@@ -3,7 +3,7 @@ import { connect as connectTls } from "node:tls";
 import { addressText } from "../../network/turn/address.ts";
 import { TurnClient } from "../../network/turn/client.ts";
 import { TurnStream } from "../../network/turn/framing.ts";
-import { PATIENCE_MS } from "./check.ts";
+import { TIMEOUT_MS } from "./check.ts";
 
 export type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
 
@@ -16,7 +16,7 @@ export function turnTarget(url: string): TurnTarget {
     transport,
   } = /^(?<scheme>turns?):(?<host>\[[^\]]+\]|[^:?]+)(?::(?<port>\d+))?(?:\?transport=(?<transport>udp|tcp))?$/.exec(url)
     ?.groups ?? {};
-  if (host === "") throw new Error(`${url} is no TURN address`);
+  if (host === "") throw new Error(`${url} is not a TURN address`);
   const secure = scheme === "turns";
   return {
     host: host.replace(/^\[|\]$/g, ""),
@@ -25,10 +25,10 @@ export function turnTarget(url: string): TurnTarget {
   };
 }
 
-type Line = { write(message: Buffer): void; close(): void };
+type Connection = { write(message: Buffer): void; close(): void };
 type Reader = { onMessage(message: Buffer): void; onFailure(error: Error): void };
 
-/** Asks for a relay with these credentials, gives it back, and answers its address; throws when there is none to be had. */
+/** Allocates a relay with these credentials and releases it. Resolves to its address; throws when it is refused. */
 export function allocateRelay(target: TurnTarget, username: string, password: string): Promise<string> {
   return withTurn(target, username, password, async (client) => {
     const relay = addressText(await client.allocate());
@@ -37,29 +37,28 @@ export function allocateRelay(target: TurnTarget, username: string, password: st
   });
 }
 
-/** One conversation with a TURN server, which may take as long as everything that is asked of the network. */
 export async function withTurn<Result>(
   target: TurnTarget,
   username: string,
   password: string,
   use: (client: TurnClient) => Promise<Result>,
 ): Promise<Result> {
-  let line: Line | null = null;
-  const client = new TurnClient((message) => line?.write(message), username, password);
+  let connection: Connection | null = null;
+  const client = new TurnClient((message) => connection?.write(message), username, password);
   const reader: Reader = {
     onMessage: (message) => client.receive(message),
     onFailure: (error) => client.failed(error),
   };
-  const open = target.transport === "udp" ? udpLine(target, reader) : tcpLine(target, reader);
+  const open = target.transport === "udp" ? openUdp(target, reader) : openTcp(target, reader);
   try {
-    line = await withinPatience(open);
-    return await withinPatience(use(client));
+    connection = await withTimeout(open);
+    return await withTimeout(use(client));
   } finally {
     void open.then(({ close }) => close()).catch(() => {});
   }
 }
 
-async function udpLine({ host, port }: TurnTarget, { onMessage }: Reader): Promise<Line> {
+async function openUdp({ host, port }: TurnTarget, { onMessage }: Reader): Promise<Connection> {
   const socket = await Bun.udpSocket({
     connect: { hostname: host, port },
     binaryType: "buffer",
@@ -68,10 +67,10 @@ async function udpLine({ host, port }: TurnTarget, { onMessage }: Reader): Promi
   return { write: (message) => void socket.send(message), close: () => socket.close() };
 }
 
-async function tcpLine({ host, port, transport }: TurnTarget, { onMessage, onFailure }: Reader): Promise<Line> {
+async function openTcp({ host, port, transport }: TurnTarget, { onMessage, onFailure }: Reader): Promise<Connection> {
   const stream = new TurnStream();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // An address is no name that a certificate could be asked for by.
+  // SNI takes host names only.
   const name = isIP(host) === 0 ? { servername: host } : {};
   const socket = transport === "tls" ? connectTls({ host, port, ...name }) : connectTcp({ host, port });
   socket.once(transport === "tls" ? "secureConnect" : "connect", () => resolve());
@@ -88,8 +87,8 @@ async function tcpLine({ host, port, transport }: TurnTarget, { onMessage, onFai
   return { write: (message) => void socket.write(message), close: () => socket.destroy() };
 }
 
-function withinPatience<Result>(work: Promise<Result>): Promise<Result> {
-  const late = Bun.sleep(PATIENCE_MS).then((): never => {
+function withTimeout<Result>(work: Promise<Result>): Promise<Result> {
+  const late = Bun.sleep(TIMEOUT_MS).then((): never => {
     throw new Error("it does not answer");
   });
   late.catch(() => {});

@@ -4,23 +4,22 @@ import { createIceServers, ownTurnUrls } from "../../features/rooms/ice-servers.
 import { createKeyring, secretFromFile } from "../../kernel/crypto/secrets.ts";
 import type { Address } from "../../network/turn/address.ts";
 import { type TurnClient, TurnRefused } from "../../network/turn/client.ts";
-import { type Check, type CheckGroup, fail, type CheckContext, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn } from "./check.ts";
 import { createStunProbe } from "./probe.ts";
 import { allocateRelay, turnTarget, withTurn } from "./turn-client.ts";
 
-/** What would make the relay a way into this machine's own network. */
+/** Targets that would make the relay a way into this machine's network. */
 const FORBIDDEN: readonly Address[] = [
   { address: "127.0.0.1", port: 22 },
   { address: "169.254.169.254", port: 80 },
   { address: "192.0.2.1", port: 9 },
 ];
-/** Of the addresses that it does relay to, and not a media port of any. */
 const SSH_PORT = 22;
 const ANY_CHANNEL = 0x4000;
 
 type Relay = { url: string; username: string; credential: string; isOwn: boolean };
 
-/** With the very credentials that a client would get. */
+/** Uses the credentials that a client would get. */
 export const checkTurn: CheckGroup = async (context) => {
   const relays = relaysOf(context);
   const own = relays.filter(({ isOwn }) => isOwn);
@@ -31,9 +30,12 @@ export const checkTurn: CheckGroup = async (context) => {
       pass("turn-closed", "there is no relay here"),
     ];
   }
-  const checks = await Promise.all([...own.map((relay) => wholePath(context, relay)), ...others.map(relayGiven)]);
+  const checks = await Promise.all([
+    ...own.map((relay) => checkRelayPath(context, relay)),
+    ...others.map(checkAllocation),
+  ]);
   const [first] = own;
-  const closed = first ? await isClosed(context, first) : pass("turn-closed", "there is no relay here");
+  const closed = first ? await checkClosed(context, first) : pass("turn-closed", "there is no relay here");
   return [...checks, closed];
 };
 
@@ -48,7 +50,7 @@ function relaysOf({ config, now }: CheckContext): Relay[] {
   );
 }
 
-async function relayGiven({ url, username, credential }: Relay): Promise<Check> {
+async function checkAllocation({ url, username, credential }: Relay): Promise<Check> {
   try {
     return pass("turn", `${url} gives a relay: ${await allocateRelay(turnTarget(url), username, credential)}`);
   } catch (error) {
@@ -57,8 +59,8 @@ async function relayGiven({ url, username, credential }: Relay): Promise<Check> 
   }
 }
 
-/** From outside, through TLS and the relay, to every media port and back. */
-async function wholePath({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
+/** Sends through TLS and the relay to every media port and waits for the responses. */
+async function checkRelayPath({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
   if (!running) return warn("turn", "no server is running", "Start it and run `stoa doctor` again.");
   const remedy = "Let EDGE_PORT in, and point DOMAIN at this machine; nothing else may end TLS before it.";
   const address = running.announce.find((candidate) => !candidate.includes(":"));
@@ -66,7 +68,7 @@ async function wholePath({ running }: CheckContext, { url, username, credential 
     if (address === undefined) throw new Error("no IPv4 address is announced");
     await withTurn(turnTarget(url), username, credential, async (client) => {
       await client.allocate();
-      for (const port of running.mediaPorts) await answers(client, { address, port }, running.probe);
+      for (const port of running.mediaPorts) await requireResponse(client, { address, port }, running.probe);
       await client.release();
     });
     return pass("turn", `${url} relays to media port ${running.mediaPorts.join(", ")}`);
@@ -75,37 +77,41 @@ async function wholePath({ running }: CheckContext, { url, username, credential 
   }
 }
 
-async function answers(client: TurnClient, media: Address, probe: { ufrag: string; pwd: string }): Promise<void> {
-  const { request, isAnswer } = createStunProbe(probe);
+async function requireResponse(
+  client: TurnClient,
+  media: Address,
+  probe: { ufrag: string; pwd: string },
+): Promise<void> {
+  const { request, isResponse } = createStunProbe(probe);
   await client.permit(media);
   const { promise, resolve } = Promise.withResolvers<void>();
-  client.onData = (data) => void (isAnswer(data) && resolve());
+  client.onData = (data) => void (isResponse(data) && resolve());
   client.send(request, media);
   await promise;
 }
 
-async function isClosed({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
+async function checkClosed({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
   if (!running) return warn("turn-closed", "no server is running", "Start it and run `stoa doctor` again.");
   try {
     await withTurn(turnTarget(url), username, credential, async (client) => {
       await client.allocate();
       const announced = running.announce.filter((address) => !address.includes(":"));
       const foreign = FORBIDDEN.filter(({ address }) => !announced.includes(address));
-      for (const peer of foreign) await refused(client.permit(peer), peer.address);
-      // A permission is for an address as a whole; a channel names the port as well.
+      for (const peer of foreign) await requireRefusal(client.permit(peer), peer.address);
+      // A permission covers all ports of an address; a channel names the port as well.
       for (const address of announced) {
-        await refused(client.bind(ANY_CHANNEL, { address, port: SSH_PORT }), `${address}:${SSH_PORT}`);
+        await requireRefusal(client.bind(ANY_CHANNEL, { address, port: SSH_PORT }), `${address}:${SSH_PORT}`);
       }
       await client.release();
     });
-    return pass("turn-closed", "it relays to media ports and to nobody else");
+    return pass("turn-closed", "it relays to media ports only");
   } catch (error) {
     return fail("turn-closed", `${url}: ${reasonOf(error)}`, "Set TURN to off, and report it.");
   }
 }
 
-async function refused(asked: Promise<void>, peer: string): Promise<void> {
-  const code = await asked.then(
+async function requireRefusal(request: Promise<void>, peer: string): Promise<void> {
+  const code = await request.then(
     () => 0,
     (error: unknown) => (error instanceof TurnRefused ? error.code : -1),
   );

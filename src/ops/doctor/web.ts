@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
 import { AcmeStore } from "../../network/acme/store.ts";
 import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
-import { type Check, type CheckGroup, fail, type CheckContext, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn } from "./check.ts";
 import { checkLivekitClients } from "./livekit-clients.ts";
 import { checkWebsocket } from "./websocket.ts";
 
@@ -19,7 +19,7 @@ function certificate(context: CheckContext): Check {
   const { config, now } = context;
   const name = "certificate";
   const files = certificateFiles(config);
-  if (files === undefined && config.DOMAIN !== undefined) return ownCertificate(context, config.DOMAIN.toLowerCase());
+  if (files === undefined && config.DOMAIN !== undefined) return acmeCertificate(context, config.DOMAIN.toLowerCase());
   if (files === undefined) return pass(name, "none of its own: TLS is a proxy's, or there is none");
   try {
     const read = readCertificate(files);
@@ -35,8 +35,8 @@ function certificate(context: CheckContext): Check {
   }
 }
 
-/** The one that this server asks an authority for, and what is known of the last attempt. */
-function ownCertificate({ config, now }: CheckContext, domain: string): Check {
+/** The certificate that this server gets from an ACME authority, and its last attempt. */
+function acmeCertificate({ config, now }: CheckContext, domain: string): Check {
   const name = "certificate";
   const store = new AcmeStore(config.DATA_DIR);
   const kept = store.certificate(domain);

@@ -1,16 +1,16 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { type Check, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
 import { loopbackOf } from "./ports.ts";
 
 type Cause = { detail: string; remedy: string };
 
-/** The socket accepts everyone and then says what is wrong: that it speaks at all is what is asked here. */
-export async function examineWebsocket({ config, running }: Patient): Promise<Check> {
+/** The server accepts every WebSocket and then reports what is wrong, so an open socket is enough. */
+export async function checkWebsocket({ config, running }: CheckContext): Promise<Check> {
   const name = "websocket";
   const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
   if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
-  // By a certificate that only this machine knows, the server itself is reached, not by one of the public address.
+  // Without PUBLIC_URL the server is reached on loopback, for which no certificate is valid.
   const rejectUnauthorized = config.PUBLIC_URL !== undefined;
   const problem = await socketProblem(base, rejectUnauthorized);
   if (problem === null) return pass(name, `${base} takes WebSockets`);
@@ -22,7 +22,7 @@ async function socketProblem(base: string, rejectUnauthorized: boolean): Promise
   const url = `${base.replace(/^http/, "ws").replace(/\/$/, "")}/v1/rtc`;
   const socket = new WebSocket(url, { tls: { rejectUnauthorized } } as never);
   const { promise, resolve } = Promise.withResolvers<string | null>();
-  const timer = setTimeout(() => resolve("no answer in time"), PATIENCE_MS);
+  const timer = setTimeout(() => resolve("no answer in time"), TIMEOUT_MS);
   socket.onopen = () => resolve(null);
   socket.onerror = (event) => resolve((event as ErrorEvent).message || "the connection failed");
   socket.onclose = ({ code }) => resolve(`closed with ${code}`);
@@ -33,7 +33,7 @@ async function socketProblem(base: string, rejectUnauthorized: boolean): Promise
   return problem;
 }
 
-/** A socket that fails only says that it did: the name, the port, the certificate and the proxy are asked one by one. */
+/** A failed WebSocket has no reason, so the name, the port, the certificate and the proxy are checked one by one. */
 async function causeOf(base: URL, rejectUnauthorized: boolean, problem: string): Promise<Cause> {
   const host = base.hostname.replace(/^\[|\]$/g, "");
   const port = base.port || (base.protocol === "https:" ? "443" : "80");
@@ -44,20 +44,19 @@ async function causeOf(base: URL, rejectUnauthorized: boolean, problem: string):
       remedy: `Point the A or AAAA record of ${host} at this machine, or correct PUBLIC_URL.`,
     };
   }
-  const answer = await statusOf(base, rejectUnauthorized);
-  if (typeof answer === "number") return byStatus(answer, problem);
+  const status = await statusOf(base, rejectUnauthorized);
+  if (typeof status === "number") return byStatus(status, problem);
   if (base.protocol === "https:" && rejectUnauthorized) {
-    // Whoever answers as soon as nobody looks at the certificate has one that clients refuse.
+    // A response without verification means that clients refuse the certificate.
     const unchecked = await statusOf(base, false);
-    if (typeof unchecked === "number") return byCertificate(host, answer);
+    if (typeof unchecked === "number") return byCertificate(host, status);
   }
   return {
-    detail: `nothing answers there (${answer})`,
+    detail: `nothing answers there (${status})`,
     remedy: `Start the server or the proxy at port ${port}, and let in tcp ${port}.`,
   };
 }
 
-/** The names that TLS has for it. */
 function byCertificate(host: string, reason: string): Cause {
   if (reason === "CERT_HAS_EXPIRED") {
     return {
@@ -84,11 +83,11 @@ function byStatus(status: number, problem: string): Cause {
   };
 }
 
-/** What `/healthz` is answered with, or why it is not. */
+/** The status of `/healthz`, or the code of the failure. */
 async function statusOf(base: URL, rejectUnauthorized: boolean): Promise<number | string> {
   const options = {
     redirect: "manual",
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
     tls: { rejectUnauthorized },
   } as const;
   const url = `${base.href.replace(/\/$/, "")}/healthz`;

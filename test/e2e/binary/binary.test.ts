@@ -55,7 +55,7 @@ test("[contract 24] the binary's version carries its commit, and needs neither a
 });
 
 test("[11] .env and bunfig.toml of the current directory configure nothing", async () => {
-  expect(await run("config", "check")).toEqual({ code: 0, out: "The configuration is right.\n", err: "" });
+  expect(await run("config", "check")).toEqual({ code: 0, out: "The configuration is valid.\n", err: "" });
   const { out } = await run("config", "print", "--json");
   expect(JSON.parse(out)).toMatchObject({ PORT: 7000, CHAT_MAX_TEXT_LENGTH: 4000 });
 });

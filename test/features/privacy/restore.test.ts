@@ -63,7 +63,7 @@ test("[19] an erasure that was answered survives kill -9, and a restore from an 
   expect(inDatabase(WORD)).toBe(false);
 
   const restored = await stoa(["restore", backup], { env });
-  expect(restored.out).toContain("1 person was erased after the backup was made, and erased again in it.");
+  expect(restored.out).toContain("1 user was erased after the backup was made, and erased again in it.");
   expect(inDatabase("still here")).toBe(true);
   expect(inDatabase(ZOE)).toBe(false);
   expect(inDatabase(WORD)).toBe(false);

@@ -80,7 +80,7 @@ test("[17] packets that get lost on the way are in the dump, and a replay tells 
   const wrong = Bun.spawn([process.execPath, pathOf(root, "src/main.ts"), "replay", import.meta.path], {
     stderr: "pipe",
   });
-  expect(await new Response(wrong.stderr).text()).toContain("is no dump of the flight recorder");
+  expect(await new Response(wrong.stderr).text()).toContain("is not a dump of the flight recorder");
   expect(await wrong.exited).toBe(1);
 }, 120_000);
 

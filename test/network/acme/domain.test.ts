@@ -9,7 +9,7 @@ import { challengeCertificate } from "../../../src/network/acme/x509.ts";
 import { createResolve, domainProblem } from "../../../src/network/tls/domain-check.ts";
 import type { Check } from "../../../src/ops/doctor/check.ts";
 import { stoa } from "../../cli/stoa.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { freePorts } from "./pebble.ts";
 
 const DOMAIN = "rtc.example.com";

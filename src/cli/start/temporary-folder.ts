@@ -4,15 +4,15 @@ import { join } from "node:path";
 
 const PREFIX = "stoa-throw-away-";
 
-/** A temporary folder for the data of one run. Folders that killed runs have left behind are removed. */
-export function throwAwayFolder(): string {
+/** Makes a temporary folder for the data of one run, and removes folders that killed runs have left behind. */
+export function createTemporaryFolder(): string {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
     const owner = Number(name.slice(PREFIX.length).split("-")[0]);
     if (isAlive(owner)) continue;
     try {
       rmSync(join(tmpdir(), name), { recursive: true, force: true });
     } catch {
-      // Another user of the machine left it behind: only they can remove it.
+      // The folder belongs to another user of the machine, who alone can remove it.
     }
   }
   return mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));

@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { createJobs } from "../../../src/ops/jobs/jobs.ts";
-import { type Job, startJobs } from "../../../src/ops/jobs/scheduler.ts";
-import { settled } from "../../harness/rtc.ts";
-import { testServer } from "../../harness/server.ts";
+import { createJobs, type Job, startJobs } from "../../src/ops/jobs.ts";
+import { settled } from "../harness/rtc.ts";
+import { testServer } from "../harness/server.ts";
 
 const server = testServer();
 afterAll(server.close);
@@ -13,7 +12,7 @@ async function advance(ms: number): Promise<void> {
   await settled();
 }
 
-test("each job runs at its own pace, with the time at which it runs", async () => {
+test("each job runs at its own interval and gets the current time", async () => {
   const runs: [string, number][] = [];
   const job = (name: string, everyMs: number): Job => ({ name, everyMs, runDue: (now) => void runs.push([name, now]) });
   const start = clock.now();
@@ -29,7 +28,7 @@ test("each job runs at its own pace, with the time at which it runs", async () =
   ]);
 });
 
-test("a job that fails is logged and tried again; others do not notice", async () => {
+test("a job that fails is logged and tried again, and does not affect others", async () => {
   let failures = 0;
   let others = 0;
   const failing: Job = {
@@ -77,7 +76,7 @@ test("every job of the server has a name of its own and can run on an empty data
   for (const { runDue } of jobs) await runDue(clock.now());
 });
 
-test("[1] an answer kept for an Idempotency-Key is gone from the database when its window is over", async () => {
+test("[1] a response stored for an Idempotency-Key is deleted when its window is over", async () => {
   const { key } = await server.project();
   const headers = { "idempotency-key": "k" };
   await server.call("POST", "/v1/rooms", { key, body: { name: "kept" }, headers });

@@ -3,39 +3,39 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createMailer } from "../../features/accounts/mailer.ts";
 import { createLog } from "../../kernel/log.ts";
-import { type Check, type Examination, fail, PATIENCE_MS, type Patient, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
 
 const MAX_ENDPOINTS = 10;
 const GITHUB = "https://github.com";
 
-export const examineOutside: Examination = async (patient) => [
-  await mail(patient),
-  ...(await signIn(patient)),
-  ...(await webhooks(patient)),
+export const checkExternalServices: CheckGroup = async (context) => [
+  await mail(context),
+  ...(await signIn(context)),
+  ...(await webhooks(context)),
 ];
 
-async function mail({ config }: Patient): Promise<Check> {
+async function mail({ config }: CheckContext): Promise<Check> {
   const name = "mail";
   const mailer = createMailer(config, createLog({ level: "silent", format: "json" }));
-  if (!mailer.delivers) return pass(name, "none: links go to the log, and nobody must verify an address");
+  if (!mailer.delivers) return pass(name, "none: links go to the log, and addresses need no verification");
   try {
-    const late = Bun.sleep(PATIENCE_MS).then((): never => {
+    const late = Bun.sleep(TIMEOUT_MS).then((): never => {
       throw new Error("the mail server does not answer");
     });
     await Promise.race([mailer.check(), late]);
-    return pass(name, "the mail server lets us in");
+    return pass(name, "the mail server accepts the sign-in");
   } catch (error) {
     return fail(name, reasonOf(error), "Compare SMTP_URL with what the mail server expects.");
   }
 }
 
-async function signIn({ config }: Patient): Promise<Check[]> {
+async function signIn({ config }: CheckContext): Promise<Check[]> {
   return Promise.all(
     Object.entries(config.OAUTH).map(async ([provider, { issuer }]): Promise<Check> => {
       const remedy = `Compare OAUTH_${provider.toUpperCase()}_ISSUER with the provider's documentation.`;
       const url = issuer === undefined ? GITHUB : `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
       try {
-        const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
+        const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
         if (!response.ok) return fail("sign-in", `${provider}: ${url} answers ${response.status}`, remedy);
         if (issuer === undefined) return pass("sign-in", `${provider} is reached`);
         const found = (await response.json()) as { issuer?: string };
@@ -48,14 +48,14 @@ async function signIn({ config }: Patient): Promise<Check[]> {
   );
 }
 
-/** Any answer will do: that their machines are reached is what is asked. Paths are left out, for they may be secret. */
-async function webhooks({ config }: Patient): Promise<Check[]> {
+/** Any response shows that the machine is reachable. Paths are left out, because they may be secret. */
+async function webhooks({ config }: CheckContext): Promise<Check[]> {
   const origins = endpointOrigins(join(config.DATA_DIR, "stoa.db"));
   if (origins.length === 0) return [pass("webhooks", "no endpoint is configured")];
   return Promise.all(
     origins.slice(0, MAX_ENDPOINTS).map(async (origin): Promise<Check> => {
       try {
-        await fetch(origin, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(PATIENCE_MS) });
+        await fetch(origin, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(TIMEOUT_MS) });
         return pass("webhooks", `${origin} is reached`);
       } catch (error) {
         const remedy = "Let this machine reach it, or disable the webhook; deliveries wait meanwhile.";
@@ -72,7 +72,7 @@ function endpointOrigins(path: string): string[] {
     const rows = client.query<{ url: string }, []>("SELECT url FROM webhook_endpoints").all();
     return [...new Set(rows.map(({ url }) => new URL(url).origin))];
   } catch {
-    // A schema of another version: the check of the database tells.
+    // The schema is of another version, which the check of the database reports.
     return [];
   } finally {
     client.close();

@@ -9,8 +9,8 @@ afterAll(() => rmSync(temporary, { recursive: true }));
 
 /** No process has this id: it is above the kernel's limit. */
 const DEAD = 4_194_305;
-const FILE = join(ROOT, "src/cli/start/throw-away-folder.ts");
-const SCRIPT = `console.log((await import(${JSON.stringify(FILE)})).throwAwayFolder())`;
+const FILE = join(ROOT, "src/cli/start/temporary-folder.ts");
+const SCRIPT = `console.log((await import(${JSON.stringify(FILE)})).createTemporaryFolder())`;
 
 async function make(prefix: string[] = []): Promise<{ code: number; out: string }> {
   const env = { PATH: process.env.PATH, TMPDIR: temporary, HOME: temporary };

@@ -1,0 +1,84 @@
+import type { Runtime } from "../kernel/runtime.ts";
+import { every } from "../kernel/time/timers.ts";
+import type { Services } from "../services.ts";
+import { backupSchedule } from "./backup/schedule.ts";
+
+const MINUTE_MS = 60_000;
+const TEN_MINUTES_MS = 10 * MINUTE_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Recurring work of the server. */
+export type Job = {
+  name: string;
+  everyMs: number;
+  /** Does the work that is due at `now`. It is not called again before it has ended. */
+  runDue(now: number): void | Promise<void>;
+  /** Called when the server stops: long work that can be done another time ends now. */
+  giveUp?(): void;
+};
+
+/** Runs each job at its interval; a job that fails is tried again at the next one. Returns the function that stops them. */
+export function startJobs(jobs: readonly Job[], runtime: Runtime): () => Promise<void> {
+  const { log, now } = runtime;
+  const running = new Set<Promise<void>>();
+
+  async function run(job: Job): Promise<void> {
+    try {
+      await job.runDue(now());
+    } catch (err) {
+      log.error({ err, job: job.name }, "jobs: job failed");
+    }
+  }
+
+  const stops = jobs.map((job) =>
+    every(runtime, job.everyMs, async () => {
+      const done = run(job);
+      running.add(done);
+      await done;
+      running.delete(done);
+    }),
+  );
+  return async () => {
+    for (const stop of stops) stop();
+    for (const job of jobs) job.giveUp?.();
+    await Promise.all(running);
+  };
+}
+
+/** Every recurring job of the server. */
+export function createJobs(runtime: Runtime, services: Services): Job[] {
+  const backups = backupSchedule(runtime);
+  const { attachments, chat, deliveries, idempotency, retention, rtcTokens, rtcSessions, recordings, privacy } =
+    services;
+  return [
+    {
+      name: "clean-up-attachments",
+      everyMs: TEN_MINUTES_MS,
+      async runDue() {
+        await attachments.removals.expireUnsent();
+        // This also retries removals that failed before.
+        await attachments.removals.run();
+      },
+    },
+    // Removing a few every minute avoids a long pause.
+    { name: "expire-messages", everyMs: MINUTE_MS, runDue: async () => void (await retention.removeDue()) },
+    { name: "prune-chat", everyMs: TEN_MINUTES_MS, runDue: () => chat.prune() },
+    { name: "prune-webhooks", everyMs: HOUR_MS, runDue: (now) => deliveries.prune(now) },
+    { name: "prune-connections", everyMs: HOUR_MS, runDue: () => rtcSessions.connections.prune() },
+    { name: "prune-calls", everyMs: HOUR_MS, runDue: () => rtcSessions.calls.prune() },
+    { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.prune() },
+    { name: "move-recordings", everyMs: MINUTE_MS, runDue: () => recordings.locations.moveFiles() },
+    { name: "prune-exports", everyMs: HOUR_MS, runDue: () => privacy.exports.prune() },
+    { name: "forget-addresses", everyMs: HOUR_MS, runDue: () => privacy.removeOldAddresses() },
+    { name: "keep-activity", everyMs: MINUTE_MS, runDue: () => rtcSessions.activity.flush() },
+    {
+      name: "sweep-credentials",
+      everyMs: TEN_MINUTES_MS,
+      async runDue() {
+        await idempotency.sweep();
+        await rtcTokens.sweep();
+      },
+    },
+    { name: "back-up", everyMs: MINUTE_MS, runDue: backups.runDue, giveUp: backups.giveUp },
+  ];
+}
