@@ -36,7 +36,7 @@ test("[11] admin create makes an operator who can sign in to the running server"
   expect((await login("op@example.com", "correct horse battery")).status).toBe(200);
 });
 
-test("[11] what is no address makes no account", async () => {
+test("[11] an invalid address makes no account", async () => {
   const { code, err } = await admin("correct horse battery\n", "create", "op.example.com");
   expect([code, err]).toEqual([2, expect.stringContaining("op.example.com is not an e-mail address")]);
 });

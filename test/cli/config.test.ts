@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
 import { stoa } from "./stoa.ts";
 
-test("[11] config check accepts what is right and exits 2 for what is not", async () => {
+test("[11] config check accepts a valid configuration and exits 2 for an invalid one", async () => {
   expect(await stoa(["config", "check"])).toEqual({ code: 0, out: "The configuration is valid.\n", err: "" });
   const wrong = await stoa(["config", "check", "--port", "70000"], { env: { CHAT_MAX_TEXT_LENGHT: "1" } });
   expect(wrong.code).toBe(2);
@@ -22,7 +22,7 @@ test("[11] an unknown flag exits 2 and names the nearest", async () => {
   expect(beside).toEqual({ code: 2, out: "", err });
 });
 
-test("[11] help names every flag, whichever are given", async () => {
+test("[11] help lists every flag, whichever are given", async () => {
   const [alone, beside] = [await stoa(["serve", "--help"]), await stoa(["serve", "--port", "1", "--help"])];
   expect(alone.out).toContain("--chat-max-text-length");
   expect(beside).toEqual(alone);
@@ -61,7 +61,7 @@ test("[11] config print shows every variable, its source, and no secret", async 
   expect(out).not.toContain("s3cret");
 });
 
-test("[11] a file that is missing or no TOML exits 2", async () => {
+test("[11] a file that is missing or not TOML exits 2", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "stoa-config-")), "stoa.toml");
   expect((await stoa(["config", "check", "--config", file])).err).toContain(`cannot read ${file}`);
   writeFileSync(file, "port = = 1");
@@ -71,7 +71,7 @@ test("[11] a file that is missing or no TOML exits 2", async () => {
   expect((await stoa(["config", "check", "--config", file])).err).toContain(`cannot read ${file}: line 6: `);
 });
 
-test("[11] a provider of the user's own naming can be given by flags", async () => {
+test("[11] a provider with a name of the operator's choice can be given by flags", async () => {
   const { out } = await stoa([
     "config",
     "print",
@@ -91,7 +91,7 @@ test("[11] version, and exit 2 for a command that does not exist", async () => {
   expect([unknown.code, unknown.out]).toEqual([2, ""]);
 });
 
-test("[contract 16] config check finds a certificate that is not there", async () => {
+test("[contract 16] config check reports a missing certificate", async () => {
   const { code, err } = await stoa(["config", "check", "--tls-cert", "/nowhere/c.pem", "--tls-key", "/nowhere/k.pem"]);
   expect([code, err]).toEqual([2, expect.stringContaining("/nowhere/c.pem cannot be read")]);
 });

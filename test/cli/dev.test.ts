@@ -27,14 +27,14 @@ async function stop({ child }: RunningStoa): Promise<void> {
   expect(await child.exited).toBe(0);
 }
 
-/** What a person would do: paste it into a shell. */
+/** Runs a line in a shell, as a user who pastes it. */
 async function paste(line: string): Promise<{ status: string; body: Record<string, unknown> }> {
   const shell = Bun.spawn(["sh", "-c", `${line} -s -w '\\n%{http_code}'`], { stdout: "pipe" });
   const [body = "", status = ""] = (await new Response(shell.stdout).text()).split("\n");
   return { status, body: JSON.parse(body) };
 }
 
-test("[11] the curl line that dev prints answers 201 as pasted", async () => {
+test("[11] the curl line that dev prints works as pasted", async () => {
   const { out } = await dev();
   const line = out.split("\n").find((text) => text.startsWith("curl ")) ?? "";
   const { status, body } = await paste(line);
@@ -42,10 +42,10 @@ test("[11] the curl line that dev prints answers 201 as pasted", async () => {
   expect(body).toMatchObject({ status: "ACTIVE", environment: "DEVELOPMENT" });
 });
 
-test("[11] dev --json prints one object with all that is needed, and the account can sign in", async () => {
+test("[11] dev --json prints one object with all credentials, and the account can sign in", async () => {
   const { out, url } = await dev("--json");
   const facts = JSON.parse(out);
-  // Loopback works without any network; Firefox calls over none but the others.
+  // Loopback works without a network, but Firefox makes calls only over other addresses.
   const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   const ipv4 = own.filter(({ internal, family }) => !internal && family === "IPv4").map(({ address }) => address);
   expect(facts.media).toEqual({ ports: [expect.any(Number)], addresses: expect.arrayContaining(ipv4) });
@@ -72,13 +72,13 @@ test("[11] dev on the same folder keeps its account, project and key, readable b
   expect(kept(JSON.parse(second.out))).toEqual(kept(JSON.parse(first.out)));
 });
 
-test("[11] dev refuses to listen beyond this machine", async () => {
+test("[11] dev refuses to listen on an address that other machines reach", async () => {
   const { code, err } = await stoa(["dev", "--host", "0.0.0.0", "--data-dir", join(dataDir, "new")]);
   expect(code).toBe(2);
   expect(err).toContain("loopback only");
 });
 
-test("[11] dev leaves data alone that it did not make", async () => {
+test("[11] dev refuses data that it did not make", async () => {
   const made = await stoa(["admin", "create", "a@example.com", "--data-dir", dataDir], { stdin: "a long password\n" });
   expect([made.code, made.out]).toEqual([0, "Made the operator account a@example.com.\n"]);
   const { code, err, out } = await stoa(["dev", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir]);

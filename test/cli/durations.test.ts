@@ -8,7 +8,7 @@ function durationsOf(...ms: number[]): Durations {
 }
 const within = (measured: number, ms: number) => Math.abs(measured - ms) <= ms * 0.02;
 
-test("a share of durations is found to two parts in a hundred, from a microsecond to an hour", () => {
+test("a percentile of durations is accurate to 2 %, from a microsecond to an hour", () => {
   const counted = durationsOf(...Array.from({ length: 100 }, (_, n) => n + 1)).take();
   expect(within(percentileOf(counted, 0.5), 51)).toBe(true);
   expect(within(percentileOf(counted, 0.99), 100)).toBe(true);
@@ -17,7 +17,7 @@ test("a share of durations is found to two parts in a hundred, from a microsecon
   expect(percentileOf([], 0.5)).toBeNaN();
 });
 
-test("what was taken is not counted again, and however much is counted, as much is told", () => {
+test("durations that were read are not counted again, and the count is exact", () => {
   const durations = durationsOf(5, 5, 5);
   expect(durations.take().map(([, times]) => times)).toEqual([3]);
   expect(durations.take()).toEqual([]);
@@ -25,7 +25,7 @@ test("what was taken is not counted again, and however much is counted, as much 
   expect(durations.take().length).toBeLessThan(1_000);
 });
 
-test("who comes while one turn in ten takes 100 ms waits for most of it", () => {
+test("a request that arrives while one event-loop tick in ten takes 100 ms waits for most of it", () => {
   const turns = durationsOf(...Array.from({ length: 10 }, () => 100));
   expect(within(waitForTurns(turns.take(), 10_000), 90)).toBe(true);
 });

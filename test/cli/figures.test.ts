@@ -17,14 +17,14 @@ test("each figure is the median of its runs, whichever run it was", () => {
   expect(medianOf([run(0.7)])).toEqual(run(0.7).figures as never);
 });
 
-test("the table says which goal was missed", () => {
+test("the table shows which goal was missed", () => {
   const of = (value: number) => markdownOf(MACHINE, [{ bench: "rest", runs: 3, figures: run(value).figures as never }]);
   expect(of(0.61)).toContain("| ratio | 0.61 | at least 0.6 | met |");
   expect(of(0.59)).toContain("| ratio | 0.59 | at least 0.6 | missed |");
   expect(of(0.59)).toContain("| requests | 59 /s |  |  |");
 });
 
-test("the guide shows what has a goal, between its marks, and is otherwise left alone", () => {
+test("the guide shows the figures that have a goal between its marks, and is otherwise unchanged", () => {
   const guide = "before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n";
   const shown = withFigures(guide, MACHINE, [{ bench: "rest", runs: 3, figures: run(0.7).figures as never }]);
   expect(shown).toStartWith("before\n<!-- figures -->\n2 cores (A1)");
@@ -33,7 +33,7 @@ test("the guide shows what has a goal, between its marks, and is otherwise left 
   expect(shown).not.toContain("old");
 });
 
-test("what a bench prints begins with its name, and raw data never stands in for its figures", () => {
+test("the output of a bench begins with its name, and raw data never replaces its figures", () => {
   const script = `import { report } from "${import.meta.dir}/../bench/harness/report.ts";
     report("rest", [{ what: "ratio", value: 0.7, unit: "" }], { figures: { other: 1 }, seed: 2 });`;
   const out = Bun.spawnSync([process.execPath, "-e", script]).stdout.toString();

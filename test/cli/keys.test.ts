@@ -24,7 +24,7 @@ test("[11] keys create needs an account and a project, and says so", async () =>
   expect([orphan.code, orphan.err]).toEqual([1, "stoa: there is no account yet. Make one with `stoa admin create`.\n"]);
 });
 
-test("[11] keys create prints a key that the running server takes, of the environment asked for", async () => {
+test("[11] keys create prints a key of the requested environment, which the running server accepts", async () => {
   await stoa(["admin", "create", "op@example.com", "--data-dir", dataDir], { stdin: "a long password\n" });
   expect((await keys("create", "--project", "shop")).err).toContain("Make it with --create-project.");
   const { code, out } = await keys("create", "--project", "shop", "--create-project", "--environment", "production");
@@ -51,7 +51,7 @@ test("[11] keys list shows records and no secret", async () => {
   expect((await keys("list", "--project", "nonesuch")).code).toBe(1);
 });
 
-test("[11] a key revoked on the command line stops working on the running server, which had it in memory", async () => {
+test("[11] a key revoked on the command line stops working on the running server, which had cached it", async () => {
   const { key, publicId } = JSON.parse((await keys("create", "--json")).out);
   expect((await project(key)).status).toBe(200);
   expect((await keys("revoke", publicId)).out).toBe(`Revoked ${publicId}.\n`);
@@ -61,7 +61,7 @@ test("[11] a key revoked on the command line stops working on the running server
   expect((await keys("revoke", "nonesuch")).code).toBe(1);
 });
 
-test("[11] with two projects the one that is meant must be named", async () => {
+test("[11] with two projects, the project must be named", async () => {
   await keys("create", "--project", "blog", "--create-project");
   const { code, err } = await keys("create");
   expect(code).toBe(2);

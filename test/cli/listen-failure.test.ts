@@ -12,7 +12,7 @@ test("[11] a port that is reserved for root is not reported as a folder that can
   expect(failed("EADDRNOTAVAIL", "listen")?.message).toStartWith("127.0.0.1 is not an address of this machine.");
 });
 
-test("[22] what keeps the edge from its ports is said with the flag that chooses another", () => {
+test("[22] a TLS or TURN port that is unavailable is reported with the flag that chooses another", () => {
   const place = { HOST: "127.0.0.1", PORT: 7_000 };
   const said = (code: string | null, port: number, isTurnPort = false) =>
     listenFailure(new TlsListenError("no such thing", code, port, isTurnPort), place)?.message;

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT, stoa } from "./stoa.ts";
 
-test("[11] the manual lists every guide there is, with a sentence on each", async () => {
+test("[11] the manual lists every guide with a sentence", async () => {
   const { code, out } = await stoa(["manual"]);
   expect(code).toBe(0);
   const lines = out.trim().split("\n");
@@ -28,7 +28,7 @@ test("[11] it prints a guide by its name, or a chapter by its heading", async ()
   expect((await stoa(["manual", "configuration"])).out).toContain("`MEDIA_UDP_PORT`");
 }, 60_000);
 
-test("[11] what it does not have is wrong usage", async () => {
+test("[11] an unknown topic is wrong usage", async () => {
   const { code, err } = await stoa(["manual", "cooking"]);
   expect(code).toBe(2);
   expect(err).toContain('no "cooking"');

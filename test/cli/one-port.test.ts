@@ -8,7 +8,7 @@ import { requireCertificates } from "../../src/network/tls/certificates.ts";
 import { makeCertificate, makeExpiredCertificate } from "../ops/certificate.ts";
 import { PROGRAM, startStoa, stoa } from "./stoa.ts";
 
-/** What an operator reads who gets the one port wrong. */
+/** The messages to an operator whose settings of the one port are wrong. */
 const work = mkdtempSync(join(tmpdir(), "stoa-wrong-"));
 let own: { cert: string; key: string };
 let other: { cert: string; key: string };
@@ -28,7 +28,7 @@ const DOMAIN = "rtc.example.com";
 const folder = () => join(work, crypto.randomUUID());
 const place = (dataDir: string) => ["--data-dir", dataDir, "--port", "0", "--media-udp-port", "0"];
 
-/** What is said before anything is made. */
+/** The message of a start that fails before it writes anything. */
 function saidOf(...options: string[]): string {
   const flags = Object.fromEntries(options.map((option) => option.split("=", 2) as [string, string]));
   try {
@@ -52,7 +52,7 @@ test.each([
   expect(saidOf(`DOMAIN=${domain}`)).toContain("must be a domain name, such as rtc.example.com");
 });
 
-test("[22] what is left out or cannot be read is named", () => {
+test("[22] a missing setting or unreadable file is named", () => {
   const domain = `DOMAIN=${DOMAIN}`;
   const [empty, directory, absent] = ["empty.pem", "a directory", "absent.pem"].map((name) => join(work, name)) as [
     string,
@@ -89,7 +89,7 @@ test("[22] a server that cannot start says why in a sentence, and leaves nothing
   expect(err).toContain("is not the key of");
 });
 
-test("[22] a node is told the same", async () => {
+test("[22] a media node reports the same", async () => {
   const absent = join(work, "absent.pem");
   const { code, err } = await stoa(
     ["node", ...place(folder()), "--control-plane", "https://rtc.example.com", "--domain", "node.example.com"].concat([
@@ -123,7 +123,7 @@ test("[22] a port that is taken is named, with the flag that chooses another", a
   udp.close();
 }, 180_000);
 
-/** What a server that starts all the same says of its certificate, and then the doctor. */
+/** The messages about the certificate of a server that starts, and then those of the doctor. */
 async function doubts({ cert, key }: { cert: string; key: string }): Promise<[string, string]> {
   const dataDir = folder();
   const options = [...place(dataDir), "--domain", DOMAIN, "--edge-port", "0", "--tls-cert", cert, "--tls-key", key];
@@ -138,7 +138,7 @@ async function doubts({ cert, key }: { cert: string; key: string }): Promise<[st
   return [log, `${status}: ${detail}`];
 }
 
-test("[22] a certificate that clients will not trust is served, and told by the log and the doctor", async () => {
+test("[22] a certificate that clients will not trust is served, and reported in the log and by the doctor", async () => {
   const [late, lateCheck] = await doubts(expired);
   expect(late).toContain("it expired on 2020-02-01");
   expect(lateCheck).toStartWith("fail: it expired on 2020-02-01");

@@ -9,7 +9,7 @@ import { ROOT } from "./stoa.ts";
 
 const README = readFileSync(join(ROOT, "README.md"), "utf8");
 
-test("the README is short, and what it links to and shows is there", () => {
+test("the README is short, and its links and pictures exist", () => {
   expect(Buffer.byteLength(README)).toBeLessThanOrEqual(8 * 1024);
   for (const [, path = ""] of README.matchAll(/\]\(([^)#]+)\)/g))
     expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
@@ -18,13 +18,13 @@ test("the README is short, and what it links to and shows is there", () => {
   }
 });
 
-test("its first call is the guide's", () => {
+test("the first call of the README is that of the guide", () => {
   for (const file of ["install", "join.mjs", "call.html"]) {
     expect(blockFor("README.md", file)).toBe(blockFor("web/docs/start.md", file));
   }
 });
 
-test("its figures are those of the guide", () => {
+test("the figures of the README are those of the guide", () => {
   const figures = readFileSync(join(ROOT, "web/docs/figures.md"), "utf8");
   const measured = (what: string) => Number(new RegExp(`\\| ${what} +\\| +([\\d.]+)`).exec(figures)?.[1]);
   expect(README).toContain(`${Math.round(measured("to the first decoded frame, p50 of 30"))} ms`);

@@ -4,7 +4,7 @@ import { ROOT } from "./stoa.ts";
 
 const FILE = JSON.stringify(join(ROOT, "src/cli/run-command.ts"));
 
-/** A process of its own that runs a command; `announce` is the body of what is done with the command's process id. */
+/** Runs a command in a separate process; `announce` is the body of the function that gets the command's process id. */
 function running(command: string[], announce: string, env: Record<string, string> = {}) {
   const script = `
     const { runCommand } = await import(${FILE});
@@ -15,29 +15,29 @@ function running(command: string[], announce: string, env: Record<string, string
     stdout: "pipe",
     stderr: "pipe",
   });
-  // The output ends when nobody is left who could write to it: neither the process nor its command.
+  // The output ends when neither the process nor its command can write to it any more.
   return Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
 }
 
-test("[11] a command of somebody who is killed before its process is named to anybody never begins", async () => {
+test("[11] a command never starts if its parent is killed before its process id was announced", async () => {
   const [out] = await running(["echo", "ran"], 'process.kill(process.pid, "SIGKILL");');
   expect(out).toBe("");
 });
 
-test("[11] it begins only when its process has been named", async () => {
+test("[11] a command starts only after its process id was announced", async () => {
   const [out] = await running(["sh", "-c", "echo $$"], 'await Bun.write(Bun.stdout, "named " + pid + "\\n");');
   const [named = "", pid] = out.trim().split("\n");
   expect(named).toBe(`named ${pid}`);
 });
 
-test("[11] it has our input, every variable whatever its name, and no descriptor more; its exit code is handed on", async () => {
+test("[11] a command gets the input and all variables, no further descriptor, and its exit code is passed on", async () => {
   const [typed, , code] = await running(["sh", "-c", "cat; ls /dev/fd/3 2>/dev/null; exit 7"], "");
   expect([typed, code]).toEqual(["what is typed", 7]);
   const [variables] = await running(["env"], "", { "npm_config_//host/:key": "a b" });
   expect(variables.split("\n")).toEqual(expect.arrayContaining(["GIVEN=given", "npm_config_//host/:key=a b"]));
 });
 
-test("[11] a program that is not there is named, and so is one that cannot be run", async () => {
+test("[11] a missing program is named, and so is one that cannot be run", async () => {
   const [, missing, notFound] = await running(["no-such-program"], "");
   expect([missing, notFound]).toEqual(["stoa: no-such-program: there is no such program\n", 127]);
   const [, wrong, notRun] = await running([ROOT], "");

@@ -29,14 +29,14 @@ async function serve(...args: string[]): Promise<RunningStoa> {
   return server;
 }
 
-/** A request that has begun and cannot be answered before `finish` sends its body. */
+/** A request that the server has begun and cannot answer before `finish` sends its body. */
 async function slowRequest(url: string): Promise<{ finish(): Promise<string>; socket: Socket }> {
   const socket = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
   await new Promise((resolve) => socket.once("connect", resolve));
   const head =
     "POST /v1/auth/login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
   await new Promise((resolve) => socket.write(`${head}{`, resolve));
-  // Who is answered came after it: by then the server has begun with it, and does not take the connection for an idle one.
+  // A later request was answered, so the server has begun with this one and does not take its connection for an idle one.
   await (await fetch(`${url}/healthz`, { headers: { connection: "close" } })).text();
   return {
     socket,
@@ -48,7 +48,7 @@ async function slowRequest(url: string): Promise<{ finish(): Promise<string>; so
   };
 }
 
-/** Draining has begun once nobody new is let in. */
+/** The drain has begun when new connections are refused. */
 async function untilRefused(url: string): Promise<void> {
   for (;;) {
     const reached = await fetch(`${url}/healthz`, { headers: { connection: "close" } }).catch(() => undefined);
@@ -67,12 +67,12 @@ test("[10] serve answers /healthz and /readyz, prints its address and neither ke
   expect(out).not.toContain("svk_");
 });
 
-test("[11] behind a proxy the firewall line names the proxy's port, not the one that only this machine reaches", async () => {
+test("[11] behind a proxy the firewall line names the proxy's port, not the loopback port", async () => {
   const { out } = await serve("--public-url", "https://rtc.example.com");
   expect(out).toMatch(/Firewall {3}let in tcp 443, udp and tcp \d+/);
 });
 
-test("[11] what the server writes is its user's alone, also in a folder that others may read", async () => {
+test("[11] only the server's user can read its files, also in a folder that others may read", async () => {
   mkdirSync(dataDir, { recursive: true, mode: 0o755 });
   await serve();
   const modes = readdirSync(dataDir).map((name) => [name, statSync(join(dataDir, name)).mode & 0o077]);
@@ -93,7 +93,7 @@ test("[11] SIGHUP is ignored; SIGTERM lets a running request finish and exits 0"
   expect(await child.exited).toBe(0);
 });
 
-test("[11] a second signal does not wait for what is still running", async () => {
+test("[11] a second signal does not wait for running requests", async () => {
   const { url, child } = await serve();
   const request = await slowRequest(url);
   child.kill("SIGINT");
@@ -103,7 +103,7 @@ test("[11] a second signal does not wait for what is still running", async () =>
   request.socket.destroy();
 });
 
-test("[11] a port that is taken is told in a sentence, exit 1", async () => {
+test("[11] a port that is taken is reported in a sentence, with exit code 1", async () => {
   const { url } = await serve();
   const { port } = new URL(url);
   const second = await stoa(["serve", "--port", port, "--media-udp-port", "0", "--data-dir", join(dataDir, "second")]);
@@ -112,7 +112,7 @@ test("[11] a port that is taken is told in a sentence, exit 1", async () => {
   expect(second.err).not.toContain("    at ");
 });
 
-test("[11] so is a media port that is taken", async () => {
+test("[11] a media port that is taken is reported in a sentence, with exit code 1", async () => {
   const taken = await Bun.udpSocket({ hostname: "127.0.0.1", port: 0 });
   const ports = ["--port", "0", "--media-udp-port", String(taken.port), "--public-ip", "127.0.0.1"];
   const { code, err } = await stoa(["serve", ...ports, "--media-workers", "1", "--data-dir", dataDir]);
@@ -146,7 +146,7 @@ test("[11] wrong configuration stops the start before anything is written", asyn
   expect(existsSync(dataDir)).toBe(false);
 });
 
-test("[11] a data directory that cannot be made is told in a sentence", async () => {
+test("[11] a data directory that cannot be made is reported in a sentence", async () => {
   const blocked = join(mkdtempSync(join(tmpdir(), "stoa-blocked-")), "file");
   writeFileSync(blocked, "");
   const { code, err } = await stoa(["migrate", "--data-dir", join(blocked, "data")]);
@@ -155,7 +155,7 @@ test("[11] a data directory that cannot be made is told in a sentence", async ()
   expect(err).not.toContain("    at ");
 });
 
-test("[11] TLS_CERT and TLS_KEY serve https; a missing file is told in a sentence", async () => {
+test("[11] TLS_CERT and TLS_KEY serve https; a missing file is reported in a sentence", async () => {
   const folder = mkdtempSync(join(tmpdir(), "stoa-tls-"));
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const subject = ["-subj", "/CN=localhost", "-days", "2"];

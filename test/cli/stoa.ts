@@ -4,10 +4,10 @@ export const ROOT = join(import.meta.dir, "../..");
 
 const { BUILT_STOA } = process.env;
 
-/** The command line, to be handed to `startStoa`. */
+/** The command line for `startStoa`. */
 export const FROM_SOURCE: readonly string[] = [process.execPath, "--no-env-file", join(ROOT, "src/main.ts")];
 
-/** The same from the binary, if `bin/test` has built it of all this: it starts in a third of the time. */
+/** The binary, if `bin/test` has built it from these sources: it starts in a third of the time. */
 export const PROGRAM: readonly string[] = BUILT_STOA === undefined ? FROM_SOURCE : [BUILT_STOA];
 
 export type Finished = { code: number; out: string; err: string };
@@ -34,7 +34,7 @@ export async function stoa(
 
 export type RunningStoa = {
   url: string;
-  /** Everything written to standard output up to the line that told the address. */
+  /** Standard output up to the line with the address. */
   out: string;
   child: Bun.Subprocess<"ignore", "pipe", "pipe">;
 };

@@ -33,10 +33,13 @@ test("folders of killed runs are removed, those of running ones stay", async () 
 
 const canBeAnotherUser = process.getuid?.() === 0 && Bun.which("setpriv") !== null;
 
-test.skipIf(!canBeAnotherUser)("the folder that another user's killed run left behind is no obstacle", async () => {
-  chmodSync(temporary, 0o1777);
-  const foreign = leave(`stoa-throw-away-${DEAD}-c`);
-  const { code, out } = await make(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
-  expect([code, existsSync(foreign)]).toEqual([0, true]);
-  expect(readdirSync(temporary)).toContain(out.split("/").at(-1) ?? "");
-});
+test.skipIf(!canBeAnotherUser)(
+  "a folder that another user's killed run left behind does not prevent a start",
+  async () => {
+    chmodSync(temporary, 0o1777);
+    const foreign = leave(`stoa-throw-away-${DEAD}-c`);
+    const { code, out } = await make(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+    expect([code, existsSync(foreign)]).toEqual([0, true]);
+    expect(readdirSync(temporary)).toContain(out.split("/").at(-1) ?? "");
+  },
+);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ChatClient } from "../features/chat/client.ts";
 
-/** A server with 100 MB of data in a process of its own, one member of one room, and orders to back it up. */
+/** A server process with 100 MB of data, one member of one room, and commands to back it up. */
 export class BackedUp {
   readonly work: string;
   readonly dataDir: string;
@@ -33,7 +33,7 @@ export class BackedUp {
     if (answer?.type !== "ack") throw new Error(`a message is answered by ${JSON.stringify(answer)}`);
   }
 
-  /** `thread`: a scheduled backup; `blocking`: what must not be done, a copy on the thread that serves. */
+  /** `thread` is a scheduled backup; `blocking` is a copy on the main thread, for comparison. */
   async make(order: "thread" | "blocking", file: string): Promise<void> {
     this.#child.stdin.write(`${order} ${file}\n`);
     this.#child.stdin.flush();

@@ -6,7 +6,7 @@ import { copyDatabase } from "../../src/ops/backup/make-backup.ts";
 import { stoa } from "../cli/stoa.ts";
 import { BackedUp } from "./backed-up.ts";
 
-/** While one copy is made on the thread that serves, the first is acknowledged, perhaps, and the one after the copy. */
+/** A copy on the main thread lets at most the first message and the one after the copy be acknowledged. */
 const MESSAGES = 10;
 const MEBIBYTE = 1024 * 1024;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-/** One message after the other for as long as `work` runs: how many of them were acknowledged before it had ended. */
+/** Sends one message after the other while `work` runs, and counts those acknowledged before it ended. */
 async function acknowledgedDuring(work: Promise<unknown>): Promise<number> {
   let over = false;
   const ended = work.finally(() => {
@@ -34,33 +34,33 @@ async function acknowledgedDuring(work: Promise<unknown>): Promise<number> {
   return acknowledged;
 }
 
-test("[11] messages are acknowledged all the while a scheduled backup of 100 MB is made", async () => {
+test("[11] messages are acknowledged while a scheduled backup of 100 MB is made", async () => {
   const file = join(server.work, "thread.tar");
   expect(await acknowledgedDuring(server.make("thread", file))).toBeGreaterThanOrEqual(MESSAGES);
   expect(statSync(file).size).toBeGreaterThan(100_000_000);
 }, 400_000);
 
-test("[11] and while `stoa backup` runs beside the server", async () => {
+test("[11] messages are acknowledged while `stoa backup` runs beside the server", async () => {
   const file = join(server.work, "beside.tar");
   const backup = async () => expect((await stoa(["backup", file, "--data-dir", server.dataDir])).code).toBe(0);
   expect(await acknowledgedDuring(backup())).toBeGreaterThanOrEqual(MESSAGES);
   expect(statSync(file).size).toBeGreaterThan(100_000_000);
 }, 400_000);
 
-test("[11] the same copy on the thread that serves is noticed by this", async () => {
+test("[11] a copy on the main thread delays acknowledgements measurably", async () => {
   expect(await acknowledgedDuring(server.make("blocking", join(server.work, "blocking.db")))).toBeLessThan(MESSAGES);
 }, 60_000);
 
 test("[11] the copy of the database that a backup is made from is not flushed to disk", () => {
   const plain = join(server.work, "plain");
   const copy = join(server.work, "copy.db");
-  // Only a file system that counts what is thrown away before it was written can tell.
+  // Only some file systems count bytes that are discarded before they are written.
   const counts = thrownAwayBy(plain, () => writeFileSync(plain, Buffer.alloc(MEBIBYTE))) >= MEBIBYTE;
   const flushed = thrownAwayBy(copy, () => copyFlushed(join(server.dataDir, "stoa.db"), copy));
   const unflushed = thrownAwayBy(copy, () => copyDatabase(join(server.dataDir, "stoa.db"), copy));
   if (!counts) return;
   expect(flushed).toBeLessThan(10 * MEBIBYTE);
-  // Of the 100: a system with little memory begins to write by itself.
+  // A system with little memory starts to write some of the 100 MB by itself.
   expect(unflushed).toBeGreaterThan(20 * MEBIBYTE);
 }, 60_000);
 
@@ -70,7 +70,7 @@ function copyFlushed(source: string, copy: string): void {
   client.close();
 }
 
-/** Bytes of `path`, made by `make`, that no disk has seen when it is removed. */
+/** Bytes of `path`, made by `make`, that were not written to disk when it is removed. */
 function thrownAwayBy(path: string, make: () => void): number {
   make();
   const before = thrownAway();

@@ -5,7 +5,7 @@ import { start } from "../../src/server.ts";
 import { createTestAccounts } from "../harness/accounts.ts";
 import { testConfig } from "../harness/test-config.ts";
 
-/** A server whose loop is measured from outside: `bun backup-process.ts DATA_DIR`, then one order a line. */
+/** A server whose event loop is measured from outside: `bun backup-process.ts DATA_DIR`, then one command per line. */
 const [, , dataDir = ""] = process.argv;
 const server = await start(
   testConfig({ DATA_DIR: dataDir, CHAT_SEND_RATE_LIMIT: 1_000_000, CHAT_FRAME_RATE_LIMIT: 1_000_000 }),
@@ -23,7 +23,7 @@ for await (const line of console) {
     const options = { dataDir, file, now: Date.now(), version: "test" };
     await makeBackupInThread(options, new AbortController().signal);
   } else {
-    // What must not be done: on the thread that serves.
+    // A copy on the main thread is what the product must not do.
     const client = new Database(join(dataDir, "stoa.db"));
     client.run("VACUUM INTO ?", [file]);
     client.close();

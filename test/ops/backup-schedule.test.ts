@@ -35,7 +35,7 @@ function runtimeWith(backupDir: string | undefined): Runtime {
   return runtime;
 }
 
-test("[11] backups come at their hours, survive restarts, and make room for newer ones", async () => {
+test("[11] backups are made at their interval, survive restarts and replace the oldest", async () => {
   await backupSchedule(runtimeWith(folder)).runDue(START);
   expect(readdirSync(folder)).toEqual([backupName(START)]);
   writeFileSync(join(folder, "stoa-notes.tar"), "of somebody else");

@@ -53,7 +53,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-test("[11] a backup made beside a running server is a tar that other programs can check, for its owner alone", async () => {
+test("[11] a backup made beside a running server is a tar that other programs can check and only its owner can read", async () => {
   const unpacked = join(work, "unpacked");
   mkdirSync(unpacked);
   expect((await $`tar xf ${file} -C ${unpacked}`.nothrow().quiet()).exitCode).toBe(0);
@@ -77,7 +77,7 @@ test("[11] restore is refused while a server runs, and so is a second server", a
   expect(await server.texts(room, "alice")).toContain("after");
 });
 
-test("[11] restore brings back what was in the backup, tells clients so, and keeps what was there", async () => {
+test("[11] restore brings back the data of the backup, notifies clients and keeps the replaced data", async () => {
   const checked = await stoa(["restore", file, "--check", "--data-dir", dataDir]);
   expect([checked.code, checked.out]).toEqual([0, expect.stringContaining("is whole")]);
   const restored = await stoa(["restore", file, "--data-dir", dataDir]);
@@ -90,7 +90,7 @@ test("[11] restore brings back what was in the backup, tells clients so, and kee
   const server = await serve();
   expect(await server.texts(room, "alice")).toEqual(["before", null]);
   expect(await server.download(attachment, "alice")).toBe("the content");
-  // The file of the message that is gone has gone with it: no bytes are left that nothing names.
+  // The file of the deleted message is deleted too, so no unreferenced file is left.
   const files = readdirSync(join(dataDir, "attachments"), { recursive: true, encoding: "utf8" });
   expect(files.filter((name) => statSync(join(dataDir, "attachments", name)).isFile())).toHaveLength(1);
   const { ack } = await server.member("alice", room, { since: 2, epoch });
@@ -98,7 +98,7 @@ test("[11] restore brings back what was in the backup, tells clients so, and kee
   expect(ack.epoch).not.toBe(epoch);
 });
 
-test("[11] files that lie where there is no database are kept as well", async () => {
+test("[11] files in a directory without a database are kept as well", async () => {
   const orphaned = join(work, "orphaned");
   mkdirSync(join(orphaned, "attachments"), { recursive: true });
   writeFileSync(join(orphaned, "attachments", "kept"), "somebody's");
@@ -112,7 +112,7 @@ test("[11] files that lie where there is no database are kept as well", async ()
   expect(readdirSync(join(work, "fresh")).filter((name) => name.startsWith("before-restore-"))).toEqual([]);
 });
 
-test("[11] a backup that is not whole is refused, and nothing is touched", async () => {
+test("[11] a damaged backup is refused, and nothing is changed", async () => {
   const before = await $`find ${dataDir} -type f -exec sha256sum {} +`.text();
   const bytes = await Bun.file(file).bytes();
   const broken = join(work, "broken.tar");
@@ -140,7 +140,7 @@ test("[11] a backup that is not whole is refused, and nothing is touched", async
   expect(await $`find ${dataDir} -type f -exec sha256sum {} +`.text()).toBe(before);
 }, 60_000);
 
-test("[11] a backup that names paths of others writes none of them", async () => {
+test("[11] a backup with paths outside of the data directory writes none of them", async () => {
   const folder = join(work, "evil");
   mkdirSync(folder);
   writeFileSync(join(folder, "x"), "x");
@@ -150,7 +150,7 @@ test("[11] a backup that names paths of others writes none of them", async () =>
   expect(existsSync(join(dataDir, "escaped"))).toBe(false);
 });
 
-test("[11] backup replaces no file unless told to, and says when there is nothing to back up", async () => {
+test("[11] backup replaces a file only with --force, and reports when there is nothing to back up", async () => {
   const taken = join(work, "taken.tar");
   copyFileSync(file, taken);
   const refused = await stoa(["backup", taken, "--data-dir", dataDir]);
@@ -170,7 +170,7 @@ test("[11] files that root restores belong to the user who runs the server", asy
   const owner = Number((await $`id -u nobody`.text()).trim());
   const restore = () => stoa(["restore", join(work, "root.tar"), "--data-dir", data]);
   chownSync(data, owner, owner);
-  // Once into nothing, once over data that is there.
+  // The first restore is into an empty folder, the second over existing data.
   for (const round of [1, 2]) {
     expect([round, (await restore()).code]).toEqual([round, 0]);
     for (const entry of readdirSync(data, { recursive: true, encoding: "utf8" })) {

@@ -6,7 +6,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { type Connection, Stoa } from "../../web/sdk/server.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { CHROMIUM } from "../e2e/media/harness.ts";
-import { receivesAudio, joinRoom, waitForFrames } from "../e2e/sdk/page-api.ts";
+import { joinRoom, receivesAudio, waitForFrames } from "../e2e/sdk/page-api.ts";
 import { serveSite } from "../e2e/sdk/stage.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
 import { startCoturn } from "./coturn.ts";
@@ -26,14 +26,14 @@ beforeAll(async () => {
   await program("chromium");
   lan = await openLan("client", "server", "turn");
   const { client } = lan.machines;
-  // Not one datagram leaves it: neither to the media port nor to the TURN server.
+  // No datagram leaves the machine, neither to the media port nor to the TURN server.
   await client.keepIn("meta l4proto udp drop");
   site = await serveSite(lan.address);
   const origin = site.url.origin;
   browser = await chromium.launch({
     ...CHROMIUM,
     executablePath: client.wrapper(CHROMIUM.executablePath, work),
-    // A camera needs https, or a page that is trusted without it.
+    // A camera needs https, or an origin that is trusted without it.
     args: [...CHROMIUM.args, `--unsafely-treat-insecure-origin-as-secure=${origin}`],
   });
 }, 120_000);
@@ -72,13 +72,18 @@ async function call(stoa: Stoa): Promise<{ roomId: string; pages: Page[]; iceSer
   for (const page of pages) await page.goto(site.url.origin);
   await joinRoom(anna, forAnna, ["camera", "microphone"], 180);
   await joinRoom(ben, forBen, ["camera", "microphone"], 180);
-  await Promise.all([waitForFrames(anna, "ben-camera"), waitForFrames(ben, "anna-camera"), receivesAudio(anna), receivesAudio(ben)]);
+  await Promise.all([
+    waitForFrames(anna, "ben-camera"),
+    waitForFrames(ben, "anna-camera"),
+    receivesAudio(anna),
+    receivesAudio(ben),
+  ]);
   return { roomId: room.id, pages, iceServers: forAnna.iceServers };
 }
 
 type Told = Connection & { events: { type: string; source: string; data: Record<string, unknown> | null }[] };
 
-/** How media came in, as the record of each connection tells it: what the server saw, and what the client says. */
+/** The media path of each connection's record, as the server saw it and as the client reports it. */
 async function pathsTold(stoa: Stoa, roomId: string) {
   for (;;) {
     const list: Connection[] = await stoa.connections.list({ roomId });
@@ -94,7 +99,7 @@ async function pathsTold(stoa: Stoa, roomId: string) {
 
 const pathShown = (page: Page) => page.evaluate(async () => (await window.room.getStats())?.path);
 
-test("[11] where no UDP gets through, ICE over TCP on the media port carries the call, and the record says so", async () => {
+test("[11] where UDP is blocked, ICE over TCP on the media port carries the call, and the record says so", async () => {
   const stoa = await serve("tcp");
   const { roomId, pages } = await call(stoa);
   for (const page of pages) expect(await pathShown(page)).toBe("tcp");
@@ -112,7 +117,7 @@ test("[11] where no UDP gets through, ICE over TCP on the media port carries the
   }
 }, 90_000);
 
-test("[11] where the media port is not to be reached at all, coturn relays the call by credentials that end by themselves", async () => {
+test("[11] where the media port is unreachable, coturn relays the call with credentials that expire", async () => {
   const { client, server, turn } = lan.machines;
   await server.refuse(`ip saddr ${client.address} tcp dport ${MEDIA_PORT} drop`);
   const coturn = await startCoturn({ ...turn, port: TURN_PORT, secret: TURN_SECRET, folder: work });

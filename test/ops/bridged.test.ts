@@ -16,7 +16,7 @@ const stops: (() => unknown)[] = [() => rmSync(work, { recursive: true, force: t
 let lan: Lan<"host" | "container">;
 let apiKey: string;
 
-/** As a container on a bridge: nobody knows its address, and its host hands on the published ports. */
+/** Like a container on a bridge: clients do not know its address, and its host forwards the published ports. */
 beforeAll(async () => {
   lan = await openLan("host", "container");
   stops.push(() => lan.close());
@@ -59,7 +59,7 @@ test(
     const { address } = lan.machines.host;
     const url = `https://${address}`;
     const server = { url, api: createApi(url, apiKey), edgeHost: address, edgePort: 443 };
-    // Resolves once a packet has come to each of them.
+    // This resolves when each page has received a packet.
     const call = await openRelayedCall(server, { hasDirectViewer: true });
     expect((await call.end()).isClosed).toBe(false);
   },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export type CertificateFiles = { cert: string; key: string };
 
-/** A certificate signed by its own key, from the program an operator would use, for this machine and an address of it. */
+/** Makes a self-signed certificate for this machine and one of its addresses, with openssl. */
 export async function makeCertificate(folder: string, name: string, address = "127.0.0.1"): Promise<CertificateFiles> {
   const files = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
   const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
@@ -32,7 +32,7 @@ subjectAltName = DNS:localhost,IP:127.0.0.1
 basicConstraints = CA:TRUE
 `;
 
-/** The same, from years ago: everything about it is right but the time. */
+/** Makes an expired certificate that is otherwise valid. */
 export async function makeExpiredCertificate(folder: string): Promise<CertificateFiles> {
   const cwd = join(folder, "expired");
   mkdirSync(cwd);
@@ -54,7 +54,7 @@ export async function makeExpiredCertificate(folder: string): Promise<Certificat
   return { cert: join(cwd, "own.pem"), key: join(cwd, "own.key") };
 }
 
-/** The name in the certificate that a new connection is shown. */
+/** The name in the certificate that a new connection gets. */
 export async function presentedName(url: string): Promise<string> {
   const client = Bun.spawn(["openssl", "s_client", "-connect", new URL(url).host, "-servername", "localhost"], {
     stdin: "ignore",

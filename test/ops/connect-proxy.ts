@@ -1,4 +1,4 @@
-/** A company's proxy: it lets out CONNECT to port 443, and nothing else. Run as a program of its own. */
+/** A company's proxy that allows only CONNECT to port 443, in a process of its own. */
 import { connect, createServer, type Socket } from "node:net";
 
 const [, , hostname = "0.0.0.0", port = "3128"] = process.argv;

@@ -7,15 +7,15 @@ type Options = {
   address: string;
   port: number;
   secret: string;
-  /** For its files. */
+  /** The folder of its files. */
   folder: string;
-  /** In front of the command: another machine to run it on. */
+  /** A prefix of the command that runs it on another machine. */
   prefix?: string[];
-  /** Over TLS as well. */
+  /** Whether it accepts TLS as well. */
   tls?: { port: number; cert: string; key: string };
 };
 
-/** Debian's coturn as the guide tells to run it, once it listens. */
+/** Starts Debian's coturn as the guide describes, and resolves when it listens. */
 export async function startCoturn({ address, port, secret, folder, prefix = [], tls }: Options): Promise<TurnServer> {
   const turnserver = await program("turnserver", "coturn");
   const child = Bun.spawn(

@@ -10,7 +10,7 @@ import { program } from "./machine.ts";
 import { DOMAIN, nameHosts } from "./one-port.ts";
 
 const PATIENCE_MS = 180_000;
-/** A public address of this server, as it thinks, and one of somebody else; neither can be reached from there. */
+/** An address that the server takes for its public one, and a foreign address; neither is reachable from the test. */
 const [PUBLIC, ELSEWHERE] = ["9.9.9.9", "8.8.4.4"];
 const work = mkdtempSync(join(tmpdir(), "stoa-doctor-domain-"));
 const stops: (() => unknown)[] = [() => rmSync(work, { recursive: true, force: true })];
@@ -18,7 +18,7 @@ const roots = join(work, "roots.pem");
 let lan: Lan<"server">;
 let settings: string[];
 
-/** A machine of its own, with a name that leads to it, an authority that proves it, and port 80. */
+/** A machine with a name that resolves to it, an ACME authority, and port 80. */
 beforeAll(async () => {
   await program("pebble");
   lan = await openLan("server");
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const root = await pebble.root();
   writeFileSync(roots, root);
   const authority = ["--acme-directory", pebble.directory, "--acme-ca", pebble.caFile];
-  // Loopback too: a relay to its media ports is no way to anything else there.
+  // Loopback is announced too; a relay to its media ports reaches nothing else there.
   const announced = [server.address, PUBLIC, "127.0.0.1"].join(",");
   const media = ["--media-udp-port", "7001", "--media-workers", "2", "--public-ip", announced];
   settings = ["--data-dir", join(work, "data"), "--domain", DOMAIN, ...authority, ...media];

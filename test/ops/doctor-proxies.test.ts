@@ -9,7 +9,7 @@ import { testConfig } from "../harness/test-config.ts";
 import { type CertificateFiles, makeCertificate, makeExpiredCertificate } from "./certificate.ts";
 import { freePort, nginxWithoutUpgrade, PROXIES } from "./proxies.ts";
 
-// What stands before a server is wrong in one way at a time: the doctor tells DNS, certificate and proxy apart.
+// One part in front of the server is wrong at a time; the doctor tells DNS, certificate and proxy apart.
 
 const work = mkdtempSync(join(tmpdir(), "stoa-doctor-proxies-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
@@ -17,7 +17,7 @@ const TRUST = { tls: { rejectUnauthorized: false } } as const;
 
 type Proxy = (typeof PROXIES)["nginx"];
 
-/** What `stoa doctor` says of the socket of a server behind that proxy, on a machine that trusts the certificate. */
+/** The WebSocket check of `stoa doctor` for a server behind that proxy, on a machine that trusts the certificate. */
 async function examined(name: string, proxied: Proxy, files: CertificateFiles): Promise<Check | undefined> {
   const folder = join(work, name);
   mkdirSync(folder);
@@ -41,7 +41,7 @@ async function examined(name: string, proxied: Proxy, files: CertificateFiles): 
   }
 }
 
-test("[11] nginx without the upgrade headers: the proxy is to blame, and told what it must pass on", async () => {
+test("[11] nginx without the upgrade headers is reported with the headers that it must pass on", async () => {
   const check = await examined("plain", nginxWithoutUpgrade, await makeCertificate(work, "plain"));
   expect(check?.remedy ?? "").not.toMatch(/certificate|record/);
   expect(check).toMatchObject({
@@ -51,7 +51,7 @@ test("[11] nginx without the upgrade headers: the proxy is to blame, and told wh
   });
 }, 120_000);
 
-test("[11] an expired certificate is to blame, not the proxy that works", async () => {
+test("[11] an expired certificate is reported, not the proxy that works", async () => {
   const check = await examined("late", PROXIES.nginx, await makeExpiredCertificate(work));
   expect(check?.remedy ?? "").not.toMatch(/upgrade|record/);
   expect(check).toMatchObject({
@@ -61,7 +61,7 @@ test("[11] an expired certificate is to blame, not the proxy that works", async 
   });
 }, 120_000);
 
-test("[11] and nothing is to blame when both are right", async () => {
+test("[11] nothing is reported when certificate and proxy are right", async () => {
   const check = await examined("right", PROXIES.nginx, await makeCertificate(work, "right"));
   expect(check).toMatchObject({ status: "pass", detail: expect.stringContaining("takes WebSockets") });
 }, 120_000);

@@ -13,7 +13,7 @@ const examine = (PUBLIC_URL: string) =>
   checkWebsocket({ config: testConfig({ PUBLIC_URL }), running: null, now: Date.now() });
 const loopback = { hostname: "127.0.0.1", port: 0 } as const;
 
-test("[11] a name that DNS does not know is told as that", async () => {
+test("[11] a name that DNS does not know is reported as such", async () => {
   expect(await examine("https://stoa.invalid")).toMatchObject({
     status: "fail",
     detail: expect.stringContaining("DNS does not know stoa.invalid"),
@@ -21,7 +21,7 @@ test("[11] a name that DNS does not know is told as that", async () => {
   });
 });
 
-test("[11] a certificate that clients refuse is told as that, not as the proxy's fault", async () => {
+test("[11] a certificate that clients refuse is reported, not the proxy", async () => {
   const files = await makeCertificate(work, "own");
   const tls = { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
   using server = Bun.serve({ ...loopback, tls, fetch: () => new Response() });
@@ -32,7 +32,7 @@ test("[11] a certificate that clients refuse is told as that, not as the proxy's
   expect(remedy).not.toContain("upgrade");
 });
 
-test("[11] a proxy that passes requests but no WebSockets, and one that does not reach the server", async () => {
+test("[11] a proxy that passes requests but no WebSockets is told from one that does not reach the server", async () => {
   let status = 200;
   using proxy = Bun.serve({ ...loopback, fetch: () => new Response(null, { status }) });
   const url = `http://127.0.0.1:${proxy.port}`;
@@ -49,7 +49,7 @@ test("[11] a proxy that passes requests but no WebSockets, and one that does not
   });
 });
 
-test("[11] a port where nobody listens is told with the port to let in; a socket that opens passes", async () => {
+test("[11] a closed port is reported with the port to open; a socket that opens passes", async () => {
   const server = Bun.serve({
     ...loopback,
     fetch: (request, self) => (self.upgrade(request) ? undefined : new Response()),

@@ -83,11 +83,11 @@ test("[11] the guide explains every check, and the doctor makes them all", async
     ...free("--data-dir", join(work, "all"), ...provider, "--oauth-acme-client-secret", "very-secret"),
   );
   const made = new Set<string>(checks.map(({ name }) => name));
-  // The last is for a check that fails itself.
+  // The last name is for a check that itself fails.
   expect([...made]).toEqual(CHECK_NAMES.filter((name) => name !== "doctor"));
 });
 
-test("[11] a server that hangs is told of, and does not make the doctor hang", async () => {
+test("[11] a server that hangs is reported, and the doctor does not hang", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
   const running = { url: `http://127.0.0.1:${silent.port}`, mediaPorts: [7001] } as ServerNote;
   const [check] = await checkPorts({ config: testConfig(), running, now: Date.now() });
@@ -95,7 +95,7 @@ test("[11] a server that hangs is told of, and does not make the doctor hang", a
   expect(check).toMatchObject({ name: "http-port", status: "fail" });
 }, 30_000);
 
-test("[11] an address where nobody answers is told with the port to let in", async () => {
+test("[11] an address that does not respond is reported with the port to open", async () => {
   const dataDir = join(work, "unreachable");
   await serve(dataDir, "--host", "127.0.0.1", "--public-ip", "127.0.0.1,192.0.2.1");
   const { of } = await doctor("--data-dir", dataDir);
@@ -105,7 +105,7 @@ test("[11] an address where nobody answers is told with the port to let in", asy
   expect(of("media-probe")[3]).toMatchObject({ remedy: expect.stringMatching(/^Let in tcp \d+/) });
 });
 
-test("[11] what fails is named, has a remedy, and makes the exit code 1", async () => {
+test("[11] a failed check is named, has a remedy and makes the exit code 1", async () => {
   const blocked = join(work, "file");
   writeFileSync(blocked, "");
   const noDirectory = await doctor(...free("--data-dir", join(blocked, "data")));
@@ -123,7 +123,7 @@ test("[11] what fails is named, has a remedy, and makes the exit code 1", async 
   expect([busy.code, busy.of("http-port")[0]?.status]).toEqual([1, "fail"]);
 });
 
-test("[11] loopback candidates of a public server fail, trust in everybody fails, an untrusted proxy is a warning", async () => {
+test("[11] loopback candidates of a public server fail, trusting any proxy fails, an untrusted proxy is a warning", async () => {
   const dataDir = join(work, "public");
   const { of } = await doctor(...free("--data-dir", dataDir, "--host", "0.0.0.0", "--public-ip", "127.0.0.1"));
   expect(of("media-addresses")[0]).toMatchObject({ status: "fail", remedy: expect.stringContaining("PUBLIC_IP") });

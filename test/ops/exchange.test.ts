@@ -41,7 +41,7 @@ function expectExchanged(): void {
   expect(readdirSync(dataDir).sort()).toEqual(["aside", "attachments", "secret", "serve.lock", "stoa.db"]);
 }
 
-test("[11] the old data goes aside, with its write-ahead log, and the new takes its place", () => {
+test("[11] the old data is set aside with its write-ahead log, and the new data replaces it", () => {
   prepare();
   beginExchange(dataDir, "from", "aside");
   expectExchanged();
@@ -49,7 +49,7 @@ test("[11] the old data goes aside, with its write-ahead log, and the new takes 
   expectExchanged();
 });
 
-test("[11] an exchange that was interrupted after any of its steps is finished by whoever opens the data next", () => {
+test("[11] an exchange that was interrupted after any of its steps is finished by the next process that opens the data", () => {
   for (let moved = 0; moved <= OLD.length; moved++) {
     prepare();
     note("set aside");
@@ -71,7 +71,7 @@ test("[11] an exchange that was interrupted after any of its steps is finished b
   }
 });
 
-test("[11] when a part cannot be moved, all of it stays where it was", async () => {
+test("[11] when a file cannot be moved, all of them stay where they were", async () => {
   prepare();
   rmSync(join(dataDir, "attachments"));
   mkdirSync(join(dataDir, "attachments"));

@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(disk, { recursive: true, force: true });
 });
 
-test("[11] a full disk refuses what it cannot keep, keeps what it acknowledged, and recovers with space", async () => {
+test("[11] on a full disk, writes are refused, acknowledged data is kept, and writes succeed once there is space", async () => {
   const room = await server.conversation("full", "alice");
   const { client } = await server.member("alice", room);
   const filler = join(disk, "filler");
@@ -37,10 +37,10 @@ test("[11] a full disk refuses what it cannot keep, keeps what it acknowledged, 
   try {
     writeFileSync(filler, Buffer.alloc(64_000_000));
   } catch {
-    // The disk is full now: what was asked for.
+    // The disk is full now, as intended.
   }
   let refused = await send("full 0");
-  // The log has room until its next page.
+  // The write-ahead log has room until its next page.
   for (let i = 1; refused.type === "ack" && i < 5_000; i++) refused = await send(`full ${i} ${"x".repeat(1000)}`);
   expect(refused).toMatchObject({ type: "error" });
   expect(JSON.stringify(refused)).not.toContain("SQLITE");

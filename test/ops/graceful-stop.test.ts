@@ -32,7 +32,7 @@ async function start(): Promise<Served> {
   return server;
 }
 
-/** The write-ahead log has been folded into the database: a copy of that one file is whole. */
+/** The write-ahead log was checkpointed, so a copy of the database file alone is complete. */
 const isCheckpointed = () => (statSync(join(dataDir, "stoa.db-wal"), { throwIfNoEntry: false })?.size ?? 0) === 0;
 
 async function subscribe({ call }: Served): Promise<void> {
@@ -54,13 +54,13 @@ async function caller({ url, call }: Served, identity: string): Promise<{ client
   return { client, pushes };
 }
 
-test("[11] SIGTERM: sockets are told to come back, a delivery under way ends, the log is folded in, all within 30 s", async () => {
+test("[11] SIGTERM tells sockets to reconnect, finishes a running delivery and checkpoints the log within 30 s", async () => {
   const server = await start();
   await subscribe(server);
   room = await server.conversation("stopped", "alice");
   const { client: alice } = await server.member("alice", room);
   const { client: ada, pushes } = await caller(server, "ada");
-  // The endpoint has the event and takes its time to answer.
+  // The endpoint has the event and has not responded yet.
   const answer = Promise.withResolvers<Response>();
   receiver.reply = () => answer.promise;
   expect(await alice.ask("message.send", { room, text: "before", clientMessageId: "1" })).toMatchObject({
@@ -75,9 +75,9 @@ test("[11] SIGTERM: sockets are told to come back, a delivery under way ends, th
   expect(alice.closeCode).toBe(4500);
   while (ada.closeCode === null) await Bun.sleep(20);
   expect(ada.closeCode).toBe(4500);
-  // Its media ends with this process, so there is nothing to resume.
+  // Media ends with this process, so there is nothing to resume.
   expect(pushes.at(-1)).toMatchObject({ type: "bye", reason: "restart", action: "rejoin" });
-  // Nobody comes in any more, and the process waits for the endpoint alone.
+  // New connections are refused, and the process waits for the endpoint alone.
   while (await fetch(`${server.url}/healthz`).catch(() => null)) await Bun.sleep(20);
   expect(server.child.exitCode).toBeNull();
   receiver.reply = ok;
@@ -87,7 +87,7 @@ test("[11] SIGTERM: sockets are told to come back, a delivery under way ends, th
   expect(isCheckpointed()).toBe(true);
   expect(existsSync(join(dataDir, "stoa.db-shm"))).toBe(false);
 
-  // What was delivered is known to be: the next process does not send it again.
+  // The delivery was saved, so the next process does not send it again.
   const next = await start();
   expect(await next.texts(room, "alice")).toEqual(["before"]);
   const { client } = await next.member("alice", room);
@@ -97,7 +97,7 @@ test("[11] SIGTERM: sockets are told to come back, a delivery under way ends, th
   expect(await next.stop()).toBe(0);
 }, 60_000);
 
-test("[11] a second signal ends it at once; the delivery it cut off is made by the next start", async () => {
+test("[11] a second signal ends the process at once; the next start makes the aborted delivery", async () => {
   const server = await start();
   const { client } = await server.member("alice", room);
   const before = receiver.received.length;
@@ -117,7 +117,7 @@ test("[11] a second signal ends it at once; the delivery it cut off is made by t
   expect(await next.stop()).toBe(0);
 }, 60_000);
 
-test("[11] a start after kill -9 needs no repair: nothing acknowledged is lost, the doctor finds nothing", async () => {
+test("[11] a start after kill -9 needs no repair: no acknowledged data is lost, and the doctor finds nothing", async () => {
   const server = await start();
   const { client } = await server.member("alice", room);
   await Promise.all(

@@ -1,7 +1,7 @@
-/** What the tests of operation do to the machine itself: programs of the distribution, mounts, network namespaces. */
+/** Changes to the machine for tests of operation: packages, mounts and network namespaces. */
 import { $ } from "bun";
 
-/** These tests mount file systems and make networks. They do not pass quietly where that is not possible. */
+/** These tests mount file systems and make networks, and fail where that is not possible. */
 export function requireRoot(): void {
   if (process.platform === "linux" && process.getuid?.() === 0) return;
   throw new Error(
@@ -9,7 +9,7 @@ export function requireRoot(): void {
   );
 }
 
-/** Makes sure that a program is there, from Debian's packages; its service is not started. */
+/** Installs a program from Debian's packages if it is missing, without starting its service. */
 export async function program(name: string, debianPackage = name): Promise<string> {
   const found = Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` });
   if (found !== null) return found;
@@ -28,7 +28,7 @@ export async function program(name: string, debianPackage = name): Promise<strin
   return installed;
 }
 
-/** A small file system of its own, in memory; the answer takes it away. */
+/** Mounts a small file system in memory; the returned function removes it. */
 export async function mountSmall(folder: string, size: string): Promise<() => Promise<void>> {
   requireRoot();
   await $`mount -t tmpfs -o size=${size} tmpfs ${folder}`.quiet();

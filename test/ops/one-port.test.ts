@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { $ } from "bun";
 import type { Connection } from "../../web/sdk/server.ts";
 import { PROGRAM } from "../cli/stoa.ts";
-import { receivesAudio, joinRoom, waitForFrames } from "../e2e/sdk/page-api.ts";
+import { joinRoom, receivesAudio, waitForFrames } from "../e2e/sdk/page-api.ts";
 import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { type Behind, DOMAIN, FLEET_SECRET, NODE_DOMAIN, type OnePort, openOnePort } from "./one-port.ts";
 
@@ -21,7 +21,7 @@ async function startNode({ lan, certificate: { cert, key, ca }, keep }: OnePort)
   const own = ["--domain", NODE_DOMAIN, "--tls-cert", cert, "--tls-key", key, "--sfu-region", "far"];
   const place = ["--public-ip", node.address, "--media-workers", "1", "--sfu-node-name", "far1"];
   const command = [...node.prefix, ...PROGRAM, "node", "--control-plane", `https://${DOMAIN}`, ...own, ...place];
-  // Each has a certificate of the house's own authority.
+  // Each has a certificate of the test's authority.
   const secrets = { SFU_REGISTRATION_SECRET: FLEET_SECRET, NODE_EXTRA_CA_CERTS: ca };
   const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...secrets };
   const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "inherit" });
@@ -55,13 +55,13 @@ async function call(pages: readonly Scripted[], region: string | undefined): Pro
   return room.id;
 }
 
-/** What the browser says of the path in use. */
+/** The selected candidate pair, as the browser reports it. */
 function pathOf(page: Scripted): Promise<{ type: string; relayProtocol: string }> {
   return page.evaluate(async () => {
     const { path } = (await window.room.getStats()) ?? {};
     const all = await window.peerConnections.at(-1)?.getStats();
     const stats = [...(all?.values() ?? [])];
-    // A pair's state says "in-progress" again whenever a check of it is not answered yet. Firefox marks the one in use.
+    // A pair is "in-progress" again whenever a check of it is pending, and Firefox marks the selected one.
     const transport = stats.find(({ type }) => type === "transport");
     const inUse = ({ id, selected }: { id: string; selected?: boolean }) =>
       transport ? id === transport.selectedCandidatePairId : selected === true;
@@ -76,7 +76,7 @@ declare global {
   }
 }
 
-/** Chromium calls Firefox; where their room was, as the records have it. */
+/** Chromium calls Firefox; returns the paths that the connection records contain. */
 async function served(behind: Behind, clientAddress: string, region?: string): Promise<(string | null)[]> {
   const pages = await Promise.all([stage.page("chromium", behind), stage.page("firefox", behind)]);
   const roomId = await call(pages, region);
@@ -122,7 +122,7 @@ test(
   PATIENCE_MS,
 );
 
-test("[22] nothing of the relay listens to the outside", async () => {
+test("[22] the relay listens on no port of its own", async () => {
   const shown = await $`${stage.lan.machines.server.prefix} ss -Hulpn`.text();
   const ports = shown
     .trim()

@@ -1,4 +1,4 @@
-/** A server with one name, and clients on machines whose network lets out next to nothing. */
+/** A server with one name, and clients behind restrictive networks. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { keyPath, prepareData } from "./served.ts";
 
 export const DOMAIN = "rtc.example.com";
 export const NODE_DOMAIN = "node.example.com";
-/** Of whoever uses the server: its page loads the SDK from there, unchanged. */
+/** The site of a developer, whose page loads the SDK from the server. */
 const SITE_DOMAIN = "www.example.com";
 const PROXY_PORT = 3128;
 export const FLEET_SECRET = "a-secret-of-the-fleet";
@@ -25,18 +25,18 @@ export const FLEET_SECRET = "a-secret-of-the-fleet";
 export type BrowserName = "chromium" | "firefox";
 export type Behind = "narrow" | "proxied";
 
-/** Files of a chain of one, its key, and who has signed it. */
+/** Files of a certificate, its key and its authority. */
 type Certificate = { cert: string; key: string; ca: string };
 
 export type OnePort = {
   lan: Lan<Behind | "proxy" | "site" | "server" | "node">;
   stoa: Stoa;
-  /** Of every name here, by an authority of the house. */
+  /** A certificate for all names of the test, signed by its own authority. */
   certificate: Certificate;
   server: Bun.Subprocess;
-  /** Nothing but tcp 443 leaves `narrow`, and nothing but what the proxy lets through `proxied`. */
+  /** Only tcp 443 leaves `narrow`, and only requests through the proxy leave `proxied`. */
   page(browser: BrowserName, behind: Behind): Promise<Scripted>;
-  /** Ended with everything else. */
+  /** Processes that are ended with the test. */
   keep(child: Bun.Subprocess): void;
   close(): Promise<void>;
 };
@@ -56,7 +56,7 @@ export async function openOnePort(settings: string[] = []): Promise<OnePort> {
     `${site.address} ${SITE_DOMAIN}`,
   ];
   for (const machine of Object.values(lan.machines)) stops.push(nameHosts(machine, names));
-  // This process drives the browsers; nothing of the server is at its address.
+  // This process drives the browsers; the server does not listen at its address.
   const driver = ["oifname lo accept", `ip daddr ${lan.address} accept`];
   await narrow.keepIn(...driver, "tcp dport 443 accept", "drop");
   await proxied.keepIn(...driver, `ip daddr ${proxy.address} tcp dport ${PROXY_PORT} accept`, "drop");
@@ -149,7 +149,7 @@ export async function openOnePort(settings: string[] = []): Promise<OnePort> {
   };
 }
 
-/** For these names, by an authority made for them. */
+/** Makes a certificate for these names, with an authority of its own. */
 export async function issue(folder: string, names: string[]): Promise<Certificate> {
   const [cert = "", key = "", ca = "", caKey = ""] = ["cert", "key", "ca", "ca-key"].map((name) =>
     join(folder, `${name}.pem`),
@@ -162,7 +162,7 @@ export async function issue(folder: string, names: string[]): Promise<Certificat
   return { cert, key, ca };
 }
 
-/** A network namespace has a hosts file of its own, when there is one. */
+/** A network namespace can have its own hosts file. */
 export function nameHosts({ prefix }: Machine, names: string[]): () => void {
   const folder = `/etc/netns/${prefix[3]}`;
   mkdirSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Makes the database of an earlier version out of today's: its schema by its migrations, its rows copied from a database
- * that the product itself has filled, as far as tables and columns existed then.
+ * Makes the database of an earlier version: its schema comes from its migrations, its rows from a database that the
+ * product has filled, as far as tables and columns existed then.
  */
 import { Database } from "bun:sqlite";
 import { type Migration, migrate } from "../../src/kernel/db/migrate.ts";
@@ -10,7 +10,7 @@ export type Counts = Record<string, number>;
 
 const CREATED_AT = Date.parse("2026-01-01T00:00:00Z");
 
-/** Writes `target` as the version with only `migrations` would have left it; answers how many rows each table holds. */
+/** Writes `target` as the version with only `migrations` would have; returns the number of rows of each table. */
 export function makePreviousDatabase(filled: string, target: string, migrations: Migration[]): Counts {
   const db = openDatabase(target);
   const { $client: client } = db;
@@ -39,7 +39,7 @@ export function countRows(path: string, tables: readonly string[]): Counts {
   }
 }
 
-/** Without those that a search index keeps for itself, which are rebuilt from the messages. */
+/** Leaves out the tables of search indexes, which are rebuilt from the messages. */
 function tablesOf(client: Database, schema: string): string[] {
   return client
     .query<{ name: string }, []>(`SELECT name FROM ${schema}.sqlite_schema WHERE type = 'table' ORDER BY name`)

@@ -70,7 +70,7 @@ describe.each(["nginx", "caddy"] as const)("[11] behind the guide's %s", (name) 
     await alice.close();
   });
 
-  test("an attachment of 3 MB goes up at the public address", async () => {
+  test("an attachment of 3 MB is uploaded at the public address", async () => {
     const made = await call("/v1/chat/conversations", { name: "files", members: [{ userId: "bob" }] });
     const file = { filename: "big.bin", mimeType: "application/octet-stream", size: 3_000_000 };
     const { body } = await call(`/v1/chat/conversations/${made.body.id}/attachments`, { ...file, uploaderId: "bob" });
@@ -91,14 +91,14 @@ describe.each(["nginx", "caddy"] as const)("[11] behind the guide's %s", (name) 
     });
   }, 30_000);
 
-  test("how a request arrived is told to nobody who cannot read the data", async () => {
+  test("only a caller who can read the data learns how a request arrived", async () => {
     for (const headers of [{ authorization: "" }, { authorization: "Bearer a guess" }]) {
       expect((await fetch(`${url}/healthz/arrival`, { headers, ...TRUST })).status).toBe(404);
     }
   });
 });
 
-/** A proxy that does with requests as it is told. */
+/** A proxy with configurable headers. */
 async function odd(backend: string, headers: Record<string, string>): Promise<Bun.Server<undefined>> {
   return Bun.serve({
     hostname: "127.0.0.1",
@@ -108,7 +108,7 @@ async function odd(backend: string, headers: Record<string, string>): Promise<Bu
   });
 }
 
-test("[11] the doctor tells a proxy that is not trusted and one that names the wrong scheme", async () => {
+test("[11] the doctor reports a proxy that is not trusted and one that names the wrong scheme", async () => {
   const ask = async (trusted: string[], said: Record<string, string>): Promise<Check | undefined> => {
     const dataDir = mkdtempSync(join(work, "odd-"));
     const server = await start({ ...testConfig({ DATA_DIR: dataDir }), TRUSTED_PROXIES: trusted });

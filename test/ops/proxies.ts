@@ -1,4 +1,4 @@
-/** The proxies of the operators' guide, in its own words, with a test's ports and files in them. */
+/** The proxy configurations of the operators' guide, with the ports and files of a test. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ function guideBlock(name: string): string {
 
 const nginx = (where: Where) => startNginx(where, guideBlock("nginx"));
 
-/** As somebody writes it who has not heard of WebSockets. */
+/** A configuration without WebSocket support. */
 export const nginxWithoutUpgrade = (where: Where) =>
   startNginx(where, guideBlock("nginx").replaceAll(/^ *proxy_set_header (?:Upgrade|Connection) .*;\n/gm, ""));
 
@@ -29,7 +29,7 @@ function startNginx({ folder, port, backend, files }: Where, block: string): Pro
   return runNginx(folder, site);
 }
 
-/** With nothing but these lines, and all its files in the folder. */
+/** Runs nginx with these lines alone, and all its files in the folder. */
 export async function runNginx(folder: string, site: string): Promise<Bun.Subprocess> {
   const binary = await program("nginx", "nginx-light");
   const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
@@ -45,7 +45,7 @@ export async function runNginx(folder: string, site: string): Promise<Bun.Subpro
 }
 
 function caddy({ folder, port, backend, files }: Where): Promise<Bun.Subprocess> {
-  // It fetches a certificate by itself; in a test it is given one.
+  // Caddy gets its own certificate, but not in a test.
   const site = guideBlock("caddy")
     .replace("rtc.example.com {", `https://localhost:${port} {\n  bind 127.0.0.1\n  tls ${files.cert} ${files.key}`)
     .replace("127.0.0.1:7000", new URL(backend).host);

@@ -1,9 +1,9 @@
-/** `secure-site.ts ADDRESS CERT KEY SDK`: a page of a site of its own, and the SDK, at port 443. Run as a program of its own. */
+/** `secure-site.ts ADDRESS CERT KEY SDK`: serves a page of another site, and the SDK, at port 443, in a process of its own. */
 import { readFileSync } from "node:fs";
 
 const [hostname = "", cert = "", key = "", sdk = ""] = process.argv.slice(2);
 const script = readFileSync(sdk);
-/** Keeps what the SDK makes, to be asked afterwards. */
+/** Records the objects that the SDK makes. */
 const PAGE = `<!doctype html><script>
 window.peerConnections = [];
 window.RTCPeerConnection = class extends RTCPeerConnection {

@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { PROGRAM, type RunningStoa, startStoa, stoa } from "../cli/stoa.ts";
 import { ChatClient } from "../features/chat/client.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses field by field, and a wrong one fails them
 export type Body = any;
 
 export type Served = RunningStoa & {
   key: string;
   call(method: string, path: string, body?: object, key?: string): Promise<{ status: number; body: Body }>;
   conversation(name: string, ...users: string[]): Promise<string>;
-  /** Connected and in the conversation; `ack` is the answer to its join. */
+  /** A connected member of the conversation; `ack` is the response to its join. */
   member(userId: string, room: string, resume?: object): Promise<{ client: ChatClient; ack: Body }>;
   /** Every message of the conversation, oldest first. */
   texts(room: string, as: string): Promise<(string | null)[]>;
@@ -20,7 +20,7 @@ export type Served = RunningStoa & {
 
 const PORTS = ["--port", "0", "--media-udp-port", "0"];
 
-/** A server process as an operator runs it, with a key to its one project. */
+/** A server process as an operator runs it, with a key of its one project. */
 export async function served(dataDir: string, args: string[] = [], command = PROGRAM): Promise<Served> {
   const options = [...PORTS, "--data-dir", dataDir, "--chat-send-rate-limit", "1000000", ...args];
   const running = await startStoa([...command, "serve", ...options]);
@@ -78,7 +78,7 @@ export async function served(dataDir: string, args: string[] = [], command = PRO
   };
 }
 
-/** An account, a project and a key, made by the command line as the manual says. */
+/** Makes an account, a project and a key on the command line, as the manual says. */
 export async function prepareData(dataDir: string): Promise<void> {
   await stoa(["admin", "create", "operator@example.com", "--data-dir", dataDir], { stdin: "a long password\n" });
   const made = await stoa([
@@ -96,7 +96,7 @@ export async function prepareData(dataDir: string): Promise<void> {
   await Bun.write(keyPath(dataDir), made.out);
 }
 
-/** Beside the data, which a restore replaces. */
+/** Outside of the data directory, which a restore replaces. */
 export function keyPath(dataDir: string): string {
   return `${dataDir}.key`;
 }

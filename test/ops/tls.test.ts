@@ -14,7 +14,7 @@ const LOOK_EVERY_MS = 10_000;
 const TRUST = { tls: { rejectUnauthorized: false } } as const;
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-tls-"));
-/** As certbot lays them out: the names in the configuration are links to the files of the latest renewal. */
+/** Like certbot, it makes the configured names links to the files of the latest renewal. */
 const live = { cert: join(folder, "fullchain.pem"), key: join(folder, "privkey.pem") };
 let first: CertificateFiles;
 let second: CertificateFiles;
@@ -62,7 +62,7 @@ function link(name: keyof CertificateFiles, to: CertificateFiles): void {
   symlinkSync(to[name], live[name]);
 }
 
-test("[11] renewed files are met by new connections, and no open socket notices", async () => {
+test("[11] new connections get renewed certificates, and open sockets stay open", async () => {
   const members = [{ userId: "alice" }, { userId: "bob" }];
   const { id: conversationId = "" } = await post("/v1/chat/conversations", { name: "tls", members });
   const alice = await member("alice", conversationId);
@@ -89,7 +89,7 @@ test("[11] renewed files are met by new connections, and no open socket notices"
   expect(lines.join("")).not.toContain("PRIVATE KEY");
 });
 
-test("[11] files that hold no certificate change nothing, and stop a start with a sentence", async () => {
+test("[11] invalid certificate files do not replace valid ones, and prevent a start with a sentence", async () => {
   const broken = join(folder, "broken.pem");
   writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nnot one\n");
   unlinkSync(live.cert);
@@ -114,11 +114,11 @@ test("[11] the drain reaches the sockets of both certificates", async () => {
   const after = await member("carol", conversationId);
   expect(await presentedName(server.url)).toBe("first");
   let stopped = false;
-  // A grace that the clock below never uses up: at its end sockets are cut off without a farewell.
+  // The clock never reaches the end of this grace period, at which sockets are closed without a message.
   void server.stop("test", 3_600_000).then(() => {
     stopped = true;
   });
-  // The drain spreads the closes over time, which here moves only by hand.
+  // The drain spreads the closes over time, and the test advances the clock.
   while (!stopped) {
     clock.advance(10);
     await Bun.sleep(1);

@@ -48,7 +48,7 @@ function previousData(name: string, count: number): { dataDir: string; counts: C
   return { dataDir, counts };
 }
 
-test("[11] an upgrade from every earlier schema keeps every row, and a copy of what was there", async () => {
+test("[11] an upgrade from every earlier schema keeps every row and a copy of the old database", async () => {
   expect(migrations.length).toBeGreaterThan(1);
   for (let count = 1; count < migrations.length; count++) {
     const { dataDir, counts } = previousData(`after-${count}`, count);
@@ -63,7 +63,7 @@ test("[11] an upgrade from every earlier schema keeps every row, and a copy of w
   }
 }, 60_000);
 
-test("[11] the server upgrades the previous schema by itself and serves what was in it", async () => {
+test("[11] the server upgrades the previous schema by itself and serves its data", async () => {
   const { dataDir, counts } = previousData("previous", migrations.length - 1);
   expect(counts).toMatchObject({ messages: 4, attachments: 1, rooms: expect.any(Number), api_keys: 1 });
   cpSync(`${filled}.key`, `${dataDir}.key`);
