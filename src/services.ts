@@ -27,7 +27,7 @@ import type { PersonalColumns } from "./kernel/personal-data.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import type { Tenant } from "./kernel/tenant.ts";
 import { createFleet } from "./nodes/fleet.ts";
-import { createMediaNodes, type MediaNodes } from "./nodes/nodes.ts";
+import { createMediaNodes, type MediaNodes } from "./nodes/media-nodes.ts";
 import { createNodeKeys } from "./nodes/registration/node-keys.ts";
 
 /** The columns of every feature that hold data about users. */
@@ -53,16 +53,15 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const usage = createUsage(runtime);
   const rooms = createRooms(runtime, { mayMint: usage.mayMint, isArchived });
   const nodeKeys = createNodeKeys(runtime);
-  const fleet = createFleet(runtime, { livesAt: nodes.livesAt, admit: nodeKeys.admit });
+  const fleet = createFleet(runtime, { urlOf: nodes.urlOf, admit: nodeKeys.admit });
   const isWaitingRoom = waitingRooms(runtime);
   const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
-  const { core } = signaling;
   const livekitClients = createLivekitGateway(runtime, {
     ...rooms,
     ...projects,
-    translation,
+    signaling: signaling.core,
     moderation,
     originPolicy,
   });

@@ -9,23 +9,23 @@ import { groupOf, kindOf, sourceOf } from "./records.ts";
 
 export const MAX_TRACKS = 64;
 const MAX_NAME = 128;
-/** Of lists that are told to everybody in the room as they came. */
+/** The limit of lists that are passed on to the whole room. */
 const MAX_LISTED = 16;
 
 export type PublishedTrack = {
   readonly trackId: string;
   readonly info: TrackInfo;
   readonly section: Omit<NamedSection, "mid">;
-  /** As the client wants it; the server may have muted it besides. */
+  /** The client's own state; the server may have muted the track as well. */
   muted: boolean;
 };
 
-/** The tracks that one client has announced, by its own names for them; media follows in an offer. */
+/** The tracks that one client has announced, by their client ids. Their media follows in an offer. */
 export class PublishedTracks {
   readonly #session: RtcSession;
   readonly #sources: ReadonlySet<TrackSource> | null;
   readonly #byCid = new Map<string, PublishedTrack>();
-  /** By what a description calls them, where that is another name: Firefox makes one up for each sender. */
+  /** By the id in the session description where it differs: Firefox makes one up for each sender. */
   readonly #byAlias = new Map<string, PublishedTrack>();
 
   constructor(session: RtcSession, sources: ReadonlySet<TrackSource> | null) {
@@ -37,7 +37,7 @@ export class PublishedTracks {
     return [...this.#byCid.values()].find((track) => track.trackId === trackId);
   }
 
-  /** A sentence says why not. The same track again is the same track. */
+  /** Returns a sentence when the track is refused. A repeated request returns the same track. */
   add(request: AddTrackRequest): PublishedTrack | string {
     const known = this.#byCid.get(request.cid);
     if (known) return known;
@@ -66,14 +66,14 @@ export class PublishedTracks {
     }
   }
 
-  /** What the sections of an offer publish: only what was announced, and may be. */
+  /** The sections of an offer that publish an announced and permitted track. */
   publishedSections(sections: readonly Section[], midToTrackId: Record<string, string>): NamedSection[] {
     const sending = sections.filter(({ sends, kind }) => sends && kind !== "application");
     const found = new Map(sending.map((section) => [section, this.#named(section, midToTrackId)]));
     const placed = new Set(found.values());
     return sending.flatMap((section) => {
       const { mid, kind, cid } = section;
-      const track = found.get(section) ?? this.#firstBut(placed, kind);
+      const track = found.get(section) ?? this.#firstUnplaced(placed, kind);
       if (track?.section.kind !== kind || !mayPublish(this.#session.permissions, kind)) return [];
       if (!placed.has(track)) {
         placed.add(track);
@@ -87,22 +87,22 @@ export class PublishedTracks {
     return this.#byCid.get(midToTrackId[mid] ?? "") ?? this.#byCid.get(cid ?? "") ?? this.#byAlias.get(cid ?? "");
   }
 
-  /** Sections come in the order in which their tracks were announced. */
-  #firstBut(placed: ReadonlySet<PublishedTrack | undefined>, kind: Section["kind"]): PublishedTrack | undefined {
+  /** Unnamed sections come in the order in which their tracks were announced. */
+  #firstUnplaced(placed: ReadonlySet<PublishedTrack | undefined>, kind: Section["kind"]): PublishedTrack | undefined {
     return [...this.#byCid.values()].find((track) => track.section.kind === kind && !placed.has(track));
   }
 }
 
 const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264" };
 
-/** Codecs that we forward in layers; a client that asks for another is told VP8, and takes it. */
+/** A client that asks for a codec that we do not forward in layers gets VP8. */
 function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
   const { type, muted, width, height, disableDtx, source, stereo, disableRed, encryption } = request;
   const name = request.name.slice(0, MAX_NAME);
   const layers = request.layers.slice(0, MAX_LISTED);
   const isVideo = type === TrackType.VIDEO;
-  const [asked] = request.simulcastCodecs;
-  const mimeType = isVideo ? (CODECS[asked?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
+  const [requested] = request.simulcastCodecs;
+  const mimeType = isVideo ? (CODECS[requested?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
   return new TrackInfo({
     ...{
       type,
@@ -126,7 +126,7 @@ function infoOf(request: AddTrackRequest, trackId: string, stream: string): Trac
           new SimulcastCodecInfo({
             mimeType,
             cid: request.cid,
-            layers: asked?.layers.length ? asked.layers.slice(0, MAX_LISTED) : layers,
+            layers: requested?.layers.length ? requested.layers.slice(0, MAX_LISTED) : layers,
           }),
         ]
       : [],

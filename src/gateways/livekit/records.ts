@@ -1,4 +1,4 @@
-/** Our records in LiveKit's words. */
+/** Translates our records into LiveKit's protobuf messages. */
 import {
   ClientInfo,
   ConnectionQuality,
@@ -48,7 +48,7 @@ export function sourceOf(source: LivekitSource): TrackSource {
 export const kindOf = (type: TrackType): TrackKind | null =>
   type === TrackType.AUDIO ? "audio" : type === TrackType.VIDEO ? "video" : null;
 
-/** Tracks of one group are kept in step: a voice with its face, a screen with its sound. */
+/** Clients synchronise the tracks of one group: microphone with camera, screen share with its audio. */
 export const groupOf = ({ source }: Pick<Track, "source">) =>
   source === "screenShare" || source === "screenShareAudio" ? "screen" : "camera";
 
@@ -89,16 +89,16 @@ export function mimeOf(codec: string | null, kind: TrackKind): string {
   return codec === null ? (kind === "audio" ? "audio/opus" : "video/VP8") : `${kind}/${codec}`;
 }
 
-/** `published`: what its own client said of it, when that is one of LiveKit's. */
+/** `published` is the publisher's own description of the track, if its client is LiveKit's. */
 export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
   const mimeType = mimeOf(track.codec, track.kind);
-  const told = published ?? {
+  const details = published ?? {
     layers: [],
     codecs: track.kind === "video" ? [new SimulcastCodecInfo({ mimeType })] : [],
     stream: groupOf(track),
   };
   return new TrackInfo({
-    ...told,
+    ...details,
     sid: trackSid(track.id),
     type: track.kind === "audio" ? TrackType.AUDIO : TrackType.VIDEO,
     name: track.name ?? "",
@@ -127,20 +127,20 @@ export function permissionInfo(permissions: Permissions, hidden: boolean): Parti
   });
 }
 
-/** What only LiveKit's clients say of themselves and ask of each other. */
+/** Details that only LiveKit's clients report about themselves and their tracks. */
 export type LivekitDetails = {
   client(sessionId: string): ClientInfo | undefined;
   track(trackId: string): TrackInfo | undefined;
 };
 
-export function participantInfo(session: RtcSession, foreign: LivekitDetails, left?: LeaveReason): ParticipantInfo {
-  const client = foreign.client(session.id) ?? new ClientInfo();
+export function participantInfo(session: RtcSession, details: LivekitDetails, left?: LeaveReason): ParticipantInfo {
+  const client = details.client(session.id) ?? new ClientInfo();
   const state = session.media === "connected" ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.JOINED;
   return new ParticipantInfo({
     sid: participantSid(session.id),
     identity: session.identity,
     state: left ? ParticipantInfo_State.DISCONNECTED : state,
-    tracks: [...session.tracks.values()].map((track) => trackInfo(track, foreign.track(track.id))),
+    tracks: [...session.tracks.values()].map((track) => trackInfo(track, details.track(track.id))),
     metadata: session.metadata ?? "",
     joinedAt: BigInt(Math.floor(session.joinedAt / 1000)),
     joinedAtMs: BigInt(session.joinedAt),
@@ -150,7 +150,7 @@ export function participantInfo(session: RtcSession, foreign: LivekitDetails, le
     kind: KINDS[session.kind],
     attributes: session.attributes,
     disconnectReason: left ? LEAVE_REASONS[left] : DisconnectReason.UNKNOWN_REASON,
-    // Mirrored: a new client speaks newer words to whoever seems to know them, and an old one never answers.
+    // Clients use newer messages towards a client that claims to know them, so each client's own claim is passed on.
     clientProtocol: client.clientProtocol,
     capabilities: client.capabilities,
   });
@@ -175,14 +175,14 @@ export function roomInfo(
 export const iceServers = (servers: readonly IceServer[]): ICEServer[] =>
   servers.map(({ urls, username = "", credential = "" }) => new ICEServer({ urls, username, credential }));
 
-/** The version whose words we speak: clients look at it before they use some of their own. */
-export const SPOKEN_VERSION = "1.9.2";
-const SPOKEN_PROTOCOL = 16;
+/** The LiveKit version that this gateway implements; clients check it before they use newer messages. */
+export const LIVEKIT_VERSION = "1.9.2";
+const LIVEKIT_PROTOCOL = 16;
 const AGENT_PROTOCOL = 1;
 
 export const serverInfo = (region: string) =>
   new ServerInfo({
-    ...{ version: SPOKEN_VERSION, protocol: SPOKEN_PROTOCOL, agentProtocol: AGENT_PROTOCOL, region },
+    ...{ version: LIVEKIT_VERSION, protocol: LIVEKIT_PROTOCOL, agentProtocol: AGENT_PROTOCOL, region },
     nodeId: "stoa",
     debugInfo: `stoa ${VERSION}`,
   });

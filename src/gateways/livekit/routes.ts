@@ -1,80 +1,72 @@
 import { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
-import type { Runtime } from "../../kernel/runtime.ts";
-import { livekitAgentRoutes } from "./agent.routes.ts";
-import { livekitRtcRoutes } from "./rtc.routes.ts";
-import type { LivekitGateway } from "./livekit-gateway.ts";
-import { twirpRoutes } from "./server-api/twirp.routes.ts";
 import type { Log } from "../../kernel/log.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
 import type { SocketServer } from "../../kernel/socket/sockets.ts";
-import { toHttpRefusal, type LivekitConnections, type ClientRequest } from "./connection.ts";
-import { type ConnectionMode, readJoinParameters, tokenOf } from "./join-request.ts";
-import { bearerOf } from "./join-request.ts";
-import type { RtcDeps } from "./rtc.routes.ts";
-import { refusalText, socketExpected } from "./rtc.routes.ts";
-import { TokenRefused } from "./refusals.ts";
 import type { Agents } from "./agents/agents.ts";
+import { type ClientRequest, type LivekitConnections, toHttpRefusal } from "./connection.ts";
+import { bearerOf, type ConnectionMode, readJoinParameters, tokenOf } from "./join-request.ts";
+import type { LivekitGateway } from "./livekit-gateway.ts";
+import { TokenRefused } from "./refusals.ts";
+import { twirpRoutes } from "./server-api/twirp.ts";
 
-/** At the addresses that LiveKit's SDKs know; none of them exists while LIVEKIT_CLIENTS is off. */
+/** The paths are those of LiveKit's SDKs. None of them exists while LIVEKIT_CLIENTS is off. */
 export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: { livekitClients: LivekitGateway }) => {
-  const { isOpen, door, agents, services, requireAttempt } = livekitClients;
+  const { isOpen, connections, agents, services, requireAttempt } = livekitClients;
   const routes = new Elysia();
   if (!isOpen) return routes;
   return routes
-    .use(livekitRtcRoutes(http, { connections: door, log, mayTry }))
-    .use(livekitAgentRoutes(http, { connections: door, agents, log, mayTry }))
-    .use(twirpRoutes(http, { readToken: door.readToken, services, log }));
+    .use(rtcRoutes(http, { connections, log, requireAttempt }))
+    .use(agentRoutes(http, { connections, agents, log, requireAttempt }))
+    .use(twirpRoutes(http, { readToken: connections.readToken, services, log }));
 };
 
-export type RtcDeps = {
+type RtcDeps = {
   connections: LivekitConnections;
   log: Log;
-  /** Throws when this address may not try now. */
-  mayTry: (what: "connect" | "validate", ipAddress: string) => void;
+  /** Throws when the address has made too many attempts. */
+  requireAttempt: (kind: "connect" | "validate", ipAddress: string) => void;
 };
 
 const PATHS: Record<ConnectionMode, string> = { one: "/rtc/v1", two: "/rtc" };
 
-type Answer = { status?: unknown; headers: Record<string, unknown> };
+type ResponseSettings = { status?: unknown; headers: Record<string, unknown> };
 
-/** For whoever opens the address of a socket in a browser. */
-export function socketExpected(set: Answer): string {
+/** The response to a request without a WebSocket upgrade. */
+function socketExpected(set: ResponseSettings): string {
   set.status = 426;
   set.headers["content-type"] = "text/plain; charset=utf-8";
   return "connect to this address with a WebSocket";
 }
 
-/** The sentence that a developer reads; a cause that nobody foresaw is on the log instead. */
-export function refusalText(error: unknown, set: Answer, log: Log): string {
+/** The sentence that a developer reads. An unexpected error is logged instead. */
+function refusalText(error: unknown, set: ResponseSettings, log: Log): string {
   const known = toHttpRefusal(error);
-  if (!known) log.error({ err: error }, "a LiveKit client was not let in");
+  if (!known) log.error({ err: error }, "livekit: connection failed");
   set.status = known?.status ?? 500;
   set.headers["content-type"] = "text/plain; charset=utf-8";
   if (known?.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(known.retryAfterSeconds);
   return known?.message ?? "the server could not do this";
 }
 
-/**
- * Where LiveKit's clients come in. A client that is refused asks the same address with `/validate` why, and shows the text;
- * so refusals are plain sentences.
- */
-export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { connections, log, mayTry }: RtcDeps) => {
+/** A refused client requests `/validate` and shows the text of the response, so refusals are plain sentences. */
+const rtcRoutes = ({ infoOf, sockets }: Http, { connections, log, requireAttempt }: RtcDeps) => {
   const routes = new Elysia();
 
-  function visitOf(request: Request): ClientRequest {
+  function clientRequest(request: Request): ClientRequest {
     const { ip: ipAddress, userAgent, foreignOrigin: origin } = infoOf(request);
     return { ipAddress, userAgent, origin };
   }
 
-  for (const connections of ["one", "two"] as const) {
+  for (const mode of ["one", "two"] as const) {
     routes
       .get(
-        PATHS[connections],
+        PATHS[mode],
         async ({ request, server, set }) => {
           try {
-            const visit = visitOf(request);
-            mayTry("connect", visit.ipAddress);
-            const admitted = await connections.admit(tokenOf(request), visit, () => readJoinParameters(request, connections));
+            const client = clientRequest(request);
+            requireAttempt("connect", client.ipAddress);
+            const admitted = await connections.admit(tokenOf(request), client, () => readJoinParameters(request, mode));
             const accepted = sockets.accept(server as SocketServer | null, request, {}, (socket) =>
               connections.connect(socket, admitted),
             );
@@ -86,12 +78,12 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { connections, log, 
         { detail: { hide: true } },
       )
       .get(
-        `${PATHS[connections]}/validate`,
+        `${PATHS[mode]}/validate`,
         async ({ request, set }) => {
           try {
-            const visit = visitOf(request);
-            mayTry("validate", visit.ipAddress);
-            await connections.admit(tokenOf(request), visit, () => readJoinParameters(request, connections));
+            const client = clientRequest(request);
+            requireAttempt("validate", client.ipAddress);
+            await connections.admit(tokenOf(request), client, () => readJoinParameters(request, mode));
             set.headers["content-type"] = "text/plain; charset=utf-8";
             return "success";
           } catch (error) {
@@ -104,13 +96,13 @@ export const livekitRtcRoutes = ({ infoOf, sockets }: Http, { connections, log, 
   return routes;
 };
 
-/** Where workers wait for jobs, with a token that has the `agent` grant. */
-export const livekitAgentRoutes = (http: Http, { connections, agents, log, mayTry }: RtcDeps & { agents: Agents }) =>
+/** Agent workers wait for jobs on this socket; their token has the `agent` grant. */
+const agentRoutes = (http: Http, { connections, agents, log, requireAttempt }: RtcDeps & { agents: Agents }) =>
   new Elysia().get(
     "/agent",
     async ({ request, server, set }) => {
       try {
-        mayTry("connect", http.infoOf(request).ip);
+        requireAttempt("connect", http.infoOf(request).ip);
         const bearer = bearerOf(request);
         if (bearer === null) throw new TokenRefused("no token was given");
         const token = await connections.readToken(bearer);

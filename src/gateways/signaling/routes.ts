@@ -3,17 +3,17 @@ import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { type Socket, type SocketEvents, socketCredential, type TopicSocket } from "../../kernel/socket/sockets.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { SocketRequest } from "./rtc-socket.ts";
 import { whipRoutes } from "../whip/whip.routes.ts";
+import type { SocketRequest } from "./rtc-socket.ts";
 import type { Signaling } from "./signaling.ts";
 
-/** How clients reach a room: the socket, or one offer over HTTP. */
+/** Clients reach a room over the RTC socket or with one offer over HTTP (WHIP, WHEP). */
 export const signalingRoutes = (http: Http, { signaling }: { signaling: Signaling }) =>
   new Elysia().use(rtcRoutes(http, signaling)).use(whipRoutes(http, signaling.whip));
 
 type RtcSockets = { connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents };
 
-/** The socket is always accepted, and then told in its own protocol what is wrong: a browser learns nothing otherwise. */
+/** The socket is always accepted and refused in its own protocol, because a browser hides a refused upgrade's reason. */
 const rtcRoutes = ({ infoOf, sockets }: Http, { connect }: RtcSockets) =>
   new Elysia({ tags: ["rtc"] }).get(
     "/v1/rtc",

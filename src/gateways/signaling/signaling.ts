@@ -1,28 +1,27 @@
 import type { IceServers } from "../../features/rooms/ice-servers.ts";
 import type { RoomService } from "../../features/rooms/room.service.ts";
 import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
-import { rateLimitKey } from "../../kernel/net/addresses.ts";
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
+import { rateLimitKey } from "../../kernel/net/addresses.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { createFrameDecoder } from "../../kernel/socket/frame-reader.ts";
 import type { Socket, SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import type { FleetService } from "../../nodes/fleet.ts";
-import type { MediaNodes } from "../../nodes/nodes.ts";
+import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import { createPlacements } from "../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ClientFrames } from "../../protocol/signaling.ts";
 import { createWhip } from "../whip/whip.ts";
 import { createAdoption } from "./adoption.ts";
+import { createHalfOpenWatch } from "./half-open.ts";
 import { createJoin } from "./join.ts";
 import { createLiveRooms } from "./live-rooms.ts";
 import { createMediaEvents } from "./media-events.ts";
 import { createMembership } from "./membership.ts";
 import { refuse } from "./refusal.ts";
-import { createSessionRegistry } from "./registry.ts";
-import { releaseWaiting } from "./waiting-room.ts";
-import { createHalfOpenWatch } from "./half-open.ts";
 import { createRequests } from "./requests.ts";
+import { createSessionRegistry } from "./rtc-session.ts";
 import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./rtc-socket.ts";
 
 type SignalingDeps = {
@@ -39,7 +38,7 @@ type SignalingDeps = {
 export type Signaling = ReturnType<typeof createSignaling>;
 export type SignalingCore = Signaling["core"];
 
-/** The RTC sockets and everyone who is in a room through them. */
+/** Composes the RTC sockets, the sessions and the rooms. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
   const { rtcTokens, fleet, nodes, originPolicy, isArchived } = deps;
@@ -55,7 +54,10 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
   const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
   nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt }));
-  releaseWaiting(runtime, { registry, membership });
+  bus.on("streamChanged", ({ roomId, status }) => {
+    const room = status === "LIVE" ? registry.room(roomId) : undefined;
+    if (room) membership.releaseWaiting(room);
+  });
   bus.on("roomClosed", ({ roomId, reason }) => {
     const room = registry.room(roomId);
     if (room) membership.dismissAll(room, reason === "closed" ? "room_closed" : "stream_ended");
@@ -84,7 +86,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     for (const room of registry.rooms()) if (room.projectId === projectId) membership.dismissAll(room, "revoked");
   });
   metrics.gaugeOf("stoa_rtc_sessions", "Participants in rooms", () => registry.sessions().length);
-  metrics.gaugeOf("stoa_rtc_rooms", "Rooms with somebody in them", () => registry.rooms().length);
+  metrics.gaugeOf("stoa_rtc_rooms", "Rooms with participants", () => registry.rooms().length);
 
   const socketDeps: RtcSocketDeps = {
     runtime,
@@ -105,7 +107,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   return {
     liveRooms: createLiveRooms(registry, membership),
 
-    /** For clients that speak another protocol: the same rooms, behind a translator. */
+    /** Gateways for other protocols use the same rooms through this. */
     core: { registry, membership, join, requests, turnedAway: socketDeps.admissionRefusal, watch },
     whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.admissionRefusal }),
 
@@ -121,7 +123,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       });
     },
 
-    /** Sends everyone away, to come back to the server that follows; nobody new comes in. */
+    /** Refuses new sockets and disconnects all participants, who reconnect to the next server. */
     drain(): void {
       draining = true;
       for (const socket of sockets) socket.refuse(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));

@@ -10,7 +10,7 @@ const SUMMARY: Record<WhipKind, string> = {
   whep: "Watch the room with a WHEP player",
 };
 
-/** Publishing and watching over plain HTTP (RFC 9725 and its counterpart): an offer in, an answer out. */
+/** Publishing and watching over plain HTTP (RFC 9725 and the WHEP draft): an offer in, an answer out. */
 export const whipRoutes = ({ guards }: Http, whip: Whip) => {
   const routes = new Elysia({ tags: ["rtc"] });
   for (const kind of KINDS) {
@@ -62,7 +62,7 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
   return routes;
 };
 
-/** How WHIP tells of TURN servers (RFC 9725 §4.6). */
+/** WHIP names ICE servers in Link headers (RFC 9725 §4.6). */
 function iceLinks({ urls, username, credential }: IceServer): string[] {
   const parameters = `rel="ice-server"; username="${username}"; credential="${credential}"; credential-type="password"`;
   return urls.map((url) => `<${url}>; ${parameters}`);

@@ -47,7 +47,7 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, turne
           kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
         const { session } = await join.join(participant, { connectionId }, client, () => false);
         session.link = { state: "headless" };
-        membership.remember(session);
+        membership.saveToNode(session);
         session.wantsMedia = true;
         try {
           const answer = await negotiate(kind, session, sdp);

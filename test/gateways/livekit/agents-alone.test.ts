@@ -106,7 +106,7 @@ test("after a restart the agent that was at work is waited for; when it does not
     agents.restore();
     const [dispatch] = agents.dispatchesIn(room).filter(({ agentName }) => agentName === "named");
     expect(dispatch).toMatchObject({ id: made?.id ?? "", ...wanted });
-    expect([...(dispatch?.tasks.values() ?? [])]).toMatchObject([
+    expect([...(dispatch?.jobs.values() ?? [])]).toMatchObject([
       { job: { id: jobId }, state: "running", worker: null },
     ]);
   };

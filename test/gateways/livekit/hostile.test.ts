@@ -13,8 +13,8 @@ import {
   WrappedJoinRequest_Compression,
 } from "@livekit/protocol";
 import { SignJWT } from "jose";
-import { readArrival } from "../../../src/gateways/livekit/door/join-request.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { readJoinParameters } from "../../../src/gateways/livekit/join-request.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { RawClient } from "./harness/raw-client.ts";
 
 let server: RealServer;
@@ -76,7 +76,7 @@ test("what a client says of itself and its tracks is cut before others are told"
     }),
   });
   const address = `http://localhost/rtc/v1?join_request=${wrapped(joining.toBinary())}`;
-  expect(readArrival(new Request(address), "one").client.toBinary().length).toBeLessThan(1_000);
+  expect(readJoinParameters(new Request(address), "one").client.toBinary().length).toBeLessThan(1_000);
 
   const bob = await RawClient.open(wsUrl, await tokenOf("bob"));
   await bob.hears("join");

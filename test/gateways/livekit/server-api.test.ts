@@ -41,7 +41,8 @@ test("whoever may make keys is shown the secret, which is on the audit log; a re
   const key = await server.runtime.write((unit) =>
     server.services.apiKeys.create(unit, projectId, { name: "shown", environment: "DEVELOPMENT" }),
   );
-  const show = () => server.runtime.write((unit) => server.services.apiKeys.revealSigningSecret(unit, projectId, key.id));
+  const show = () =>
+    server.runtime.write((unit) => server.services.apiKeys.revealSigningSecret(unit, projectId, key.id));
   const shown = await show();
   expect(shown).toEqual({ apiKey: key.publicId, apiSecret: expect.stringMatching(/^[0-9a-f]{64}$/) });
   expect(await show()).toEqual(shown);

@@ -31,16 +31,16 @@ function tokenOf(room: string, identity: string): Promise<string> {
 
 /** One of LiveKit's clients at the other end of a socket that never leaves the process, once it is welcomed. */
 async function enter(token: string, sdk = "js") {
-  const { door } = server.services.livekitClients;
+  const { connections } = server.services.livekitClients;
   const request = new Request(`http://localhost/rtc?protocol=16&sdk=${sdk}`);
-  const admitted = await door.admit(token, VISIT, () => readJoinParameters(request, "one"));
+  const admitted = await connections.admit(token, VISIT, () => readJoinParameters(request, "one"));
   const heard: SignalResponse["message"][] = [];
   const socket: TopicSocket = {
     ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
     sendBytes: (data) => void heard.push(SignalResponse.fromBinary(data).message),
     ping: () => events.pong?.(),
   };
-  const events: SocketEvents = door.connect(socket, admitted);
+  const events: SocketEvents = connections.connect(socket, admitted);
   const say = async (message: SignalRequest["message"]) => {
     const bytes = Buffer.from(new SignalRequest({ message }).toBinary());
     events.received(null, bytes.length, bytes);

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { createLiveRooms } from "../../../src/gateways/signaling/live-rooms.ts";
 import type { Membership } from "../../../src/gateways/signaling/membership.ts";
-import type { SessionRegistry } from "../../../src/gateways/signaling/registry.ts";
+import type { SessionRegistry } from "../../../src/gateways/signaling/rtc-session.ts";
 import type { MediaNode } from "../../../src/protocol/media-node.ts";
 import type { NetworkProfile } from "../../../src/protocol/playground.ts";
 
 test("a bad network ends for one who has left because of it, and begins for nobody who is not there", async () => {
   const set: NetworkProfile[] = [];
   const node = { setNetwork: async ({ profile }: { profile: NetworkProfile }) => void set.push(profile) };
-  const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), of: () => undefined };
+  const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), find: () => undefined };
   const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership);
   await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({
     code: "SVC_PARTICIPANT_NOT_FOUND",

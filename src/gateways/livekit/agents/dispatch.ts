@@ -11,37 +11,36 @@ import {
 } from "@livekit/protocol";
 import { randomBase62 } from "../../../kernel/crypto/ids.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
-import type { AgentWorker } from "./worker.ts";
+import type { AgentWorker } from "./workers.ts";
 
-/** What a job says is for the agent to read; the whole is sent with each. */
+/** Metadata and attributes are sent with every job. */
 const MAX_METADATA_BYTES = 16 * 1_024;
 const MAX_AGENT_NAME = 128;
 const MAX_DISPATCHES_PER_TOKEN = 16;
 
-/** Which agent a room is to have, and what it is told. */
+/** A request for an agent in a room. */
 export type DispatchRequest = { agentName: string; metadata: string; attributes: Record<string, string> };
 
-/** Whatever agent has no name: what a room gets of which nobody has said anything. */
+/** A room without explicit dispatches gets the unnamed agents. */
 export const UNNAMED: DispatchRequest = { agentName: "", metadata: "", attributes: {} };
 
 /**
- * One agent at work, or asked for. `declined`: nobody wanted it; whoever registers later is asked anew. A running one without
- * a worker was there before this process, and its worker has not said yet that it still has it.
+ * One job of a dispatch. In `declined` no worker wanted it, and workers that register later are asked. A running job
+ * without a worker was started before this process, and its worker has not reconnected yet.
  */
-export type JobSlot = { job: Job; worker: AgentWorker | null; state: "asking" | "running" | "declined" | "ended" };
+export type AssignedJob = { job: Job; worker: AgentWorker | null; state: "asking" | "running" | "declined" | "ended" };
 
 export type Dispatch = DispatchRequest & {
   readonly id: string;
   readonly createdAt: number;
-  /** Agents without a name do not come beside it by themselves. */
+  /** Unnamed agents do not join beside it. */
   readonly alone: boolean;
-  /** It is on record. */
-  isKept: boolean;
-  /** By what they are for: the room, or one participant of it. */
-  readonly tasks: Map<string, JobSlot>;
+  isSaved: boolean;
+  /** By target: the room, or one of its participants. */
+  readonly jobs: Map<string, AssignedJob>;
 };
 
-/** A sentence says what is wrong with it. */
+/** Returns a sentence when the request is invalid. */
 export function dispatchProblem({ agentName, metadata, attributes }: DispatchRequest): string | null {
   if (agentName.length > MAX_AGENT_NAME) return `agent_name: at most ${MAX_AGENT_NAME} characters`;
   const bytes = Buffer.byteLength(metadata) + Buffer.byteLength(JSON.stringify(attributes));
@@ -54,8 +53,8 @@ export const newDispatch = (
   alone: boolean,
 ): Dispatch => ({
   ...{ id: `AD_${randomBase62(12)}`, agentName, metadata, attributes, createdAt, alone },
-  isKept: false,
-  tasks: new Map(),
+  isSaved: false,
+  jobs: new Map(),
 });
 
 export function newJob(
@@ -69,20 +68,20 @@ export function newJob(
   return new Job({ id: `AJ_${randomBase62(12)}`, ...about, room, participant, state });
 }
 
-/** Whom a kind of job is for: null is the room as a whole. Agents work for nobody's agent. */
+/** The targets of a job type; null is the whole room. Agents are no targets. */
 export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSession | null)[] {
   if (type === JobType.JT_ROOM) return [null];
-  const people = [...sessions].filter(({ kind, hidden }) => kind !== "agent" && !hidden);
-  return type === JobType.JT_PARTICIPANT ? people : people.filter(({ tracks }) => tracks.size > 0);
+  const participants = [...sessions].filter(({ kind, hidden }) => kind !== "agent" && !hidden);
+  return type === JobType.JT_PARTICIPANT ? participants : participants.filter(({ tracks }) => tracks.size > 0);
 }
 
 const nanoseconds = (ms: number) => BigInt(ms) * 1_000_000n;
 
-export function presentDispatch({ id, agentName, metadata, attributes, createdAt, tasks }: Dispatch, room: string) {
-  const jobs = [...tasks.values()].filter(({ state }) => state === "running" || state === "ended");
+export function presentDispatch({ id, agentName, metadata, attributes, createdAt, jobs }: Dispatch, room: string) {
+  const assigned = [...jobs.values()].filter(({ state }) => state === "running" || state === "ended");
   return new AgentDispatch({
     ...{ id, agentName, metadata, attributes, room },
-    state: new AgentDispatchState({ createdAt: nanoseconds(createdAt), jobs: jobs.map(({ job }) => job) }),
+    state: new AgentDispatchState({ createdAt: nanoseconds(createdAt), jobs: assigned.map(({ job }) => job) }),
   });
 }
 
@@ -92,7 +91,7 @@ export function changeState(job: Job, status: JobStatus, error: string, at: numb
   if (isOver) job.state.endedAt = nanoseconds(at);
 }
 
-/** The agents that a token asks for in the room it makes live (`roomConfig.agents`). What cannot be read is left out. */
+/** The dispatches that a token requests (`roomConfig.agents`). Invalid ones are ignored. */
 export function dispatchesInToken(claims: Record<string, unknown>): DispatchRequest[] {
   const { roomConfig } = claims;
   if (typeof roomConfig !== "object" || roomConfig === null || !("agents" in roomConfig)) return [];
@@ -100,8 +99,8 @@ export function dispatchesInToken(claims: Record<string, unknown>): DispatchRequ
   return agents.slice(0, MAX_DISPATCHES_PER_TOKEN).flatMap((agent) => {
     try {
       const { agentName, metadata, attributes } = RoomAgentDispatch.fromJson(agent, { ignoreUnknownFields: true });
-      const wanted = { agentName, metadata, attributes };
-      return dispatchProblem(wanted) === null ? [wanted] : [];
+      const request = { agentName, metadata, attributes };
+      return dispatchProblem(request) === null ? [request] : [];
     } catch {
       return [];
     }

@@ -7,54 +7,45 @@ import {
   type JobType,
   type ParticipantPermission,
   type RegisterWorkerRequest,
+  RegisterWorkerResponse,
+  type ServerInfo,
   ServerMessage,
+  type UpdateJobStatus,
+  WorkerMessage,
   WorkerPong,
   WorkerStatus,
 } from "@livekit/protocol";
-import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
-import type { TopicSocket } from "../../../kernel/socket/sockets.ts";
-import type { Timers } from "../../../kernel/time/timers.ts";
-import {
-  type AvailabilityResponse,
-  type Job,
-  type JobType,
-  type RegisterWorkerRequest,
-  RegisterWorkerResponse,
-  type ServerInfo,
-  type UpdateJobStatus,
-  WorkerMessage,
-} from "@livekit/protocol";
-import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
 import { randomBase62 } from "../../../kernel/crypto/ids.ts";
+import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { createFrameBudget } from "../../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import type { Timers } from "../../../kernel/time/timers.ts";
 import { CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { SigningKeys } from "../tokens.ts";
-import { type WorkerRegistration, AgentWorker } from "./worker.ts";
 
-/** How long a worker thinks about a job before another is asked. */
-const ANSWER_WITHIN_MS = 10_000;
+/** A worker that does not respond in time is passed over. */
+const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** What a worker is for: it and all that say the same take turns. */
+/** Workers with the same registration share its jobs. */
 export type WorkerRegistration = { agentName: string; type: JobType; permissions: ParticipantPermission | undefined };
 
 type Outgoing = ServerMessage["message"];
 
-/** One process that runs agents: it waits for jobs on a socket, and the agents come into rooms by themselves. */
+/** A process that runs agents. It gets jobs on its socket, and its agents join rooms as participants. */
 export class AgentWorker {
   readonly id: string;
   readonly key: ApiKeyCaller;
-  /** Null until it has registered. */
+  /** Null until the worker has registered. */
   registration: WorkerRegistration | null = null;
   load = 0;
   readonly #socket: TopicSocket;
   readonly #timers: Timers;
   #isFull = false;
   #isGone = false;
-  readonly #asked = new Map<string, (answer: AvailabilityResponse | null) => void>();
+  readonly #pending = new Map<string, (response: AvailabilityResponse | null) => void>();
 
   constructor(id: string, key: ApiKeyCaller, socket: TopicSocket, timers: Timers) {
     this.id = id;
@@ -75,7 +66,7 @@ export class AgentWorker {
     this.registration = { agentName, type, permissions: allowedPermissions };
   }
 
-  /** True when it has become free. */
+  /** True when the worker has become free. */
   reported(status: WorkerStatus | undefined, load: number): boolean {
     const wasFree = this.isFree;
     this.#isFull = status === WorkerStatus.WS_FULL;
@@ -83,23 +74,23 @@ export class AgentWorker {
     return !wasFree && this.isFree;
   }
 
-  /** Its answer; null when none comes. */
-  ask(job: Job): Promise<AvailabilityResponse | null> {
+  /** Resolves to null without a response. */
+  requestAvailability(job: Job): Promise<AvailabilityResponse | null> {
     return new Promise((resolve) => {
       if (this.#isGone) return resolve(null);
-      const answered = (answer: AvailabilityResponse | null) => {
+      const respond = (response: AvailabilityResponse | null) => {
         cancel();
-        this.#asked.delete(job.id);
-        resolve(answer);
+        this.#pending.delete(job.id);
+        resolve(response);
       };
-      const cancel = this.#timers.after(ANSWER_WITHIN_MS, () => answered(null));
-      this.#asked.set(job.id, answered);
+      const cancel = this.#timers.after(RESPONSE_TIMEOUT_MS, () => respond(null));
+      this.#pending.set(job.id, respond);
       this.send({ case: "availability", value: new AvailabilityRequest({ job }) });
     });
   }
 
-  answered(answer: AvailabilityResponse): void {
-    this.#asked.get(answer.jobId)?.(answer);
+  respond(response: AvailabilityResponse): void {
+    this.#pending.get(response.jobId)?.(response);
   }
 
   assign(job: Job, token: string): void {
@@ -125,15 +116,15 @@ export class AgentWorker {
 
   gone(): void {
     this.#isGone = true;
-    for (const answered of [...this.#asked.values()]) answered(null);
+    for (const respond of [...this.#pending.values()]) respond(null);
   }
 }
 
 const MAX_FRAME_BYTES = 64 * 1_024;
-const REGISTER_WITHIN_MS = 10_000;
+const REGISTER_TIMEOUT_MS = 10_000;
 const MAX_WORKERS_PER_PROJECT = 1_000;
 const MAX_AGENT_NAME = 128;
-/** A worker tells its load every few seconds, and each job several times. */
+/** A worker reports its load every few seconds and the state of each job several times. */
 const FRAMES_PER_OURS = 20;
 
 type WorkersDeps = {
@@ -143,20 +134,20 @@ type WorkersDeps = {
 };
 
 type WorkerEvents = {
-  /** It may be asked from now on. `isNew`: for the first time. */
+  /** The worker can take jobs; `isNew` when it has just registered. */
   free(worker: AgentWorker, isNew: boolean): void;
   jobChanged(worker: AgentWorker, update: UpdateJobStatus): void;
-  /** It has come back, and these jobs of before run on. */
-  stillHas(worker: AgentWorker, jobIds: ReadonlySet<string>): void;
+  /** The worker has reconnected and still runs these jobs. */
+  jobsClaimed(worker: AgentWorker, jobIds: ReadonlySet<string>): void;
 };
 
-export type AcceptedJob = { worker: AgentWorker; offer: WorkerRegistration; answer: AvailabilityResponse };
-/** `declined`: all were asked, and none wants it. `none`: there is nobody to ask now. */
+export type AcceptedJob = { worker: AgentWorker; registration: WorkerRegistration; response: AvailabilityResponse };
+/** `declined` when every free worker refused, `none` when no worker is free. */
 export type JobNotAccepted = "declined" | "none";
 
 export type Workers = ReturnType<typeof createWorkers>;
 
-/** The workers of all projects, and who of them takes a job. */
+/** The workers of all projects, and the choice of a worker for a job. */
 export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: WorkerEvents) {
   const { bus, config, now, timers } = runtime;
   const workers = new Set<AgentWorker>();
@@ -171,15 +162,16 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
 
   const fitting = (tenant: Tenant, type: JobType, agentName: string): AgentWorker[] =>
     [...workers].filter(
-      (worker) => isOf(tenant, worker) && worker.registration?.type === type && worker.registration.agentName === agentName,
+      (worker) =>
+        isOf(tenant, worker) && worker.registration?.type === type && worker.registration.agentName === agentName,
     );
 
-  /** By chance, whoever has less to do more often. */
+  /** A random choice, weighted by free capacity. */
   function choose(free: readonly AgentWorker[]): AgentWorker | undefined {
-    const room = (worker: AgentWorker) => Math.max(0.01, 1 - worker.load);
-    let left = Math.random() * free.reduce((sum, worker) => sum + room(worker), 0);
+    const capacity = (worker: AgentWorker) => Math.max(0.01, 1 - worker.load);
+    let left = Math.random() * free.reduce((sum, worker) => sum + capacity(worker), 0);
     return free.find((worker) => {
-      left -= room(worker);
+      left -= capacity(worker);
       return left <= 0;
     });
   }
@@ -202,7 +194,7 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
         register(worker, message.value);
         break;
       case "availability":
-        worker.answered(message.value);
+        worker.respond(message.value);
         break;
       case "updateWorker":
         if (worker.reported(message.value.status, message.value.load)) events.free(worker, false);
@@ -214,9 +206,9 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
         worker.pong(message.value.timestamp, now());
         break;
       case "migrateJob":
-        events.stillHas(worker, new Set(message.value.jobIds));
+        events.jobsClaimed(worker, new Set(message.value.jobIds));
         break;
-      // Nobody simulates a job here.
+      // Simulated jobs are not supported.
       case "simulateJob":
       case undefined:
         break;
@@ -224,11 +216,10 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
   }
 
   return {
-    /** Whether anybody works for the project at all. */
     servesTenant: (tenant: Tenant): boolean => [...workers].some((worker) => isOf(tenant, worker)),
     hasWorker: (tenant: Tenant, type: JobType, agentName: string) => fitting(tenant, type, agentName).length > 0,
 
-    /** Asks one after another, each once. */
+    /** Asks free workers one after another, each once. */
     async findWorker(tenant: Tenant, job: Job): Promise<AcceptedJob | JobNotAccepted> {
       const asked = new Set<AgentWorker>();
       for (;;) {
@@ -236,11 +227,11 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
         const worker = choose(free);
         if (!worker?.registration) return asked.size > 0 ? "declined" : "none";
         asked.add(worker);
-        // Whose key or project is gone gets nothing any more.
+        // A worker whose API key is revoked gets no job.
         if (!deps.signer(worker.key.publicId)) continue;
-        const answer = await worker.ask(job);
-        if (answer?.available) return { worker, offer: worker.registration, answer };
-        if (answer?.terminate) return "declined";
+        const response = await worker.requestAvailability(job);
+        if (response?.available) return { worker, registration: worker.registration, response };
+        if (response?.terminate) return "declined";
       }
     },
 
@@ -251,7 +242,7 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
       if ([...workers].filter((other) => isOf(key, other)).length >= MAX_WORKERS_PER_PROJECT) {
         worker.close(CLOSE_CODES.tooManyAttempts, `at most ${MAX_WORKERS_PER_PROJECT} workers`);
       } else workers.add(worker);
-      const cancel = timers.after(REGISTER_WITHIN_MS, () => {
+      const cancel = timers.after(REGISTER_TIMEOUT_MS, () => {
         if (!worker.registration) worker.close(CLOSE_CODES.joinTimeout, "it did not register");
       });
       return deps.watch(socket, {

@@ -28,26 +28,26 @@ import type { Permissions } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
-import { dispatchInto } from "./dispatch-service.ts";
 import { type LivekitDetails, participantInfo, permissionInfo, roomInfo } from "../records.ts";
 import type { LivekitToken } from "../tokens.ts";
+import { dispatchInto } from "./dispatch-service.ts";
 import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
 
 type RoomServiceDeps = {
   rooms: RoomService;
   moderation: ModerationService;
-  translation: SignalingCore;
-  foreign: LivekitDetails;
+  signaling: SignalingCore;
+  details: LivekitDetails;
   agents: Agents;
 };
 
 const LISTED_ROOMS = 1_000;
 const ROOM_NAME = new RegExp(NAME_PATTERN);
 
-/** LiveKit's RoomService, as far as our rooms know what it speaks of. Its other methods are `unimplemented`. */
+/** LiveKit's RoomService. Methods without a counterpart in our rooms are `unimplemented`. */
 export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
-  const { rooms, moderation, translation, foreign, agents } = deps;
-  const { registry } = translation;
+  const { rooms, moderation, signaling, details, agents } = deps;
+  const { registry } = signaling;
 
   function find({ key }: LivekitToken, name: string): RoomRow {
     const row = rooms.findByName(key, name);
@@ -55,21 +55,23 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
     return row;
   }
 
-  /** The room that this token administers, and none but it. */
-  function administered(token: LivekitToken, name: string): { row: RoomRow; ref: Parameters<RoomService["find"]>[0] } {
+  function requireAdminRoom(
+    token: LivekitToken,
+    name: string,
+  ): { row: RoomRow; ref: Parameters<RoomService["find"]>[0] } {
     requireRoomAdmin(token, name);
     const row = find(token, name);
     const { projectId, environment } = token.key;
     return { row, ref: { projectId, environment, roomId: row.id } };
   }
 
-  function present(row: RoomRow, identity: string): RtcSession {
+  function requireParticipant(row: RoomRow, identity: string): RtcSession {
     const session = registry.find(row.id, identity);
     if (!session) throw new TwirpError("not_found", "participant does not exist");
     return session;
   }
 
-  const show = (row: RoomRow): Room => {
+  const presentRoom = (row: RoomRow): Room => {
     const live = registry.room(row.id);
     if (live) return roomInfo(live, row.createdAt);
     const { name, createdAt } = row;
@@ -92,7 +94,7 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
       for (const { agentName, metadata, attributes } of wanted) {
         await dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
       }
-      return show(row);
+      return presentRoom(row);
     }),
 
     ListRooms: defineMethod(ListRoomsRequest, async (token, { names }) => {
@@ -101,7 +103,7 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
       const rows = rooms.list({ projectId, environment, status: "ACTIVE" }, NEWEST, LISTED_ROOMS);
       const wanted = new Set(names);
       return new ListRoomsResponse({
-        rooms: rows.filter(({ name }) => names.length === 0 || wanted.has(name)).map(show),
+        rooms: rows.filter(({ name }) => names.length === 0 || wanted.has(name)).map(presentRoom),
       });
     }),
 
@@ -115,38 +117,38 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
     }),
 
     ListParticipants: defineMethod(ListParticipantsRequest, async (token, { room }) => {
-      const { row } = administered(token, room);
+      const { row } = requireAdminRoom(token, room);
       const sessions = [...(registry.room(row.id)?.sessions.values() ?? [])];
       return new ListParticipantsResponse({
-        participants: sessions.map((session) => participantInfo(session, foreign)),
+        participants: sessions.map((session) => participantInfo(session, details)),
       });
     }),
 
     GetParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) =>
-      participantInfo(present(administered(token, room).row, identity), foreign),
+      participantInfo(requireParticipant(requireAdminRoom(token, room).row, identity), details),
     ),
 
     RemoveParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) => {
-      const { row, ref } = administered(token, room);
-      present(row, identity);
+      const { row, ref } = requireAdminRoom(token, room);
+      requireParticipant(row, identity);
       await moderation.remove(ref, identity);
       return new RemoveParticipantResponse();
     }),
 
     MutePublishedTrack: defineMethod(MuteRoomTrackRequest, async (token, { room, identity, trackSid, muted }) => {
-      const { row, ref } = administered(token, room);
-      const session = present(row, identity);
+      const { row, ref } = requireAdminRoom(token, room);
+      const session = requireParticipant(row, identity);
       if (!muted) throw new TwirpError("failed_precondition", "only its publisher can open a track again");
       const trackId = trackIdOf(trackSid);
       await moderation.mute(ref, identity, trackId);
-      const track = participantInfo(session, foreign).tracks.find(({ sid }) => sid === trackSid);
+      const track = participantInfo(session, details).tracks.find(({ sid }) => sid === trackSid);
       if (track) track.muted = true;
       return new MuteRoomTrackResponse(track ? { track } : {});
     }),
 
     UpdateParticipant: defineMethod(UpdateParticipantRequest, async (token, request) => {
-      const { row, ref } = administered(token, request.room);
-      const session = present(row, request.identity);
+      const { row, ref } = requireAdminRoom(token, request.room);
+      const session = requireParticipant(row, request.identity);
       const { permission, metadata, name, attributes } = request;
       await moderation.update(ref, request.identity, {
         ...(permission && { permissions: permissionsFrom(permission) }),
@@ -155,13 +157,13 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
         attributes,
       });
       return new ParticipantInfo({
-        ...participantInfo(session, foreign),
+        ...participantInfo(session, details),
         permission: permissionInfo(session.permissions, session.hidden),
       });
     }),
 
     SendData: defineMethod(SendDataRequest, async (token, { room, data, topic, destinationIdentities: to }) => {
-      const { ref } = administered(token, room);
+      const { ref } = requireAdminRoom(token, room);
       const payload = textOf(data);
       await moderation.sendData(ref, {
         payload,
@@ -183,7 +185,7 @@ function permissionsFrom(permission: ParticipantPermission): Partial<Permissions
   };
 }
 
-/** What servers send reaches our own clients too, and those read text. */
+/** Our own clients get this data too, and they only take text. */
 function textOf(data: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(data);

@@ -1,12 +1,9 @@
+import type { Message, MessageType } from "@bufbuild/protobuf";
 import { Elysia } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import type { Log } from "../../../kernel/log.ts";
 import { bearerOf } from "../join-request.ts";
-import { TokenRefused } from "../refusals.ts";
-import type { LivekitToken } from "../tokens.ts";
-import { asTwirp, type Method, TwirpError } from "./twirp.ts";
-import type { Message, MessageType } from "@bufbuild/protobuf";
-import { HttpRefusal, httpRefusalOf } from "../refusals.ts";
+import { HttpRefusal, httpRefusalOf, TokenRefused } from "../refusals.ts";
 import type { LivekitToken } from "../tokens.ts";
 
 type TwirpDeps = {
@@ -18,13 +15,13 @@ type TwirpDeps = {
 const MAX_BODY_BYTES = 128 * 1_024;
 const FORMS: Record<string, "json" | "protobuf"> = { "application/json": "json", "application/protobuf": "protobuf" };
 
-/** LiveKit's server API: what its server SDKs ask, in the two forms they ask it in. */
+/** LiveKit's server API, in Twirp's JSON and protobuf forms. */
 export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: TwirpDeps) =>
   new Elysia().post(
     "/twirp/:service/:method",
     async ({ request, params, set }) => {
       try {
-        // Refuses what no request of ours may have, like a host that is nobody's.
+        // This refuses invalid requests, such as those with a wrong Host header.
         infoOf(request);
         const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim() ?? "";
         const form = FORMS[type];
@@ -43,7 +40,7 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
           : new Response(new Uint8Array(answer), { headers: { "content-type": type } });
       } catch (error) {
         const known = asTwirp(error);
-        if (!known) log.error({ err: error, method: params.method }, "a call of LiveKit's server API failed");
+        if (!known) log.error({ err: error, method: params.method }, "livekit: server API request failed");
         const { status, code, message } = known ?? new TwirpError("internal", "the server could not do this");
         set.status = status;
         set.headers["content-type"] = "application/json";
@@ -53,7 +50,7 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
     { detail: { hide: true } },
   );
 
-/** Whoever may only join a room has nothing to ask here, and costs no body: those are many, and nobody counts them. */
+/** Participants' tokens are refused before the body is read: they are many, and no rate limit applies here. */
 function requireSomeGrant({ grant: { roomAdmin, roomList, roomCreate } }: LivekitToken): void {
   if ([roomAdmin, roomList, roomCreate].includes(true)) return;
   throw new TwirpError("permission_denied", "the token has no roomAdmin, roomList or roomCreate grant");
@@ -70,7 +67,7 @@ async function readBody(request: Request): Promise<Uint8Array> {
   return Buffer.concat(parts);
 }
 
-/** Twirp's own words for what went wrong, and the status that goes with each. */
+/** Twirp's error codes and their HTTP statuses. */
 const STATUSES = {
   bad_route: 404,
   malformed: 400,
@@ -113,20 +110,20 @@ const BY_STATUS: Record<number, TwirpCode> = {
   503: "unavailable",
 };
 
-/** Null is unforeseen. */
+/** Null for an unexpected error. */
 export function asTwirp(error: unknown): TwirpError | null {
   if (error instanceof TwirpError) return error;
   const refused = error instanceof HttpRefusal ? error : httpRefusalOf(error);
   return refused && new TwirpError(BY_STATUS[refused.status] ?? "internal", refused.message);
 }
 
-/** A server's token administers the room that it names, and none but it. */
+/** A token administers only the room that it names. */
 export function requireRoomAdmin({ grant }: LivekitToken, name: string): void {
   if (grant.roomAdmin === true && grant.room === name) return;
   throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
 }
 
-/** A call in either of Twirp's forms: its body in, the body of the answer out. */
+/** Takes the body of a request and returns the body of the response, in the same form. */
 export type Method = (token: LivekitToken, body: Uint8Array, form: "json" | "protobuf") => Promise<Uint8Array | string>;
 
 export function defineMethod<Request extends Message<Request>, Response extends Message<Response>>(

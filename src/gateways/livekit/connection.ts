@@ -1,0 +1,269 @@
+import { createHash } from "node:crypto";
+import {
+  ClientInfo_SDK,
+  Codec,
+  DisconnectReason,
+  JoinResponse,
+  LeaveRequest,
+  LeaveRequest_Action,
+  ReconnectResponse,
+  SignalResponse,
+} from "@livekit/protocol";
+import type { RoomService } from "../../features/rooms/room.service.ts";
+import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
+import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
+import { type OriginPolicy, originAllowed, originRefused } from "../../kernel/http/origins.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
+import { CLOSE_CODES } from "../../protocol/close-codes.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import { Refusal } from "../signaling/refusal.ts";
+import type { RtcSession } from "../signaling/rtc-session.ts";
+import type { SignalingCore } from "../signaling/signaling.ts";
+import type { Agents } from "./agents/agents.ts";
+import { dispatchesInToken } from "./agents/dispatch.ts";
+import { type JoinParameters, sdkName } from "./join-request.ts";
+import type { LivekitSessions } from "./livekit-session.ts";
+import { LivekitSession, MAX_FRAME_BYTES } from "./livekit-session.ts";
+import { iceServers, LIVEKIT_VERSION, roomInfo, serverInfo } from "./records.ts";
+import { HttpRefusal, httpRefusalOf, NO_TOKEN, TokenRefused } from "./refusals.ts";
+import type { SignToken } from "./tokens.ts";
+import {
+  createTokenReader,
+  createTokenRefresh,
+  joinTarget,
+  type LivekitToken,
+  permissionsOf,
+  profileOf,
+  type SigningKeys,
+  sourcesOf,
+} from "./tokens.ts";
+
+const PING = { pingInterval: 5, pingTimeout: 15 };
+/** The codecs that we forward in layers; a client that wants another publishes one of these. */
+const PUBLISH_CODECS = ["video/VP8", "video/H264", "audio/opus", "audio/red"];
+
+export type ConnectionDeps = {
+  signaling: SignalingCore;
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  apiKeys: SigningKeys;
+  originPolicy: (projectId: string) => OriginPolicy;
+  sessions: LivekitSessions;
+  agents: Agents;
+  signToken: SignToken;
+};
+
+export type ClientRequest = { ipAddress: string; userAgent: string | null; origin: string | null };
+/** A client with a valid token, whose room exists or may be created. */
+export type AdmittedClient = {
+  parameters: JoinParameters;
+  request: ClientRequest;
+  token: LivekitToken;
+  openedAt: number;
+  /** The token has joined this room before. */
+  isReturning: boolean;
+};
+
+export type LivekitConnections = ReturnType<typeof createLivekitConnections>;
+
+/** Admits LiveKit's clients and connects them to rooms, in which they are participants like all others. */
+export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps) {
+  const { log, now, write } = runtime;
+  const { signaling, rooms, rtcTokens, apiKeys, originPolicy, sessions, agents, signToken } = deps;
+  const { details } = sessions;
+  const { membership, join } = signaling;
+  const readToken = createTokenReader(apiKeys, now);
+  const refreshTokens = createTokenRefresh(runtime, { apiKeys, rtcTokens, signToken });
+
+  /** Checks everything that needs no write. Until the token is verified, nothing else of the request is parsed. */
+  async function admit(
+    signed: string | null,
+    request: ClientRequest,
+    readParameters: () => JoinParameters,
+  ): Promise<AdmittedClient> {
+    const openedAt = now();
+    if (signed === null) throw new TokenRefused(NO_TOKEN);
+    const token = await readToken(signed);
+    if (!originAllowed(request.origin, originPolicy(token.key.projectId))) {
+      throw new HttpRefusal(403, originRefused(request.origin).message);
+    }
+    const { roomName } = joinTarget(token);
+    profileOf(token);
+    const room = rooms.findByName(token.key, roomName);
+    const tokenId = room && tokenIdIn(room.id, token);
+    const isReturning =
+      room !== undefined && tokenId !== undefined && rtcTokens.isKnown(tokenId, room.id, token.identity);
+    if (isReturning && rtcTokens.isRevoked(tokenId)) {
+      throw new TokenRefused("the token was revoked, or its holder was removed from the room");
+    }
+    return { parameters: readParameters(), request, token, openedAt, isReturning };
+  }
+
+  /** Each token has an id per room. A refreshed token keeps the id of the token that it replaces. */
+  function tokenIdIn(roomId: string, { tokenId, hash, identity }: LivekitToken): string {
+    if (tokenId !== null && rtcTokens.isKnown(tokenId, roomId, identity)) return tokenId;
+    return `lk_${createHash("sha256").update(`${hash} ${roomId}`).digest("hex").slice(0, 40)}`;
+  }
+
+  async function callerOf(token: LivekitToken): Promise<RtcTokenCaller> {
+    const { roomName, identity } = joinTarget(token);
+    const { projectId, environment } = token.key;
+    const { metadata, profile } = profileOf(token);
+    const granted = permissionsOf(token.grant);
+    const caller = await write((unit) => {
+      const room = rooms.findByName(token.key, roomName) ?? rooms.create(unit, token.key, { name: roomName });
+      const tokenId = tokenIdIn(room.id, token);
+      const ref = { projectId, environment, roomId: room.id };
+      rtcTokens.adopt(unit, ref, { tokenId, participantIdentity: identity, expiresAt: token.expiresAt });
+      return { tokenId, roomId: room.id };
+    });
+    return {
+      kind: "rtcToken",
+      ...{ ...caller, projectId, environment, metadata, profile },
+      participantIdentity: identity,
+      permissions: rtcTokens.effectivePermissions(caller.roomId, identity, granted),
+      hidden: token.grant.hidden === true,
+      expiresAt: token.expiresAt,
+    };
+  }
+
+  async function joinRoom(admitted: AdmittedClient, isGone: () => boolean): Promise<LivekitSession> {
+    const { parameters, request, token, openedAt } = admitted;
+    const caller = await callerOf(token);
+    const { ipAddress, userAgent } = request;
+    const client = { ipAddress, userAgent, sdk: sdkName(parameters.client), openedAt };
+    const connectionId = `livekit-${runtime.ids.uuid()}`;
+    const forgetDispatches = agents.expect(caller, dispatchesInToken(token.claims));
+    const { session } = await join.join(caller, { connectionId }, client, isGone).finally(forgetDispatches);
+    const livekitSession = new LivekitSession({
+      ...{ runtime, signaling, details, session, client: parameters.client, mode: parameters.mode },
+      autoSubscribe: parameters.autoSubscribe,
+      sources: sourcesOf(token.grant),
+      createdAt: rooms.find(caller).createdAt,
+    });
+    sessions.add(livekitSession);
+    return livekitSession;
+  }
+
+  function joinResponse(client: LivekitSession, createdAt: number): JoinResponse {
+    const { session } = client;
+    const region = session.room.placed?.region ?? "";
+    return new JoinResponse({
+      room: roomInfo(session.room, createdAt),
+      participant: client.notifier.self(),
+      otherParticipants: client.notifier.others(),
+      serverVersion: LIVEKIT_VERSION,
+      serverInfo: serverInfo(region),
+      serverRegion: region,
+      iceServers: iceServers(join.iceServersOf(session)),
+      // The client opens its sending connection at once, and its data channels carry both directions.
+      subscriberPrimary: false,
+      fastPublish: true,
+      enabledPublishCodecs: PUBLISH_CODECS.map((mime) => new Codec({ mime })),
+      ...PING,
+    });
+  }
+
+  /** The session that a reconnecting client resumes; null when it has ended. */
+  function resumable({ parameters, token }: AdmittedClient): LivekitSession | null {
+    const client = sessions.of(parameters.resumedSessionId ?? "");
+    const { session } = client ?? {};
+    if (!client || !session || client.mode !== parameters.mode) return null;
+    const { roomName, identity } = joinTarget(token);
+    const { projectId, environment } = token.key;
+    const { room, link } = session;
+    const isSame = room.projectId === projectId && room.environment === environment && room.name === roomName;
+    if (!isSame || session.identity !== identity || rtcTokens.isRevoked(session.tokenId)) return null;
+    return link.state === "attached" || link.state === "detached" ? client : null;
+  }
+
+  async function lastSequence({ room, id }: RtcSession): Promise<number> {
+    const snapshot = await room.placed?.node.room({ roomId: room.id });
+    return snapshot?.participants.find(({ participantId }) => participantId === id)?.lastDataSequence ?? 0;
+  }
+
+  /** Serves an accepted socket until it closes. */
+  function connect(network: TopicSocket, admitted: AdmittedClient): SocketEvents {
+    let isClosed = false;
+    let current: { client: LivekitSession; socket: ReturnType<LivekitSession["attach"]> } | null = null;
+    let stopRefreshing = () => {};
+    const early: { text: string | null; binary: Buffer | undefined }[] = [];
+
+    function attached(client: LivekitSession, first: Parameters<LivekitSession["attach"]>[1]): void {
+      current = { client, socket: client.attach(network, first) };
+      stopRefreshing = refreshTokens(admitted.token, client);
+      for (const { text, binary } of early.splice(0)) client.received(current.socket, text, binary);
+    }
+
+    function dismiss(error: unknown, reason: DisconnectReason, action: LeaveRequest_Action): void {
+      const known = httpRefusalOf(error) ?? (error instanceof Refusal ? error : null);
+      if (!known && error !== null) log.error({ err: error }, "livekit: join failed");
+      if (isClosed) return;
+      const value = new LeaveRequest({ reason, action, canReconnect: action !== LeaveRequest_Action.DISCONNECT });
+      network.sendBytes(new SignalResponse({ message: { case: "leave", value } }).toBinary());
+      network.close(CLOSE_CODES.restart, known?.message.slice(0, 100) ?? "left");
+    }
+
+    async function begin(): Promise<void> {
+      const { parameters } = admitted;
+      if (!parameters.isReconnect) {
+        const client = await joinRoom(admitted, () => isClosed);
+        if (isClosed) return membership.leave(client.session, "left");
+        if (admitted.isReturning && parameters.client.sdk === ClientInfo_SDK.JS) client.deferChanges();
+        attached(client, {
+          case: "join",
+          value: joinResponse(client, rooms.byId(client.session.room.id)?.createdAt ?? 0),
+        });
+        for (const value of parameters.tracks) client.handle({ case: "addTrack", value });
+        if (parameters.offer) client.handle({ case: "offer", value: parameters.offer });
+        return;
+      }
+      const client = resumable(admitted);
+      if (!client) return dismiss(null, DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
+      const lastMessageSeq = await lastSequence(client.session);
+      if (isClosed || client.session.link.state === "left") {
+        return dismiss(null, DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
+      }
+      const servers = iceServers(join.iceServersOf(client.session));
+      const info = serverInfo(client.session.room.placed?.region ?? "");
+      const value = new ReconnectResponse({ iceServers: servers, serverInfo: info, lastMessageSeq });
+      attached(client, { case: "reconnect", value });
+      membership.emitChange(client.session, { type: "reconnected", path: "signaling" });
+      client.resume();
+    }
+
+    begin().catch((error) => {
+      // A client that is told to disconnect never retries, so it must not be told so when the fault is the server's.
+      const isServerFault = (toHttpRefusal(error)?.status ?? 500) >= 500;
+      const action = isServerFault ? LeaveRequest_Action.RECONNECT : LeaveRequest_Action.DISCONNECT;
+      dismiss(error, DisconnectReason.JOIN_FAILURE, action);
+    });
+
+    return signaling.watch(network, {
+      received(text, bytes, binary) {
+        if (isClosed) return;
+        if (bytes > MAX_FRAME_BYTES) return network.close(CLOSE_CODES.frameTooLarge, "frame too large");
+        if (current) current.client.received(current.socket, text, binary);
+        else if (early.length < 32) early.push({ text, binary: binary && Buffer.from(binary) });
+      },
+      closed() {
+        isClosed = true;
+        stopRefreshing();
+        if (current) membership.detach(current.client.session, current.socket);
+      },
+    });
+  }
+
+  return { admit, connect, readToken };
+}
+
+/** Null for an unexpected error. */
+export function toHttpRefusal(error: unknown): HttpRefusal | null {
+  if (error instanceof Refusal) {
+    // Many clients never retry after a 4xx status, so a restart is answered with 503.
+    const status = error.closeCode === CLOSE_CODES.restart ? 503 : 429;
+    return new HttpRefusal(status, error.message, error.retryAfterSeconds);
+  }
+  return error instanceof ApiError || error instanceof HttpRefusal ? httpRefusalOf(error) : null;
+}

@@ -1,0 +1,119 @@
+import { gunzipSync } from "node:zlib";
+import {
+  type AddTrackRequest,
+  ClientInfo,
+  ClientInfo_SDK,
+  JoinRequest,
+  type SessionDescription,
+  WrappedJoinRequest,
+  WrappedJoinRequest_Compression,
+} from "@livekit/protocol";
+import { sessionIdOf } from "../../protocol/media/livekit-sids.ts";
+import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
+import { MAX_TRACKS } from "./published-tracks.ts";
+import { HttpRefusal } from "./refusals.ts";
+
+/** A client uses one peer connection that it offers, or two of which the server offers the second. */
+export type ConnectionMode = "one" | "two";
+
+export type JoinParameters = {
+  mode: ConnectionMode;
+  client: ClientInfo;
+  autoSubscribe: boolean;
+  resumedSessionId: string | null;
+  isReconnect: boolean;
+  offer: SessionDescription | null;
+  tracks: AddTrackRequest[];
+};
+
+/** Enough for the largest session description and the fields around it. */
+const MAX_JOIN_BYTES = SDP_MAX_BYTES + 16_384;
+const MAX_TEXT_LENGTH = 128;
+const MAX_CAPABILITIES = 32;
+
+const BEARER = /^Bearer ([\x21-\x7e]+)$/i;
+
+export const bearerOf = (request: Request): string | null =>
+  BEARER.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
+
+export const tokenOf = (request: Request): string | null =>
+  new URL(request.url).searchParams.get("access_token") ?? bearerOf(request);
+
+/** Reads the URL of the socket except its token. Throws `HttpRefusal` when it is malformed. */
+export function readJoinParameters(request: Request, mode: ConnectionMode): JoinParameters {
+  const { searchParams: query } = new URL(request.url);
+  const packed = query.get("join_request");
+  if (packed === null) return { ...queryParameters(query), mode };
+  const joining = unpack(packed);
+  return {
+    mode,
+    client: bounded(joining.clientInfo ?? new ClientInfo()),
+    autoSubscribe: joining.connectionSettings?.autoSubscribe ?? true,
+    resumedSessionId: joining.reconnect ? sessionIdOf(joining.participantSid) : null,
+    isReconnect: joining.reconnect,
+    offer: joining.publisherOffer ?? null,
+    tracks: joining.addTrackRequests.slice(0, MAX_TRACKS),
+  };
+}
+
+/** The result is kept as long as the client stays, and its capabilities are sent to the whole room. */
+function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabilities }: ClientInfo): ClientInfo {
+  const [knownVersion, knownOs, knownBrowser] = [version, os, browser].map((text) => text.slice(0, MAX_TEXT_LENGTH));
+  return new ClientInfo({
+    ...{ sdk, protocol, clientProtocol, version: knownVersion, os: knownOs, browser: knownBrowser },
+    capabilities: [...new Set(capabilities)].slice(0, MAX_CAPABILITIES),
+  });
+}
+
+function unpack(packed: string): JoinRequest {
+  try {
+    const wrapped = WrappedJoinRequest.fromBinary(Buffer.from(packed, "base64url"));
+    const bytes =
+      wrapped.compression === WrappedJoinRequest_Compression.GZIP
+        ? gunzipSync(wrapped.joinRequest, { maxOutputLength: MAX_JOIN_BYTES })
+        : wrapped.joinRequest;
+    return JoinRequest.fromBinary(bytes);
+  } catch {
+    throw new HttpRefusal(400, "join_request cannot be read");
+  }
+}
+
+/** The names of the SDKs in the query. */
+const SDKS: Record<string, ClientInfo_SDK> = {
+  js: ClientInfo_SDK.JS,
+  swift: ClientInfo_SDK.SWIFT,
+  android: ClientInfo_SDK.ANDROID,
+  flutter: ClientInfo_SDK.FLUTTER,
+  go: ClientInfo_SDK.GO,
+  unity: ClientInfo_SDK.UNITY,
+  reactnative: ClientInfo_SDK.REACT_NATIVE,
+  rust: ClientInfo_SDK.RUST,
+  python: ClientInfo_SDK.PYTHON,
+  cpp: ClientInfo_SDK.CPP,
+  node: ClientInfo_SDK.NODE,
+};
+
+function queryParameters(query: URLSearchParams): Omit<JoinParameters, "mode"> {
+  const isReconnect = query.get("reconnect") === "1";
+  return {
+    client: new ClientInfo({
+      sdk: SDKS[query.get("sdk") ?? ""] ?? ClientInfo_SDK.UNKNOWN,
+      version: query.get("version") ?? "",
+      protocol: Number(query.get("protocol") ?? 0) || 0,
+      os: query.get("os") ?? "",
+      browser: query.get("browser") ?? "",
+      clientProtocol: Number(query.get("client_protocol") ?? 0) || 0,
+    }),
+    autoSubscribe: query.get("auto_subscribe") !== "0" && query.get("auto_subscribe") !== "false",
+    resumedSessionId: isReconnect ? sessionIdOf(query.get("sid") ?? "") : null,
+    isReconnect,
+    offer: null,
+    tracks: [],
+  };
+}
+
+/** The name in records and the dashboard, such as `livekit-js/2.23.0`. */
+export function sdkName({ sdk, version }: ClientInfo): string {
+  const name = (ClientInfo_SDK[sdk] ?? "unknown").toLowerCase().replaceAll("_", "-");
+  return `livekit-${name}${version === "" ? "" : `/${version}`}`.slice(0, 128);
+}

@@ -1,0 +1,49 @@
+import type { ModerationService } from "../../features/rooms/moderation.service.ts";
+import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
+import { rateLimitKey } from "../../kernel/net/addresses.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { createAgents } from "./agents/agents.ts";
+import { type ConnectionDeps, createLivekitConnections } from "./connection.ts";
+import { createLivekitSessions } from "./livekit-session.ts";
+import { serverInfo } from "./records.ts";
+import { HttpRefusal } from "./refusals.ts";
+import { createDispatchService } from "./server-api/dispatch-service.ts";
+import { createRoomService } from "./server-api/room-service.ts";
+import { createTokenSigner } from "./tokens.ts";
+
+type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & { moderation: ModerationService };
+
+export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
+
+/** Serves LiveKit's client SDKs, server SDKs and agent workers. */
+export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
+  const { config, now } = runtime;
+  const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
+  const sessions = createLivekitSessions(runtime);
+  const { details } = sessions;
+  const signToken = createTokenSigner(deps.apiKeys, now);
+  const agents = createAgents(runtime, {
+    ...{ ...deps, details, signToken, serverInfo: serverInfo("") },
+    find: (roomId) => deps.rooms.byId(roomId),
+  });
+  return {
+    isOpen: config.LIVEKIT_CLIENTS === "on",
+    connections: createLivekitConnections(runtime, { ...deps, sessions, agents, signToken }),
+    agents,
+    services: {
+      "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents }),
+      "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
+    },
+
+    requireAttempt(kind: "connect" | "validate", ipAddress: string): void {
+      if (kind === "connect") {
+        const refusal = deps.signaling.turnedAway(ipAddress);
+        if (refusal) throw refusal;
+        return;
+      }
+      const limit = config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW;
+      const verdict = limiter.take("livekit-validate", rateLimitKey(ipAddress), limit);
+      if (!verdict.allowed) throw new HttpRefusal(429, "too many attempts; try again later", verdict.resetSeconds);
+    },
+  };
+}

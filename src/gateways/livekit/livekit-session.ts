@@ -1,0 +1,268 @@
+import {
+  type ClientInfo,
+  Pong,
+  RequestResponse,
+  RequestResponse_Reason,
+  SignalResponse,
+  type TrackInfo,
+} from "@livekit/protocol";
+import type { Runtime } from "../../kernel/runtime.ts";
+import { FrameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import { createFrameBudget } from "../../kernel/socket/frame-reader.ts";
+import type { Socket, TopicSocket } from "../../kernel/socket/sockets.ts";
+import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { MediaNode } from "../../protocol/media-node.ts";
+import type { TrackSource } from "../../protocol/room-records.ts";
+import { type Push, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
+import type { RtcSession } from "../signaling/rtc-session.ts";
+import type { SignalingCore } from "../signaling/signaling.ts";
+import type { ConnectionMode } from "./join-request.ts";
+import type { Message, Negotiator } from "./negotiation/negotiator.ts";
+import { oneConnection } from "./negotiation/one-connection.ts";
+import { twoConnections } from "./negotiation/two-connections.ts";
+import { PublishedTracks } from "./published-tracks.ts";
+import type { LivekitDetails } from "./records.ts";
+import { SignalNotifier } from "./signal-notifier.ts";
+import { createRequestHandler, type Request, readRequest, requestReference } from "./signal-requests.ts";
+import { TrackSelection } from "./track-selection.ts";
+
+/** Enough for the session description of a full room, which LiveKit's clients do not compress. */
+export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
+/** LiveKit's clients send one frame for each change, where ours send several changes in one. */
+const FRAMES_PER_OURS = 5;
+/** A frame counts as several by its size: decoding 140 KB of empty fields takes 50 ms. */
+const BYTES_PER_FRAME = 16_384;
+/** LiveKit's browser client takes two seconds to reconnect, however soon it is connected. */
+const DEFER_CHANGES_MS = 2_500;
+
+type LivekitSessionDeps = {
+  runtime: Runtime;
+  signaling: SignalingCore;
+  details: LivekitDetails;
+  session: RtcSession;
+  client: ClientInfo;
+  mode: ConnectionMode;
+  autoSubscribe: boolean;
+  sources: ReadonlySet<TrackSource> | null;
+  /** When the room was created. */
+  createdAt: number;
+};
+
+/** One connected LiveKit client: its socket speaks protobuf, and the room treats it as one of our own clients. */
+export class LivekitSession {
+  readonly session: RtcSession;
+  readonly client: ClientInfo;
+  readonly mode: ConnectionMode;
+  readonly notifier: SignalNotifier;
+  readonly published: PublishedTracks;
+  readonly #deps: LivekitSessionDeps;
+  readonly #selection: TrackSelection;
+  readonly #negotiator: Negotiator;
+  readonly #handleRequest: (request: Request) => Promise<void>;
+  readonly #spend: ReturnType<typeof createFrameBudget>;
+  readonly #spendOnPings: ReturnType<typeof createFrameBudget>;
+  #link: { network: TopicSocket; socket: Socket } | null = null;
+  #tail: Promise<void> = Promise.resolve();
+  #cancelDeferral: (() => void) | null = null;
+
+  constructor(deps: LivekitSessionDeps) {
+    const { runtime, session, sources, details, createdAt } = deps;
+    this.#deps = deps;
+    this.session = session;
+    this.client = deps.client;
+    this.mode = deps.mode;
+    const send = (message: Message) => this.send(message);
+    this.published = new PublishedTracks(session, sources);
+    this.#selection = new TrackSelection(session, deps.autoSubscribe);
+    this.notifier = new SignalNotifier({ session, published: this.published, details, createdAt, send });
+    const negotiate = deps.mode === "one" ? oneConnection : twoConnections;
+    this.#negotiator = negotiate({
+      ...{ session, send, published: this.published, selection: this.#selection },
+      node: () => this.#node(),
+    });
+    this.#handleRequest = createRequestHandler({
+      ...{ session, send, published: this.published, selection: this.#selection, notifier: this.notifier },
+      negotiator: this.#negotiator,
+      requests: deps.signaling.requests,
+      node: () => this.#node(),
+      refuse: (request, reason, message) => this.refuse(request, reason, message),
+      leave: () => this.#leave(),
+    });
+    const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
+    this.#spend = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
+    this.#spendOnPings = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
+  }
+
+  /** Makes this the client's socket. The first message is sent before any push of the room. */
+  attach(network: TopicSocket, first: Message): Socket {
+    const socket: Socket = {
+      send: (text) => {
+        if (this.#link?.socket === socket) this.#push(JSON.parse(text) as Push);
+      },
+      close: (code, reason) => network.close(code, reason),
+      get bufferedBytes() {
+        return network.bufferedBytes;
+      },
+    };
+    this.#link = { network, socket };
+    this.send(first);
+    this.#deps.signaling.membership.attach(this.session, socket);
+    return socket;
+  }
+
+  /**
+   * Keeps the room as it was in the join response until this client handles changes. LiveKit's browser client that rejoins
+   * by itself holds back events for two seconds after it is connected and then never emits them, so that participants who
+   * joined meanwhile were never shown.
+   */
+  deferChanges(): void {
+    this.notifier.hold();
+    this.#selection.hold();
+    this.#cancelDeferral = this.#deps.runtime.timers.after(DEFER_CHANGES_MS, () => {
+      if (this.session.link.state === "left") return;
+      this.#releaseChanges();
+      this.#enqueue(() => this.#negotiator.update());
+    });
+  }
+
+  #releaseChanges(): void {
+    this.#cancelDeferral?.();
+    this.#cancelDeferral = null;
+    this.#selection.release();
+    this.notifier.release();
+  }
+
+  /** Sends what the client missed and continues its peer connections. */
+  resume(): void {
+    this.#releaseChanges();
+    this.#enqueue(() => this.#negotiator.resume());
+  }
+
+  send(message: Message): void {
+    this.#link?.network.sendBytes(new SignalResponse({ message }).toBinary());
+  }
+
+  received(socket: Socket, text: string | null, binary: Buffer | undefined): void {
+    if (this.#link?.socket !== socket) return;
+    const request = readRequest(text, binary);
+    if (!request) {
+      this.#end(CLOSE_CODES.malformed, "malformed");
+      return;
+    }
+    const cost = Math.max(1, Math.ceil((binary?.length ?? text?.length ?? 0) / BYTES_PER_FRAME));
+    // Pings and unused ICE candidates skip the queue and have a limit of their own.
+    if (request.case === "pingReq" || request.case === "ping" || request.case === "trickle") {
+      if (this.#spendOnPings(cost).kind === "flood") this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
+      else this.#pong(request);
+      return;
+    }
+    const verdict = this.#spend(cost);
+    if (verdict.kind === "flood") {
+      this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
+      return;
+    }
+    if (verdict.kind === "over") {
+      this.refuse(request, RequestResponse_Reason.LIMIT_EXCEEDED, "too many requests; try again later");
+      return;
+    }
+    this.#enqueue(() => this.#handleRequest(request), request);
+  }
+
+  /** Disconnects a client that violates the protocol; it leaves the room when its resume window ends. */
+  #end(code: CloseCode, reason: string): void {
+    this.notifier.bye("failed", "stop");
+    this.#link?.network.close(code, reason);
+  }
+
+  #leave(): void {
+    this.#deps.signaling.membership.leave(this.session, "left");
+    this.#link?.network.close(1000, "left");
+    this.#link = null;
+  }
+
+  handle(request: Request): void {
+    this.#enqueue(() => this.#handleRequest(request), request);
+  }
+
+  refuse(request: Request, reason: RequestResponse_Reason, message: string): void {
+    const value = new RequestResponse({ reason, message, ...requestReference(request) });
+    this.send({ case: "requestResponse", value });
+  }
+
+  #enqueue(work: () => Promise<void>, request?: Request): void {
+    this.#tail = this.#tail.then(work).catch((error) => this.#failed(error, request));
+  }
+
+  #failed(error: unknown, request?: Request): void {
+    if (this.session.link.state === "left") return;
+    const known = error instanceof FrameError || error instanceof ApiError ? error : frameErrorOf(error);
+    const { log } = this.#deps.runtime;
+    if (!known) log.error({ err: error, request: request?.case }, "livekit: request failed");
+    if (request) {
+      const reason =
+        known?.code === "PERMISSION_DENIED"
+          ? RequestResponse_Reason.NOT_ALLOWED
+          : RequestResponse_Reason.UNCLASSIFIED_ERROR;
+      this.refuse(request, reason, known?.message ?? "the server could not do this");
+    }
+  }
+
+  #push(push: Push): void {
+    this.notifier.push(push);
+    switch (push.type) {
+      case "track.unpublished":
+        this.#selection.remove(push.trackId);
+        this.#enqueue(() => this.#negotiator.update());
+        break;
+      case "track.published":
+      case "participant.left":
+      case "permissions.changed":
+        this.#enqueue(() => this.#negotiator.update());
+        break;
+    }
+  }
+
+  #pong(request: Extract<Request, { case: "pingReq" | "ping" | "trickle" }>): void {
+    const timestamp = BigInt(this.#deps.runtime.now());
+    if (request.case === "pingReq") {
+      const value = new Pong({ lastPingTimestamp: request.value.timestamp, timestamp });
+      this.send({ case: "pongResp", value });
+    } else if (request.case === "ping") this.send({ case: "pong", value: timestamp });
+  }
+
+  #node(): MediaNode {
+    const { placed } = this.session.room;
+    if (!placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+    return placed.node;
+  }
+}
+
+export type LivekitSessions = ReturnType<typeof createLivekitSessions>;
+
+/** All connected LiveKit clients, with the details of their tracks. */
+export function createLivekitSessions({ bus }: Runtime) {
+  const sessions = new Map<string, LivekitSession>();
+  const tracks = new Map<string, TrackInfo>();
+  bus.on("rtcConnection", ["trackPublished", "trackUnpublished", "left"], (event) => {
+    const session = sessions.get(event.sessionId);
+    if (!session) return;
+    if (event.type === "trackPublished") {
+      const info = session.published.find(event.track.id)?.info;
+      if (info) tracks.set(event.track.id, info);
+    } else if (event.type === "trackUnpublished") tracks.delete(event.trackId);
+    else {
+      sessions.delete(event.sessionId);
+      for (const trackId of session.session.tracks.keys()) tracks.delete(trackId);
+    }
+  });
+  const details: LivekitDetails = {
+    client: (sessionId) => sessions.get(sessionId)?.client,
+    track: (trackId) => tracks.get(trackId),
+  };
+  return {
+    details,
+    of: (sessionId: string): LivekitSession | undefined => sessions.get(sessionId),
+    add: (session: LivekitSession): void => void sessions.set(session.session.id, session),
+  };
+}

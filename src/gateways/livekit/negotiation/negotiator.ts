@@ -1,0 +1,73 @@
+import type { SessionDescription, SignalResponse } from "@livekit/protocol";
+import { participantSid, trackSid } from "../../../protocol/media/livekit-sids.ts";
+import type { MediaNode, ParticipantRef, PlacedSection } from "../../../protocol/media-node.ts";
+import type { RtcSession } from "../../signaling/rtc-session.ts";
+import type { PublishedTracks } from "../published-tracks.ts";
+import { groupOf } from "../records.ts";
+import type { TrackSelection } from "../track-selection.ts";
+import type { MediaSection, MediaSections } from "./media-sections.ts";
+
+export type Message = NonNullable<SignalResponse["message"]>;
+
+export type NegotiatorDeps = {
+  session: RtcSession;
+  node(): MediaNode;
+  published: PublishedTracks;
+  selection: TrackSelection;
+  send(message: Message): void;
+};
+
+/** Negotiates a client's peer connections. Its calls come one after another. */
+export interface Negotiator {
+  readonly sections: MediaSections;
+  onOffer(offer: SessionDescription): Promise<void>;
+  onAnswer(answer: SessionDescription): Promise<void>;
+  /** The tracks that the client wants may have changed. */
+  update(): Promise<void>;
+  /** The client has a new socket, and the last message on the old one may be lost. */
+  resume(): Promise<void>;
+}
+
+export const refOf = ({ room, id }: RtcSession): ParticipantRef => ({ roomId: room.id, participantId: id });
+
+/** Gives wanted tracks a section where one is free. */
+export function placeWantedTracks(sections: MediaSections, selection: TrackSelection): void {
+  sections.place(selection.wanted());
+  selection.limitTo(sections.all().flatMap(({ trackId }) => trackId ?? []));
+}
+
+/** The tracks on the sections, with the stream ids by which clients find the publisher. */
+export function placedSections(
+  sections: MediaSections,
+  selection: TrackSelection,
+  streamOf: (section: MediaSection, group: string, sid: string) => string,
+): PlacedSection[] {
+  const wanted = new Map(selection.wanted().map((one) => [one.trackId, one]));
+  return sections.all().flatMap((section) => {
+    const found = section.trackId === null ? undefined : wanted.get(section.trackId);
+    if (!found) return [];
+    const { track, publisher, trackId } = found;
+    const { maxHeight, layer, priority } = selection.settingsOf(trackId);
+    const sid = trackSid(trackId);
+    const stream = `${participantSid(publisher.id)}|${streamOf(section, groupOf(track), sid)} ${sid}`;
+    return [{ mid: section.mid, trackId, stream, layer, priority, ...(maxHeight !== undefined && { maxHeight }) }];
+  });
+}
+
+export function midToTrackId(sections: MediaSections): Record<string, string> {
+  return Object.fromEntries(
+    sections.all().flatMap(({ mid, trackId }) => (trackId === null ? [] : [[mid, trackSid(trackId)]])),
+  );
+}
+
+/** Pauses the tracks that the client has disabled, which a negotiation cannot express. */
+export async function pauseDisabledTracks(
+  { node, session, selection }: NegotiatorDeps,
+  sections: MediaSections,
+): Promise<void> {
+  const tracks = sections.all().flatMap(({ mid, trackId }) => {
+    if (trackId === null || !selection.settingsOf(trackId).paused) return [];
+    return [{ trackId, mid, paused: true }];
+  });
+  if (tracks.length > 0) await node().updateSubscriptions({ ...refOf(session), tracks });
+}

@@ -1,0 +1,70 @@
+import {
+  type AgentDispatch,
+  CreateAgentDispatchRequest,
+  DeleteAgentDispatchRequest,
+  ListAgentDispatchRequest,
+  ListAgentDispatchResponse,
+} from "@livekit/protocol";
+import type { RoomService } from "../../../features/rooms/room.service.ts";
+import type { RoomRow } from "../../../features/rooms/room.table.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import { NAME_PATTERN } from "../../../protocol/ids.ts";
+import type { Agents } from "../agents/agents.ts";
+import { type Dispatch, type DispatchRequest, dispatchProblem, presentDispatch } from "../agents/dispatch.ts";
+import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "../server-api/twirp.ts";
+import type { LivekitToken } from "../tokens.ts";
+
+const ROOM_NAME = new RegExp(NAME_PATTERN);
+
+/** Throws a TwirpError when the dispatch is refused. */
+export async function dispatchInto(
+  agents: Agents,
+  room: RoomRow,
+  wanted: DispatchRequest,
+  options?: { alone: boolean },
+): Promise<Dispatch> {
+  const why = dispatchProblem(wanted);
+  if (why !== null) throw new TwirpError("invalid_argument", why);
+  const dispatch = await agents.dispatch(room, wanted, options);
+  if (!dispatch) throw new TwirpError("resource_exhausted", "the room has as many dispatches as it may have");
+  return dispatch;
+}
+
+/** LiveKit's AgentDispatchService, which brings named agents into a room. */
+export function createDispatchService(
+  { write }: Runtime,
+  { rooms, agents }: { rooms: RoomService; agents: Agents },
+): Record<string, Method> {
+  function find(token: LivekitToken, name: string): RoomRow {
+    requireRoomAdmin(token, name);
+    const row = rooms.findByName(token.key, name);
+    if (!row) throw new TwirpError("not_found", "requested room does not exist");
+    return row;
+  }
+
+  return {
+    CreateDispatch: defineMethod(CreateAgentDispatchRequest, async (token, request): Promise<AgentDispatch> => {
+      const { room: name, agentName, metadata, attributes } = request;
+      requireRoomAdmin(token, name);
+      if (!ROOM_NAME.test(name)) {
+        const message = "room must have 1 to 128 letters, digits, dots, underscores or dashes";
+        throw new TwirpError("invalid_argument", message);
+      }
+      const known = rooms.findByName(token.key, name);
+      const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
+      return presentDispatch(await dispatchInto(agents, room, { agentName, metadata, attributes }), name);
+    }),
+
+    DeleteDispatch: defineMethod(DeleteAgentDispatchRequest, async (token, { room, dispatchId }) => {
+      const dispatch = agents.withdraw(find(token, room).id, dispatchId);
+      if (!dispatch) throw new TwirpError("not_found", "dispatch ID not found");
+      return presentDispatch(dispatch, room);
+    }),
+
+    ListDispatch: defineMethod(ListAgentDispatchRequest, async (token, { room, dispatchId }) => {
+      const all = agents.dispatchesIn(find(token, room));
+      const wanted = all.filter(({ id }) => dispatchId === "" || id === dispatchId);
+      return new ListAgentDispatchResponse({ agentDispatches: wanted.map((one) => presentDispatch(one, room)) });
+    }),
+  };
+}

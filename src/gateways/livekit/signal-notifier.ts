@@ -1,0 +1,254 @@
+import {
+  ConnectionQualityInfo,
+  ConnectionQualityUpdate,
+  DisconnectReason,
+  LeaveRequest,
+  LeaveRequest_Action,
+  MuteTrackRequest,
+  type ParticipantInfo,
+  ParticipantInfo_State,
+  ParticipantUpdate,
+  RoomUpdate,
+  SpeakerInfo,
+  SpeakersChanged,
+  StreamState,
+  StreamStateInfo,
+  StreamStateUpdate,
+  SubscribedCodec,
+  SubscribedQuality,
+  SubscribedQualityUpdate,
+  TrackUnpublishedResponse,
+} from "@livekit/protocol";
+import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
+import type { LeaveReason, Push } from "../../protocol/signaling.ts";
+import type { RtcSession } from "../signaling/rtc-session.ts";
+import type { Message } from "./negotiation/negotiator.ts";
+import type { PublishedTracks } from "./published-tracks.ts";
+import { LAYER_QUALITY, LEAVE_REASONS, type LivekitDetails, participantInfo, qualityOf, roomInfo } from "./records.ts";
+
+type NotifierDeps = {
+  session: RtcSession;
+  published: PublishedTracks;
+  details: LivekitDetails;
+  /** When the room was created. */
+  createdAt: number;
+  send(message: Message): void;
+};
+
+const ACTIONS: Record<Extract<Push, { type: "bye" }>["action"], LeaveRequest_Action> = {
+  stop: LeaveRequest_Action.DISCONNECT,
+  // LiveKit's clients have no resume token of ours, so they rejoin.
+  resume: LeaveRequest_Action.RECONNECT,
+  rejoin: LeaveRequest_Action.RECONNECT,
+};
+
+/** Translates the room's pushes into LiveKit's messages for one client, and keeps what the client knows of the room. */
+export class SignalNotifier {
+  readonly #deps: NotifierDeps;
+  /** The participants that the client knows, by identity, as they were last sent. */
+  readonly #known = new Map<string, ParticipantInfo>();
+  #speaking = new Set<string>();
+  readonly #paused = new Set<string>();
+  #isDeferring = false;
+
+  constructor(deps: NotifierDeps) {
+    this.#deps = deps;
+  }
+
+  /** All other announced participants, for a client that joins. */
+  others(): ParticipantInfo[] {
+    const { session } = this.#deps;
+    return [...session.room.sessions.values()]
+      .filter((other) => other !== session && other.announced)
+      .map((other) => this.#describe(other));
+  }
+
+  self(): ParticipantInfo {
+    const { session, details } = this.#deps;
+    return participantInfo(session, details);
+  }
+
+  notifySelf(): void {
+    this.#update([this.self()]);
+  }
+
+  /** Sends the current participants, and the ones that left, to a client that missed updates. */
+  catchUp(): void {
+    const before = new Map(this.#known);
+    this.#known.clear();
+    const present = this.others();
+    const gone = [...before].flatMap(([identity, info]) =>
+      this.#known.get(identity)?.sid === info.sid ? [] : [this.#disconnected(info, "left")],
+    );
+    this.#update([...gone, this.self(), ...present]);
+  }
+
+  /** Joins and changes of other participants are not sent until `release`. */
+  hold(): void {
+    this.#isDeferring = true;
+  }
+
+  release(): void {
+    this.#isDeferring = false;
+    this.catchUp();
+  }
+
+  push(push: Push): void {
+    const { session, send } = this.#deps;
+    switch (push.type) {
+      case "participant.joined":
+      case "participant.updated":
+        this.#changed(push.participant.identity);
+        break;
+      case "track.published":
+      case "track.unpublished":
+        if (push.type === "track.unpublished" && push.identity === session.identity) this.#unpublished(push.trackId);
+        else this.#changed(push.identity);
+        break;
+      case "track.muted":
+      case "track.unmuted":
+        if (push.identity === session.identity) this.#muted(push.trackId, push.type === "track.muted");
+        else this.#changed(push.identity);
+        break;
+      case "participant.left": {
+        const info = this.#known.get(push.identity);
+        this.#known.delete(push.identity);
+        if (info) this.#update([this.#disconnected(info, push.reason)]);
+        break;
+      }
+      case "speakers.changed":
+        this.#speakers(push.speakers);
+        break;
+      case "recording.changed":
+        send({ case: "roomUpdate", value: new RoomUpdate({ room: roomInfo(session.room, this.#deps.createdAt) }) });
+        break;
+      case "layers.wanted":
+        this.#layersWanted(push.trackId, push.layers);
+        break;
+      case "subscription.changed":
+        this.#delivery(push.trackId, push.paused && push.reason === "bandwidth");
+        break;
+      case "quality.changed": {
+        const of = session.room.sessions.get(push.identity);
+        if (!of || of.hidden) break;
+        const info = { participantSid: participantSid(of.id), quality: qualityOf(push.quality) };
+        const updates = [new ConnectionQualityInfo(info)];
+        send({ case: "connectionQuality", value: new ConnectionQualityUpdate({ updates }) });
+        break;
+      }
+      case "bye":
+        this.bye(push.reason as LeaveReason, push.action);
+        break;
+      // Permissions come with the participant, data has its own channels, and the client notices stalls itself.
+      case "permissions.changed":
+      case "data":
+      case "media.stalled":
+      case "media.flows":
+        break;
+    }
+  }
+
+  bye(reason: LeaveReason, action: Extract<Push, { type: "bye" }>["action"]): void {
+    const value = new LeaveRequest({
+      reason: LEAVE_REASONS[reason] ?? DisconnectReason.UNKNOWN_REASON,
+      action: ACTIONS[action],
+      canReconnect: action !== "stop",
+    });
+    this.#deps.send({ case: "leave", value });
+  }
+
+  #changed(identity: string): void {
+    const { session, details } = this.#deps;
+    if (identity === session.identity) {
+      this.#update([participantInfo(session, details)]);
+      return;
+    }
+    const other = session.room.sessions.get(identity);
+    if (!other?.announced || this.#isDeferring) return;
+    const before = this.#known.get(identity);
+    // LiveKit's clients treat another session of the same identity as another participant.
+    const replaced = before && before.sid !== participantSid(other.id) ? [this.#disconnected(before, "replaced")] : [];
+    this.#update([...replaced, this.#describe(other)]);
+  }
+
+  #describe(other: RtcSession): ParticipantInfo {
+    const info = participantInfo(other, this.#deps.details);
+    // A viewer who waits for a live stream to start does not see tracks.
+    if (this.#deps.session.waiting) info.tracks = [];
+    this.#known.set(other.identity, info);
+    return info;
+  }
+
+  #disconnected(info: ParticipantInfo, reason: LeaveReason): ParticipantInfo {
+    const gone = info.clone();
+    gone.state = ParticipantInfo_State.DISCONNECTED;
+    gone.disconnectReason = LEAVE_REASONS[reason];
+    return gone;
+  }
+
+  #update(participants: ParticipantInfo[]): void {
+    this.#deps.send({ case: "update", value: new ParticipantUpdate({ participants }) });
+  }
+
+  /** LiveKit sends only changes, so a speaker who falls silent is named once. */
+  #speakers(speakers: Extract<Push, { type: "speakers.changed" }>["speakers"]): void {
+    const { session, send } = this.#deps;
+    const now = new Map(
+      speakers.flatMap(({ identity, level }) => {
+        const of = session.room.sessions.get(identity);
+        return of ? [[participantSid(of.id), level]] : [];
+      }),
+    );
+    const silent = [...this.#speaking].filter((sid) => !now.has(sid));
+    this.#speaking = new Set(now.keys());
+    const changed = [
+      ...[...now].map(([sid, level]) => new SpeakerInfo({ sid, level, active: true })),
+      ...silent.map((sid) => new SpeakerInfo({ sid, level: 0, active: false })),
+    ];
+    if (changed.length > 0) send({ case: "speakersChanged", value: new SpeakersChanged({ speakers: changed }) });
+  }
+
+  #unpublished(trackId: string): void {
+    const { published, send } = this.#deps;
+    if (!published.find(trackId)) return;
+    published.remove(trackId);
+    send({ case: "trackUnpublished", value: new TrackUnpublishedResponse({ trackSid: trackSid(trackId) }) });
+  }
+
+  /** An echo of the client's own request could undo a later one, so only other changes are sent. */
+  #muted(trackId: string, muted: boolean): void {
+    const { published, send } = this.#deps;
+    const track = published.find(trackId);
+    if (!track || track.muted === muted) return;
+    track.muted = muted;
+    send({ case: "mute", value: new MuteTrackRequest({ sid: trackSid(trackId), muted }) });
+  }
+
+  #layersWanted(trackId: string, layers: Extract<Push, { type: "layers.wanted" }>["layers"]): void {
+    const track = this.#deps.session.tracks.get(trackId);
+    const qualities = (["low", "medium", "high"] as const).map(
+      (layer) => new SubscribedQuality({ quality: LAYER_QUALITY[layer], enabled: layers.includes(layer) }),
+    );
+    const codec = (track?.codec ?? "vp8").toLowerCase();
+    const value = new SubscribedQualityUpdate({
+      trackSid: trackSid(trackId),
+      subscribedQualities: qualities,
+      subscribedCodecs: [new SubscribedCodec({ codec, qualities })],
+    });
+    this.#deps.send({ case: "subscribedQualityUpdate", value });
+  }
+
+  #delivery(trackId: string, paused: boolean): void {
+    if (paused === this.#paused.has(trackId)) return;
+    if (paused) this.#paused.add(trackId);
+    else this.#paused.delete(trackId);
+    const publisher = [...this.#deps.session.room.sessions.values()].find(({ tracks }) => tracks.has(trackId));
+    if (!publisher) return;
+    const state = new StreamStateInfo({
+      participantSid: participantSid(publisher.id),
+      trackSid: trackSid(trackId),
+      state: paused ? StreamState.PAUSED : StreamState.ACTIVE,
+    });
+    this.#deps.send({ case: "streamStateUpdate", value: new StreamStateUpdate({ streamStates: [state] }) });
+  }
+}

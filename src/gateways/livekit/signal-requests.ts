@@ -1,0 +1,164 @@
+import {
+  type AddTrackRequest,
+  RequestResponse,
+  RequestResponse_Reason,
+  SignalRequest,
+  TrackPublishedResponse,
+  type UpdateParticipantMetadata,
+} from "@livekit/protocol";
+import { frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import { trackIdOf } from "../../protocol/media/livekit-sids.ts";
+import type { MediaNode } from "../../protocol/media-node.ts";
+import type { RtcSession } from "../signaling/rtc-session.ts";
+import type { SignalingCore } from "../signaling/signaling.ts";
+import { type Message, type Negotiator, refOf } from "./negotiation/negotiator.ts";
+import type { PublishedTracks } from "./published-tracks.ts";
+import type { SignalNotifier } from "./signal-notifier.ts";
+import type { TrackSelection } from "./track-selection.ts";
+
+/** The limit of tracks in one request, which is more than a room has. */
+const MAX_TRACKS_PER_REQUEST = 2_048;
+
+type RequestDeps = {
+  session: RtcSession;
+  requests: SignalingCore["requests"];
+  published: PublishedTracks;
+  selection: TrackSelection;
+  negotiator: Negotiator;
+  notifier: SignalNotifier;
+  node(): MediaNode;
+  send(message: Message): void;
+  refuse(request: Request, reason: RequestResponse_Reason, message: string): void;
+  leave(): void;
+};
+
+/** Handles the requests of one client, which come one after another. */
+export function createRequestHandler(deps: RequestDeps): (request: Request) => Promise<void> {
+  const { session, published, selection, negotiator, notifier, node, send, refuse } = deps;
+
+  const unsupported = (request: Request) =>
+    refuse(request, RequestResponse_Reason.UNSUPPORTED_TYPE, `${request.case ?? "this request"} is not served here`);
+
+  function addTrack(request: AddTrackRequest): void {
+    const track = published.add(request);
+    if (typeof track === "string") {
+      refuse({ case: "addTrack", value: request }, RequestResponse_Reason.NOT_ALLOWED, track);
+      return;
+    }
+    const value = new TrackPublishedResponse({ cid: request.cid, track: track.info });
+    send({ case: "trackPublished", value });
+  }
+
+  async function mute(trackId: string, muted: boolean): Promise<void> {
+    const track = published.find(trackId);
+    if (!track) return;
+    track.muted = muted;
+    track.info.muted = muted;
+    await node()
+      .setTrackMuted({ ...refOf(session), trackId, muted })
+      .catch(ignoreMissingTrack);
+  }
+
+  async function view(trackIds: readonly string[]): Promise<void> {
+    const tracks = trackIds.flatMap((trackId) => {
+      const seat = negotiator.sections.of(trackId);
+      return seat ? [{ trackId, mid: seat.mid, ...selection.settingsOf(trackId) }] : [];
+    });
+    if (tracks.length === 0) return;
+    await node()
+      .updateSubscriptions({ ...refOf(session), tracks })
+      .catch(ignoreMissingTrack);
+  }
+
+  async function updateMetadata(request: UpdateParticipantMetadata): Promise<void> {
+    const { metadata, name, attributes, requestId } = request;
+    await deps.requests["participant.update"](session, {
+      ...{ type: "participant.update", id: "-", attributes },
+      ...(metadata !== "" && { metadata }),
+      ...(name !== "" && { name }),
+    });
+    // The room is told once the participant is announced, but the client waits for the update now.
+    if (!session.announced) notifier.notifySelf();
+    const value = new RequestResponse({ requestId, reason: RequestResponse_Reason.OK });
+    send({ case: "requestResponse", value });
+  }
+
+  return async (request) => {
+    switch (request.case) {
+      case "offer":
+        return negotiator.onOffer(request.value);
+      case "answer":
+        return negotiator.onAnswer(request.value);
+      case "addTrack":
+        return addTrack(request.value);
+      case "mute":
+        return mute(trackIdOf(request.value.sid), request.value.muted);
+      case "subscription": {
+        const { trackSids, participantTracks, subscribe } = request.value;
+        const sids = [...trackSids, ...participantTracks.flatMap((of) => of.trackSids)];
+        selection.subscribe(sids.slice(0, MAX_TRACKS_PER_REQUEST).map(trackIdOf), subscribe);
+        return negotiator.update();
+      }
+      case "trackSetting": {
+        const trackIds = request.value.trackSids.slice(0, MAX_TRACKS_PER_REQUEST).map(trackIdOf);
+        selection.updateSettings(trackIds, request.value);
+        return view(trackIds);
+      }
+      case "updateMetadata":
+        return updateMetadata(request.value);
+      case "leave":
+        return deps.leave();
+      // By default every participant may subscribe to everything, and nothing else is supported.
+      case "subscriptionPermission":
+        if (!request.value.allParticipants) unsupported(request);
+        return;
+      // These only inform the server.
+      case "syncState":
+      case "updateLayers":
+      case "updateAudioTrack":
+      case "updateVideoTrack":
+      case "updateDataSubscription":
+        return;
+      default:
+        unsupported(request);
+    }
+  };
+}
+
+/** The track is unpublished or has no section yet; its next negotiation applies the same settings. */
+function ignoreMissingTrack(error: unknown): void {
+  const code = frameErrorOf(error)?.code;
+  if (code !== "TRACK_NOT_FOUND" && code !== "NEGOTIATION_FAILED") throw error;
+}
+
+/** `case` is undefined for a request of a newer protocol version. */
+export type Request = SignalRequest["message"];
+
+/** Most clients send protobuf, and some send its JSON form. Null for malformed requests. */
+export function readRequest(text: string | null, binary: Buffer | undefined): Request | null {
+  try {
+    const request =
+      text === null ? SignalRequest.fromBinary(binary ?? Buffer.alloc(0)) : SignalRequest.fromJsonString(text);
+    return request.message;
+  } catch {
+    return null;
+  }
+}
+
+/** Names the refused request in the response, where the protocol has a field for it. */
+export function requestReference(request: Request): Partial<Pick<RequestResponse, "request" | "requestId">> {
+  switch (request.case) {
+    case "addTrack":
+    case "mute":
+    case "updateMetadata":
+    case "updateAudioTrack":
+    case "updateVideoTrack":
+      return { request, ...(request.case === "updateMetadata" && { requestId: request.value.requestId }) };
+    case "publishDataTrackRequest":
+      return { request: { case: "publishDataTrack", value: request.value } };
+    case "unpublishDataTrackRequest":
+      return { request: { case: "unpublishDataTrack", value: request.value } };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,209 @@
+import { createHash } from "node:crypto";
+import { decodeJwt, errors, jwtVerify, SignJWT } from "jose";
+import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
+import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
+import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { Now } from "../../kernel/time/clock.ts";
+import { every } from "../../kernel/time/timers.ts";
+import { IDENTITY_PATTERN, NAME_PATTERN } from "../../protocol/ids.ts";
+import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../protocol/room-records.ts";
+import type { RtcSession } from "../signaling/rtc-session.ts";
+import { asTokenRefusal, TokenRefused } from "./refusals.ts";
+
+/** A token's record is kept until a week after it expires, so its lifetime needs a limit. */
+const MAX_TTL_MS = 30 * 24 * 3_600_000;
+const CLOCK_TOLERANCE_SECONDS = 10;
+/** The claim of a refreshed token with the id of the token that it replaces. */
+export const TOKEN_ID_CLAIM = "stoaTokenId";
+
+/** The `video` claim, which LiveKit calls a grant. */
+export type VideoGrant = {
+  room?: string;
+  roomJoin?: boolean;
+  roomAdmin?: boolean;
+  roomList?: boolean;
+  roomCreate?: boolean;
+  agent?: boolean;
+  hidden?: boolean;
+  canPublish?: boolean;
+  canSubscribe?: boolean;
+  canPublishData?: boolean;
+  canPublishSources?: string[];
+  canUpdateOwnMetadata?: boolean;
+};
+
+export type LivekitToken = {
+  key: ApiKeyCaller;
+  /** The hash of the signed token. */
+  hash: string;
+  /** The id of the token that this one replaces; null unless we signed it. */
+  tokenId: string | null;
+  identity: string;
+  grant: VideoGrant;
+  claims: Record<string, unknown>;
+  expiresAt: number;
+};
+
+export type SigningKeys = {
+  signer(publicId: string): ApiKeyCaller | null;
+  signingSecret(publicId: string): string;
+};
+
+/** Verifies and reads a token. Throws `TokenRefused` with a reason for the developer. */
+export function createTokenReader({ signer, signingSecret }: SigningKeys, now: Now) {
+  return async (token: string): Promise<LivekitToken> => {
+    const key = signer(issuerOf(token));
+    if (!key) throw new TokenRefused("invalid API key: the token's iss names none that is in use");
+    const secret = Buffer.from(signingSecret(key.publicId));
+    const { payload } = await jwtVerify(token, secret, {
+      algorithms: ["HS256"],
+      currentDate: new Date(now()),
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      requiredClaims: ["exp"],
+    }).catch((error) => {
+      throw new TokenRefused(
+        error instanceof errors.JWTExpired ? "the token has expired" : `the token is not valid: ${reasonOf(error)}`,
+      );
+    });
+    const expiresAt = (payload.exp ?? 0) * 1000;
+    if (expiresAt > now() + MAX_TTL_MS) throw new TokenRefused("the token lives longer than 30 days");
+    const tokenId = payload[TOKEN_ID_CLAIM];
+    return {
+      key,
+      hash: createHash("sha256").update(token).digest("hex"),
+      tokenId: typeof tokenId === "string" ? tokenId : null,
+      identity: payload.sub ?? "",
+      grant: (typeof payload.video === "object" && payload.video !== null ? payload.video : {}) as VideoGrant,
+      claims: payload,
+      expiresAt,
+    };
+  };
+}
+
+function issuerOf(token: string): string {
+  try {
+    return decodeJwt(token).iss ?? "";
+  } catch {
+    throw new TokenRefused("the token is no JWT");
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof errors.JWSSignatureVerificationFailed)
+    return "its signature is wrong (is it the secret of this API key?)";
+  return error instanceof Error ? error.message : "it cannot be read";
+}
+
+const ROOM_NAME = new RegExp(NAME_PATTERN);
+const IDENTITY = new RegExp(IDENTITY_PATTERN);
+
+/** The rules for room names and identities are narrower than LiveKit's, and values are never altered to fit. */
+export function joinTarget({ grant, identity }: LivekitToken): { roomName: string; identity: string } {
+  if (grant.roomJoin !== true) throw new TokenRefused("the token has no roomJoin grant");
+  if (typeof grant.room !== "string" || !ROOM_NAME.test(grant.room)) {
+    throw new TokenRefused("the token's room must have 1 to 128 letters, digits, dots, underscores or dashes");
+  }
+  if (!IDENTITY.test(identity)) {
+    throw new TokenRefused("the token's identity must have 1 to 128 of these: A-Z a-z 0-9 . _ @ : + = | -");
+  }
+  return { roomName: grant.room, identity };
+}
+
+const KINDS: Record<string, ParticipantKind> = { standard: "standard", agent: "agent", ingress: "ingress" };
+
+export function profileOf({ claims, grant }: LivekitToken): { profile: Profile; metadata: string | null } {
+  return asTokenRefusal(() => ({
+    metadata: checkedMetadata(typeof claims.metadata === "string" ? claims.metadata : null),
+    profile: {
+      name: checkedDisplayName(typeof claims.name === "string" ? claims.name : null),
+      attributes: mergedAttributes({}, textsOf(claims.attributes)),
+      kind: KINDS[String(claims.kind)] ?? (grant.agent ? "agent" : "standard"),
+    },
+  }));
+}
+
+function textsOf(attributes: unknown): Record<string, string> {
+  if (typeof attributes !== "object" || attributes === null) return {};
+  return Object.fromEntries(
+    Object.entries(attributes).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+  );
+}
+
+const SOURCES: Record<string, TrackSource> = {
+  camera: "camera",
+  microphone: "microphone",
+  screen_share: "screenShare",
+  screen_share_audio: "screenShareAudio",
+};
+
+/** Null means every source. */
+export function sourcesOf({ canPublishSources }: VideoGrant): ReadonlySet<TrackSource> | null {
+  if (!Array.isArray(canPublishSources) || canPublishSources.length === 0) return null;
+  return new Set(canPublishSources.flatMap((source) => SOURCES[String(source).toLowerCase()] ?? []));
+}
+
+const AUDIO_SOURCES: readonly TrackSource[] = ["microphone", "screenShareAudio"];
+
+/** A missing `can…` field allows. The gateway enforces single sources, and the rest of the server enforces kinds. */
+export function permissionsOf(grant: VideoGrant): Permissions {
+  const sources = sourcesOf(grant);
+  const publish = (grant.canPublish ?? true) && grant.hidden !== true;
+  const audio = sources === null || [...sources].some((source) => AUDIO_SOURCES.includes(source));
+  const video = sources === null || [...sources].some((source) => !AUDIO_SOURCES.includes(source));
+  return {
+    join: true,
+    subscribe: grant.canSubscribe ?? true,
+    publish: publish && (audio || video),
+    publishAudio: publish && audio && !video,
+    publishVideo: publish && video && !audio,
+    publishData: grant.canPublishData ?? true,
+    updateMetadata: grant.canUpdateOwnMetadata ?? false,
+  };
+}
+
+/** Signs LiveKit tokens with an API key's secret, as the developer's backend does. */
+export function createTokenSigner({ signingSecret }: Pick<SigningKeys, "signingSecret">, now: Now) {
+  return (publicId: string, identity: string, claims: Record<string, unknown>, expiresAt: number): Promise<string> =>
+    new SignJWT(claims)
+      .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+      .setIssuer(publicId)
+      .setSubject(identity)
+      .setNotBefore(Math.floor(now() / 1000))
+      .setExpirationTime(Math.ceil(expiresAt / 1000))
+      .sign(Buffer.from(signingSecret(publicId)));
+}
+
+export type SignToken = ReturnType<typeof createTokenSigner>;
+
+const REFRESH_EVERY_MS = 5 * 60_000;
+const VALID_MS = 10 * 60_000;
+
+type RefreshedClient = { session: RtcSession; send(message: { case: "refreshToken"; value: string }): void };
+type RefreshDeps = { apiKeys: SigningKeys; rtcTokens: RtcTokenService; signToken: SignToken };
+
+/**
+ * A client may stay longer than its token is valid and reconnects with the last token it got, so it gets new ones. All of
+ * them share the first one's id, so that a removal revokes them together.
+ */
+export function createTokenRefresh(runtime: Runtime, { apiKeys, rtcTokens, signToken }: RefreshDeps) {
+  const { now, write } = runtime;
+
+  async function refresh({ key, claims, identity, expiresAt }: LivekitToken, client: RefreshedClient): Promise<void> {
+    const { session } = client;
+    const { tokenId, name, metadata, attributes } = session;
+    if (session.link.state !== "attached" || !apiKeys.signer(key.publicId) || rtcTokens.isRevoked(tokenId)) return;
+    const until = Math.max(expiresAt, now() + VALID_MS);
+    if (until > expiresAt) await write((unit) => void rtcTokens.extend(unit, tokenId, until));
+    const current = { name: name ?? "", metadata: metadata ?? "", attributes, [TOKEN_ID_CLAIM]: tokenId };
+    const value = await signToken(key.publicId, identity, { ...claims, ...current }, until);
+    client.send({ case: "refreshToken", value });
+  }
+
+  /** Refreshes now and regularly until the returned function is called. */
+  return (token: LivekitToken, client: RefreshedClient): (() => void) => {
+    const failed = (err: unknown) => runtime.log.error({ err }, "livekit: token refresh failed");
+    refresh(token, client).catch(failed);
+    return every(runtime, REFRESH_EVERY_MS, () => refresh(token, client));
+  };
+}

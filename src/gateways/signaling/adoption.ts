@@ -1,0 +1,112 @@
+import type { RoomService } from "../../features/rooms/room.service.ts";
+import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { FleetService } from "../../nodes/fleet.ts";
+import type { MediaNodes } from "../../nodes/media-nodes.ts";
+import type { Placements } from "../../nodes/placement.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
+import type { Membership } from "./membership.ts";
+import type { SessionRegistry } from "./rtc-session.ts";
+import { createPushes, type LiveRoom, type RtcSession } from "./rtc-session.ts";
+import { decryptRecord, type SessionRecord } from "./session-record.ts";
+
+type AdoptionDeps = {
+  registry: SessionRegistry;
+  membership: Membership;
+  placements: Placements;
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  fleet: FleetService;
+  nodes: MediaNodes;
+  isWaitingRoom: (roomId: string) => boolean;
+};
+
+/**
+ * Takes over calls that a remote node kept while this process restarted. The participants are in the room as if only their
+ * sockets had dropped: they resume, or leave when the resume window ends.
+ */
+export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDeps) {
+  const { registry, membership, placements, rooms, rtcTokens, fleet, nodes, isWaitingRoom } = deps;
+
+  function adoptRoom(serverName: string, node: MediaNode, { roomId, participants }: RoomSnapshot): void {
+    const found = participants.flatMap((participant) => {
+      const record = decryptRecord(keyring, { serverName, roomId }, participant);
+      return record === null ? [] : [{ participant, record }];
+    });
+    if (found.length < participants.length)
+      log.warn({ serverName, roomId }, "signaling: media node reports unknown participants");
+    const room = found[0] && liveRoom(roomId, found[0].record);
+    if (!room) {
+      node
+        .closeRoom({ roomId })
+        .catch((err) => log.warn({ err, roomId }, "signaling: media node did not close the room"));
+      return;
+    }
+    room.placed = placements.adopt(roomId, { serverName, region: fleet.find(serverName).region, node });
+    for (const { participant, record } of found) {
+      const session = sessionOf(room, participant, record);
+      registry.add(session);
+      if (rtcTokens.isRevoked(record.tokenId)) membership.leave(session, "revoked", { quietly: true });
+      else restore(session, participant, record);
+    }
+    membership.releaseIfEmpty(room);
+  }
+
+  /** Null when the room is closed, or when new participants have already placed it again. */
+  function liveRoom(roomId: string, { projectId, environment }: SessionRecord): LiveRoom | null {
+    try {
+      const room = registry.roomFor(rooms.findActive({ projectId, environment, roomId }));
+      return room.placed || room.placing ? null : room;
+    } catch (error) {
+      if (error instanceof ApiError) return null;
+      throw error;
+    }
+  }
+
+  function sessionOf(room: LiveRoom, participant: ParticipantSnapshot, record: SessionRecord): RtcSession {
+    const { connectionId, tokenId, joinedAt, resumeToken, metadata, client } = record;
+    // The node's record may be older than the latest permissions.
+    const permissions = rtcTokens.effectivePermissions(room.id, participant.identity, record.permissions);
+    return {
+      ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+      ...record.profile,
+      hidden: record.hidden,
+      id: participant.participantId,
+      room,
+      identity: participant.identity,
+      // The sequence starts beyond what any client has seen, so that each gets a snapshot instead of missed pushes.
+      pushes: createPushes(now()),
+      link: { state: "joining" },
+      waiting: !permissions.publish && isWaitingRoom(room.id),
+      announced: !record.hidden,
+      cancelAnnouncement: () => {},
+      wantsMedia: participant.state !== "new",
+      media: participant.state,
+      stats: participant.transport,
+      tracks: new Map(participant.tracks.map((track) => [track.id, track])),
+    };
+  }
+
+  function restore(session: RtcSession, { state, transport }: ParticipantSnapshot, { headless }: SessionRecord): void {
+    if (headless) session.link = { state: "headless" };
+    else membership.awaitResume(session);
+    membership.started(session, "replaced");
+    if (state !== "connected") return;
+    membership.emitChange(session, {
+      type: "connected",
+      transport: transport.transport ?? "udp",
+      remoteAddress: transport.remoteAddress ?? "",
+      joinTimeMs: 0,
+    });
+  }
+
+  return (serverName: string, found: RoomSnapshot[]): void => {
+    const node = nodes.find(serverName);
+    if (!node) return;
+    for (const room of found) adoptRoom(serverName, node, room);
+    log.info({ serverName, rooms: found.length }, "signaling: calls resumed after a restart");
+  };
+}
+
+export type Adopt = ReturnType<typeof createAdoption>;

@@ -1,0 +1,206 @@
+import { randomBytes } from "node:crypto";
+import { ICE_CREDENTIAL_MS, type IceServers } from "../../features/rooms/ice-servers.ts";
+import type { RoomService } from "../../features/rooms/room.service.ts";
+import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
+import { sameSecret } from "../../kernel/crypto/secrets.ts";
+import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { Placements } from "../../nodes/placement.ts";
+import { CLOSE_CODES } from "../../protocol/close-codes.ts";
+import { ApiError, frameCode } from "../../protocol/errors.ts";
+import { MediaError } from "../../protocol/media-node.ts";
+import type { IceServer } from "../../protocol/room-records.ts";
+import type { ClientFrameOf, JoinAck } from "../../protocol/signaling.ts";
+import { ENDINGS, type Membership, RESUME_WINDOW_SECONDS } from "./membership.ts";
+import { Refusal } from "./refusal.ts";
+import {
+  type Client,
+  createPushes,
+  type LiveRoom,
+  presentParticipant,
+  type RtcSession,
+  type SessionRegistry,
+  withoutTracks,
+} from "./rtc-session.ts";
+import { addToNode } from "./session-record.ts";
+
+type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
+export type Joined = { session: RtcSession; mode: "new" | "replaced" };
+
+type JoinDeps = {
+  registry: SessionRegistry;
+  placements: Placements;
+  membership: Membership;
+  rooms: RoomService;
+  rtcTokens: RtcTokenService;
+  iceServers: IceServers;
+  /** Whether the room's live stream has not started, so that its viewers wait. */
+  isWaitingRoom: (roomId: string) => boolean;
+};
+
+/** Joins and resumes. A refused join throws. */
+export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDeps) {
+  const { registry, placements, membership, rooms, rtcTokens, iceServers, isWaitingRoom } = deps;
+
+  /** The permissions may have changed since the token was minted. */
+  const permissionsOf = ({ roomId, participantIdentity, permissions }: RtcTokenCaller) =>
+    rtcTokens.effectivePermissions(roomId, participantIdentity, permissions);
+
+  function admit(caller: RtcTokenCaller) {
+    if (rtcTokens.isRevoked(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
+    if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
+    if (!permissionsOf(caller).join) throw new ApiError("SVC_PERMISSION_DENIED");
+    return rooms.findActive(caller);
+  }
+
+  async function place(room: LiveRoom): Promise<void> {
+    if (room.placed) return;
+    room.placing ??= placements.open(room);
+    try {
+      room.placed = await room.placing;
+    } finally {
+      room.placing = null;
+    }
+  }
+
+  function create(caller: RtcTokenCaller, room: LiveRoom, frame: JoinFrame, client: Client): Joined {
+    const previous = room.sessions.get(caller.participantIdentity);
+    if (!previous && room.sessions.size >= config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM) {
+      throw new Refusal("ROOM_FULL", "The room is full.", CLOSE_CODES.roomFull);
+    }
+    // The same client repeats a join whose response it never got; other participants do not notice.
+    const earlier = previous?.connectionId === frame.connectionId ? previous : undefined;
+    const permissions = permissionsOf(caller);
+    const session: RtcSession = {
+      id: ids.uuid(),
+      room,
+      identity: caller.participantIdentity,
+      connectionId: frame.connectionId,
+      tokenId: caller.tokenId,
+      client,
+      joinedAt: earlier?.joinedAt ?? now(),
+      pushes: createPushes(),
+      link: { state: "joining" },
+      resumeToken: newResumeToken(),
+      permissions,
+      metadata: caller.metadata,
+      ...caller.profile,
+      hidden: caller.hidden ?? false,
+      waiting: !permissions.publish && isWaitingRoom(room.id),
+      announced: earlier?.announced ?? false,
+      cancelAnnouncement: () => {},
+      wantsMedia: false,
+      media: "new",
+      stats: null,
+      tracks: new Map(),
+    };
+    if (previous) membership.dismiss(previous, "replaced", { quietly: earlier !== undefined });
+    registry.add(session);
+    for (const trackId of earlier?.tracks.keys() ?? []) {
+      membership.broadcast(room, { type: "track.unpublished", identity: session.identity, trackId }, session);
+    }
+    return { session, mode: previous ? "replaced" : "new" };
+  }
+
+  async function enterNode(session: RtcSession): Promise<void> {
+    const { room } = session;
+    if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
+    const { placed } = room;
+    try {
+      await addToNode(keyring, session, placed);
+    } catch (error) {
+      if (!(error instanceof MediaError) || error.code !== "ROOM_NOT_FOUND") throw error;
+      // The node restarted since the room was opened there.
+      await placed.node.openRoom({ roomId: room.id });
+      await addToNode(keyring, session, placed);
+    }
+  }
+
+  const iceServersOf = ({ id, identity }: Pick<RtcSession, "id" | "identity">): IceServer[] =>
+    iceServers({ id, identity }, now() + ICE_CREDENTIAL_MS);
+
+  return {
+    /** `isGone` tells whether the client disconnected during the join. */
+    async join(caller: RtcTokenCaller, frame: JoinFrame, client: Client, isGone: () => boolean): Promise<Joined> {
+      const room = registry.roomFor(admit(caller));
+      room.pending += 1;
+      let session: RtcSession | undefined;
+      try {
+        await place(room);
+        // The placement took time, so the checks are repeated; nothing is awaited from here to the insertion.
+        if (isGone()) throw new Refusal("JOIN_TIMEOUT", "The client hung up.", CLOSE_CODES.joinTimeout);
+        admit(caller);
+        const joined = create(caller, room, frame, client);
+        session = joined.session;
+        await enterNode(session);
+        refuseIfEnded(session);
+        membership.awaitAnnouncement(session);
+        membership.started(session, joined.mode);
+        return joined;
+      } catch (error) {
+        if (session) membership.leave(session, "failed");
+        throw error;
+      } finally {
+        room.pending -= 1;
+        membership.releaseIfEmpty(room);
+      }
+    },
+
+    /** Null when there is no session to resume; the client may then join, if its token is still valid. */
+    resume(caller: RtcTokenCaller, { connectionId, resume }: JoinFrame): RtcSession | null {
+      const session = resume && registry.session(resume.sessionId);
+      if (!session || session.connectionId !== connectionId) return null;
+      if (session.room.id !== caller.roomId || session.identity !== caller.participantIdentity) return null;
+      if (session.link.state !== "detached" && session.link.state !== "attached") return null;
+      if (session.resumeToken === "" || !sameSecret(resume.resumeToken, session.resumeToken)) return null;
+      session.resumeToken = newResumeToken();
+      membership.saveToNode(session);
+      return session;
+    },
+
+    iceServersOf,
+
+    /**
+     * The participants are the current ones. A resuming client whose `lastSeq` equals `seq` gets the pushes it missed after
+     * this; with a later `seq` this snapshot replaces them.
+     */
+    ack(session: RtcSession, mode: JoinAck["mode"], seq: number): JoinAck {
+      const { room } = session;
+      const others = [...room.sessions.values()].filter((other) => other !== session && other.announced);
+      return {
+        mode,
+        sessionId: session.id,
+        resumeToken: session.resumeToken,
+        resumeWindowSeconds: RESUME_WINDOW_SECONDS,
+        seq,
+        room: { id: room.id, name: room.name, recording: room.recording },
+        participant: presentParticipant(session),
+        participants: others.map(presentParticipant).map((other) => (session.waiting ? withoutTracks(other) : other)),
+        serverName: room.placed?.serverName ?? "",
+        region: room.placed?.region ?? "",
+        iceServers: iceServersOf(session),
+        permissions: session.permissions,
+        limits: {
+          maxMessageBytes: config.SIGNALING_MAX_MESSAGE_BYTES,
+          messagesPerWindow: config.SIGNALING_MAX_MESSAGES_PER_WINDOW,
+          windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
+          maxParticipants: config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM,
+        },
+      };
+    },
+  };
+}
+
+export type Join = ReturnType<typeof createJoin>;
+
+/** The participant may have been removed or replaced, or the room closed, while the node was added to. */
+function refuseIfEnded({ link }: RtcSession): void {
+  if (link.state !== "left" || link.reason === "left" || link.reason === "timeout" || link.reason === "failed") return;
+  const { closeCode } = ENDINGS[link.reason];
+  throw new Refusal(frameCode("SVC_ROOM_CLOSED"), `The join was overtaken: ${link.reason}.`, closeCode);
+}
+
+/** Every join and resume returns a new token, which works once. */
+function newResumeToken(): string {
+  return randomBytes(32).toString("base64url");
+}

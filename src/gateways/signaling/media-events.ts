@@ -1,0 +1,159 @@
+import type { Placements } from "../../nodes/placement.ts";
+import type { MediaEvent } from "../../protocol/media-node.ts";
+import type { Adopt } from "./adoption.ts";
+import type { Membership } from "./membership.ts";
+import type { RtcSession, SessionRegistry } from "./rtc-session.ts";
+
+type ParticipantEvent = Extract<MediaEvent, { participantId: string }>;
+
+/** Turns the events of media nodes into pushes and session changes. Events of participants who left are ignored. */
+export function createMediaEvents({
+  registry,
+  membership,
+  placements,
+  adopt,
+}: {
+  registry: SessionRegistry;
+  membership: Membership;
+  placements: Placements;
+  adopt: Adopt;
+}): (serverName: string, event: MediaEvent) => void {
+  function onParticipant(session: RtcSession, event: ParticipantEvent): void {
+    const { room, identity, client } = session;
+    switch (event.type) {
+      case "participantConnected":
+        session.media = "connected";
+        membership.emitChange(session, {
+          type: "connected",
+          transport: event.transport,
+          remoteAddress: event.remoteAddress,
+          joinTimeMs: membership.since(client.openedAt),
+        });
+        membership.announce(session);
+        break;
+      case "participantDisconnected":
+        session.media = "disconnected";
+        membership.emitChange(session, { type: "reconnecting", path: "media", reason: event.reason });
+        membership.update(session);
+        break;
+      case "participantReconnected":
+        session.media = "connected";
+        membership.emitChange(session, { type: "reconnected", path: "media" });
+        membership.update(session);
+        break;
+      case "participantFailed":
+        session.media = "failed";
+        membership.emitChange(session, { type: "mediaFailed", reason: event.reason });
+        // A WHIP or WHEP client cannot offer again.
+        if (session.link.state === "headless") membership.leave(session, "failed");
+        else membership.update(session);
+        break;
+      case "iceStateChanged":
+        if (event.state === "checking" && session.media === "new") session.media = "connecting";
+        membership.emitChange(session, { type: "iceStateChanged", state: event.state });
+        break;
+      case "dtlsStateChanged":
+        membership.emitChange(session, { type: "dtlsStateChanged", state: event.state });
+        break;
+      case "trackPublished":
+        session.tracks.set(event.track.id, event.track);
+        membership.emitChange(session, { type: "trackPublished", track: event.track });
+        membership.broadcast(room, { type: "track.published", identity, track: event.track });
+        break;
+      case "trackUnpublished":
+        if (!session.tracks.delete(event.trackId)) break;
+        membership.emitChange(session, { type: "trackUnpublished", trackId: event.trackId });
+        membership.broadcast(room, { type: "track.unpublished", identity, trackId: event.trackId });
+        break;
+      case "trackMuted":
+      case "trackUnmuted": {
+        const track = session.tracks.get(event.trackId);
+        const muted = event.type === "trackMuted";
+        if (track) session.tracks.set(track.id, { ...track, muted });
+        membership.broadcast(room, {
+          type: muted ? "track.muted" : "track.unmuted",
+          identity,
+          trackId: event.trackId,
+        });
+        break;
+      }
+      case "layersWanted":
+        membership.push(session, { type: "layers.wanted", trackId: event.trackId, layers: event.layers });
+        break;
+      case "subscriptionChanged": {
+        const { trackId, layer, paused, reason } = event;
+        membership.push(session, { type: "subscription.changed", trackId, layer, paused, reason });
+        break;
+      }
+      case "qualityChanged":
+        membership.emitChange(session, { type: "qualityChanged", quality: event.quality });
+        membership.broadcast(room, { type: "quality.changed", identity, quality: event.quality });
+        break;
+      case "mediaStalled":
+        membership.emitChange(session, { type: "mediaStalled" });
+        membership.push(session, { type: "media.stalled" });
+        break;
+      case "mediaFlows":
+        membership.emitChange(session, { type: "mediaFlows" });
+        membership.push(session, { type: "media.flows" });
+        break;
+      case "dataDropped":
+        membership.push(session, { type: "data.dropped", messages: event.messages, reason: event.reason });
+        break;
+      case "transportStats": {
+        const { rttMs, jitterMs, packetLossPercent } = event.stats;
+        // A node of an older version does not report the directions separately.
+        const { uplinkLossPercent = null, downlinkLossPercent = null, availableOutBps, heldBack = false } = event.stats;
+        const { uplinkWaitMs = null, serverBusyPercent = null } = event.stats;
+        session.stats = event.stats;
+        const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack, uplinkWaitMs };
+        const figures = { rttMs, jitterMs, packetLossPercent, serverBusyPercent, ...directions };
+        membership.emitChange(session, { type: "stats", ...figures });
+        break;
+      }
+    }
+  }
+
+  return (serverName, event) => {
+    switch (event.type) {
+      case "speakersChanged": {
+        const room = registry.room(event.roomId);
+        if (room) membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers });
+        break;
+      }
+      case "data": {
+        const { from, topic, payload } = event;
+        const recipients = event.recipients.flatMap((id) => registry.session(id) ?? []);
+        membership.pushToMany(recipients, { type: "data", from, ...(topic === undefined ? {} : { topic }), payload });
+        break;
+      }
+      case "roomsFound":
+        adopt(serverName, event.rooms);
+        break;
+      case "workerCrashed":
+        for (const { roomId } of event.rooms) {
+          const room = registry.room(roomId);
+          if (room?.placed?.serverName !== serverName) continue;
+          placements.forget(roomId);
+          room.placed = null;
+          membership.dismissAll(room, "node_lost");
+        }
+        break;
+      // The recordings feature listens for these itself.
+      case "recordingFileStarted":
+      case "recordingFileEnded":
+      case "recordingProgress":
+      case "recordingSlow":
+      case "recordingPart":
+      case "recordingFeed":
+      case "recordingNotStreamable":
+      case "recordingEnded":
+      case "recordingFailed":
+        break;
+      default: {
+        const session = registry.session(event.participantId);
+        if (session) onParticipant(session, event);
+      }
+    }
+  };
+}

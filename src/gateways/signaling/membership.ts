@@ -1,0 +1,238 @@
+import type { RtcConnectionChange } from "../../features/sessions/events.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { Socket } from "../../kernel/socket/sockets.ts";
+import type { Placements } from "../../nodes/placement.ts";
+import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
+import type { LeaveReason, PushBody } from "../../protocol/signaling.ts";
+import {
+  type LiveRoom,
+  presentParticipant,
+  type RtcSession,
+  type SessionRegistry,
+  visibleWhileWaiting,
+} from "./rtc-session.ts";
+import { addToNode } from "./session-record.ts";
+
+export const RESUME_WINDOW_SECONDS = 20;
+/** A participant without media is announced after this. */
+const ANNOUNCE_AFTER_MS = 5_000;
+/** A socket with more unsent bytes is closed; its client reconnects and resumes. */
+const SLOW_READER_BYTES = 1024 * 1024;
+
+/** The reasons for which the server ends a session. */
+type DismissReason = Exclude<LeaveReason, "left" | "timeout" | "failed">;
+
+export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "stop" | "rejoin" }> = {
+  replaced: { closeCode: CLOSE_CODES.replaced, action: "stop" },
+  removed: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
+  revoked: { closeCode: CLOSE_CODES.unauthorized, action: "stop" },
+  room_closed: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
+  stream_ended: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
+  node_lost: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
+  restart: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
+};
+/** Clients would otherwise rejoin at once and exceed the rate limit of their address. */
+const REJOIN_SPREAD_MS = 2_000;
+
+export type Membership = ReturnType<typeof createMembership>;
+
+/** The life of a session in its room: announcing, pushing, resuming and leaving. */
+export function createMembership(
+  { bus, keyring, now, timers, log }: Runtime,
+  { registry, placements }: { registry: SessionRegistry; placements: Placements },
+) {
+  function emitChange(session: RtcSession, event: RtcConnectionChange): void {
+    const { room, client } = session;
+    bus.emit("rtcConnection", {
+      sessionId: session.id,
+      connectionId: session.connectionId,
+      projectId: room.projectId,
+      environment: room.environment,
+      roomId: room.id,
+      roomName: room.name,
+      participantIdentity: session.identity,
+      metadata: session.metadata,
+      participantName: session.name,
+      participantAttributes: session.attributes,
+      participantKind: session.kind,
+      tokenId: session.tokenId,
+      serverName: room.placed?.serverName ?? null,
+      sdk: client.sdk,
+      userAgent: client.userAgent,
+      ipAddress: client.ipAddress,
+      startedAt: client.openedAt,
+      at: now(),
+      ...event,
+    });
+  }
+
+  function started(session: RtcSession, mode: "new" | "replaced"): void {
+    emitChange(session, { type: "started", mode });
+    if (session.room.record) bus.emit("recordedRoomEntered", { roomId: session.room.id });
+  }
+
+  function deliver(session: RtcSession, body: string): void {
+    const frame = session.pushes.add(body);
+    const { link } = session;
+    if (link.state !== "attached") return;
+    link.socket.send(frame);
+    if (link.socket.bufferedBytes > SLOW_READER_BYTES) {
+      const { socket } = link;
+      detach(session, socket);
+      socket.close(1013, "too slow");
+    }
+  }
+
+  const push = (session: RtcSession, body: PushBody) => deliver(session, JSON.stringify(body));
+
+  function pushToMany(sessions: Iterable<RtcSession>, body: PushBody): void {
+    const text = JSON.stringify(body);
+    for (const session of sessions) deliver(session, text);
+  }
+
+  function broadcast(room: LiveRoom, body: PushBody, except?: RtcSession): void {
+    const text = JSON.stringify(body);
+    let waitingText: string | null | undefined;
+    for (const session of room.sessions.values()) {
+      if (session === except) continue;
+      if (session.waiting && waitingText === undefined) {
+        const part = visibleWhileWaiting(body);
+        waitingText = part && JSON.stringify(part);
+      }
+      const visible = session.waiting ? (waitingText ?? null) : text;
+      if (visible !== null) deliver(session, visible);
+    }
+  }
+
+  function announce(session: RtcSession): void {
+    session.cancelAnnouncement();
+    if (session.announced || session.hidden || session.link.state === "left") return;
+    session.announced = true;
+    broadcast(session.room, { type: "participant.joined", participant: presentParticipant(session) }, session);
+  }
+
+  /** Tells the room that a participant's public fields have changed. */
+  function update(session: RtcSession): void {
+    saveToNode(session);
+    if (!session.announced || session.link.state === "left") return;
+    broadcast(session.room, { type: "participant.updated", participant: presentParticipant(session) });
+  }
+
+  /** A remote node keeps the session's record, from which a restarted process restores the session. */
+  function saveToNode(session: RtcSession): void {
+    const { link, room } = session;
+    if (link.state === "left" || !room.placed?.node.remote) return;
+    addToNode(keyring, session, room.placed).catch((err) => {
+      log.warn({ err, roomId: room.id }, "signaling: media node did not save the participant");
+    });
+  }
+
+  function awaitResume(session: RtcSession): void {
+    const cancelExpiry = timers.after(RESUME_WINDOW_SECONDS * 1000, () => leave(session, "timeout"));
+    session.link = { state: "detached", cancelExpiry };
+  }
+
+  function detach(session: RtcSession, socket: Socket): void {
+    if (session.link.state !== "attached" || session.link.socket !== socket) return;
+    awaitResume(session);
+    emitChange(session, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
+  }
+
+  /**
+   * Ends a session. With `quietly` the room is not told, because all participants leave or another session replaces this
+   * one. With `keepMedia` this process stops, and the next one finds the call on its node.
+   */
+  function leave(session: RtcSession, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
+    const { link, room } = session;
+    if (link.state === "left") return;
+    if (link.state === "detached") link.cancelExpiry();
+    session.cancelAnnouncement();
+    session.link = { state: "left", reason };
+    session.resumeToken = "";
+    registry.remove(session);
+    emitChange(session, { type: "left", reason, ...(keepMedia ? { mediaKept: true } : {}) });
+    if (keepMedia) return;
+    room.placed?.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
+      log.warn({ err, roomId: room.id }, "signaling: media node did not remove the participant");
+    });
+    if (session.announced && !quietly) {
+      broadcast(room, { type: "participant.left", identity: session.identity, reason });
+    }
+    releaseIfEmpty(room);
+  }
+
+  function releaseIfEmpty(room: LiveRoom): void {
+    if (registry.removeRoomIfEmpty(room) && room.placed) placements.release(room.id, room.placed);
+  }
+
+  /** Tells the client why and whether to reconnect, ends the session and closes the socket. */
+  function dismiss(
+    session: RtcSession,
+    reason: DismissReason,
+    options?: { quietly: boolean; keepMedia?: boolean },
+  ): void {
+    const { link } = session;
+    const { closeCode, action: usual } = ENDINGS[reason];
+    const action = options?.keepMedia ? "resume" : usual;
+    const retryAfterMs = action !== "stop" ? Math.floor(Math.random() * REJOIN_SPREAD_MS) : undefined;
+    push(session, { type: "bye", reason, action, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+    leave(session, reason, options);
+    if (link.state === "attached") link.socket.close(closeCode, reason);
+  }
+
+  async function release(session: RtcSession): Promise<void> {
+    const { room, permissions } = session;
+    try {
+      await room.placed?.node.setPermissions({ roomId: room.id, participantId: session.id, permissions });
+    } catch (err) {
+      log.warn({ err, roomId: room.id }, "signaling: media node did not let a viewer subscribe");
+    }
+    session.waiting = false;
+    for (const { identity, tracks } of room.sessions.values()) {
+      if (identity === session.identity) continue;
+      for (const track of tracks.values()) push(session, { type: "track.published", identity, track });
+    }
+  }
+
+  return {
+    since: (at: number) => now() - at,
+    emitChange,
+    started,
+    push,
+    pushToMany,
+    broadcast,
+    announce,
+    update,
+    awaitResume,
+    saveToNode,
+    detach,
+    leave,
+    dismiss,
+    releaseIfEmpty,
+
+    dismissAll(room: LiveRoom, reason: DismissReason): void {
+      const keepMedia = reason === "restart" && room.placed?.node.remote !== undefined;
+      for (const session of [...room.sessions.values()]) dismiss(session, reason, { quietly: true, keepMedia });
+    },
+
+    /** Pushes go to this socket from now on; an older socket of the session is closed. */
+    attach(session: RtcSession, socket: Socket): void {
+      const { link } = session;
+      if (link.state === "detached") link.cancelExpiry();
+      session.link = { state: "attached", socket };
+      if (link.state === "attached") link.socket.close(CLOSE_CODES.replaced, "replaced");
+    },
+
+    /** Announces a participant that sends no offer in time; others are announced when their media connects. */
+    /** The live stream starts: its waiting viewers get the tracks as if they were published now. */
+    releaseWaiting(room: LiveRoom): void {
+      for (const session of room.sessions.values()) if (session.waiting) void release(session);
+    },
+
+    awaitAnnouncement(session: RtcSession): void {
+      session.cancelAnnouncement = timers.after(ANNOUNCE_AFTER_MS, () => {
+        if (!session.wantsMedia) announce(session);
+      });
+    },
+  };
+}

@@ -1,0 +1,200 @@
+import { createReplayRing, type ReplayRing } from "../../kernel/socket/replay-ring.ts";
+import type { Socket } from "../../kernel/socket/sockets.ts";
+import { iso } from "../../kernel/time/clock.ts";
+import type { Placed } from "../../nodes/placement.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
+import type { ConnectionState } from "../../protocol/observability.ts";
+import type { Participant, ParticipantKind, Permissions, Track } from "../../protocol/room-records.ts";
+import { type LeaveReason, type PushBody, RESUME_RING_FRAMES } from "../../protocol/signaling.ts";
+
+/** The connection to the client. Pushes are sent only in `attached`; `left` is final. */
+export type Link =
+  | { state: "joining" }
+  | { state: "attached"; socket: Socket }
+  /** The socket is closed. Participant and media stay until the resume window ends. */
+  | { state: "detached"; cancelExpiry: () => void }
+  /** WHIP and WHEP clients have no socket. */
+  | { state: "headless" }
+  | { state: "left"; reason: LeaveReason };
+
+export type Client = {
+  ipAddress: string;
+  userAgent: string | null;
+  sdk: string | null;
+  /** When the socket was opened, from which the join time is measured. */
+  openedAt: number;
+};
+
+/** One join. It outlives its sockets; a new join of the same identity is another session. */
+export type RtcSession = {
+  readonly id: string;
+  readonly room: LiveRoom;
+  readonly identity: string;
+  readonly connectionId: string;
+  readonly tokenId: string;
+  readonly client: Client;
+  readonly joinedAt: number;
+  readonly pushes: ReplayRing;
+  link: Link;
+  resumeToken: string;
+  permissions: Permissions;
+  metadata: string | null;
+  name: string | null;
+  attributes: Record<string, string>;
+  readonly kind: ParticipantKind;
+  /** A hidden participant is never announced. */
+  readonly hidden: boolean;
+  /** A viewer who waits for the live stream to start gets no media. */
+  waiting: boolean;
+  announced: boolean;
+  cancelAnnouncement: () => void;
+  /** The client has sent an offer, so it is announced only when media is connected. */
+  wantsMedia: boolean;
+  media: MediaState;
+  stats: TransportStats | null;
+  readonly tracks: Map<string, Track>;
+};
+
+/** A room with participants or with joins under way. */
+export type LiveRoom = {
+  readonly id: string;
+  readonly name: string;
+  readonly projectId: string;
+  readonly environment: Environment;
+  readonly region: string | null;
+  /** Every call in the room is recorded. */
+  readonly record: boolean;
+  recording: boolean;
+  readonly sessions: Map<string, RtcSession>;
+  /** The number of joins under way, during which the room is not released. */
+  pending: number;
+  placing: Promise<Placed> | null;
+  placed: Placed | null;
+};
+
+/** A client that missed more gets a snapshot on resuming; one data message can have 64 KB. */
+const KEPT_CHARACTERS = 512 * 1024;
+
+/** The latest pushes of one session, which a resuming client gets. */
+export function createPushes(startSeq = 0): ReplayRing {
+  return createReplayRing(RESUME_RING_FRAMES, { startSeq, keptCharacters: KEPT_CHARACTERS });
+}
+
+export function connectionState({ link, wantsMedia, media }: RtcSession): ConnectionState {
+  switch (link.state) {
+    case "left":
+      return "DISCONNECTED";
+    case "detached":
+      return "RECONNECTING";
+    case "joining":
+    case "attached":
+    case "headless":
+      return wantsMedia ? MEDIA_STATES[media] : "CONNECTED";
+  }
+}
+
+const MEDIA_STATES: Record<MediaState, ConnectionState> = {
+  new: "CONNECTING",
+  connecting: "CONNECTING",
+  connected: "CONNECTED",
+  disconnected: "RECONNECTING",
+  failed: "FAILED",
+};
+
+export function presentParticipant(session: RtcSession): Participant {
+  return {
+    identity: session.identity,
+    ...{ name: session.name, attributes: session.attributes, kind: session.kind },
+    connectionId: session.connectionId,
+    state: connectionState(session),
+    permissions: session.permissions,
+    metadata: session.metadata,
+    joinedAt: iso(session.joinedAt),
+    tracks: [...session.tracks.values()],
+  };
+}
+
+/** A waiting viewer gets no media, whatever it requests. */
+export function permissionsAtNode({ waiting, permissions }: RtcSession): Permissions {
+  return waiting ? { ...permissions, subscribe: false } : permissions;
+}
+
+/** The part of a push that a waiting viewer gets; null for none. */
+export function visibleWhileWaiting(body: PushBody): PushBody | null {
+  switch (body.type) {
+    case "track.published":
+    case "track.unpublished":
+    case "track.muted":
+    case "track.unmuted":
+    case "speakers.changed":
+      return null;
+    case "participant.joined":
+    case "participant.updated":
+      return { ...body, participant: withoutTracks(body.participant) };
+    default:
+      return body;
+  }
+}
+
+export function withoutTracks(participant: Participant): Participant {
+  return { ...participant, tracks: [] };
+}
+
+type RoomFields = {
+  id: string;
+  name: string;
+  projectId: string;
+  environment: Environment;
+  region: string | null;
+  record: boolean;
+  recording: boolean;
+};
+
+/** The rooms with participants, and their sessions by id and by identity. */
+export function createSessionRegistry() {
+  const rooms = new Map<string, LiveRoom>();
+  const sessions = new Map<string, RtcSession>();
+
+  return {
+    room: (roomId: string): LiveRoom | undefined => rooms.get(roomId),
+    rooms: (): LiveRoom[] => [...rooms.values()],
+    session: (sessionId: string): RtcSession | undefined => sessions.get(sessionId),
+    sessions: (): RtcSession[] => [...sessions.values()],
+    find: (roomId: string, identity: string): RtcSession | undefined => rooms.get(roomId)?.sessions.get(identity),
+
+    roomFor(fields: RoomFields): LiveRoom {
+      const known = rooms.get(fields.id);
+      if (known) return known;
+      const { id, name, projectId, environment, region, record, recording } = fields;
+      const room: LiveRoom = {
+        ...{ id, name, projectId, environment, region, record, recording },
+        sessions: new Map(),
+        pending: 0,
+        placing: null,
+        placed: null,
+      };
+      rooms.set(id, room);
+      return room;
+    },
+
+    add(session: RtcSession): void {
+      sessions.set(session.id, session);
+      session.room.sessions.set(session.identity, session);
+    },
+
+    remove(session: RtcSession): void {
+      sessions.delete(session.id);
+      const { sessions: present } = session.room;
+      if (present.get(session.identity) === session) present.delete(session.identity);
+    },
+
+    /** True when the room was removed. */
+    removeRoomIfEmpty(room: LiveRoom): boolean {
+      if (room.sessions.size > 0 || room.pending > 0 || rooms.get(room.id) !== room) return false;
+      return rooms.delete(room.id);
+    },
+  };
+}
+
+export type SessionRegistry = ReturnType<typeof createSessionRegistry>;

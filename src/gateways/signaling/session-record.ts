@@ -1,0 +1,89 @@
+/**
+ * The encrypted record from which a session is restored after a restart of this process, while its media still flows on
+ * another machine. The node that keeps it can neither read nor change it, nor use it for another room or participant.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import type { Keyring } from "../../kernel/crypto/secrets.ts";
+import type { Placed } from "../../nodes/placement.ts";
+import type { Environment } from "../../protocol/enums.ts";
+import type { ParticipantSnapshot } from "../../protocol/media-node.ts";
+import type { Permissions, Profile } from "../../protocol/room-records.ts";
+import { type Client, permissionsAtNode, type RtcSession } from "./rtc-session.ts";
+
+export type SessionRecord = {
+  projectId: string;
+  environment: Environment;
+  connectionId: string;
+  tokenId: string;
+  joinedAt: number;
+  resumeToken: string;
+  permissions: Permissions;
+  metadata: string | null;
+  profile: Profile;
+  hidden: boolean;
+  client: Client;
+  headless: boolean;
+};
+
+type Keys = Pick<Keyring, "key">;
+/** The record is bound to these values. */
+type Subject = { serverName: string; roomId: string; participantId: string; identity: string };
+
+const ALGORITHM = "aes-256-gcm";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+const boundTo = ({ serverName, roomId, participantId, identity }: Subject): Buffer =>
+  Buffer.from(JSON.stringify([serverName, roomId, participantId, identity]));
+
+function encryptRecord(keyring: Keys, subject: Subject, record: SessionRecord): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(ALGORITHM, keyring.key("session-record"), iv).setAAD(boundTo(subject));
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(record)), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
+}
+
+/** Null unless this installation wrote the record for exactly this participant on this node. */
+export function decryptRecord(
+  keyring: Keys,
+  { serverName, roomId }: { serverName: string; roomId: string },
+  { participantId, identity, record }: Pick<ParticipantSnapshot, "participantId" | "identity" | "record">,
+): SessionRecord | null {
+  const bytes = Buffer.from(record ?? "", "base64url");
+  if (bytes.length <= IV_BYTES + TAG_BYTES) return null;
+  const subject = { serverName, roomId, participantId, identity };
+  try {
+    const decipher = createDecipheriv(ALGORITHM, keyring.key("session-record"), bytes.subarray(0, IV_BYTES), {
+      authTagLength: TAG_BYTES,
+    })
+      .setAAD(boundTo(subject))
+      .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+    const opened = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
+    return JSON.parse(opened.toString()) as SessionRecord;
+  } catch {
+    return null;
+  }
+}
+
+function recordOf({ room, link, ...session }: RtcSession): SessionRecord {
+  const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
+  const { name, attributes, kind, hidden } = session;
+  return {
+    ...{ projectId: room.projectId, environment: room.environment },
+    ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+    ...{ profile: { name, attributes, kind }, hidden },
+    headless: link.state === "headless",
+  };
+}
+
+/** Only a remote node, which can outlive this process, gets the record. */
+export function addToNode(keyring: Keys, session: RtcSession, { node, serverName }: Placed): Promise<void> {
+  const { id: participantId, identity } = session;
+  const roomId = session.room.id;
+  const record = () => encryptRecord(keyring, { serverName, roomId, participantId, identity }, recordOf(session));
+  return node.addParticipant({
+    ...{ roomId, participantId, identity },
+    permissions: permissionsAtNode(session),
+    ...(node.remote && { record: record() }),
+  });
+}
