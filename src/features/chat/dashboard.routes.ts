@@ -131,7 +131,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         });
       },
       {
-        ...documented("Who wrote when, and what became of it; never what", [
+        ...documented("Messages without their content: sender, time and status", [
           "SVC_CONVERSATION_NOT_FOUND",
           "SVC_INVALID_CURSOR",
         ]),
@@ -147,7 +147,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         return page(context, context.query, pageByUser("presence", hub.presence.list(id)));
       },
       {
-        ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        ...documented("Users who are present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: { 200: t.Array(Presence) },

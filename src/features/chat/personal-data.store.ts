@@ -68,8 +68,8 @@ const CONVERSATIONS_PER_PAGE = 100;
 export function chatPersonalDataStore(db: Db) {
   const { $client: client } = db;
   const read = <Row, Values extends SQLQueryBindings[]>(text: string) =>
-    reading(() => client.prepare<Row, Values>(text));
-  const change = (text: string) => changing(() => client.prepare<unknown, SQLQueryBindings[]>(text));
+    reading<Row, Values>(client, text);
+  const change = (text: string) => changing<SQLQueryBindings[]>(client, text);
 
   const conversationPage = read<ConversationRow, [string, string, string, number]>(
     `SELECT ${columnsOf(conversations)} FROM conversations

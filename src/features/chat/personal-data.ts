@@ -1,5 +1,5 @@
 import { CHANGES_PER_UNIT, changeEach, pages, untilNoneLeft } from "../../kernel/db/pages.ts";
-import { removeStoredResponses } from "../../kernel/http/stored-responses.ts";
+import { removeStoredResponses } from "../../kernel/http/idempotency.ts";
 import { ERASED, type PersonalData, type PersonalFile, presentRow, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";

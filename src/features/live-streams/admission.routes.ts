@@ -74,7 +74,7 @@ export const admissionRoutes = ({ guards, idempotency, rateLimit }: Http, runtim
         await handlers.removeHost({ ...params, ...caller }, params.identity);
         set.status = 204;
       },
-      documented("Remove a co-host: out of room and chat at once, what they wrote stays", REMOVE_HOST_ERRORS),
+      documented("Remove a co-host from room and chat at once; their messages stay", REMOVE_HOST_ERRORS),
     )
     .post(
       "/viewer-tokens",
@@ -143,7 +143,7 @@ export const admissionDashboardRoutes = (
         set.status = 204;
       },
       {
-        ...documented("Remove a co-host: out of room and chat at once, what they wrote stays", [
+        ...documented("Remove a co-host from room and chat at once; their messages stay", [
           ...MANAGE_ERRORS,
           ...REMOVE_HOST_ERRORS,
         ]),

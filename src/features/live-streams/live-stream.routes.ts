@@ -104,7 +104,7 @@ export const liveStreamRoutes = ({ guards, idempotency, rateLimit }: Http, runti
       response: { 200: LiveStream },
     })
     .patch("/:streamId", ({ caller, params, body }) => handlers.update({ ...params, ...caller }, body), {
-      ...documented("Change what describes a live stream, in any state", ["SVC_STREAM_NOT_FOUND"]),
+      ...documented("Update the description of a live stream, in any state", ["SVC_STREAM_NOT_FOUND"]),
       body: UpdateStream,
       response: { 200: LiveStream },
     })
@@ -156,7 +156,7 @@ export const liveStreamDashboardRoutes = ({ guards, idempotency }: Http, runtime
       },
     )
     .patch("/:streamId", ({ params, body }) => handlers.update(params, body), {
-      ...documented("Change what describes a live stream, in any state", MANAGE_ERRORS),
+      ...documented("Update the description of a live stream, in any state", MANAGE_ERRORS),
       transform: permit("streams:manage"),
       body: UpdateStream,
       response: { 200: LiveStream },

@@ -1,7 +1,7 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
-import { rooms } from "../rooms/room.table.ts";
 import { conversations, tenantColumns } from "../chat/conversations/conversation.table.ts";
+import { rooms } from "../rooms/room.table.ts";
 
 export const liveStreams = sqliteTable("live_streams", {
   id: text("id").primaryKey(),

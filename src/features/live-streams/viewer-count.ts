@@ -6,8 +6,6 @@ import type { LiveStreamRow } from "./live-stream.table.ts";
 
 type ViewerCountDeps = { store: LiveStreamStore; liveRooms: Pick<LiveRooms, "participants"> };
 
-export type ViewerCounts = ReturnType<typeof viewerCounts>;
-
 /** When a thousand viewers join at once, the stream is counted a few times, not a thousand times. */
 const COUNT_EVERY_MS = 250;
 const CONNECTION_CHANGES = ["started", "connected", "reconnecting", "reconnected", "mediaFailed", "left"] as const;

@@ -28,8 +28,6 @@ const CHECK_EVERY_MS = 10_000;
 /** Enough for a notification; the rest is in the conversation. */
 const MAX_TEXT_CHARACTERS = 300;
 
-export type PushDispatcher = ReturnType<typeof createPushDispatcher>;
-
 /**
  * Sends due deliveries. A delivery stays in the database until its outcome is saved, so that an attempt which a crash
  * interrupts is repeated.

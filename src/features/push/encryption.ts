@@ -12,7 +12,7 @@ const HEADER_BYTES = SALT_BYTES + 4 + 1 + POINT_BYTES;
 export const MAX_PLAINTEXT_BYTES = RECORD_BYTES - HEADER_BYTES - TAG_BYTES - 1;
 
 /** The keys of a browser's push subscription. */
-export type ReceiverKeys = { p256dh: Uint8Array; auth: Uint8Array };
+type ReceiverKeys = { p256dh: Uint8Array; auth: Uint8Array };
 /** Random for every message; tests set them to compare the result with a known one. */
 type OneTimeValues = { privateKey?: Uint8Array; salt?: Uint8Array };
 

@@ -16,23 +16,13 @@ export const pushPersonalColumns: PersonalColumns = {
 /** The browsers of a user, and what it wants to be notified of. */
 export function pushPersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
-  const subscriptions = reading(() =>
-    client.prepare<SubscriptionRow, [string, string, string]>(
-      `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions
-       WHERE project_id = ? AND environment = ? AND user_id = ?`,
-    ),
-  );
-  const removeSubscription = changing(() => client.prepare("DELETE FROM push_subscriptions WHERE id = ?"));
-  const settings = reading(() =>
-    client.prepare<SettingRow & { conversationPublicId: string }, [string, string, string, string, string]>(
-      `SELECT ${columnsOf(notificationSettings, "s")}, c.public_id AS conversationPublicId FROM conversations c
+  const subscriptions = reading<SubscriptionRow, [string, string, string]>(client, `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions
+       WHERE project_id = ? AND environment = ? AND user_id = ?`);
+  const removeSubscription = changing(client, "DELETE FROM push_subscriptions WHERE id = ?");
+  const settings = reading<SettingRow & { conversationPublicId: string }, [string, string, string, string, string]>(client, `SELECT ${columnsOf(notificationSettings, "s")}, c.public_id AS conversationPublicId FROM conversations c
        CROSS JOIN notification_settings s ON s.conversation_id = c.id AND s.user_id = ?3
-       WHERE c.project_id = ?1 AND c.environment = ?2 AND c.id > ?4 AND c.id <= ?5`,
-    ),
-  );
-  const removeSetting = changing(() =>
-    client.prepare("DELETE FROM notification_settings WHERE conversation_id = ? AND user_id = ?"),
-  );
+       WHERE c.project_id = ?1 AND c.environment = ?2 AND c.id > ?4 AND c.id <= ?5`);
+  const removeSetting = changing(client, "DELETE FROM notification_settings WHERE conversation_id = ? AND user_id = ?");
 
   const subscriptionsOf = ({ projectId, environment, userId }: User) =>
     subscriptions.all(projectId, environment, userId);

@@ -18,23 +18,23 @@ async function attached(...members: string[]): Promise<{ roomId: string; id: str
   const { id } = await chat.room(`chat-${roomId.slice(-12)}`, members, { roomId });
   return { roomId, id };
 }
-const told = async (room: string): Promise<Body[]> =>
+const callMessages = async (room: string): Promise<Body[]> =>
   (await chat.history(chat.key, room)).body.data.filter(({ type }: Body) => type === "event");
 
 describe("a call in the conversation of its room", () => {
-  test("is one message, changed as people join and when it ends, and each change is an event", async () => {
+  test("is one message that changes with joins and the end, and each change is an event", async () => {
     const { roomId, id } = await attached("ada", "bob", "cy");
     const ada = await server.joined(roomId, "ada");
     await settled();
-    const [begun] = await told(id);
+    const [begun] = await callMessages(id);
     expect(begun).toMatchObject({ senderId: null, text: "Call started: ada joined", edited: false });
     const bob = await server.joined(roomId, "bob");
     await settled();
-    expect((await told(id)).map(({ text }) => text)).toEqual(["Call started: ada and bob joined"]);
+    expect((await callMessages(id)).map(({ text }) => text)).toEqual(["Call started: ada and bob joined"]);
     server.clock.advance(12 * 60_000);
     for (const client of [ada, bob]) await client.ask("room.leave");
     await settled();
-    const [ended, ...others] = await told(id);
+    const [ended, ...others] = await callMessages(id);
     expect(others).toEqual([]);
     expect(ended).toMatchObject({
       id: begun.id,
@@ -51,7 +51,7 @@ describe("a call in the conversation of its room", () => {
     expect(found.body.map((one: Body) => one.id)).toEqual([begun.id]);
   });
 
-  test("is posted to a conversation that is attached while the call is on", async () => {
+  test("is posted to a conversation that is attached during the call", async () => {
     const fresh = await rtcServer();
     const own = chatRestOf(fresh, fresh);
     const roomId = await fresh.room();
@@ -65,46 +65,48 @@ describe("a call in the conversation of its room", () => {
     await fresh.close();
   });
 
-  test("that nobody else came to is a missed call", async () => {
+  test("that no other member joined is a missed call", async () => {
     const { roomId, id } = await attached("ada", "bob");
     const ada = await server.joined(roomId, "ada");
     server.clock.advance(20_000);
     await ada.ask("room.leave");
     await settled();
-    expect(await told(id)).toMatchObject([{ text: "Missed call from ada", metadata: { call: { missed: ["bob"] } } }]);
+    expect(await callMessages(id)).toMatchObject([
+      { text: "Missed call from ada", metadata: { call: { missed: ["bob"] } } },
+    ]);
   });
 
-  test("does not come back once it was deleted, and writes nothing to an archive", async () => {
+  test("does not return after its deletion, and is not posted to an archived conversation", async () => {
     const { roomId, id } = await attached("ada", "bob");
     const ada = await server.joined(roomId, "ada");
     await settled();
-    const [message] = await told(id);
+    const [message] = await callMessages(id);
     await chat.ask(chat.key, "DELETE", `/v1/chat/messages/${message.id}`);
     await server.joined(roomId, "bob");
     await ada.ask("room.leave");
     await settled();
-    expect(await told(id)).toEqual([]);
+    expect(await callMessages(id)).toEqual([]);
 
     const archived = await attached("ada");
     await chat.ask(chat.key, "PATCH", `/v1/chat/conversations/${archived.id}`, { status: "ARCHIVED" });
     await server.joined(archived.roomId, "ada");
     await settled();
-    expect(await told(archived.id)).toEqual([]);
+    expect(await callMessages(archived.id)).toEqual([]);
     expect((await chat.ask(chat.key, "GET", `/v1/calls?roomId=${archived.roomId}`)).body).toHaveLength(1);
   });
 
-  test("of a live stream is told by the stream alone", async () => {
+  test("of a live stream posts no message", async () => {
     const body = { title: "stage", hostIdentity: "ada" };
     const { body: stream } = await chat.ask(chat.key, "POST", "/v1/live-streams", body);
     await chat.ask(chat.key, "POST", `/v1/live-streams/${stream.id}/start`, {});
     await server.joined(stream.roomId, "ada");
     await settled();
     expect((await chat.ask(chat.key, "GET", `/v1/calls?roomId=${stream.roomId}`)).body).toHaveLength(1);
-    expect(await told(stream.conversationId)).toEqual([]);
+    expect(await callMessages(stream.conversationId)).toEqual([]);
   });
 });
 
-test("durations and names are told as people would", () => {
+test("durations and names have a readable text", () => {
   expect([500, 59_400, 60_000, 90_000, 720_000, 3_600_000, 5_580_000].map(durationText)).toEqual([
     "1 s",
     "59 s",

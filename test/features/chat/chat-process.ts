@@ -1,5 +1,5 @@
 import { start } from "../../../src/server.ts";
-import { createPeople } from "../../harness/people.ts";
+import { createTestAccounts } from "../../harness/accounts.ts";
 import { testConfig } from "../../harness/test-config.ts";
 
 /** A server in a process of its own, to be killed or measured from outside: `bun chat-process.ts DATA_DIR [--new-project]`. */
@@ -17,7 +17,7 @@ const server = await start(
     CHAT_PRESENCE_TTL_SECONDS: 86_400,
   }),
 );
-const key = newProject ? (await createPeople(server.runtime, server.services).project()).key : "";
+const key = newProject ? (await createTestAccounts(server.runtime, server.services).project()).key : "";
 process.stdout.write(`${JSON.stringify({ url: server.url, key, mediaPorts: server.media.ports })}\n`);
 
 /** Asked on standard input: what the process has used, for measurements. */

@@ -74,11 +74,11 @@ export async function crashRounds(
     if (!last)
       for (const [index, client] of clients.entries())
         for (let i = 0; i < IN_FLIGHT; i += 1) take(client, `${index}-${next++}`);
-    const turn = () => pump.forEach((one) => void one());
+    const pumpAll = () => pump.forEach((one) => void one());
     const disturbed = last ? Promise.resolve() : disturb(child);
     const killAt = performance.now() + 30 + random() * 250;
     while (last ? answered.size < sent.size : performance.now() < killAt) {
-      turn();
+      pumpAll();
       await Bun.sleep(0);
     }
     if (last) {
@@ -91,7 +91,7 @@ export async function crashRounds(
     await disturbed;
     await Promise.all(clients.map((client) => client.closed()));
     // What had arrived before the end was acknowledged.
-    turn();
+    pumpAll();
     unanswered = [...sent].filter((id) => !acknowledged.has(id));
   }
   report.acknowledged = acknowledged.size;

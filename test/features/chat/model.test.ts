@@ -147,7 +147,7 @@ async function play(room: string, steps: readonly Step[]): Promise<Replica[]> {
   }
 
   for (const [n, one] of steps.entries()) {
-    // A request on a socket that is dropped meanwhile is never answered; nobody waits for it.
+    // A request on a socket that is dropped meanwhile never gets a response.
     const action = Promise.race([act(one, n), Bun.sleep(400)]);
     running.push(action);
     if (one.wait) await action;
@@ -159,7 +159,7 @@ async function play(room: string, steps: readonly Step[]): Promise<Replica[]> {
 }
 
 let played = 0;
-test("[contract 8] whatever happens and however connections break, every client ends with the server's state, each event once and in order", async () => {
+test("[contract 8] after random commands and broken connections every client has the server's state, each event once and in order", async () => {
   const totals = { events: 0, recoveries: 0, rereads: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 80 }), async (steps) => {

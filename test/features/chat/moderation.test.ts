@@ -19,7 +19,7 @@ const send = async (by: string, text: string, room = "general"): Promise<Body> =
 const unread = async (by: string): Promise<Body> => (await chat.ask(by, "GET", "/v1/chat/unread")).body;
 
 describe("mentions", () => {
-  test("are members that the text names, shown with the message and counted beside what is unread", async () => {
+  test("are members that the text names, listed in the message and counted as unread mentions", async () => {
     const message = await send(tokens.ada, "@bob, ask @nobody or mail ada@bob.example. @ada @bob");
     expect(message.mentions).toEqual(["bob"]);
     expect(await unread(tokens.bob)).toMatchObject({ total: 1, mentions: 1 });
@@ -35,7 +35,7 @@ describe("mentions", () => {
     expect((await unread(tokens.cy)).mentions).toBe(0);
   });
 
-  test("end where a sentence does, and are bounded", () => {
+  test("exclude the punctuation at the end of a sentence, and are bounded", () => {
     const all = () => true;
     expect(
       mentionsIn("(@a.b) @c: @d@x.example, @e...", (name) => ["a.b", "c", "d@x.example", "e"].includes(name)),
@@ -52,7 +52,7 @@ describe("mentions", () => {
 describe("word lists", () => {
   const list = { refuse: ["badword"], mask: ["damn", "very rude phrase"], report: ["meetup"] };
 
-  test("refuse, mask and report what users say, and let the server say what it likes", async () => {
+  test("refuse, mask and report messages of users, but not of the server", async () => {
     expect(outcome(await chat.ask(tokens.ada, "PUT", "/v1/chat/word-list", list))).toBe("401 SVC_AUTH_ERROR");
     expect((await chat.ask(chat.key, "PUT", "/v1/chat/word-list", list)).body).toEqual(list);
     expect(outcome(await chat.send(tokens.ada, "general", "such a BadWord!"))).toBe("403 SVC_MESSAGE_REFUSED");
@@ -71,7 +71,7 @@ describe("word lists", () => {
     expect((await chat.send(tokens.ada, "general", "badword")).status).toBe(201);
   });
 
-  test("know forms of a letter, and nothing inside of harmless words", () => {
+  test("match all forms of a letter, but not parts of other words", () => {
     const compiled = compileList({ refuse: ["ass"], mask: [], report: [] });
     const refused = (text: string) => compiled !== null && screen(compiled, text).refused;
     expect(["an ASS", "ａｓｓ", "class", "assess", "ass_"].map(refused)).toEqual([true, true, false, false, false]);
@@ -83,7 +83,7 @@ describe("reports", () => {
   const report = (by: string, messageId: string, body: object = { reason: "spam" }) =>
     chat.ask(by, "POST", `/v1/chat/messages/${messageId}/reports`, body);
 
-  test("are made once per user, and resolved together with an action", async () => {
+  test("are made once per user and are resolved together with an action", async () => {
     const message = await send(tokens.ada, "buy now");
     const first = await report(tokens.bob, message.id, { reason: "spam", note: "again" });
     expect([first.status, first.body]).toMatchObject([201, { status: "OPEN", note: "again", reporterId: "bob" }]);
@@ -101,7 +101,7 @@ describe("reports", () => {
     expect(outcome(again)).toBe("409 SVC_CONFLICT");
   });
 
-  test("reach the dashboard with their text, for those who may moderate, and are audited without it", async () => {
+  test("show the text to moderators in the dashboard, and are audited without it", async () => {
     const message = await send(tokens.cy, "something unkind");
     const { id } = (await report(tokens.bob, message.id, { reason: "abuse" })).body;
     const developer = await chat.server.session({ projectId: chat.projectId, role: "DEVELOPER" });
@@ -121,7 +121,7 @@ describe("reports", () => {
   });
 });
 
-test("whoever is blocked sends no direct message, and their mentions do not count", async () => {
+test("a blocked user cannot send direct messages, and their mentions do not count", async () => {
   await chat.room("pair", ["ada", "bob"], { type: "DIRECT" });
   const block = (method: string) => chat.ask(tokens.bob, method, "/v1/chat/blocks/ada");
   expect([(await block("PUT")).status, (await block("PUT")).status]).toEqual([201, 200]);

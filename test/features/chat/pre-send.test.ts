@@ -45,7 +45,7 @@ const verdict = (at: number, body: object) => asked[at]?.answer(Response.json(bo
 const texts = async (chat: ChatRest, room: string): Promise<string[]> =>
   (await chat.history(chat.key, room)).body.data.map(({ text }: Body) => text).reverse();
 
-test("the backend is asked with a signature that stock verifiers take, and may refuse, rewrite or allow", async () => {
+test("the filter request is signed as stock verifiers expect, and its response can refuse, rewrite or allow", async () => {
   const ada = await open.token("ada");
   const refused = open.send(ada, "one", "refuse me");
   await answered(1);
@@ -71,7 +71,7 @@ test("the backend is asked with a signature that stock verifiers take, and may r
   expect(asked).toHaveLength(3);
 });
 
-test("order is kept in a conversation, and nobody waits for another one", async () => {
+test("messages of a conversation keep their order, and conversations do not wait for each other", async () => {
   const [ada, bob] = [await open.token("ada"), await open.token("bob")];
   const first = open.send(ada, "two", "first");
   await answered(1);
@@ -89,7 +89,7 @@ test("order is kept in a conversation, and nobody waits for another one", async 
   expect(await texts(open, "two")).toEqual(["first", "second"]);
 });
 
-test("without an answer in time it goes as configured, and a refusal does not hold up those behind it", async () => {
+test("without a response in time CHAT_FILTER_FAILURE decides, and a refusal does not delay later messages", async () => {
   for (const [chat, status] of [
     [open, 201],
     [closed, 503],
@@ -110,7 +110,7 @@ test("without an answer in time it goes as configured, and a refusal does not ho
   }
 });
 
-test("an address that webhooks may not have is refused at the start", async () => {
+test("a filter address that webhooks may not have is refused at the start", async () => {
   const start = chatRest({ CHAT_FILTER_URL: "http://10.0.0.1/filter", CHAT_FILTER_SECRET: SECRET });
   await expect(start).rejects.toThrow("CHAT_FILTER_URL points into a private network");
 });

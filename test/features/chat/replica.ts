@@ -48,7 +48,7 @@ type ReplicaDeps = {
   url: string;
   token: string;
   room: string;
-  /** Reads everything again, as a client does that cannot be told what it missed. */
+  /** Reads everything again, as a client does whose resume was refused. */
   readAll: () => Promise<State & { seq: number }>;
 };
 
@@ -101,7 +101,7 @@ export class Replica {
     this.drain();
   }
 
-  /** Applies what has come since the last look; what history told already is skipped. */
+  /** Applies the new events; those that the history contains already are skipped. */
   drain(): void {
     const frames = this.client?.frames ?? [];
     for (; this.#read < frames.length; this.#read += 1) {

@@ -2,15 +2,15 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fakeNetwork } from "./fake-socket.ts";
 import { chatRest, outcome } from "./rest.ts";
+import { fakeNetwork } from "./socket/fake-socket.ts";
 import { chatWorld } from "./world.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-restart-"));
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 const start = () => chatWorld({ DATA_DIR: dataDir }, { inMemory: false });
 
-test("[chat] after a restart tokens are what they were, a resume goes on, and what was open is recorded as ended", async () => {
+test("[chat] after a restart tokens stay valid, a resume continues, and open connections are recorded as ended", async () => {
   const before = await start();
   const room = await before.room("lasting", ["alice"]);
   const [revoked, kept] = [
@@ -49,7 +49,7 @@ test("[chat] after a restart tokens are what they were, a resume goes on, and wh
   }
 }, 30_000);
 
-test("[chat] the job forgets expired tokens at once and connections after 30 days, nothing sooner", async () => {
+test("[chat] the job removes expired tokens at once and connections after 30 days, not sooner", async () => {
   const chat = await chatRest();
   try {
     const count = (table: string) =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type RtcServer, rtcServer, settled } from "../../harness/rtc.ts";
-import { type Fake, fakeNetwork } from "./fake-socket.ts";
 import { type ChatRest, chatRestOf, outcome } from "./rest.ts";
+import { type Fake, fakeNetwork } from "./socket/fake-socket.ts";
 import type { Body } from "./world.ts";
 
 let server: RtcServer;
@@ -23,7 +23,7 @@ async function attached(...members: string[]): Promise<{ roomId: string; id: str
 const seen = ({ socket }: Fake, type: string): Body[] => socket.frames.filter((frame) => frame.type === type);
 const ring = (credential: string, room: string, body: object = {}) =>
   chat.ask(credential, "POST", `/v1/chat/conversations/${room}/rings`, body);
-const told = async (room: string): Promise<string[]> =>
+const callTexts = async (room: string): Promise<string[]> =>
   (await chat.history(chat.key, room)).body.data
     .filter(({ type }: Body) => type === "event")
     .map(({ text }: Body) => text);
@@ -33,7 +33,7 @@ async function pass(ms: number): Promise<void> {
   await server.runtime.writer.drain();
 }
 
-test("a ring reaches every socket of those who are rung, joined or not, and an answer ends it everywhere", async () => {
+test("a ring reaches all sockets of the rung members, joined or not, and an answer ends it on all of them", async () => {
   const { id } = await attached("ada", "bob");
   const [ada, phone, laptop] = [
     await network.connect("ada"),
@@ -44,7 +44,7 @@ test("a ring reaches every socket of those who are rung, joined or not, and an a
   expect(begun).toMatchObject({ callerId: "ada", status: "RINGING", metadata: { video: true }, endedAt: null });
   for (const device of [phone, laptop])
     expect(seen(device, "call.ringing")).toMatchObject([{ ring: { id: begun.id } }]);
-  // Rung again while it rings: the same ring, and nobody hears it twice.
+  // Ringing again during the ring returns the same ring and notifies no member twice.
   expect((await ada.say("call.ring", { room: id })).ring).toMatchObject({ id: begun.id });
   const answered = await phone.say("call.answer", { ringId: begun.id });
   expect(answered.ring).toMatchObject({ status: "ANSWERED" });
@@ -55,10 +55,10 @@ test("a ring reaches every socket of those who are rung, joined or not, and an a
   // A second device that answers the same hears the same; one that declines comes too late.
   expect((await laptop.say("call.answer", { ringId: begun.id })).type).toBe("ack");
   expect(await laptop.say("call.decline", { ringId: begun.id })).toMatchObject({ type: "error", code: "RING_OVER" });
-  expect(await told(id)).toEqual([]);
+  expect(await callTexts(id)).toEqual([]);
 });
 
-test("one that nobody answers is missed, and a message tells so; one that is declined is not", async () => {
+test("an unanswered ring is missed and posts a message, a declined one does not", async () => {
   const { id } = await attached("ada", "bob", "cy");
   const token = await chat.token("ada");
   const { status, body } = await ring(token, id, { timeoutSeconds: 10 });
@@ -69,15 +69,15 @@ test("one that nobody answers is missed, and a message tells so; one that is dec
   await pass(1);
   const over = (await chat.ask(token, "GET", `/v1/chat/rings/${body.id}`)).body;
   expect([over.status, ...statuses(over)]).toEqual(["MISSED", "bob DECLINED", "cy MISSED"]);
-  expect(await told(id)).toEqual(["Missed call from ada"]);
+  expect(await callTexts(id)).toEqual(["Missed call from ada"]);
 
   const second = (await ring(token, id, { userIds: ["bob"] })).body;
   await chat.ask(await chat.token("bob"), "POST", `/v1/chat/rings/${second.id}/decline`, {});
   expect((await chat.ask(token, "GET", `/v1/chat/rings/${second.id}`)).body.status).toBe("DECLINED");
-  expect(await told(id)).toHaveLength(1);
+  expect(await callTexts(id)).toHaveLength(1);
 });
 
-test("whoever joins the room has answered; the end of the call ends the ring, told once by the call's message", async () => {
+test("joining the room answers the ring, and the end of the call ends it with one message", async () => {
   const { roomId, id } = await attached("ada", "bob", "cy");
   const begun = (await ring(await chat.token("ada"), id)).body;
   const ada = await server.joined(roomId, "ada");
@@ -89,10 +89,10 @@ test("whoever joins the room has answered; the end of the call ends the ring, to
   await settled();
   const over = (await chat.ask(chat.key, "GET", `/v1/chat/rings/${begun.id}`)).body;
   expect([over.status, ...statuses(over)]).toEqual(["ANSWERED", "bob ANSWERED", "cy MISSED"]);
-  expect(await told(id)).toEqual(["Call ended, 0 s"]);
+  expect(await callTexts(id)).toEqual(["Call ended, 0 s"]);
 });
 
-test("a socket that opens while it rings hears it, and the one who rang can take it back", async () => {
+test("a socket that opens during a ring receives it, and the caller can cancel it", async () => {
   const { id } = await attached("ada", "bob");
   const token = await chat.token("ada");
   const begun = (await ring(token, id)).body;
@@ -103,13 +103,13 @@ test("a socket that opens while it rings hears it, and the one who rang can take
   const cancelled = await chat.ask(token, "POST", `/v1/chat/rings/${begun.id}/cancel`, {});
   expect(cancelled.body).toMatchObject({ status: "CANCELLED", members: [{ userId: "bob", status: "MISSED" }] });
   expect(seen(late, "call.ring_updated")).toHaveLength(1);
-  expect(await told(id)).toEqual(["Missed call from ada"]);
+  expect(await callTexts(id)).toEqual(["Missed call from ada"]);
   // Nothing is left that could run out.
   await pass(400_000);
-  expect(await told(id)).toHaveLength(1);
+  expect(await callTexts(id)).toHaveLength(1);
 });
 
-test("a ring is on disk: after a restart it goes on, and what ran out meanwhile is missed", async () => {
+test("a ring continues after a restart, and one that expired meanwhile is missed", async () => {
   const { id } = await attached("ada", "bob");
   const { rings } = server.services.chat;
   const begun = (await ring(await chat.token("ada"), id, { timeoutSeconds: 30 })).body;
@@ -123,7 +123,7 @@ test("a ring is on disk: after a restart it goes on, and what ran out meanwhile 
   stop();
 });
 
-test("what cannot be rung is refused with a reason, and strangers find nothing", async () => {
+test("invalid rings are refused with a reason, and non-members get 404", async () => {
   const { id } = await attached("ada", "bob");
   const plain = await chat.room("no-room", ["ada", "bob"]);
   const token = await chat.token("ada");

@@ -8,7 +8,7 @@ const wordsOf = (text: string) =>
     .filter((word) => word !== "")
     .map((word) => word.slice(12));
 
-/** The same of a text as a whole. */
+/** The words of a text that is split whole. */
 function atOnce(text: string): string[] {
   const spelledOut = text.toLowerCase().normalize("NFKD").slice(0, 12_800);
   const folded = spelledOut.replace(/[\u0300-\u036f\ufe00-\ufe0f]/g, "").normalize("NFKC");
@@ -52,7 +52,7 @@ function numbersFrom(seed: number): () => number {
   };
 }
 
-test("[18] a long text that is looked at in pieces has the words that it has as a whole", () => {
+test("[18] splitting a long text in chunks finds the same words as splitting it whole", () => {
   const next = numbersFrom(17);
   for (let run = 0; run < 400; run++) {
     // Few kinds in a text, so that each meets its like where a piece ends.
@@ -60,7 +60,7 @@ test("[18] a long text that is looked at in pieces has the words that it has as 
     let text = "";
     while (text.length < 200 + next() * 1_500) {
       const one = kinds[Math.floor(next() * kinds.length)] ?? "a";
-      // Nobody writes accents by the hundred, and what is so written may be cut anywhere.
+      // A run of hundreds of accents is no real text and may be cut anywhere.
       text += /^\p{M}/u.test(one) ? `a${one}` : one;
     }
     text = text.toWellFormed();
@@ -68,7 +68,7 @@ test("[18] a long text that is looked at in pieces has the words that it has as 
   }
 });
 
-test("[18] a word as long as a message is one word, and characters that are sentences are cut off", () => {
+test("[18] a word as long as a message is one word, and characters that decompose into sentences are bounded", () => {
   expect(wordsOf("x".repeat(4_000))).toEqual(["x".repeat(4_000)]);
   expect(wordsOf("\u0301".repeat(4_000))).toEqual([]);
   expect(wordsOf(`${"\u0301".repeat(4_000)}end`)).toEqual(["end"]);
@@ -76,7 +76,7 @@ test("[18] a word as long as a message is one word, and characters that are sent
   expect(wordsOf("界".repeat(4_300))).toHaveLength(4_096);
 });
 
-test("[18] a text without anything to spell out has the same words", () => {
+test("[18] the fast path for ASCII finds the same words", () => {
   const every = Array.from({ length: 128 }, (_, code) => `${String.fromCharCode(code)}Ab9`).join("");
   for (const text of ["", "re-send IT", every.slice(0, 256), every.slice(256), every]) {
     expect(wordsOf(text)).toEqual(atOnce(text));

@@ -31,7 +31,7 @@ async function newRoom(...texts: string[]) {
   };
 }
 
-test("[chat] search finds messages that hold every word, newest first, whole messages", async () => {
+test("[chat] search returns the messages that hold every word, newest first", async () => {
   const room = await newRoom("the quick brown fox", "a lazy dog", "the quick dog", "nothing");
   expect(await room.find("quick")).toEqual(["the quick dog", "the quick brown fox"]);
   expect(await room.find("dog quick")).toEqual(["the quick dog"]);
@@ -43,7 +43,7 @@ test("[chat] search finds messages that hold every word, newest first, whole mes
   expect(body).toEqual([message]);
 });
 
-test("[chat] the last word may be a beginning; accents and case do not matter", async () => {
+test("[chat] the last word may be a prefix, and accents and case do not matter", async () => {
   const room = await newRoom("Crème brûlée für Zoë", "Straßenbahn");
   for (const q of ["creme", "BRULEE", "fur", "zoe", "crème bru", "stra", "STRAẞENBAHN"]) {
     expect([q, (await room.find(q)).length]).toEqual([q, 1]);
@@ -73,7 +73,7 @@ test("[chat] scripts without spaces, and emoji, are found inside a text", async 
   expect(await room.find("👍\ufe0f")).toEqual(["nice work👍🎉"]);
 });
 
-test("[chat] what is typed is data: no operator, column, quote or bracket means anything", async () => {
+test("[chat] operators, columns, quotes and brackets in a query have no meaning", async () => {
   const room = await newRoom("alpha beta", "gamma", 'say "hi" NOT', "text colon", "scope");
   for (const [q, found] of [
     ["alpha OR gamma", 0],
@@ -108,7 +108,7 @@ test("[chat] what is typed is data: no operator, column, quote or bracket means 
   expect(await room.find("gamma")).toEqual(["gamma"]);
 });
 
-test("[chat] an edit is found by its new words alone, a deletion by none", async () => {
+test("[chat] an edited message is found by its new words only, a deleted one by none", async () => {
   const room = await newRoom("first draft", "to be deleted");
   await ask("PATCH", `/v1/chat/messages/${room.ids[0]}`, { text: "final version" });
   expect(await room.find("draft")).toEqual([]);
@@ -126,7 +126,7 @@ test("[chat] an edit is found by its new words alone, a deletion by none", async
   expect(left).toEqual(newest);
 });
 
-test("[chat] a conversation's search sees that conversation alone, and only members search it", async () => {
+test("[chat] a search covers one conversation only, and only its members can search it", async () => {
   const room = await newRoom("secret plan");
   const other = await newRoom("another plan");
   expect(await room.find("plan")).toEqual(["secret plan"]);
@@ -140,7 +140,7 @@ test("[chat] a conversation's search sees that conversation alone, and only memb
   expect((await server.call("GET", `${room.path}/search?q=plan`)).status).toBe(401);
 });
 
-test("[contract 1] limit and cursor walk through all matches once; bounds are refused", async () => {
+test("[contract 1] limit and cursor return every match once, and invalid ones are refused", async () => {
   const room = await newRoom();
   for (let i = 0; i < 25; i += 1) await room.send(i % 2 ? `odd ${i}` : `even ${i}`);
   const seen: string[] = [];
@@ -176,7 +176,7 @@ test("[chat] a send that fails is not found", async () => {
   expect(await room.find("orphan")).toEqual([]);
 });
 
-test("[chat] the index follows by itself, half a second after a message", async () => {
+test("[chat] a message is indexed half a second after it was sent", async () => {
   const { db } = server.runtime;
   const pending = () => (db.$client.query("SELECT count(*) AS n FROM search_pending").get() as { n: number }).n;
   await server.services.search.catchUp();
@@ -188,7 +188,7 @@ test("[chat] the index follows by itself, half a second after a message", async 
   expect(last).toEqual(db.$client.query("SELECT max(id) AS rowid FROM messages").get());
 });
 
-test("[8] a user searches as often as they may type; a server without limit", async () => {
+test("[8] a user can search as often as CHAT_TYPING_RATE_LIMIT allows, a server without limit", async () => {
   const room = await newRoom("hello");
   const carol = await token("carol");
   await ask("POST", `${room.path}/members`, { userId: "carol" });
@@ -200,7 +200,7 @@ test("[8] a user searches as often as they may type; a server without limit", as
   expect((await server.call("GET", `${room.path}/search?q=hello`, { key })).status).toBe(200);
 });
 
-test("[chat] a stopped index writes nothing more: what is marked is left to the next run", async () => {
+test("[chat] a stopped index writes nothing more, and the next run indexes the pending messages", async () => {
   const stopping = testServer();
   const { key: owner } = await stopping.project();
   const { body } = await stopping.call("POST", "/v1/chat/conversations", { key: owner, body: { name: "late" } });
@@ -213,7 +213,7 @@ test("[chat] a stopped index writes nothing more: what is marked is left to the 
   await stopping.close();
 });
 
-test("[4.3] the last word of the longest message is found, also where each syllable is three characters once spelled out", async () => {
+test("[4.3] the last word of the longest message is found, even if each syllable decomposes into three characters", async () => {
   const room = await newRoom(`${"가나다라 ".repeat(799)}마지막`);
   const { body } = await ask("GET", `${room.path}/search?q=${encodeURIComponent("마지막")}`);
   expect(body).toMatchObject([{ id: room.ids[0] }]);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Frame } from "./client.ts";
-import { type Fake, fakeNetwork } from "./fake-socket.ts";
 import { type ChatRest, chatRest } from "./rest.ts";
+import { type Fake, fakeNetwork } from "./socket/fake-socket.ts";
 
 let chat: ChatRest;
 let network: ReturnType<typeof fakeNetwork>;
@@ -47,7 +47,7 @@ async function member(user: string, room: string): Promise<Fake> {
   return fake;
 }
 
-test("[4.3] whatever is refused shares its commit with what is sent, and harms none of it", async () => {
+test("[4.3] a refused message that shares a commit with others does not affect them", async () => {
   const refused: { code: string; say: () => Promise<Frame> }[] = [];
   for (const [code, prepare] of Object.entries(REFUSALS)) {
     const room = code.toLowerCase().replaceAll("_", "-");

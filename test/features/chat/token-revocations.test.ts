@@ -7,7 +7,7 @@ import { chatRest, outcome } from "./rest.ts";
 
 const HOUR = 3_600_000;
 
-test("what was revoked is kept for as long as the token could be used, and no longer", () => {
+test("a revocation is kept until its token expires", () => {
   const clock = fakeClock();
   const revocations = createRevocationList(clock.now);
   revocations.add("long", clock.now() + 6 * HOUR);
@@ -20,7 +20,7 @@ test("what was revoked is kept for as long as the token could be used, and no lo
   expect([revocations.size, revocations.has("short-7"), revocations.has("long")]).toEqual([3, false, true]);
 });
 
-test("a flood of revocations, hour after hour, never holds more than one life of them", () => {
+test("a steady flood of revocations keeps no more than those of one token lifetime", () => {
   const clock = fakeClock();
   const revocations = createRevocationList(clock.now);
   let most = 0;
@@ -32,7 +32,7 @@ test("a flood of revocations, hour after hour, never holds more than one life of
   expect(most).toBeLessThanOrEqual(10 * (6 * 60 + 2));
 });
 
-test("each is a number: no text of its own is left scattered over the heap", () => {
+test("revocations are kept as numbers and leave no strings on the heap", () => {
   const clock = fakeClock();
   const revocations = createRevocationList(clock.now);
   const texts = () => {
@@ -49,7 +49,7 @@ test("each is a number: no text of its own is left scattered over the heap", () 
 const chat = await chatRest();
 afterAll(chat.close);
 
-test("on disk, too: the job forgets a revoked token with its expiry, and it says expired from then on", async () => {
+test("the job removes a revoked token at its expiry, after which it is refused as expired", async () => {
   const { ask, key, clock, server } = chat;
   await chat.room("general", ["alice"]);
   const { token, tokenId } = (await ask(key, "POST", "/v1/chat/tokens", { userId: "alice", ttlSeconds: 60 })).body;

@@ -28,7 +28,7 @@ function join(endpoint: string, token: string): Promise<WebSocket> {
   });
 }
 
-test(`[4.5] ${VIEWERS} viewers are admitted and join in one run, are counted, and are all told of the end`, async () => {
+test(`[4.5] ${VIEWERS} viewers are admitted and join at once, are counted, and all receive the end`, async () => {
   const { body: stream } = await call("POST", "/v1/live-streams", key, { title: "t", hostIdentity: "host" });
   await call("POST", `/v1/live-streams/${stream.id}/start`);
   const sockets: WebSocket[] = [];
@@ -53,8 +53,8 @@ test(`[4.5] ${VIEWERS} viewers are admitted and join in one run, are counted, an
   const endedAt = performance.now();
   await call("POST", `/v1/live-streams/${stream.id}/end`);
   expect(new Set(await codes)).toEqual(new Set([4410]));
-  const toldMs = performance.now() - endedAt;
+  const notifiedMs = performance.now() - endedAt;
   console.log(
-    `      ${VIEWERS} viewers minted and joined in ${Math.round(joinedMs)} ms, all told of the end in ${Math.round(toldMs)} ms`,
+    `      ${VIEWERS} viewers minted and joined in ${Math.round(joinedMs)} ms, all notified of the end in ${Math.round(notifiedMs)} ms`,
   );
 }, 120_000);

@@ -6,7 +6,7 @@ const world = await chatWorld();
 afterAll(() => world.close());
 const { key, call, server } = world;
 
-test("[8] a viewer's chat socket is told of start and end, and nobody else's is", async () => {
+test("[8] only the chat sockets of the stream's viewers receive its start and end", async () => {
   const { body: stream } = await call("POST", "/v1/live-streams", key, { title: "t", hostIdentity: "host" });
   const { body: creds } = await call("POST", `/v1/live-streams/${stream.id}/viewer-tokens`, key, { identity: "v" });
   expect(creds.chat.endpoint).toBe(`${server.url.replace("http", "ws")}/v1/chat/ws`);

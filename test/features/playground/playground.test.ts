@@ -13,12 +13,12 @@ describe("the playground's routes", () => {
   const join = (body: object, headers: Record<string, string> = HERE) =>
     server.call("POST", "/v1/playground/join", { body, headers });
 
-  test("while they are closed, the routes after them are open", async () => {
+  test("do not close the routes that follow them", async () => {
     expect((await server.call("GET", "/docs")).status).toBe(200);
     expect((await server.call("GET", "/openapi.json", { headers: { host: "stoa.example" } })).status).toBe(200);
   });
 
-  test("they do not exist until they are opened for a project", async () => {
+  test("answer 404 until they are opened for a project", async () => {
     for (const [method, path] of [
       ["GET", ""],
       ["POST", "/join"],
@@ -37,7 +37,7 @@ describe("the playground's routes", () => {
     expect((await server.call("GET", "/v1/playground", { headers: HERE })).body).toEqual({ available: true });
   });
 
-  test("only the page itself may ask, under a name of this machine", async () => {
+  test("accept requests only from the page itself and under a loopback name", async () => {
     const body = { room: "hello", mode: "call" };
     const refused = [
       { host: "localhost:7000", origin: "http://evil.example" },
@@ -55,7 +55,7 @@ describe("the playground's routes", () => {
     }
   });
 
-  test("two callers meet in one room and one conversation; the same room again makes nothing new", async () => {
+  test("bring two callers into one room and conversation, and reuse them for the same name", async () => {
     const [anna, ben] = [
       await join({ room: "two", identity: "anna", mode: "call" }),
       await join({ room: "two", identity: "ben", mode: "call" }),
@@ -79,7 +79,7 @@ describe("the playground's routes", () => {
     );
   });
 
-  test("a host and a viewer meet on one stream, whoever comes first; the host starts and ends it", async () => {
+  test("bring host and viewer to one stream in either order, and the host starts and ends it", async () => {
     const viewer = await join({ room: "show", identity: "vera", mode: "viewer" });
     const host = await join({ room: "show", identity: "hans", mode: "host" });
     expect(host.body.streamId).toBe(viewer.body.streamId);
@@ -94,7 +94,7 @@ describe("the playground's routes", () => {
     expect(next.body.streamId).not.toBe(streamId);
   });
 
-  test("a name is given to whoever has none, and what is no name is refused", async () => {
+  test("assign a missing identity and refuse an invalid one", async () => {
     expect((await join({ room: "two", mode: "call" })).body.identity).toMatch(/^guest-[0-9a-f]{4}$/);
     for (const body of [
       { room: "two", identity: "no spaces", mode: "call" },

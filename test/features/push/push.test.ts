@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { fakeNetwork } from "../chat/fake-socket.ts";
 import { type ChatRest, chatRest, outcome } from "../chat/rest.ts";
+import { fakeNetwork } from "../chat/socket/fake-socket.ts";
 import type { Body } from "../chat/world.ts";
 import { type Browser, decryptPush, newBrowser } from "./browser.ts";
 
@@ -58,7 +58,7 @@ const push = () => chat.server.services.push.dispatcher.runDue();
 const rows = (table: string): number =>
   Number(chat.server.runtime.db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n);
 
-test("a message wakes members without a socket, each by their own keys, and nobody else", async () => {
+test("a message is pushed to members without a socket, encrypted with their own keys, and to no other user", async () => {
   const { id, sender, users } = await talk({}, "bob", "cy", "dan");
   const [bob, cy = "", dan = ""] = users;
   const socket = await network.connect(dan);
@@ -86,7 +86,7 @@ test("a message wakes members without a socket, each by their own keys, and nobo
   expect([rows("push_queue"), rows("push_deliveries")]).toEqual([0, 0]);
 });
 
-test("what waits is replaced by what is newer, and what was deleted is not sent at all", async () => {
+test("a newer message replaces a pending push, and a deleted message is not pushed", async () => {
   const { id, sender, users } = await talk({}, "bob");
   answer = () => new Response(null, { status: 503, headers: { "retry-after": "60" } });
   await send(sender, id, "first");
@@ -112,7 +112,7 @@ test("what waits is replaced by what is newer, and what was deleted is not sent 
   expect(users).toHaveLength(1);
 });
 
-test("muted members, blocked senders and what was read meanwhile wake nobody", async () => {
+test("muted members, messages of blocked senders and read messages get no push", async () => {
   const { id, sender, users } = await talk({}, "bob", "cy", "dan", "eve", "flo");
   const [bob, cy = "", dan = "", eve = "", flo = ""] = users;
   const set = (userId: string, body: object) =>
@@ -137,7 +137,7 @@ test("muted members, blocked senders and what was read meanwhile wake nobody", a
   expect(arrived.map(({ path }) => path)).toContain(`/send/${dan}`);
 });
 
-test("a subscription that the push service no longer knows is removed, and one that fails is given up in the end", async () => {
+test("a subscription that the push service does not know is removed, and failing deliveries are dropped in the end", async () => {
   const { id, sender, users } = await talk({}, "bob", "cy");
   const [bob, cy = ""] = users;
   answer = (path) => new Response(null, { status: path === `/send/${bob}` ? 410 : 500 });
@@ -156,7 +156,7 @@ test("a subscription that the push service no longer knows is removed, and one t
   expect(chat.server.logLines.join("")).not.toContain("/send/");
 });
 
-test("a ring wakes those who are rung, with the ring's own time, and a missed call takes its place", async () => {
+test("a ring is pushed to the rung members until it expires, and a missed call replaces it", async () => {
   const roomId = (await chat.ask(chat.key, "POST", "/v1/rooms", { name: "push-room" })).body.id;
   const { id, sender, users } = await talk({ roomId }, "bob");
   const at = `/v1/chat/conversations/${id}/rings`;
@@ -169,7 +169,7 @@ test("a ring wakes those who are rung, with the ring's own time, and a missed ca
   await push();
   expect(arrived.map((one) => read(one).type)).toEqual(["ring", "missed_call"]);
   expect(arrived[0]?.headers.get("topic")).toBe(arrived[1]?.headers.get("topic") ?? "");
-  // One that is answered before the push service took it wakes nobody any more.
+  // A ring that is answered before the push service accepted it is not pushed.
   answer = () => new Response(null, { status: 503, headers: { "retry-after": "5" } });
   const second = (await chat.ask(chat.key, "POST", at, { userId: sender })).body;
   await push();
@@ -180,16 +180,16 @@ test("a ring wakes those who are rung, with the ring's own time, and a missed ca
   expect(arrived).toEqual([]);
 });
 
-test("what was written before a crash is sent after it", async () => {
+test("a push that was queued before a crash is sent after it", async () => {
   const { id, sender, users } = await talk({}, "bob");
   await send(sender, id, "before the crash");
-  // Nobody has looked at it: it waits in the transaction of its message, and the next process finds it.
+  // The push is only queued with its message, and the next process finds it.
   expect(rows("push_queue")).toBe(1);
   await push();
   expect(arrived.map(({ path }) => path)).toEqual([`/send/${users[0]}`]);
 });
 
-test("a browser has one subscription, a user a few, and nobody reads or removes another's", async () => {
+test("an endpoint has one subscription, a user a limited number, and no user reads or removes another's", async () => {
   const { users } = await talk({}, "bob", "cy");
   const [bob, cy = ""] = users;
   const list = async (userId: string): Promise<Body[]> =>
@@ -215,12 +215,12 @@ test("a browser has one subscription, a user a few, and nobody reads or removes 
   );
 });
 
-test("an address that hangs is asked once at a time, and what else waits for it rests", async () => {
+test("an address that hangs gets one attempt at a time, and its other deliveries are postponed", async () => {
   const sender = `sender${++people}`;
   const mallory = `mallory${people}`;
   const rooms: string[] = [];
   for (let n = 0; n < 5; n++) rooms.push((await chat.room(`hanging-${people}-${n}`, [sender, mallory])).id);
-  // Nobody listens there: what does not answer, answered or not, is the same to the dispatcher.
+  // No server listens there, which the dispatcher treats like one that hangs.
   const closed = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const endpoint = `http://127.0.0.1:${closed.port}/never`;
   await closed.stop(true);
@@ -238,7 +238,7 @@ test("an address that hangs is asked once at a time, and what else waits for it 
   expect(waiting()).toEqual({ tried: 1, due: 0 });
 });
 
-test("[SSRF] what the operator allows for webhooks is not for whoever may chat", async () => {
+test("[SSRF] private addresses that are allowed for webhooks are refused for push subscriptions", async () => {
   const lax = await chatRest({ WEBHOOK_ALLOW_PRIVATE: true });
   try {
     const token = await lax.token("mallory");

@@ -70,7 +70,8 @@ export function attachmentRemovals(
     const { objectKey, location, status, createdAt } = row;
     if (objectKey === null) return;
     const isWritable = status === "PENDING" && location !== "disk" && now() < addressEndsAt(createdAt);
-    store.queueRemoval(unit, objectKey, location, isWritable ? addressEndsAt(createdAt) : now());
+    const queuedAt = isWritable ? addressEndsAt(createdAt) : now();
+    store.queueRemoval(unit, { objectKey, location, queuedAt });
     unit.afterCommit(() => {
       // A writable object is removed now, and once more from the queue when its address has expired.
       const removed = isWritable ? storages.at(location)?.remove(objectKey) : run();
@@ -82,12 +83,12 @@ export function attachmentRemovals(
     queue,
 
     /** Removes an object at a later time, unless `cancel` is called before. */
-    queueAt: (unit: Unit, at: number, objectKey: string, location: Location): void =>
-      store.queueRemoval(unit, objectKey, location, at),
+    queueAt: (unit: Unit, queuedAt: number, objectKey: string, location: Location): void =>
+      void store.queueRemoval(unit, { objectKey, location, queuedAt }),
 
     /** Removes an upload that was copied to its final key, once its address has expired. */
     queueUpload: (unit: Unit, { createdAt, location }: AttachmentRow, objectKey: string): void =>
-      store.queueRemoval(unit, objectKey, location, addressEndsAt(createdAt)),
+      void store.queueRemoval(unit, { objectKey, location, queuedAt: addressEndsAt(createdAt) }),
 
     cancel: (unit: Unit, objectKey: string): void => store.removed(unit, objectKey),
 
@@ -106,7 +107,7 @@ export function attachmentRemovals(
         const done = await write((unit) => {
           const rows = store.unsent(now() - UNSENT_LIFETIME_MS, BATCH);
           for (const row of rows) {
-            store.expire(unit, row.id);
+            store.update(unit, row.id, { status: "EXPIRED", objectKey: null, sha256: null });
             queue(unit, row);
           }
           store.forgetExpired(unit, now() - EXPIRED_KEEP_MS, BATCH);

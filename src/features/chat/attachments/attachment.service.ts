@@ -87,7 +87,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     const attachment = store.find(attachmentId);
     if (!attachment) return;
     if (attachment.messageCount > 1) {
-      store.countMessages(unit, attachment.id, attachment.messageCount - 1);
+      store.update(unit, attachment.id, { messageCount: attachment.messageCount - 1 });
       return;
     }
     store.remove(unit, attachment.id);
@@ -103,7 +103,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
     }
     if (found.status === "PENDING") throw new ApiError("SVC_ATTACHMENT_NOT_READY");
-    store.countMessages(unit, found.id, found.messageCount + 1);
+    store.update(unit, found.id, { messageCount: found.messageCount + 1 });
     return present(found);
   };
 
@@ -190,7 +190,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
           throw new ApiError("SVC_ATTACHMENT_NOT_READY");
         }
         const sha256 = current.sha256 ?? sealed.sha256;
-        store.complete(unit, current.id, sealed.objectKey, sha256);
+        store.update(unit, current.id, { status: "UPLOADED", objectKey: sealed.objectKey, sha256 });
         if (objectKey !== null && sealed.objectKey !== objectKey) {
           removals.cancel(unit, sealed.objectKey);
           removals.queueUpload(unit, current, objectKey);

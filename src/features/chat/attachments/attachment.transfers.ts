@@ -85,7 +85,7 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
         await write((unit) => {
           const attachment = findPending(request);
           removals.queue(unit, attachment);
-          store.setUploadedObject(unit, attachment.id, objectKey, sha256);
+          store.update(unit, attachment.id, { objectKey, sha256 });
         });
       } catch (error) {
         await disk.remove(objectKey);

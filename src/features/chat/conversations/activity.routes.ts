@@ -39,7 +39,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
         return page(context, context.query, pageByUser("presence", presence.list(conversation.id)));
       },
       {
-        ...documented("Who is present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        ...documented("Users who are present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
         response: { 200: t.Array(Presence) },
       },
@@ -51,7 +51,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
         return page(context, context.query, pageByUser("typing", typing.list(conversation.id)));
       },
       {
-        ...documented("Who is typing", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        ...documented("Users who are typing", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
         response: { 200: t.Array(Typing) },
       },
@@ -110,9 +110,9 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       },
       {
         ...documented(
-          "Everything that happened after `after`, oldest first",
+          "Events after `after`, oldest first",
           ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"],
-          "`after` is a `seq` or a `nextCursor`. `recovered: false` says that events before the first one were removed by retention.",
+          "`after` is a `seq` or a `nextCursor`. With `recovered: false`, retention has removed events before the first one.",
         ),
         query: t.Object({
           after: t.Optional(t.String({ maxLength: 256 })),
@@ -129,7 +129,7 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
         return readStates.unreadOf(caller, actingUser(caller, query.userId), conversations);
       },
       {
-        ...documented("What a user has not read, in total and by conversation", ["SVC_PERMISSION_DENIED"]),
+        ...documented("Unread counts of a user, in total and by conversation", ["SVC_PERMISSION_DENIED"]),
         query: NamedUser,
         response: { 200: Unread },
       },

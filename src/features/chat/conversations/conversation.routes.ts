@@ -98,7 +98,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
           ),
         ),
       {
-        ...documented("Rename, archive or re-open, retention, slow mode", [
+        ...documented("Update a conversation: name, status, retention, slow mode", [
           "SVC_CONVERSATION_NOT_FOUND",
           "SVC_PERMISSION_DENIED",
           "SVC_CONFLICT",
@@ -159,7 +159,7 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
           ),
         ),
       {
-        ...documented("Role, mute, ban", [
+        ...documented("Change the role of a member, mute or ban them", [
           "SVC_CONVERSATION_NOT_FOUND",
           "SVC_MEMBER_NOT_FOUND",
           "SVC_PERMISSION_DENIED",

@@ -33,10 +33,8 @@ export type MentionStore = ReturnType<typeof mentionStore>;
 
 /** The index from users to messages that mention them, for counting unread mentions. */
 export function mentionStore({ $client: client }: Db) {
-  const insert = changing(() => client.prepare("INSERT INTO message_mentions VALUES (?, ?, ?)"));
-  const remove = changing(() =>
-    client.prepare("DELETE FROM message_mentions WHERE conversation_id = ? AND ordinal = ?"),
-  );
+  const insert = changing(client, "INSERT INTO message_mentions VALUES (?, ?, ?)");
+  const remove = changing(client, "DELETE FROM message_mentions WHERE conversation_id = ? AND ordinal = ?");
   return {
     insert: (unit: Unit, conversationId: string, userId: string, ordinal: number) =>
       void insert.run(unit, conversationId, userId, ordinal),

@@ -29,7 +29,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
         ...documented(
           "Messages, newest first",
           ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"],
-          "`before` walks back, `after` toward newer messages. `nextCursor` goes on in the direction walked; `previousCursor`, given as `after`, returns what was sent since.",
+          "`before` leads to older messages, `after` to newer ones. `nextCursor` continues in the same direction; `previousCursor`, sent as `after`, returns the messages sent since.",
         ),
         query: t.Object({
           limit: t.Optional(queryInteger({ min: 1 })),

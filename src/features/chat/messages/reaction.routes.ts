@@ -57,11 +57,7 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         set.status = 204;
       },
       {
-        ...documented("Take a reaction back", [
-          "SVC_MESSAGE_NOT_FOUND",
-          "SVC_CONVERSATION_ARCHIVED",
-          "SVC_RATE_LIMITED",
-        ]),
+        ...documented("Remove a reaction", ["SVC_MESSAGE_NOT_FOUND", "SVC_CONVERSATION_ARCHIVED", "SVC_RATE_LIMITED"]),
         query: NamedUser,
       },
     )

@@ -14,8 +14,8 @@ import type { MessageService } from "../messages/message.service.ts";
 import type { ReportRow } from "./moderation.table.ts";
 import { reportStore } from "./report.store.ts";
 
-export type NewReport = { reason: ReportReason; note?: string };
-export type Resolution = { action: ReportAction; muteSeconds?: number };
+type NewReport = { reason: ReportReason; note?: string };
+type Resolution = { action: ReportAction; muteSeconds?: number };
 
 type ReportDeps = {
   conversations: ConversationStore;

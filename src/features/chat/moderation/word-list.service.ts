@@ -1,10 +1,11 @@
 import type { Author } from "../../../kernel/author.ts";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, reading } from "../../../kernel/db/statements.ts";
+import { inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { type Tenant, tenantKey, tenantsUsing } from "../../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
+import { chatWordLists } from "./moderation.table.ts";
 import { type CompiledList, compileList, EMPTY_LIST, screen, type WordList } from "./word-list.ts";
 
 const MAX_LISTED_WORDS = 1_000;
@@ -71,19 +72,12 @@ export function wordListService({ bus, db, now }: Runtime) {
 }
 
 function wordListStore({ $client: client }: Db) {
-  const get = reading(() =>
-    client.prepare<{ words: string }, [string, string]>(
-      "SELECT words FROM chat_word_lists WHERE project_id = ? AND environment = ?",
-    ),
-  );
-  const tenants = reading(() =>
-    client.prepare<Tenant, []>("SELECT project_id AS projectId, environment FROM chat_word_lists"),
-  );
-  const put = changing(() =>
-    client.prepare(
-      `INSERT INTO chat_word_lists VALUES (?, ?, ?, ?)
-       ON CONFLICT (project_id, environment) DO UPDATE SET words = excluded.words, updated_at = excluded.updated_at`,
-    ),
+  const get = reading<{ words: string }, [string, string]>(client, "SELECT words FROM chat_word_lists WHERE project_id = ? AND environment = ?");
+  const tenants = reading<Tenant, []>(client, "SELECT project_id AS projectId, environment FROM chat_word_lists");
+  const put = inserter<typeof chatWordLists.$inferSelect>(
+    client,
+    chatWordLists,
+    "ON CONFLICT (project_id, environment) DO UPDATE SET words = excluded.words, updated_at = excluded.updated_at",
   );
   return {
     get({ projectId, environment }: Tenant): WordList | null {
@@ -91,7 +85,7 @@ function wordListStore({ $client: client }: Db) {
       return row === null ? null : (JSON.parse(row.words) as WordList);
     },
     tenants: (): Tenant[] => tenants.all(),
-    put: (unit: Unit, { projectId, environment }: Tenant, list: WordList, at: number) =>
-      void put.run(unit, projectId, environment, JSON.stringify(list), at),
+    put: (unit: Unit, tenant: Tenant, list: WordList, updatedAt: number) =>
+      void put(unit, { ...tenant, words: JSON.stringify(list), updatedAt }),
   };
 }

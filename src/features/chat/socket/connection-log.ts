@@ -8,8 +8,6 @@ import type { ChatConnectionRow } from "./connection.table.ts";
 const KEEP_MS = 30 * 24 * 3_600_000;
 const PRUNE_BATCH = 500;
 
-export type ConnectionLog = ReturnType<typeof createConnectionLog>;
-
 /**
  * The record of chat connections for the dashboard. It is written in batches, so that five thousand sockets which
  * reconnect at once cause a handful of transactions.

@@ -1,16 +1,12 @@
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/project.table.ts";
+import { tenantColumns } from "../conversations/conversation.table.ts";
 
 /** Sessions on the chat socket, for the dashboard. */
 export const chatConnections = sqliteTable(
   "chat_connections",
   {
     id: text("id").primaryKey(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
+    ...tenantColumns,
     userId: text("user_id").notNull(),
     /** JSON array of conv_ ids. */
     conversations: text("conversations").notNull().default("[]"),

@@ -48,7 +48,7 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
     documented(
       "The chat socket",
       ["SVC_VALIDATION_FAILED"],
-      "A WebSocket; its frames are described in the protocol. Whoever it refuses is accepted first and then closed with a code.",
+      "A WebSocket; its frames are described in the protocol. A refused client is accepted first and then closed with a code.",
     ),
   );
 };

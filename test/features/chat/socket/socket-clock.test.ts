@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type ChatRest, chatRest } from "../rest.ts";
+import type { Body } from "../world.ts";
 import { type Fake, fakeNetwork } from "./fake-socket.ts";
-import { type ChatRest, chatRest } from "./rest.ts";
-import type { Body } from "./world.ts";
 
 let chat: ChatRest;
 let network: ReturnType<typeof fakeNetwork>;
@@ -30,7 +30,7 @@ const present = async () =>
     ({ userId, status }: Body) => `${userId} ${status}`,
   );
 
-test("[8] presence ends CHAT_PRESENCE_TTL_SECONDS after the last sign of life, and a sign brings it back", async () => {
+test("[8] presence expires CHAT_PRESENCE_TTL_SECONDS after the last frame, and the next frame renews it", async () => {
   const alice = await joined("alice");
   const bob = await joined("bob");
   pass(1);
@@ -48,7 +48,7 @@ test("[8] presence ends CHAT_PRESENCE_TTL_SECONDS after the last sign of life, a
   expect(seen(alice, "presence").at(-1)).toMatchObject({ userId: "bob", status: "online" });
 });
 
-test("[contract 8] closing cleanly ends presence at once, with the last socket of that user only", async () => {
+test("[contract 8] a clean close ends presence at once, but only with the last socket of the user", async () => {
   const alice = await joined("alice");
   const [one, two] = [await joined("bob"), await joined("bob")];
   pass(1);
@@ -65,7 +65,7 @@ test("[contract 8] closing cleanly ends presence at once, with the last socket o
   ]);
 });
 
-test("[contract 8] two sockets of a user that expired together and came back: either may go, and nobody hears of it", async () => {
+test("[contract 8] after both sockets of a user expired and came back, closing one of them changes no presence", async () => {
   const alice = await joined("alice");
   const [one, two] = [await joined("bob"), await joined("bob")];
   pass(44);
@@ -87,7 +87,7 @@ test("[contract 8] two sockets of a user that expired together and came back: ei
   expect(await present()).toEqual(["alice online"]);
 });
 
-test("[contract 8] who expired and then hung up is gone, and comes back as news", async () => {
+test("[contract 8] a user who expired and then disconnected is announced again on return", async () => {
   const alice = await joined("alice");
   const bob = await joined("bob");
   pass(44);
@@ -105,7 +105,7 @@ test("[contract 8] who expired and then hung up is gone, and comes back as news"
     "bob offline",
     "bob online",
   ]);
-  // Everybody expires, then hangs up: nothing is kept of them.
+  // All users expire, then disconnect: no entry is left.
   pass(46);
   expect(network.chatSockets.hub.presence.size).toBe(1);
   for (const one of [alice, back]) one.events.closed(1006);
@@ -113,7 +113,7 @@ test("[contract 8] who expired and then hung up is gone, and comes back as news"
   expect(network.chatSockets.hub.presence.size).toBe(0);
 });
 
-test("[contract 8] a broken connection stays present until the TTL; whoever is back before is no news", async () => {
+test("[contract 8] a user with a broken connection stays present until the TTL, and a return before it is not announced", async () => {
   const alice = await joined("alice");
   const bob = await joined("bob");
   pass(1);
@@ -129,7 +129,7 @@ test("[contract 8] a broken connection stays present until the TTL; whoever is b
   expect(seen(alice, "presence").at(-1)).toMatchObject({ userId: "bob", status: "offline" });
 });
 
-test("[contract 8] who goes and comes back between two sweeps is not announced at all", async () => {
+test("[contract 8] a user who leaves and returns between two sweeps is not announced", async () => {
   const alice = await joined("alice");
   let bob = await joined("bob");
   pass(1);
@@ -143,7 +143,7 @@ test("[contract 8] who goes and comes back between two sweeps is not announced a
   expect(await present()).toEqual(["alice online", "bob online"]);
 });
 
-test("[contract 8] presence.set tells those who share a conversation", async () => {
+test("[contract 8] presence.set reaches the members who have the conversation open", async () => {
   const alice = await joined("alice");
   const bob = await joined("bob");
   pass(1);
@@ -157,7 +157,7 @@ test("[contract 8] presence.set tells those who share a conversation", async () 
   });
 });
 
-test("[contract 8] in a crowd who comes and goes is not pushed one by one; REST tells", async () => {
+test("[contract 8] in a large conversation presence changes are not pushed, but REST lists them", async () => {
   const users = Array.from({ length: 205 }, (_, i) => `u${i}`);
   await chat.room("crowd", users);
   const fakes: Fake[] = [];
@@ -177,7 +177,7 @@ test("[contract 8] in a crowd who comes and goes is not pushed one by one; REST 
   expect([listed.body.length, listed.headers.get("link")]).toEqual([200, expect.stringContaining("next")]);
 }, 20_000);
 
-test("[8] typing ends CHAT_TYPING_TTL_SECONDS after it started, unless it goes on", async () => {
+test("[8] typing expires after CHAT_TYPING_TTL_SECONDS unless it is renewed", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
   const typing = async () =>
     (await chat.ask(await chat.token("alice"), "GET", "/v1/chat/conversations/general/typing")).body.map(
@@ -222,7 +222,7 @@ test("[contract 8] a token is announced 60 s before it expires and ends the sock
   expect(alice.socket.closed).toBe(4440);
 });
 
-test("[contract 8] token.refresh goes on with the new token: same user and project only", async () => {
+test("[contract 8] token.refresh accepts a new token of the same user and project only", async () => {
   const alice = await joined("alice", { ttlSeconds: 60 });
   await chat.room("second", ["alice"]);
   await alice.say("room.join", { room: "second" });
@@ -250,7 +250,7 @@ test("[contract 8] token.refresh goes on with the new token: same user and proje
   expect(alice.socket.topics.size).toBe(1);
 });
 
-test("[contract 8] silent sockets are pinged every heartbeat, talking ones are not", async () => {
+test("[contract 8] silent sockets are pinged every heartbeat, active ones are not", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
   expect(alice.socket.frames[0]).toMatchObject({ type: "connected", heartbeatSeconds: 15 });
   for (let i = 0; i < 30; i += 1) {
@@ -264,7 +264,7 @@ test("[contract 8] silent sockets are pinged every heartbeat, talking ones are n
   await quick.close();
 });
 
-test("[contract 8] a reader with more than 1 MiB unread is closed with 4408, no other", async () => {
+test("[contract 8] only a reader with more than 1 MiB unread is closed with 4408", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
   bob.socket.bufferedBytes = 1024 * 1024;
   network.chatSockets.sweep();
@@ -278,7 +278,7 @@ test("[contract 8] a reader with more than 1 MiB unread is closed with 4408, no 
   expect(bob.socket.frames).toHaveLength(before);
 });
 
-test("[contract 8] a slow reader is found while much is published, without waiting for the sweep", async () => {
+test("[contract 8] a slow reader is closed while much is published, before the next sweep", async () => {
   const [alice, bob] = [await joined("alice"), await joined("bob")];
   bob.socket.bufferedBytes = 2 * 1024 * 1024;
   for (let i = 0; i < 30 && bob.socket.closed === null; i += 1) {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type ChatRest, chatRest } from "../rest.ts";
 import { fakeNetwork } from "./fake-socket.ts";
-import { type ChatRest, chatRest } from "./rest.ts";
 
 let chat: ChatRest;
 beforeEach(async () => {
@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => chat.close());
 
-test("[contract 8] what one commit answers on a socket leaves in one write, each answer in its turn", async () => {
+test("[contract 8] the acks of one commit leave a socket in one write, in order", async () => {
   await chat.room("general", ["alice"]);
   const alice = await fakeNetwork(chat).connect("alice");
   await alice.say("room.join", { room: "general" });
@@ -43,7 +43,7 @@ test("[contract 8] what one commit answers on a socket leaves in one write, each
   expect(writes).toEqual([3, 2]);
 });
 
-test("[contract 8] whoever is closed right after a commit has heard its answer", async () => {
+test("[contract 8] a socket that is closed right after a commit has received its ack", async () => {
   await chat.room("general", ["alice"]);
   const network = fakeNetwork(chat);
   const alice = await network.connect("alice");

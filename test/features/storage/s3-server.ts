@@ -19,7 +19,7 @@ type S3TestServer = {
   stop(): Promise<void>;
 };
 
-/** A bucket in memory that, like the real one, believes nobody whose Signature V4 does not fit the request. */
+/** A bucket in memory that, like a real one, refuses requests whose Signature V4 does not match. */
 export function s3TestServer(credentials: S3Credentials, now: () => number = Date.now): S3TestServer {
   const objects = new Map<string, Stored>();
   const requests: string[] = [];

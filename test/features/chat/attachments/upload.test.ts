@@ -1,7 +1,7 @@
 import { afterAll, afterEach, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { answered, chunked, rawRequest, statusOf } from "./attachment-raw.ts";
 import { attachmentWorld } from "./attachment-world.ts";
+import { answered, chunked, rawRequest, statusOf } from "./raw-upload.ts";
 
 const world = await attachmentWorld();
 afterAll(world.close);
@@ -16,7 +16,7 @@ const gone = async (sub: string) => {
 };
 afterEach(() => gone("incoming"));
 
-test("[contract 9] an address that was changed in any part is 403, and nothing is stored", async () => {
+test("[contract 9] an upload address that was changed in any part answers 403, and nothing is stored", async () => {
   const upload = await world.request(5);
   const other = await world.request(5);
   const url = new URL(upload.uploadUrl);
@@ -50,7 +50,7 @@ test("[contract 9] an address that was changed in any part is 403, and nothing i
   expect((await fetch(upload.uploadUrl)).status).toBe(403);
 });
 
-test("[8] the address ends after STORAGE_UPLOAD_URL_TTL_SECONDS", async () => {
+test("[8] the upload address expires after STORAGE_UPLOAD_URL_TTL_SECONDS", async () => {
   const upload = await world.request(5);
   world.clock.advance(899_999);
   expect((await world.put(upload, "hello")).status).toBe(200);
@@ -60,7 +60,7 @@ test("[8] the address ends after STORAGE_UPLOAD_URL_TTL_SECONDS", async () => {
   expect(await complete(upload.id)).toEqual([200, "UPLOADED"]);
 });
 
-test("[contract 9] exactly the declared size: a byte fewer or more is refused and leaves nothing", async () => {
+test("[contract 9] an upload of a byte fewer or more than declared is refused and leaves no file", async () => {
   const before = world.files().length;
   for (const [body, status, code] of [
     ["", 400, "SVC_VALIDATION_FAILED"],
@@ -83,7 +83,7 @@ test("[contract 9] exactly the declared size: a byte fewer or more is refused an
   }
 });
 
-test("[contract 9] chunked uploads are counted on the way: exact, cut off past the size, short", async () => {
+test("[contract 9] a chunked upload is accepted with exactly the declared size, and refused when longer or shorter", async () => {
   const send = async (size: number, ...chunks: string[]) => {
     const upload = await world.request(size);
     const request = await rawRequest(upload.uploadUrl, ["transfer-encoding: chunked"]);
@@ -121,7 +121,7 @@ test("[contract 9] a content-length that does not fit is refused before a byte i
   request.destroy();
 });
 
-test("[contract 9] an interrupted upload leaves nothing, and can be made again", async () => {
+test("[contract 9] an interrupted upload leaves no file and can be repeated", async () => {
   const upload = await world.request(1_000_000);
   const request = await rawRequest(upload.uploadUrl, ["content-length: 1000000"]);
   await request.send(Buffer.alloc(400_000));
@@ -136,7 +136,7 @@ test("[contract 9] an interrupted upload leaves nothing, and can be made again",
   expect(await complete(upload.id)).toEqual([200, "UPLOADED"]);
 });
 
-test("[contract 9] of uploads to one address at a time one counts, whole, and no file is left over", async () => {
+test("[contract 9] of parallel uploads to one address one counts, complete, and no other file is left", async () => {
   const before = world.files("objects").length;
   const upload = await world.request(200_000);
   const bodies = Array.from({ length: 8 }, (_, i) => Buffer.alloc(200_000, 97 + i));
@@ -151,7 +151,7 @@ test("[contract 9] of uploads to one address at a time one counts, whole, and no
   while (world.files("objects").length !== before + 1) await Bun.sleep(2);
 });
 
-test("[10] four uploads to one address may be under way, a fifth is refused until one of them ends", async () => {
+test("[10] four parallel uploads to one address are allowed, and a fifth is refused until one of them ends", async () => {
   const upload = await world.request(1_000_000);
   const begin = async (files: number) => {
     const request = await rawRequest(upload.uploadUrl, ["content-length: 1000000"]);
@@ -171,7 +171,7 @@ test("[10] four uploads to one address may be under way, a fifth is refused unti
   expect(await complete(upload.id)).toEqual([200, "UPLOADED"]);
 });
 
-test("[contract 9] what is complete cannot be overwritten", async () => {
+test("[contract 9] a completed attachment cannot be overwritten", async () => {
   const upload = await world.request(5);
   await world.put(upload, "first");
   expect(await complete(upload.id)).toEqual([200, "UPLOADED"]);
@@ -180,7 +180,7 @@ test("[contract 9] what is complete cannot be overwritten", async () => {
   expect(await (await fetch(await world.downloadUrl(upload.id))).text()).toBe("first");
 });
 
-test("[contract 1] uploads are exempt from the JSON rules: any type, past 1 MiB; the rest is not", async () => {
+test("[contract 1] uploads of any type and over 1 MiB are accepted, other requests keep the JSON rules", async () => {
   const bytes = Buffer.alloc(2_000_000, 1);
   const upload = await world.request(bytes.length, alice, { mimeType: "application/x-thing" });
   expect((await world.put(upload, bytes, { "content-type": "multipart/form-data; boundary=x" })).status).toBe(200);
@@ -195,7 +195,7 @@ test("[contract 1] uploads are exempt from the JSON rules: any type, past 1 MiB;
   expect([large.status, (await large.json()).code]).toEqual([413, "SVC_PAYLOAD_TOO_LARGE"]);
 });
 
-test("[contract 1] browsers: any origin's preflight passes, the upload is judged by allowedOrigins", async () => {
+test("[contract 1] the preflight of any origin passes, and allowedOrigins decides about the upload", async () => {
   const upload = await world.request(5);
   const preflight = await fetch(upload.uploadUrl, {
     method: "OPTIONS",

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ChatChild } from "./chat-child.ts";
-import { ChatClient } from "./client.ts";
-import type { Body } from "./world.ts";
+import { ChatChild } from "../chat-child.ts";
+import { ChatClient } from "../client.ts";
+import type { Body } from "../world.ts";
 
 type StormReport = {
   sockets: number;
@@ -23,7 +23,7 @@ const PER_ROOM = 100;
 const CONNECTING_AT_ONCE = 100;
 const SENDS_WHILE_AWAY = 3;
 
-/** Every socket breaks at once and comes back at once, resuming, while somebody goes on sending. */
+/** All sockets break and reconnect at once, resuming, while one user continues to send. */
 export async function reconnectStorm(sockets: number): Promise<StormReport> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-storm-"));
   const child = await ChatChild.start(dataDir);
@@ -57,10 +57,10 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
     seqs[i] = Number((await client.ask("room.join", { room })).seq);
     clients[i] = client;
   });
-  // Who comes is told in batches: only what is told after these is about the storm.
+  // Presence is sent in batches; only changes after these belong to the storm.
   const known = users.filter(({ room }) => heard.has(room)).length;
-  const told = () => new Set(sender.ofType("presence").map(({ userId }) => userId));
-  await sender.until(() => sender.ofType("presence").length >= known && told().size >= known);
+  const notified = () => new Set(sender.ofType("presence").map(({ userId }) => userId));
+  await sender.until(() => sender.ofType("presence").length >= known && notified().size >= known);
 
   for (const client of clients) client.drop();
   for (const room of rooms) {

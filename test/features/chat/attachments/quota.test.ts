@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { testServer } from "../../harness/server.ts";
+import { testServer } from "../../../harness/server.ts";
 
 const server = testServer({ STORAGE_MAX_PROJECT_BYTES: 1000, STORAGE_MAX_USER_BYTES: 400, CHAT_SEND_RATE_LIMIT: 1000 });
 afterAll(server.close);
@@ -17,7 +17,7 @@ async function conversation() {
 const used = () =>
   server.runtime.db.$client.query<{ bytes: number }, []>("SELECT bytes FROM storage_usage").values().flat().sort();
 
-test("[contract 16] a user and a project store as much as they may, to the byte", async () => {
+test("[contract 16] the storage quotas of users and projects hold to the byte", async () => {
   const { attach } = await conversation();
   expect((await attach(400, "ann")).status).toBe(201);
   const more = await attach(1, "ann");
@@ -31,7 +31,7 @@ test("[contract 16] a user and a project store as much as they may, to the byte"
   expect((await other.attach(400, "ann")).status).toBe(201);
 });
 
-test("[contract 16] what is deleted, and what was never sent, makes room again", async () => {
+test("[contract 16] deleted and expired attachments free their storage quota", async () => {
   const before = used();
   const { at, call, attach } = await conversation();
   const { body } = await attach(5, "ann");

@@ -25,7 +25,7 @@ test("[contract 9] only images, audio and video known to be harmless are shown i
   }
 });
 
-test("[contract 9] a filename is data: no name ends the header, adds a parameter or names a folder", () => {
+test("[contract 9] no filename can end the header, add a parameter or name a folder", () => {
   const names = [
     'a".html',
     "a\\",
@@ -66,7 +66,7 @@ test("[contract 9] a filename is data: no name ends the header, adds a parameter
   );
 });
 
-test("[contract 9] ranges of RFC 9110 over a file of 10 bytes", () => {
+test("[contract 9] ranges over a file of 10 bytes follow RFC 9110", () => {
   const of = (header: string | null) => parseRange(header, 10);
   expect(of("bytes=0-0")).toEqual({ start: 0, end: 0 });
   expect(of("bytes=0-9")).toEqual({ start: 0, end: 9 });

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { ChatClient } from "./client.ts";
-import { RawReader } from "./raw-reader.ts";
-import { type Body, chatWorld } from "./world.ts";
+import { ChatClient } from "../client.ts";
+import { RawReader } from "../raw-reader.ts";
+import { type Body, chatWorld } from "../world.ts";
 
 const unlimited = {
   CHAT_SEND_RATE_LIMIT: 1_000_000,
@@ -12,7 +12,7 @@ const unlimited = {
 const world = await chatWorld(unlimited);
 afterAll(world.close);
 
-test("[contract 8] a reader that stops reading is closed with 4408, resumes and misses nothing; the others notice nothing", async () => {
+test("[contract 8] a reader that stops reading is closed with 4408, resumes without a gap, and does not affect the others", async () => {
   const room = await world.room("tunnel", ["alice", "bob", "slow"]);
   const alice = await world.joined("alice", room);
   const bob = await world.joined("bob", room);
@@ -77,7 +77,7 @@ function generator(seed: number): () => number {
   };
 }
 
-test("[chat] 10,000 malformed, oversized or binary frames leave the server up and other sockets undisturbed", async () => {
+test("[chat] 10,000 malformed, oversized or binary frames affect neither the server nor other sockets", async () => {
   const random = generator(42);
   const room = await world.room("abused", ["alice", "bob", "mallory"]);
   const [alice, bob] = [await world.joined("alice", room), await world.joined("bob", room)];

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { ChatClient } from "./client.ts";
-import { type Body, chatWorld } from "./world.ts";
+import { ChatClient } from "../client.ts";
+import { type Body, chatWorld } from "../world.ts";
 
 const world = await chatWorld({ CHAT_CONNECTION_RATE_LIMIT: 10_000, CHAT_SEND_RATE_LIMIT: 10_000 });
 afterAll(world.close);
@@ -41,7 +41,7 @@ test("[contract 1] an origin that the project does not allow is refused with 440
   await call("PATCH", origins, session.token, { allowedOrigins: [], allowLocalhostOrigins: true });
 });
 
-test("[contract 2] the token comes by query, by Authorization or by subprotocol, which is answered with another one", async () => {
+test("[contract 2] the token is accepted in the query, the Authorization header or a subprotocol, which is not echoed", async () => {
   const token = await world.token("alice");
   const address = `${server.url.replace(/^http/, "ws")}/v1/chat/ws`;
   const connect = (options: object | string[]) =>
@@ -58,7 +58,7 @@ test("[contract 2] the token comes by query, by Authorization or by subprotocol,
   expect(await connect([`token.${token}`])).toMatchObject({ type: "connected" });
 });
 
-test("[contract 8] the third malformed frame closes with 4400; each has its error; an invalid field never closes", async () => {
+test("[contract 8] each malformed frame gets an error, the third closes with 4400, and an invalid field never closes", async () => {
   for (const frames of [
     ["not json", "[]", '"text"'],
     ["123", "null", "{}"],

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { s3Storage } from "../../../src/features/storage/s3.ts";
 import { presignS3 } from "../../../src/features/storage/s3-presign.ts";
 import { testConfig } from "../../harness/test-config.ts";
-import { refusal, type S3Credentials, s3TestServer } from "./storage-s3-server.ts";
+import { refusal, type S3Credentials, s3TestServer } from "./s3-server.ts";
 
 const credentials: S3Credentials = {
   accessKeyId: "AKTEST",
@@ -87,7 +87,7 @@ test("[contract 9] a presigned address allows its method, its object and its hea
   expect(s3.objects.has(file.objectKey ?? "")).toBe(false);
 });
 
-test("a presigned upload takes exactly the declared length and type, and copies nothing of others", async () => {
+test("a presigned upload accepts exactly the declared length and type, and cannot copy other objects", async () => {
   const file = fileOf("hello");
   const upload = storage.signUpload(file, "", 900);
   const put = async (body: string, headers: Record<string, string>) =>
@@ -117,7 +117,7 @@ test("addresses are signed as AWS documents it", () => {
   expect(url).toEndWith("&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
 });
 
-test("[contract 9] complete is verified in the bucket: exactly the size, and the hash of what was sealed", async () => {
+test("[contract 9] completion verifies the exact size in the bucket and returns the hash of the sealed object", async () => {
   const file = fileOf("hello");
   const key = file.objectKey ?? "";
   const holding = (text: string) => {
@@ -142,7 +142,7 @@ test("[contract 9] removal empties the bucket, and may be repeated", async () =>
   await storage.remove(key);
 });
 
-test("[contract 9] a bucket that refuses us is an error, never an upload that is missing", async () => {
+test("[contract 9] a bucket that refuses requests is an error, not a missing upload", async () => {
   const stranger = storageWith({ secretAccessKey: "another" });
   s3.objects.set("k", { bytes: new Uint8Array(1), type: "x/y" });
   await expect(stranger.holds("k", 1)).rejects.toThrow();
@@ -156,6 +156,6 @@ test("[contract 9] a bucket that refuses us is an error, never an upload that is
   expect(s3.objects.has("k")).toBe(true);
 });
 
-test("[contract 9] without a bucket there is none", () => {
+test("[contract 9] without a configured bucket there is no S3 storage", () => {
   expect(s3Storage(testConfig(), () => "x")).toBeNull();
 });

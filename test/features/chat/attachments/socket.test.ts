@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
+import { ChatClient } from "../client.ts";
 import { attachmentWorld } from "./attachment-world.ts";
-import { ChatClient } from "./client.ts";
 
 const world = await attachmentWorld();
 const { alice, bob, room, server, ask, key, clock } = world;
@@ -15,7 +15,7 @@ const connect = async (token: string) => {
   return client;
 };
 
-test("[contract 8] an attachment sent over the socket reaches the others whole, and goes with its message", async () => {
+test("[contract 8] an attachment sent over the socket reaches the other members, and is removed with its message", async () => {
   const [sender, reader] = await Promise.all([connect(alice), connect(bob)]);
   await Promise.all([sender.ask("room.join", { room }), reader.ask("room.join", { room })]);
 
@@ -41,7 +41,7 @@ test("[contract 8] an attachment sent over the socket reaches the others whole, 
   expect(JSON.stringify(replay)).not.toContain(uploaded.id);
 });
 
-test("[contract 8] who resumes from before what retention removed is told to read again", async () => {
+test("[contract 8] a client that resumes from before the retained events has to read the history again", async () => {
   const members = [{ userId: "alice" }];
   const created = await ask("POST", "/v1/chat/conversations", {
     as: key,

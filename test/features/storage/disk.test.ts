@@ -16,7 +16,7 @@ const filesIn = (sub: string) =>
     .map((entry) => entry.name);
 const streamOf = (...chunks: string[]) => new Blob(chunks).stream();
 
-test("[contract 9] what arrived is readable only once it is kept, whole and hashed", async () => {
+test("[contract 9] an upload is readable only once it is kept, complete and hashed", async () => {
   const key = Bun.randomUUIDv7();
   const sha256 = await disk.receive(key, streamOf("hello ", "world"), 11);
   expect(sha256).toBe(createHash("sha256").update("hello world").digest("hex"));
@@ -35,7 +35,7 @@ test("[contract 9] what arrived is readable only once it is kept, whole and hash
   expect(filesIn("objects")).toEqual([]);
 });
 
-test("[contract 9] one byte too few, one too many, a broken stream: nothing stays behind", async () => {
+test("[contract 9] an upload with a byte too few or too many, or a broken stream, leaves no file", async () => {
   const broken = new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(new Uint8Array(5));
@@ -80,7 +80,7 @@ test("[contract 9] an upload that was removed while it arrived cannot be kept", 
   expect(filesIn("")).toEqual([]);
 });
 
-test("[contract 9] after a crash, uploads the database knows are finished and all others removed", async () => {
+test("[contract 9] after a crash, uploads known to the database are finished and all others removed", async () => {
   const [known, unknown] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()];
   await disk.receive(known, streamOf("known"), 5);
   await disk.receive(unknown, streamOf("unknown"), 7);

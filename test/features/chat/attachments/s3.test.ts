@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { type S3Credentials, s3TestServer } from "../../storage/s3-server.ts";
 import { attachmentWorld } from "./attachment-world.ts";
-import { type S3Credentials, s3TestServer } from "./storage-s3-server.ts";
 
 const credentials: S3Credentials = {
   accessKeyId: "AKTEST",
@@ -24,7 +24,7 @@ afterAll(async () => {
 const { ask, alice, key, room } = world;
 const complete = (id: string) => ask("POST", `/v1/chat/attachments/${id}/complete`, { as: alice });
 
-test("[contract 9] with STORAGE_S3_* set the same steps go to the bucket, and nothing to our disk", async () => {
+test("[contract 9] with STORAGE_S3_* set, uploads and downloads use the bucket and nothing is stored on disk", async () => {
   const upload = await world.request(5, alice, { filename: "ü.html", mimeType: "text/html" });
   expect(upload.uploadUrl).toStartWith(`${s3.endpoint}/files/`);
   expect(upload.uploadUrl).not.toContain("secret");
@@ -42,7 +42,7 @@ test("[contract 9] with STORAGE_S3_* set the same steps go to the bucket, and no
   expect(world.files()).toEqual([]);
 });
 
-test("[contract 9] deletion and expiry empty the bucket; while it does not answer they wait", async () => {
+test("[contract 9] deletion and expiry empty the bucket, and wait while it does not respond", async () => {
   const uploaded = await world.upload("to be deleted");
   const unsent = await world.upload("never sent");
   const { body: message } = await ask("POST", `/v1/chat/conversations/${room}/messages`, {
@@ -66,7 +66,7 @@ test("[contract 9] deletion and expiry empty the bucket; while it does not answe
   expect(s3.objects.size).toBe(0);
 });
 
-test("[contract 9] a bucket that does not answer is a 503 to complete, which may be repeated", async () => {
+test("[contract 9] completing an upload answers 503 while the bucket does not respond, and can be repeated", async () => {
   const upload = await world.request(5, key);
   await world.put(upload, "hello");
   s3.failing = true;
@@ -82,7 +82,7 @@ const texts = () => [...s3.objects.values()].map(({ bytes }) => new TextDecoder(
 const completeByKey = (id: string) => ask("POST", `/v1/chat/attachments/${id}/complete`, { as: key });
 const download = async (id: string) => (await fetch(await world.downloadUrl(id, key))).text();
 
-test("a later PUT to the address of an upload changes nothing that was sent, and leaves nothing behind", async () => {
+test("a later PUT to an upload address changes no sent attachment and leaves no object behind", async () => {
   const upload = await world.request(5, key);
   await world.put(upload, "hello");
   expect((await completeByKey(upload.id)).body.status).toBe("UPLOADED");
@@ -100,7 +100,7 @@ test("a later PUT to the address of an upload changes nothing that was sent, and
   expect(await download(upload.id)).toBe("hello");
 });
 
-test("bytes that come while an upload is completed do not pass for the ones that were judged", async () => {
+test("a PUT during completion does not replace the verified upload", async () => {
   const upload = await world.request(5, key);
   await world.put(upload, "first");
   s3.onCopy = () => new TextEncoder().encode("longer than that");
@@ -109,13 +109,13 @@ test("bytes that come while an upload is completed do not pass for the ones that
   expect(texts()).toContain("longer than that");
   world.clock.set(world.clock.now() + 3_600_000);
   await world.server.services.attachments.removals.run();
-  // The copy that nobody took up is gone; the upload itself is not.
+  // The unused copy is removed; the upload itself is not.
   expect(texts()).not.toContain("longer than that");
   expect((await completeByKey(upload.id)).body.status).toBe("UPLOADED");
   expect(await download(upload.id)).toBe("first");
 });
 
-test("an upload that is erased before it was completed leaves nothing, though its address can still be used", async () => {
+test("an upload that is erased before completion leaves no object, even if its address is used again", async () => {
   const { services, runtime } = world.server;
   const upload = await world.request(5, key);
   await world.put(upload, "erase");

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import type { Frame } from "./client.ts";
-import { type Body, chatWorld } from "./world.ts";
+import type { Frame } from "../client.ts";
+import { type Body, chatWorld } from "../world.ts";
 
 const world = await chatWorld({
   CHAT_CONNECTION_RATE_LIMIT: 10_000,
@@ -12,7 +12,7 @@ afterAll(world.close);
 const { call, key } = world;
 const messageOf = (frame: Frame): Body => frame.message;
 
-test("[contract 8] a socket is greeted with who it is and what it may", async () => {
+test("[contract 8] a new socket receives its user, scopes and limits", async () => {
   const client = await world.client("alice", { scopes: ["chat:read"] });
   expect(client.frames).toEqual([
     {
@@ -35,7 +35,7 @@ test("[contract 8] a socket is greeted with who it is and what it may", async ()
   ]);
 });
 
-test("[contract 8] room.join answers with the conversation, one's role, where the log stands, and who is there", async () => {
+test("[contract 8] room.join returns the conversation, the role, the position of the log and the presence", async () => {
   const id = await world.room("joinable", ["alice", "bob"]);
   const alice = await world.joined("alice", id);
   const bob = await world.client("bob");
@@ -57,7 +57,7 @@ test("[contract 8] room.join answers with the conversation, one's role, where th
   expect(await alice.ask("room.leave", { room: id })).toMatchObject({ type: "error", code: "NOT_IN_ROOM" });
 });
 
-test("[contract 8] every frame of a client has exactly one answer, and every change reaches all, sender included", async () => {
+test("[contract 8] every client frame gets exactly one response, and every change reaches all sockets including the sender", async () => {
   const id = await world.room("frames", ["alice", "bob"]);
   const alice = await world.joined("alice", id);
   const bob = await world.joined("bob", id);
@@ -109,7 +109,7 @@ test("[contract 8] every frame of a client has exactly one answer, and every cha
   }
 });
 
-test("[contract 8] what is done by REST reaches the sockets", async () => {
+test("[contract 8] changes made by REST reach the sockets", async () => {
   const id = await world.room("rest", ["alice"]);
   const alice = await world.joined("alice", id);
   const { body } = await call("POST", "/v1/chat/conversations/rest/messages", key, { text: "hi", senderId: "bob" });
@@ -141,7 +141,7 @@ test("[contract 8] what is done by REST reaches the sockets", async () => {
   expect(JSON.stringify(replayed)).not.toContain("hey");
 });
 
-test("[contract 8] resume: what was missed in order; too much, another epoch or a seq to come say so", async () => {
+test("[contract 8] a resume replays the missed events in order, or reports too many events, another epoch or a future seq", async () => {
   const id = await world.room("resume", ["alice"]);
   const post = (text: string) => call("POST", "/v1/chat/conversations/resume/messages", key, { text });
   const first = await world.client("alice");
@@ -171,7 +171,7 @@ test("[contract 8] resume: what was missed in order; too much, another epoch or 
   expect(await join({ since: 1, epoch })).toMatchObject({ recovered: false, events: [], seq: 302 });
 }, 30_000);
 
-test("[contract 8] a replay that would choke its reader is refused like one of too many events", async () => {
+test("[contract 8] a replay that is too long for its reader is refused like one of too many events", async () => {
   const id = await world.room("heavy", ["alice"]);
   for (let i = 0; i < 40; i += 1) {
     await call("POST", "/v1/chat/conversations/heavy/messages", key, {
@@ -190,7 +190,7 @@ test("[contract 8] a replay that would choke its reader is refused like one of t
   expect(await alice.ask("room.join", { room: id, since: 0 })).toMatchObject({ recovered: false, events: [] });
 });
 
-test("[contract 13] frames that name what was not joined, or what is not there, say which", async () => {
+test("[contract 13] frames that name an unjoined or unknown conversation get the matching error", async () => {
   const id = await world.room("outside", ["alice"]);
   await world.room("foreign", ["bob"]);
   const { body: message } = await call("POST", `/v1/chat/conversations/${id}/messages`, key, { text: "x" });
@@ -233,7 +233,7 @@ test("[8] a connection joins at most CHAT_MAX_ROOM_SUBSCRIPTIONS conversations",
   expect((await alice.ask("room.join", { room: "many-20" })).type).toBe("ack");
 });
 
-test("[contract 4] who is removed or banned hears of it and nothing after it", async () => {
+test("[contract 4] a removed or banned member receives that event and no later one", async () => {
   const id = await world.room("leavers", ["alice", "bob"]);
   const alice = await world.joined("alice", id);
   const bob = await world.joined("bob", id);
@@ -254,7 +254,7 @@ test("[contract 4] who is removed or banned hears of it and nothing after it", a
   expect(await bob.ask("room.join", { room: id })).toMatchObject({ code: "BANNED" });
 });
 
-test("[contract 13] stream.updated reaches whoever has the stream's conversation open", async () => {
+test("[contract 13] stream.updated reaches the sockets that have the stream's conversation open", async () => {
   const id = await world.room("stream", ["alice"]);
   const alice = await world.joined("alice", id);
   const { bus, write } = world.server.runtime;

@@ -1,10 +1,10 @@
-import type { ChatSockets } from "../../../src/features/chat/socket/chat-sockets.ts";
-import type { ChatTokenCaller } from "../../../src/kernel/http/callers.ts";
-import type { NetworkSocket, SocketEvents, SocketServer } from "../../../src/kernel/socket/sockets.ts";
-import type { Frame } from "./client.ts";
-import type { ChatRest } from "./rest.ts";
+import type { ChatSockets } from "../../../../src/features/chat/socket/chat-sockets.ts";
+import type { ChatTokenCaller } from "../../../../src/kernel/http/callers.ts";
+import type { NetworkSocket, SocketEvents, SocketServer } from "../../../../src/kernel/socket/sockets.ts";
+import type { Frame } from "../client.ts";
+import type { ChatRest } from "../rest.ts";
 
-/** A socket without a network: what is sent to it is read at once, unless the test says that nobody reads. */
+/** A socket without a network: frames are read at once, unless the test stops the reading. */
 class FakeSocket implements NetworkSocket {
   readonly frames: Frame[] = [];
   readonly topics = new Set<string>();

@@ -1,11 +1,11 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Config } from "../../../src/kernel/config/index.ts";
-import { type RunningServer, start } from "../../../src/server.ts";
-import { type FakeClock, fakeClock } from "../../harness/clock.ts";
-import { createPeople, type TestProject } from "../../harness/people.ts";
-import { testConfig } from "../../harness/test-config.ts";
+import type { Config } from "../../../../src/kernel/config/index.ts";
+import { type RunningServer, start } from "../../../../src/server.ts";
+import { createTestAccounts, type TestProject } from "../../../harness/accounts.ts";
+import { type FakeClock, fakeClock } from "../../../harness/clock.ts";
+import { testConfig } from "../../../harness/test-config.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 export type Body = any;
@@ -45,7 +45,7 @@ export async function attachmentWorld(
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-files-"));
   const config = testConfig({ DATA_DIR: dataDir, ...overrides });
   const server = await start(config, { now: clock.now, timers: clock, ...options });
-  const project = await createPeople(server.runtime, server.services).project();
+  const project = await createTestAccounts(server.runtime, server.services).project();
   const { key } = project;
 
   const ask: World["ask"] = async (method, path, { as, body, headers = {} }) => {

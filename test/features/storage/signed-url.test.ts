@@ -23,7 +23,7 @@ const changed = (change: (query: URLSearchParams) => void) => {
   return query;
 };
 
-test("[contract 9] a signed address carries what was declared, and is accepted as it stands", () => {
+test("[contract 9] an unchanged signed address is accepted and holds the declared values", () => {
   expect(put.origin + put.pathname).toBe(`https://rtc.example.com/v1/storage/${file.id}`);
   expect(signer.check("PUT", file.id, put.searchParams)).toEqual({
     method: "PUT",
@@ -34,7 +34,7 @@ test("[contract 9] a signed address carries what was declared, and is accepted a
   });
 });
 
-test("[contract 9] each part of it is signed: method, id, size, type, expiry, signature", () => {
+test("[contract 9] a signed address with another method, id, size, type, expiry or signature is refused", () => {
   expect(refused("GET", file.id, put.searchParams)).toBe(403);
   expect(refused("PUT", "att_0123456789abcdefghijABCE", put.searchParams)).toBe(403);
   const expires = Number(put.searchParams.get("expires"));
@@ -73,7 +73,7 @@ test("[contract 9] each part of it is signed: method, id, size, type, expiry, si
   }
 });
 
-test("[contract 9] nothing may be left out, doubled or added", () => {
+test("[contract 9] a signed address with a missing, repeated or additional parameter is refused", () => {
   for (const name of ["size", "type", "expires", "signature"]) {
     expect(
       refused(
@@ -99,7 +99,7 @@ test("[contract 9] nothing may be left out, doubled or added", () => {
   ).toBe(403);
 });
 
-test("[contract 9] it ends with its lifetime, to the millisecond", () => {
+test("[contract 9] a signed address expires to the millisecond", () => {
   clock.advance(899_999);
   expect(refused("PUT", file.id, put.searchParams)).toBe("accepted");
   clock.advance(1);
@@ -107,7 +107,7 @@ test("[contract 9] it ends with its lifetime, to the millisecond", () => {
   clock.advance(-900_000);
 });
 
-test("[contract 9] another installation's signature is worth nothing here", () => {
+test("[contract 9] a signature of another installation is refused", () => {
   const other = createUrlSigner(createKeyring("b".repeat(32)), clock.now);
   expect(refused("PUT", file.id, put.searchParams, other)).toBe(403);
 });

@@ -5,8 +5,8 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { attachmentChild, type Child } from "./attachment-child.ts";
-import { answered, rawRequest, statusOf } from "./attachment-raw.ts";
 import { type Body, filesBelow } from "./attachment-world.ts";
+import { answered, rawRequest, statusOf } from "./raw-upload.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-crash-"));
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -23,7 +23,7 @@ async function request(child: Child, room: string, size: number): Promise<Body> 
 const complete = (child: Child, key: string, id: string) =>
   child.ask("POST", `/v1/chat/attachments/${id}/complete`, undefined, key);
 
-test("[contract 9] killed in the middle of uploads: what was acknowledged is whole, the rest leaves nothing", async () => {
+test("[contract 9] after a kill during uploads, acknowledged ones are complete and the others leave no file", async () => {
   const bodies = Array.from({ length: 6 }, (_, i) => Buffer.alloc(300_000 + i * 150_000, 97 + i));
   let acknowledgedTotal = 0;
   for (let round = 0; round < 4; round += 1) {
@@ -67,7 +67,7 @@ test("[contract 9] killed in the middle of uploads: what was acknowledged is who
   expect(filesBelow(objects)).toHaveLength(acknowledgedTotal);
 }, 60_000);
 
-test("[contract 9] killed after the commit and before the rename: the next start finishes the upload", async () => {
+test("[contract 9] after a kill between commit and rename, the next start finishes the upload", async () => {
   const child = await attachmentChild(dataDir);
   const before = new Set(filesBelow(objects));
   const upload = await request(child, await newRoom(child), 5);
@@ -83,7 +83,7 @@ test("[contract 9] killed after the commit and before the rename: the next start
   await next.kill();
 }, 30_000);
 
-test("[8] memory does not grow with the file: 160 MiB up and down", async () => {
+test("[8] memory does not grow with the file size, for 160 MiB up and down", async () => {
   const size = 160 * 1_048_576;
   const child = await attachmentChild(dataDir, size);
   const room = await newRoom(child);

@@ -10,7 +10,7 @@ const { id } = await world.upload(content, world.alice, { filename: 'a "b" ü.tx
 const url = await world.downloadUrl(id);
 const get = (headers: Record<string, string> = {}, method = "GET") => fetch(url, { method, headers });
 
-test("[contract 9] a download carries the declared type and headers that make a browser keep its hands off", async () => {
+test("[contract 9] a download has the declared type and headers that keep a browser from interpreting it", async () => {
   const response = await get();
   expect(response.status).toBe(200);
   expect(await response.text()).toBe(content);
@@ -37,7 +37,7 @@ test("[contract 9] an image is shown inline, an SVG is not", async () => {
   expect(await disposition("image/svg+xml")).toBe("attachment");
 });
 
-test("[contract 9] ranges: a part is 206 with its place, none that fits is 416", async () => {
+test("[contract 9] a range is answered with 206 and content-range, an unsatisfiable one with 416", async () => {
   for (const [range, body, place] of [
     ["bytes=0-0", "0", "0-0"],
     ["bytes=2-4", "234", "2-4"],
@@ -65,7 +65,7 @@ test("[contract 9] ranges: a part is 206 with its place, none that fits is 416",
   }
 });
 
-test("[contract 9] if-range joins parts of one version only; if-none-match spares the bytes", async () => {
+test("[contract 9] if-range combines parts of one version only, and if-none-match avoids the transfer", async () => {
   const etag = (await get()).headers.get("etag") ?? "";
   expect(etag).toMatch(/^"[0-9a-f]{64}"$/);
   const same = await get({ range: "bytes=1-2", "if-range": etag });
@@ -115,7 +115,7 @@ test("[contract 9] a changed or expired download address is 403", async () => {
   world.clock.advance(-900_000);
 });
 
-test("[contract 1] pages of other origins may read it; an origin the project does not allow may not", async () => {
+test("[contract 1] pages of other origins can read a download unless the project does not allow the origin", async () => {
   const response = await get({ origin: "https://app.example.com" });
   expect(response.headers.get("access-control-allow-origin")).toBe("https://app.example.com");
   expect(response.headers.get("access-control-expose-headers")).toContain("content-range");
@@ -137,7 +137,7 @@ test("a signed address never reaches the log", async () => {
   expect(lines.filter((line) => line.includes("signature"))).toEqual([]);
 });
 
-test("[contract 9] a disk that cannot store is a 503, and the server goes on", async () => {
+test("[contract 9] a disk that cannot store answers 503, and the server continues", async () => {
   const broken = await attachmentWorld();
   writeFileSync(join(broken.dataDir, "attachments"), "in the way");
   const upload = await broken.request(5);
@@ -152,7 +152,7 @@ test("[contract 9] a disk that cannot store is a 503, and the server goes on", a
   await broken.close();
 });
 
-test("[contract 9] a file that is missing on disk is 404, not a crash", async () => {
+test("[contract 9] a file that is missing on disk answers 404", async () => {
   const uploaded = await world.upload("soon gone");
   const address = await world.downloadUrl(uploaded.id);
   rmSync(join(world.dataDir, "attachments", "objects"), { recursive: true });

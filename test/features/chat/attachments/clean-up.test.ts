@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { answered, rawRequest, statusOf } from "./attachment-raw.ts";
 import { attachmentWorld } from "./attachment-world.ts";
+import { answered, rawRequest, statusOf } from "./raw-upload.ts";
 
 const world = await attachmentWorld({ CHAT_SEND_RATE_LIMIT: 100_000 });
 afterAll(world.close);
@@ -18,7 +18,7 @@ const filesBecome = async (count: number) => {
   while (world.files().length !== count) await Bun.sleep(2);
 };
 
-test("[contract 9] what is not sent within 24 hours expires, uploaded or not; what was sent stays", async () => {
+test("[contract 9] an attachment that is not sent within 24 hours expires, and a sent one stays", async () => {
   const sent = await world.upload("sent");
   const message = await send(sent.id);
   const uploaded = await world.upload("never sent");
@@ -49,7 +49,7 @@ test("[contract 9] what is not sent within 24 hours expires, uploaded or not; wh
   await filesBecome(0);
 });
 
-test("[contract 9] an expired attachment is forgotten after a month", async () => {
+test("[contract 9] an expired attachment is removed after a month", async () => {
   const { id } = await world.request(5, key);
   clock.set(clock.now() + DAY_MS + 1);
   await removals.expireUnsent();
@@ -59,7 +59,7 @@ test("[contract 9] an expired attachment is forgotten after a month", async () =
   expect(await show(id)).toBe(404);
 });
 
-test("[contract 9] an upload under way when its day ends is refused, and leaves no file", async () => {
+test("[contract 9] an upload that is running when its attachment expires is refused and leaves no file", async () => {
   const upload = await world.request(1000, key);
   const raw = await rawRequest(upload.uploadUrl, ["content-length: 1000"]);
   await raw.send(Buffer.alloc(400));
@@ -72,7 +72,7 @@ test("[contract 9] an upload under way when its day ends is refused, and leaves 
   await filesBecome(0);
 });
 
-test("[contract 13] a deleted message's attachment is gone: record, address and file", async () => {
+test("[contract 13] the record, address and file of a deleted message's attachment are removed", async () => {
   const before = world.files().length;
   const { id } = await world.upload("secret", key);
   const first = await send(id);
@@ -93,7 +93,7 @@ test("[contract 13] a deleted message's attachment is gone: record, address and 
   expect(JSON.stringify(history.body)).not.toContain(id);
 });
 
-test("the job does it by itself: every ten minutes", async () => {
+test("the job removes expired attachments every ten minutes", async () => {
   const { id } = await world.request(5, key);
   clock.advance(DAY_MS + 600_000);
   while ((await show(id)) !== "EXPIRED") await Bun.sleep(2);

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { createPeople } from "../../harness/people.ts";
+import { createTestAccounts } from "../../../harness/accounts.ts";
 import { attachmentWorld } from "./attachment-world.ts";
 
 const world = await attachmentWorld();
@@ -62,7 +62,7 @@ test("[4.3] an upload is requested, sent, completed, sent in a message and downl
   expect(await (await fetch(link.body.url)).text()).toBe("hello");
 });
 
-test("[4.3] the size is 1 to STORAGE_MAX_ATTACHMENT_BYTES; past it no address is issued", async () => {
+test("[4.3] the size is 1 to STORAGE_MAX_ATTACHMENT_BYTES, and a larger one gets no address", async () => {
   const asked = async (size: unknown) => {
     const { status, body } = await ask("POST", requests, { as: key, body: { ...upload, size } });
     return [status, body.code];
@@ -78,7 +78,7 @@ test("[4.3] the size is 1 to STORAGE_MAX_ATTACHMENT_BYTES; past it no address is
   expect(await asked(Number.MAX_SAFE_INTEGER)).toEqual([413, "SVC_ATTACHMENT_TOO_LARGE"]);
 });
 
-test("[2] filename 1-255 code points, any characters; mimeType in RFC 6838 tokens", async () => {
+test("[2] a filename has 1-255 code points of any kind, and a mimeType follows RFC 6838", async () => {
   const asked = async (change: object) =>
     (await ask("POST", requests, { as: key, body: { ...upload, ...change } })).status;
   expect(await asked({ filename: "" })).toBe(400);
@@ -128,7 +128,7 @@ test("[2] uploaderId is honoured for servers only", async () => {
   expect(await asked(alice, "bob")).toBe("alice");
 });
 
-test("[1] Idempotency-Key: a retry replays the answer and makes no second attachment", async () => {
+test("[1] a retry with its Idempotency-Key replays the response and makes no second attachment", async () => {
   const headers = { "idempotency-key": "upload-1" };
   const first = await ask("POST", requests, { as: key, body: upload, headers });
   world.clock.advance(60_000);
@@ -139,14 +139,14 @@ test("[1] Idempotency-Key: a retry replays the answer and makes no second attach
   expect([other.status, other.body.code]).toEqual([422, "SVC_IDEMPOTENCY_KEY_REUSED"]);
 });
 
-test("[4.3] strangers find nothing: non-members, other users, other projects, no credential", async () => {
+test("[4.3] non-members, other users and other projects get 404, and requests without a credential 401", async () => {
   const { id } = await world.request(5);
   const routes = [
     ["GET", `/v1/chat/attachments/${id}`],
     ["POST", `/v1/chat/attachments/${id}/complete`],
     ["GET", `/v1/chat/attachments/${id}/download-url`],
   ] as const;
-  const { key: otherProject } = await createPeople(world.server.runtime, world.server.services).project();
+  const { key: otherProject } = await createTestAccounts(world.server.runtime, world.server.services).project();
   for (const as of [mallory, otherProject]) {
     for (const [method, path] of routes) {
       const { status, body } = await ask(method, path, { as });
@@ -164,7 +164,7 @@ test("[4.3] strangers find nothing: non-members, other users, other projects, no
   }
 });
 
-test("[4.3] only an uploaded attachment of the same conversation can be sent, by whom it belongs to", async () => {
+test("[4.3] only an uploaded attachment of the same conversation can be sent, by its uploader", async () => {
   const send = async (as: string, attachmentId: string, to = room) => {
     const { status, body } = await ask("POST", `/v1/chat/conversations/${to}/messages`, {
       as,
@@ -187,7 +187,7 @@ test("[4.3] only an uploaded attachment of the same conversation can be sent, by
   expect(await send(key, id)).toEqual([201, undefined]);
 });
 
-test("[contract 4] an archived conversation takes no uploads", async () => {
+test("[contract 4] an archived conversation accepts no uploads", async () => {
   const members = [{ userId: "alice" }];
   const created = await ask("POST", "/v1/chat/conversations", { as: key, body: { name: "archive", members } });
   const path = `/v1/chat/conversations/${created.body.id}`;
@@ -200,7 +200,7 @@ test("[contract 4] an archived conversation takes no uploads", async () => {
   expect([completed.status, completed.body.code]).toEqual([409, "SVC_CONVERSATION_ARCHIVED"]);
 });
 
-test("[8] a user may request as many uploads in a window as messages; a server any number", async () => {
+test("[8] a user can request as many uploads in a window as messages, a server any number", async () => {
   const carol = await world.token("carol");
   await ask("POST", `/v1/chat/conversations/${room}/members`, { as: key, body: { userId: "carol" } });
   const statuses = [];
