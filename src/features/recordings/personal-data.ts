@@ -22,41 +22,35 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
   const { $client: client } = db;
   const { locations } = recordings;
   const OF_TENANT = "r.project_id = ?1 AND r.environment = ?2";
-  const tracks = reading(() =>
-    client.prepare<RecordedTrack, [string, string, string]>(
-      `SELECT ${columnsOf(recordingFiles, "f")}, r.public_id AS recordingPublicId
+  const tracks = reading<RecordedTrack, [string, string, string]>(
+    client,
+    `SELECT ${columnsOf(recordingFiles, "f")}, r.public_id AS recordingPublicId
        FROM recording_files f JOIN recordings r ON r.id = f.recording_id WHERE ${OF_TENANT} AND f.identity = ?3`,
-    ),
   );
   // A composition shows every participant, the user too. It can be made again without the user.
-  const composition = reading(() =>
-    client.prepare<RecordingFileRow, [string]>(
-      `SELECT ${columnsOf(recordingFiles, "f")} FROM recordings r JOIN recording_files f
+  const composition = reading<RecordingFileRow, [string]>(
+    client,
+    `SELECT ${columnsOf(recordingFiles, "f")} FROM recordings r JOIN recording_files f
        ON f.recording_id = r.id AND f.id = json_extract(r.composition, '$.fileId') WHERE r.id = ?`,
-    ),
   );
-  const removeFile = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM recording_files WHERE recording_id = ? AND id = ?"),
+  const removeFile = changing<[string, string]>(
+    client,
+    "DELETE FROM recording_files WHERE recording_id = ? AND id = ?",
   );
-  const removeComposition = changing(() =>
-    client.prepare<unknown, [string]>("UPDATE recordings SET composition = NULL WHERE id = ?"),
+  const removeComposition = changing<[string]>(client, "UPDATE recordings SET composition = NULL WHERE id = ?");
+  const recordingIds = reading<{ id: string }, [string, string, string, string]>(
+    client,
+    `SELECT r.id FROM recordings r WHERE ${OF_TENANT} AND r.id > ?3 AND r.id <= ?4`,
   );
-  const recordingIds = reading(() =>
-    client.prepare<{ id: string }, [string, string, string, string]>(
-      `SELECT r.id FROM recordings r WHERE ${OF_TENANT} AND r.id > ?3 AND r.id <= ?4`,
-    ),
-  );
-  const events = reading(() =>
-    client.prepare<NamingEvent, [string, string, string]>(
-      `SELECT recording_id AS recordingId, seq, data FROM recording_events
+  const events = reading<NamingEvent, [string, string, string]>(
+    client,
+    `SELECT recording_id AS recordingId, seq, data FROM recording_events
        WHERE recording_id = ?1 AND (identity = ?2 OR instr(data, ?3) > 0)`,
-    ),
   );
-  const rewriteEvent = changing(() =>
-    client.prepare<unknown, [string, number, string, string | null]>(
-      `UPDATE recording_events SET identity = iif(identity = ?3, '${ERASED}', identity), data = ?4
+  const rewriteEvent = changing<[string, number, string, string | null]>(
+    client,
+    `UPDATE recording_events SET identity = iif(identity = ?3, '${ERASED}', identity), data = ?4
        WHERE recording_id = ?1 AND seq = ?2`,
-    ),
   );
 
   const tracksOf = ({ projectId, environment, userId }: User) => tracks.all(projectId, environment, userId);

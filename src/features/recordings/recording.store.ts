@@ -44,29 +44,30 @@ export function recordingStore({ $client: client }: Db) {
   const files = fileRows<[string]>("WHERE recording_id = ? AND track_id <> '' ORDER BY offset_ms, id");
   const allFiles = fileRows<[string]>("WHERE recording_id = ?");
   const file = fileRows<[string]>("WHERE id = ?");
-  const fileCount = reading(() =>
-    client.prepare<{ files: number }, [string]>("SELECT count(*) AS files FROM recording_files WHERE recording_id = ?"),
+  const fileCount = reading<{ files: number }, [string]>(
+    client,
+    "SELECT count(*) AS files FROM recording_files WHERE recording_id = ?",
   );
   const events = rowsOf(
     client,
     recordingEvents,
   )<[string, number, number]>("WHERE recording_id = ? AND seq > ? ORDER BY seq LIMIT ?");
-  const lastEvent = reading(() =>
-    client.prepare<{ seq: number | null }, [string]>(
-      "SELECT max(seq) AS seq FROM recording_events WHERE recording_id = ?",
-    ),
+  const lastEvent = reading<{ seq: number | null }, [string]>(
+    client,
+    "SELECT max(seq) AS seq FROM recording_events WHERE recording_id = ?",
   );
   const insert = inserter<RecordingRow>(client, recordings);
   const update = updater(client, recordings);
-  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM recordings WHERE id = ?"));
+  const remove = changing<[string]>(client, "DELETE FROM recordings WHERE id = ?");
   const saveFile = inserter<RecordingFileRow>(
     client,
     recordingFiles,
     `ON CONFLICT (recording_id, id) DO UPDATE SET
      offset_ms = excluded.offset_ms, duration_ms = excluded.duration_ms, bytes = excluded.bytes`,
   );
-  const removeFile = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM recording_files WHERE recording_id = ? AND id = ?"),
+  const removeFile = changing<[string, string]>(
+    client,
+    "DELETE FROM recording_files WHERE recording_id = ? AND id = ?",
   );
   const addEvent = inserter<RecordingEventRow>(client, recordingEvents, "ON CONFLICT DO NOTHING");
 

@@ -1,5 +1,5 @@
 import type { Runtime } from "../../kernel/runtime.ts";
-import type { MediaNodes } from "../../nodes/nodes.ts";
+import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Attachments } from "../chat/attachments/attachments.ts";
 import type { ChatService } from "../chat/chat.ts";

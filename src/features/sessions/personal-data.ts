@@ -27,45 +27,37 @@ type Participation = CallParticipantRow & { callPublicId: string; roomId: string
 export function sessionPersonalData({ db, write, writer }: Runtime, recorder: ConnectionRecorder): PersonalData {
   const { $client: client } = db;
   const OF_TENANT = "project_id = ?1 AND environment = ?2";
-  const connectionRows = reading(() =>
-    client.prepare<ConnectionRow, [string, string, string, number, number]>(
-      `SELECT ${columnsOf(connections)} FROM rtc_connections
+  const connectionRows = reading<ConnectionRow, [string, string, string, number, number]>(
+    client,
+    `SELECT ${columnsOf(connections)} FROM rtc_connections
        WHERE rowid > ?4 AND rowid <= ?5 AND ${OF_TENANT} AND participant_identity = ?3`,
-    ),
   );
-  const removeErrors = changing(() => client.prepare<unknown, [string]>("DELETE FROM rtc_errors WHERE connection = ?"));
-  const removeConnection = changing(() =>
-    client.prepare<unknown, [string]>("DELETE FROM rtc_connections WHERE id = ?"),
-  );
-  const callAfter = reading(() =>
-    client.prepare<CallPosition, [string, string, number, string, number]>(
-      `SELECT started_at AS startedAt, id FROM calls WHERE ${OF_TENANT} AND (started_at, id) > (?3, ?4)
+  const removeErrors = changing<[string]>(client, "DELETE FROM rtc_errors WHERE connection = ?");
+  const removeConnection = changing<[string]>(client, "DELETE FROM rtc_connections WHERE id = ?");
+  const callAfter = reading<CallPosition, [string, string, number, string, number]>(
+    client,
+    `SELECT started_at AS startedAt, id FROM calls WHERE ${OF_TENANT} AND (started_at, id) > (?3, ?4)
        ORDER BY started_at, id LIMIT 1 OFFSET ?5`,
-    ),
   );
-  const participations = reading(() =>
-    client.prepare<Participation, [string, string, string, number, string, number, string]>(
-      `SELECT ${columnsOf(callParticipants, "p")}, c.public_id AS callPublicId, c.room_id AS roomId, c.room_name AS roomName
+  const participations = reading<Participation, [string, string, string, number, string, number, string]>(
+    client,
+    `SELECT ${columnsOf(callParticipants, "p")}, c.public_id AS callPublicId, c.room_id AS roomId, c.room_name AS roomName
        FROM calls c JOIN call_participants p ON p.call_id = c.id AND p.identity = ?3
        WHERE c.${OF_TENANT} AND (c.started_at, c.id) > (?4, ?5) AND (c.started_at, c.id) <= (?6, ?7)`,
-    ),
   );
-  const removeParticipation = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM call_participants WHERE call_id = ? AND session_id = ?"),
+  const removeParticipation = changing<[string, string]>(
+    client,
+    "DELETE FROM call_participants WHERE call_id = ? AND session_id = ?",
   );
-  const withAddress = reading(() =>
-    client.prepare<{ id: string }, [number, number]>(
-      "SELECT id FROM rtc_connections WHERE started_at < ? AND ip_address IS NOT NULL LIMIT ?",
-    ),
+  const withAddress = reading<{ id: string }, [number, number]>(
+    client,
+    "SELECT id FROM rtc_connections WHERE started_at < ? AND ip_address IS NOT NULL LIMIT ?",
   );
-  const removeAddress = changing(() =>
-    client.prepare<unknown, [string]>("UPDATE rtc_connections SET ip_address = NULL WHERE id = ?"),
-  );
-  const removeEventAddresses = changing(() =>
-    client.prepare<unknown, [string]>(
-      `UPDATE rtc_connection_events SET data = json_remove(data, '$.remoteAddress')
+  const removeAddress = changing<[string]>(client, "UPDATE rtc_connections SET ip_address = NULL WHERE id = ?");
+  const removeEventAddresses = changing<[string]>(
+    client,
+    `UPDATE rtc_connection_events SET data = json_remove(data, '$.remoteAddress')
        WHERE connection = ? AND json_type(data, '$.remoteAddress') IS NOT NULL`,
-    ),
   );
 
   const connectionsOf = ({ projectId, environment, userId }: User) =>

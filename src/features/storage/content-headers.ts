@@ -1,4 +1,4 @@
-/** Types that a browser shows or plays without ever running anything in them. SVG, HTML, XML and PDF are not among them. */
+/** Types that a browser shows or plays without running scripts. SVG, HTML, XML and PDF can contain scripts. */
 const HARMLESS_INLINE = new Set([
   "image/png",
   "image/jpeg",
@@ -20,10 +20,10 @@ const HARMLESS_INLINE = new Set([
   "video/quicktime",
 ]);
 
-/** Path separators, controls, and the marks that turn `gpj.exe` around when it is displayed. */
+/** Path separators, control characters, and marks that reverse the displayed name, such as `gpj.exe`. */
 const UNSAFE_IN_FILENAME = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
 
-/** RFC 6266: an ASCII name for old clients, the whole one in UTF-8 for the others. */
+/** RFC 6266: an ASCII name for old clients, the full name in UTF-8 for others. */
 export function contentDisposition({ filename, mimeType }: { filename: string; mimeType: string }): string {
   const kind = HARMLESS_INLINE.has(mimeType.toLowerCase()) ? "inline" : "attachment";
   const name = filename.toWellFormed().replace(UNSAFE_IN_FILENAME, "_");
@@ -31,7 +31,7 @@ export function contentDisposition({ filename, mimeType }: { filename: string; m
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encodeExtended(name)}`;
 }
 
-/** RFC 8187: `encodeURIComponent` leaves ' ( ) * as they are, which this grammar does not. */
+/** RFC 8187: `encodeURIComponent` leaves ' ( ) * unencoded, which this grammar forbids. */
 function encodeExtended(text: string): string {
   return encodeURIComponent(text).replace(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

@@ -5,16 +5,16 @@ import type { UrlSigner } from "./signed-url.ts";
 import type { Storage } from "./storage.ts";
 
 /**
- * Files under the data directory. Bytes arrive in `incoming`, under a key of their own per upload, and move to
- * `objects` once the database names that key; so whatever a crash leaves in `incoming` can be judged at the next start.
+ * Files under the data directory. An upload arrives in `incoming` under a key of its own, and moves to `objects` once the
+ * database has that key. So the next start knows which files in `incoming` a crash left.
  */
 export type DiskStorage = Storage & {
-  /** Streams to disk with constant memory, and answers the SHA-256. Unless exactly `size` bytes arrive: throws, and leaves nothing. */
+  /** Streams to disk and returns the SHA-256. Throws, and leaves nothing, unless exactly `size` bytes arrive. */
   receive(objectKey: string, body: ReadableStream<Uint8Array> | null, size: number): Promise<string>;
   /** Makes a received file readable, durably. False when it was removed meanwhile. */
   keep(objectKey: string): Promise<boolean>;
   read(objectKey: string): Promise<Bun.BunFile | null>;
-  /** At start: finishes the uploads that `isCurrent` knows, and removes what else was left half-way. */
+  /** At start: finishes the uploads that `isCurrent` accepts, and removes all others. */
   recover(isCurrent: (objectKey: string) => boolean): Promise<{ kept: number; removed: number }>;
 };
 
@@ -24,7 +24,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
   const incoming = join(folder, "incoming");
   const objects = join(folder, "objects");
   const checked = (key: string) => {
-    // Keys are our own; a path is never made of anything else, whatever a row may say.
+    // A path is only made of keys of this server, whatever a row says.
     if (!KEY.test(key)) throw new Error("not an object key");
     return key;
   };
@@ -47,7 +47,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
   }
 
   async function remove(key: string): Promise<void> {
-    // In this order a rename under way either finds nothing or is found afterwards.
+    // In this order a concurrent rename either finds no file, or its result is removed.
     await rm(incomingPath(key), { force: true });
     await rm(objectPath(key), { force: true });
   }
@@ -60,7 +60,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
     }),
     signDownload: (file, publicUrl, ttlSeconds) => signer.sign(publicUrl, file, "GET", ttlSeconds),
     holds: async (key, size) => (await sizeOf(objectPath(key))) === size,
-    // Each upload has a key of its own and was hashed on arrival: nothing writes to it again.
+    // Each upload has its own key and is hashed on arrival; nothing writes to it again.
     seal: () => Promise.reject(new Error("files on disk are sealed as they arrive")),
     onThisMachine: async (key) => objectPath(key),
     remove,
@@ -115,7 +115,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
   };
 }
 
-/** A client that goes away in the middle is no failure of ours. */
+/** A client that disconnects is not an error of the server. */
 async function* chunksOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   if (!body) return;
   try {
@@ -143,7 +143,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** A file's name is on disk only once its folder is. */
+/** A file name is durable only after a sync of its folder. */
 async function syncFolders(...folders: string[]): Promise<void> {
   for (const folder of folders) {
     const handle = await open(folder, "r");

@@ -8,18 +8,18 @@ export type Download = {
   mimeType: string;
   size: number;
   sha256: string | null;
-  /** When the address ends; nobody need keep a copy for longer. */
+  /** When the address expires, and cached copies with it. */
   expiresAt: number;
 };
 
 type Set = { status?: number | string; headers: Record<string, string | number | string[] | undefined> };
 
-/** The file, or the part of it that was asked for, in headers that keep a browser from making anything else of it. */
+/** The file or the requested range, with headers that keep a browser from executing it. */
 export function downloadResponse(request: Request, set: Set, download: Download, now: number): Response {
   const { size } = download;
   const etag = `"${download.sha256}"`;
   const headers = headersOf(download, etag, now);
-  if (request.headers.get("if-none-match")?.includes(etag)) return answer(set, 304, headers, null);
+  if (request.headers.get("if-none-match")?.includes(etag)) return respond(set, 304, headers, null);
 
   // A range of another version would be joined to the wrong file.
   const ifRange = request.headers.get("if-range");
@@ -34,7 +34,7 @@ export function downloadResponse(request: Request, set: Set, download: Download,
   const part: ByteRange = range ?? { start: 0, end: size - 1 };
   headers["content-length"] = String(part.end - part.start + 1);
   if (range) headers["content-range"] = `bytes ${part.start}-${part.end}/${size}`;
-  return answer(
+  return respond(
     set,
     range ? 206 : 200,
     headers,
@@ -44,7 +44,7 @@ export function downloadResponse(request: Request, set: Set, download: Download,
 
 function bodyOf(file: Bun.BunFile, range: ByteRange | null, stale: boolean): Blob | ReadableStream {
   if (range) return file.slice(range.start, range.end + 1);
-  // Given a file, Bun would honour the range that was just refused.
+  // Bun would apply the range header to a file, although the range is stale.
   return stale ? file.stream() : file;
 }
 
@@ -53,7 +53,7 @@ function headersOf(download: Download, etag: string, now: number): Record<string
     "content-type": download.mimeType,
     "content-disposition": contentDisposition(download),
     "x-content-type-options": "nosniff",
-    // Should a browser ever render it, then without scripts and without our origin.
+    // If a browser renders the file, then without scripts and without this origin.
     "content-security-policy":
       "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox",
     "cross-origin-resource-policy": "cross-origin",
@@ -63,8 +63,8 @@ function headersOf(download: Download, etag: string, now: number): Record<string
   };
 }
 
-/** The status goes into `set` as well: the log and the figures read it there. */
-function answer(
+/** The status is also set on the context, where the log and the metrics read it. */
+function respond(
   set: Set,
   status: number,
   headers: Record<string, string>,

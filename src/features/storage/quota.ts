@@ -3,29 +3,29 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { storageUsageStore } from "./usage.store.ts";
 
-/** Who is about to store something, and how much of it. */
-export type Storing = { projectId: string; userId: string | null; bytes: number };
+/** What is about to be stored; `userId` is null for the server itself. */
+export type StorageRequest = { projectId: string; userId: string | null; bytes: number };
 
 export type StorageQuota = ReturnType<typeof storageQuota>;
 
 /**
- * Room for what users store: within the quotas of project and user, and never out of the reserve of the disk, which is
- * there for everything else. Messages, logins and deletions go on when there is no room for another file.
+ * Limits what users store: the quotas of project and user, and the reserve of the disk. The reserve keeps messages,
+ * logins and deletions working when there is no space for another file.
  */
 export function storageQuota({ config, db }: Runtime, free = () => freeBytes(config.DATA_DIR)) {
   const usage = storageUsageStore(db);
   const { STORAGE_MAX_PROJECT_BYTES: perProject, STORAGE_MAX_USER_BYTES: perUser } = config;
-  /** Bytes that are on their way to the disk, and will be missing there. */
-  let underWay = 0;
+  /** Bytes of uploads that are not on disk yet. */
+  let reserved = 0;
 
   function requireFree(bytes: number): void {
-    if (free() - underWay - bytes >= config.STORAGE_MIN_FREE_BYTES) return;
-    throw new ApiError("SVC_STORAGE_FULL", "The server's disk has no room for this.");
+    if (free() - reserved - bytes >= config.STORAGE_MIN_FREE_BYTES) return;
+    throw new ApiError("SVC_STORAGE_FULL", "The server's disk has no space for this.");
   }
 
   return {
-    /** Throws unless the quotas leave room; a quota of 0 is none. */
-    require({ projectId, userId, bytes }: Storing): void {
+    /** Throws when a quota is exceeded; a quota of 0 means no limit. */
+    require({ projectId, userId, bytes }: StorageRequest): void {
       if (perProject > 0 && usage.ofProject(projectId) + bytes > perProject) {
         throw new ApiError("SVC_STORAGE_FULL", `The project may store ${perProject} bytes. Delete something first.`);
       }
@@ -34,17 +34,17 @@ export function storageQuota({ config, db }: Runtime, free = () => freeBytes(con
       }
     },
 
-    /** Throws unless this server's disk has room besides its reserve. */
+    /** Throws unless this server's disk has space besides its reserve. */
     requireFree,
 
-    /** The same for bytes that come now: others are told that their room is taken until `work` is done. */
+    /** Reserves space for an upload until `work` is done. */
     async reserve<T>(bytes: number, work: () => Promise<T>): Promise<T> {
       requireFree(bytes);
-      underWay += bytes;
+      reserved += bytes;
       try {
         return await work();
       } finally {
-        underWay -= bytes;
+        reserved -= bytes;
       }
     },
   };

@@ -4,23 +4,23 @@ export type S3Access = { accessKeyId: string; secretAccessKey: string; region: s
 
 type Presigned = {
   method: string;
-  /** Of the object, without a query. */
+  /** The address of the object, without a query. */
   url: URL;
-  /** What the request must carry exactly so: the bucket refuses another value, and a request without it. */
+  /** Headers that the request must have with exactly these values, or the bucket refuses it. */
   headers: Record<string, string>;
-  /** What the request asks for besides the object: `uploads`, `partNumber`, `uploadId`. */
+  /** Parameters of S3: `uploads`, `partNumber`, `uploadId`. */
   query?: Record<string, string>;
   ttlSeconds: number;
   at: number;
 };
 
 /**
- * An address signed by Signature V4 together with headers. Bun's own `presign` signs the host alone: whoever holds such
- * an address may send anything of any length.
+ * Signs an address together with headers (AWS Signature V4). Bun's own `presign` signs only the host, so that a client
+ * could send anything of any length.
  */
 export function presignS3(
   access: S3Access,
-  { method, url, headers, ttlSeconds, at, query: asked = {} }: Presigned,
+  { method, url, headers, ttlSeconds, at, query: parameters = {} }: Presigned,
 ): string {
   const date = new Date(at).toISOString().replace(/[-:]|\.\d+/g, "");
   const scope = `${date.slice(0, 8)}/${access.region}/s3/aws4_request`;
@@ -29,7 +29,7 @@ export function presignS3(
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const signedHeaders = signed.map(([name]) => name).join(";");
   const query = Object.entries({
-    ...asked,
+    ...parameters,
     "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
     "X-Amz-Credential": `${access.accessKeyId}/${scope}`,
     "X-Amz-Date": date,
@@ -53,7 +53,7 @@ function hmac(key: string | Buffer, text: string): Buffer {
   return createHmac("sha256", key).update(text).digest();
 }
 
-/** As RFC 3986 has it: `encodeURIComponent` leaves five more characters alone. */
+/** RFC 3986; `encodeURIComponent` leaves five more characters alone. */
 function encodeStrictly(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

@@ -2,24 +2,24 @@ import type { Config } from "../../kernel/config/index.ts";
 import { s3Client } from "./s3.ts";
 import { presignS3 } from "./s3-presign.ts";
 
-/** Files that this server itself puts into the bucket, the large ones in parts. */
+/** Uploads of this server to the bucket; large files go in parts. */
 export type BucketUploads = {
-  /** Where browsers are sent to read from it and write to it. */
+  /** The origin from which browsers read and to which they write. */
   origin: string;
   put(objectKey: string, body: Blob, signal: AbortSignal): Promise<void>;
-  /** Answers the id of an upload in parts. */
+  /** Returns the id of an upload in parts. */
   begin(objectKey: string, mimeType: string, signal: AbortSignal): Promise<string>;
-  /** `number` counts from 1. Answers the mark by which `complete` names the part. */
+  /** `number` counts from 1. Returns the etag of the part, which `complete` needs. */
   part(objectKey: string, uploadId: string, number: number, body: Blob, signal: AbortSignal): Promise<string>;
   complete(objectKey: string, uploadId: string, etags: readonly string[], signal: AbortSignal): Promise<void>;
-  /** The parts that have arrived go. Repeating it, or abandoning what is complete, is no error. */
+  /** Removes the parts that have arrived. Without effect for an upload that is abandoned or complete. */
   abandon(objectKey: string, uploadId: string): Promise<void>;
 };
 
-/** The bucket's answer, by the code that S3 has for it. */
+/** An error response of the bucket, with the code of S3. */
 export class BucketError extends Error {
   constructor(readonly code: string) {
-    super(`the bucket answered ${code}`);
+    super(`the bucket responded ${code}`);
     this.name = "BucketError";
   }
 }
@@ -32,8 +32,13 @@ export function s3Uploads(config: Config): BucketUploads | null {
   if (s3 === null) return null;
   const { access, client } = s3;
 
-  type Asked = { query?: Record<string, string>; mimeType?: string; body?: Blob | string; signal?: AbortSignal };
-  async function ask(method: string, objectKey: string, { query = {}, mimeType, body, signal }: Asked) {
+  type BucketRequest = {
+    query?: Record<string, string>;
+    mimeType?: string;
+    body?: Blob | string;
+    signal?: AbortSignal;
+  };
+  async function send(method: string, objectKey: string, { query = {}, mimeType, body, signal }: BucketRequest) {
     const headers: Record<string, string> = mimeType === undefined ? {} : { "content-type": mimeType };
     const url = presignS3(access, {
       method,
@@ -47,7 +52,7 @@ export function s3Uploads(config: Config): BucketUploads | null {
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     const text = await response.text();
-    // What fails after the first byte of the answer is told in the body of a 200.
+    // An error after the first byte of the response is in the body of a 200.
     if (!response.ok || text.includes("<Error>"))
       throw new BucketError(textOf(text, "Code") ?? String(response.status));
     return { text, etag: response.headers.get("etag") };
@@ -57,11 +62,11 @@ export function s3Uploads(config: Config): BucketUploads | null {
     origin: new URL(client.presign("any")).origin,
 
     async put(objectKey, body, signal) {
-      await ask("PUT", objectKey, { body, mimeType: body.type, signal });
+      await send("PUT", objectKey, { body, mimeType: body.type, signal });
     },
 
     async begin(objectKey, mimeType, signal) {
-      const { text } = await ask("POST", objectKey, { query: { uploads: "" }, mimeType, signal });
+      const { text } = await send("POST", objectKey, { query: { uploads: "" }, mimeType, signal });
       const uploadId = textOf(text, "UploadId");
       if (uploadId === null) throw new BucketError("an upload without an id");
       return uploadId;
@@ -69,7 +74,7 @@ export function s3Uploads(config: Config): BucketUploads | null {
 
     async part(objectKey, uploadId, number, body, signal) {
       const query = { partNumber: String(number), uploadId };
-      const { etag } = await ask("PUT", objectKey, { query, body: untyped(body), signal });
+      const { etag } = await send("PUT", objectKey, { query, body: untyped(body), signal });
       if (etag === null) throw new BucketError("a part without an etag");
       return etag;
     },
@@ -79,18 +84,18 @@ export function s3Uploads(config: Config): BucketUploads | null {
         (etag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escaped(etag)}</ETag></Part>`,
       );
       const body = `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`;
-      await ask("POST", objectKey, { query: { uploadId }, body, mimeType: "application/xml", signal });
+      await send("POST", objectKey, { query: { uploadId }, body, mimeType: "application/xml", signal });
     },
 
     async abandon(objectKey, uploadId) {
-      await ask("DELETE", objectKey, { query: { uploadId } }).catch((error) => {
+      await send("DELETE", objectKey, { query: { uploadId } }).catch((error) => {
         if (!(error instanceof BucketError) || error.code !== "NoSuchUpload") throw error;
       });
     },
   };
 }
 
-/** A part has no type of its own: a header that was not signed would be refused. */
+/** A part must have no type, because a content-type header that was not signed is refused. */
 function untyped(body: Blob): Blob {
   return body.slice(0, body.size, "");
 }

@@ -4,13 +4,12 @@ import { contentDisposition } from "./content-headers.ts";
 import { presignS3 } from "./s3-presign.ts";
 import type { Storage } from "./storage.ts";
 
-/** Hashing means reading the object once; past this size that would keep `complete` waiting too long. */
+/** A hash needs the whole object to be read; for larger ones `complete` would wait too long. */
 const HASH_UP_TO_BYTES = 128 * 1024 * 1024;
-/** Of the address by which this server itself copies an object, and how long the bucket may take. */
 const COPY_TTL_SECONDS = 60;
 const COPY_TIMEOUT_MS = 300_000;
 
-/** The bucket that is configured, and what signs requests to it. Null when there is none. */
+/** The configured bucket; null when there is none. */
 export function s3Client(config: Config) {
   const { STORAGE_S3_BUCKET: bucket } = config;
   if (bucket === undefined) return null;
@@ -22,13 +21,13 @@ export function s3Client(config: Config) {
   return { bucket, access, client: new Bun.S3Client({ bucket, endpoint: config.STORAGE_S3_ENDPOINT, ...access }) };
 }
 
-/** An S3-compatible bucket: clients send to it and read from it directly. Null unless one is configured. */
+/** An S3-compatible bucket. Clients write to it and read from it directly. Null unless one is configured. */
 export function s3Storage(config: Config, newKey: () => string): Storage | null {
   const s3 = s3Client(config);
   if (s3 === null) return null;
   const { bucket, access, client } = s3;
 
-  /** Addresses look as Bun makes them. The bucket judges by its own clock, so the time is the machine's. */
+  /** The bucket compares with its own clock, so this takes the time of the machine. */
   const presignPut = (objectKey: string, headers: Record<string, string>, ttlSeconds: number) =>
     presignS3(access, {
       method: "PUT",
@@ -48,11 +47,11 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
 
     signUpload: (file, _publicUrl, ttlSeconds) => ({
       url: presignPut(keyOf(file), { "content-length": String(file.size), "content-type": file.mimeType }, ttlSeconds),
-      // No content-length: every client sets it by itself, and a page is not allowed to.
+      // No content-length: every client sets it itself, and a page may not.
       headers: { "content-type": file.mimeType },
     }),
 
-    // The type and disposition are part of the signature: what the uploader claimed to the bucket has no say.
+    // The type and disposition are signed, so that those of the uploader do not count.
     signDownload: (file, _publicUrl, ttlSeconds) =>
       client.presign(keyOf(file), {
         method: "GET",
@@ -63,15 +62,15 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
 
     holds: async (objectKey, size) => (await sizeOf(client, objectKey)) === size,
 
-    // The address of the upload goes on writing until it ends; to the copy it never led.
+    // The signed upload address stays valid until it expires, but does not lead to the copy.
     async seal(objectKey, sealedKey, size) {
       const headers = { "x-amz-copy-source": `/${bucket}/${objectKey}` };
       const url = presignPut(sealedKey, headers, COPY_TTL_SECONDS);
       const response = await fetch(url, { method: "PUT", headers, signal: AbortSignal.timeout(COPY_TIMEOUT_MS) });
-      const answer = await response.text();
-      // A copy that fails half-way is told in the body of a 200.
-      if (!response.ok || answer.includes("<Error>")) {
-        throw new Error(`the bucket did not copy an upload: ${/<Code>(\w+)/.exec(answer)?.[1] ?? response.status}`);
+      const body = await response.text();
+      // An error during the copy is in the body of a 200.
+      if (!response.ok || body.includes("<Error>")) {
+        throw new Error(`the bucket did not copy an upload: ${/<Code>(\w+)/.exec(body)?.[1] ?? response.status}`);
       }
       if ((await sizeOf(client, sealedKey)) !== size) return null;
       return { sha256: size <= HASH_UP_TO_BYTES ? await hashOf(client, sealedKey) : null };
@@ -90,7 +89,7 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
     remove: (objectKey) => client.delete(objectKey),
 
     async check() {
-      // Whether it exists does not matter: a bucket that is gone or refuses us throws.
+      // Only the access matters: a bucket that is gone or refuses this server throws.
       await client.exists("attachments/any");
     },
   };

@@ -1,9 +1,9 @@
-import type { Now } from "../../kernel/time/clock.ts";
-import { UPLOAD_PATH } from "../../kernel/http/body.ts";
 import { type Keyring, sameSecret } from "../../kernel/crypto/secrets.ts";
+import { UPLOAD_PATH } from "../../kernel/http/body.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 
-/** What a signed address allows: this method, on this file, as it was declared, until then. */
+/** What a signed address allows: one method on one declared file, until it expires. */
 export type Grant = { method: "PUT" | "GET"; id: string; size: number; type: string; expiresAt: number };
 
 export type UrlSigner = {
@@ -13,7 +13,7 @@ export type UrlSigner = {
     method: Grant["method"],
     ttlSeconds: number,
   ): string;
-  /** The grant as it was signed; anything changed, missing, doubled, added or expired is refused. */
+  /** Returns the signed grant. Throws when anything was changed, is missing, doubled, added or expired. */
   check(method: Grant["method"], id: string, query: URLSearchParams): Grant;
 };
 

@@ -1,10 +1,10 @@
-/** Where the bytes of a file lie. A row remembers it, so that files outlive a change of configuration. */
+/** Where a file is stored. Each row has it, so that files outlive a change of configuration. */
 export type Location = "disk" | "s3";
 
 type StoredFile = {
-  /** Public id; what the address of a file on this server is made of. */
+  /** The public id, which is in the address of a file on this server. */
   id: string;
-  /** Name of the bytes in their place; null until the disk has received any. */
+  /** The key of the stored object; null until the disk has received it. */
   objectKey: string | null;
   filename: string;
   mimeType: string;
@@ -13,22 +13,22 @@ type StoredFile = {
 
 type SignedUpload = { url: string; headers: Record<string, string> };
 
-/** The seam between attachments and their bytes: this server's disk, or a bucket. */
+/** Where attachments are stored: this server's disk, or a bucket. */
 export type Storage = {
-  /** The key that is known before the first byte; null where each upload gets a key of its own. */
+  /** The key of a new object; null where the key is made when the upload arrives. */
   newObjectKey(): string | null;
   signUpload(file: StoredFile, publicUrl: string, ttlSeconds: number): SignedUpload;
   signDownload(file: StoredFile, publicUrl: string, ttlSeconds: number): string;
   /** Whether exactly `size` bytes have arrived. */
   holds(objectKey: string, size: number): Promise<boolean>;
   /**
-   * Copies an upload to a key of `newObjectKey` that no signed address leads to: what lies there stays as it was judged.
-   * Null when other bytes came in between; the hash is null where it is too dear.
+   * Copies an upload to a key that no signed address leads to, so that the checked bytes cannot change any more. Null
+   * when the size changed meanwhile; the hash is null where it would take too long.
    */
   seal(objectKey: string, sealedKey: string, size: number): Promise<{ sha256: string | null } | null>;
-  /** A path on this machine with the bytes: their own, or `path`, once they were copied there. */
+  /** Returns a path on this machine: the object's own, or `path` after it was copied there. */
   onThisMachine(objectKey: string, path: string): Promise<string>;
-  /** Repeating it, or removing what was never there, is no error. */
+  /** Without effect for an object that does not exist. */
   remove(objectKey: string): Promise<void>;
   /** Throws unless files can be stored now; for diagnostics. */
   check(): Promise<void>;

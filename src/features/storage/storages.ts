@@ -6,16 +6,16 @@ import { type BucketUploads, s3Uploads } from "./s3-uploads.ts";
 import { createUrlSigner, type UrlSigner } from "./signed-url.ts";
 import type { Location, Storage } from "./storage.ts";
 
-/** Every place where bytes may lie. New files go to `current`; older ones stay where their row says. */
+/** All storage locations. New files go to `current`; older ones stay where they are. */
 export type Storages = {
   signer: UrlSigner;
   disk: DiskStorage;
   current: Location;
-  /** Null when that place is not configured any more. */
+  /** Null when that location is not configured any more. */
   at(location: Location): Storage | null;
-  /** For what this server itself puts into the bucket; null without one. */
+  /** Uploads of this server to the bucket; null without one. */
   uploads: BucketUploads | null;
-  /** Where pages read from and write to besides this server. */
+  /** Origins other than this server from which pages read and to which they write. */
   bucketOrigins: string[];
 };
 
@@ -23,8 +23,8 @@ export function createStorages({ config, keyring, now, ids }: Runtime): Storages
   const signer = createUrlSigner(keyring, now);
   const disk = diskStorage(join(config.DATA_DIR, "attachments"), signer);
   const s3 = s3Storage(config, ids.uuid);
-  const places: Record<Location, Storage | null> = { disk, s3 };
+  const byLocation: Record<Location, Storage | null> = { disk, s3 };
   const uploads = s3Uploads(config);
   const bucketOrigins = uploads ? [uploads.origin] : [];
-  return { signer, disk, current: s3 ? "s3" : "disk", at: (location) => places[location], uploads, bucketOrigins };
+  return { signer, disk, current: s3 ? "s3" : "disk", at: (location) => byLocation[location], uploads, bucketOrigins };
 }

@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 
 const call = (method: string, path: string, body?: object) => server.call(method, path, { key: server.key, body });
-const { places } = server.services.recordings;
+const { locations } = server.services.recordings;
 
 /** A recording that has ended with one file of so many bytes; nothing is in the bucket yet. */
 async function recorded(bytes: number, identity = "ada") {
@@ -92,7 +92,7 @@ describe("[18] with a bucket, recordings", () => {
     const before = await address(id, fileId);
     expect(s3.objects.has(key)).toBe(false);
     await stop(id);
-    await places.run();
+    await locations.moveFiles();
     expect(s3.objects.get(key)).toMatchObject({ bytes: content, type: "video/webm" });
     expect(readdirSync(folder)).toEqual([]);
     expect(await read(id)).toMatchObject({ status: "READY", bytes: 1_000, files: [{ id: fileId, bytes: 1_000 }] });
@@ -127,7 +127,7 @@ describe("[18] with a bucket, recordings", () => {
       return number === 3 ? 500 : 200;
     };
     await stop(id);
-    await places.run();
+    await locations.moveFiles();
     expect(taken).toContain(3);
     expect(s3.objects.has(key)).toBe(false);
     expect(readdirSync(folder)).toHaveLength(1);
@@ -137,13 +137,15 @@ describe("[18] with a bucket, recordings", () => {
       return 200;
     };
     // Another process: all it knows is in the database.
-    const { createStorageLocations } = await import("../../../src/features/recordings/storage-locations/storage-locations.ts");
+    const { createStorageLocations } = await import(
+      "../../../src/features/recordings/storage-locations/storage-locations.ts"
+    );
     const { recordingStore } = await import("../../../src/features/recordings/recording.store.ts");
     const { recordingFolder } = await import("../../../src/features/recordings/recording-folder.ts");
     const { removals, storages } = server.services.attachments;
     const store = recordingStore(server.runtime.db);
     const parts = { store, folder: recordingFolder(server.runtime.config), storages, removals };
-    await createStorageLocations(server.runtime, { ...parts, nodes: { find: () => null } }).run();
+    await createStorageLocations(server.runtime, { ...parts, nodes: { find: () => null } }).moveFiles();
     expect(taken).toEqual([3]);
     expect(Buffer.compare(s3.objects.get(key)?.bytes ?? new Uint8Array(), content)).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
@@ -154,11 +156,11 @@ describe("[18] with a bucket, recordings", () => {
     const { id, key } = await recorded(33 * MIB);
     s3.onPart = (number) => (number === 2 ? 500 : 200);
     await stop(id);
-    await places.run();
+    await locations.moveFiles();
     s3.uploads.clear();
     s3.onPart = null;
-    await places.run();
-    await places.run();
+    await locations.moveFiles();
+    await locations.moveFiles();
     expect(s3.objects.get(key)?.bytes).toHaveLength(33 * MIB);
   });
 
@@ -166,19 +168,19 @@ describe("[18] with a bucket, recordings", () => {
     s3.failing = true;
     const { id, fileId, folder, key } = await recorded(500);
     await stop(id);
-    await places.run();
+    await locations.moveFiles();
     expect(readdirSync(folder)).toHaveLength(1);
     const url = await address(id, fileId);
     expect((await get(url)).status).toBe(200);
     s3.failing = false;
-    await places.run();
+    await locations.moveFiles();
     expect([s3.objects.has(key), (await get(url)).status]).toEqual([true, 307]);
   });
 
   test("that are deleted while the bucket does not answer go from there later", async () => {
     const { id, key } = await recorded(500);
     await stop(id);
-    await places.run();
+    await locations.moveFiles();
     s3.failing = true;
     expect((await call("DELETE", `/v1/recordings/${id}`)).status).toBe(204);
     expect(s3.objects.has(key)).toBe(true);
@@ -203,21 +205,21 @@ describe("[18] with a bucket, recordings", () => {
     const deleted = call("DELETE", `/v1/recordings/${id}`);
     expect((await deleted).status).toBe(204);
     released.resolve();
-    await places.run();
+    await locations.moveFiles();
     expect([s3.uploads.size, s3.objects.has(key), existsSync(folder)]).toEqual([0, false, false]);
   });
 
   test("are composed from there into a film that goes there, too", async () => {
     const { id, folder, key, recordingId } = await recorded(1_000);
     await stop(id);
-    await places.run();
+    await locations.moveFiles();
     s3.objects.set(key, { bytes: encoded("webm", 1, "-c:v", "libvpx"), type: "video/webm" });
     const small = { layout: "grid", width: 160, height: 120 };
     expect((await call("POST", `/v1/recordings/${id}/composition`, small)).status).toBe(202);
     while ((await read(id)).composition?.status === "RUNNING") await Bun.sleep(20);
     const { composition } = await read(id);
     expect(composition).toMatchObject({ status: "READY" });
-    await places.run();
+    await locations.moveFiles();
     expect(readdirSync(folder)).toEqual([]);
     const film = `recordings/${recordingId}/${composition?.fileId}.mp4`;
     expect(s3.objects.get(film)?.type).toBe("video/mp4");
@@ -230,7 +232,7 @@ describe("[18] with a bucket, recordings", () => {
     await stop(done.id);
     const kept = await recorded(700, "bob");
     await stop(kept.id);
-    await places.run();
+    await locations.moveFiles();
     const running = await recorded(700, "eve");
     expect([s3.objects.has(done.key), s3.objects.has(kept.key)]).toEqual([true, true]);
 

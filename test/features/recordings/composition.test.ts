@@ -2,10 +2,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { captionOf } from "../../../src/features/recordings/composition/captions.ts";
 import { compositionCommand } from "../../../src/features/recordings/composition/command.ts";
 import { gridOf } from "../../../src/features/recordings/composition/layout.ts";
-import { captionOf } from "../../../src/features/recordings/composition/captions.ts";
-import { tileKeyOf, stageSchedule } from "../../../src/features/recordings/composition/stage.ts";
+import { stageSchedule, tileKeyOf } from "../../../src/features/recordings/composition/stage.ts";
 import type { Recording } from "../../../src/protocol/recordings.ts";
 import { rtcServer } from "../../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
@@ -71,7 +71,7 @@ describe("[18] the command of a composition", () => {
     durationMs: 4_000,
     files,
     speakers: [],
-    names: null,
+    captions: null,
     output: "/r/out.mp4",
   };
   const graphOf = (command: string[]) => (command[command.indexOf("-filter_complex") + 1] ?? "").split(";");
@@ -123,11 +123,11 @@ describe("[18] the command of a composition", () => {
       [tileKeyOf({ ...camera, identity: "ada" }), "name0"],
       [tileKeyOf({ ...camera, identity: "bob" }), "name1"],
     ]);
-    const graph = graphOf(compositionCommand({ ...usual, layout: "grid", names: { font: "font", fileOf } }));
+    const graph = graphOf(compositionCommand({ ...usual, layout: "grid", captions: { font: "font", fileOf } }));
     const text = "drawtext=fontfile=font:textfile=name1:expansion=none";
     const look = "fontsize=20:fontcolor=white:box=1:boxcolor=black@0.5:boxborderw=10:x=660:y=700-th";
     expect(graph).toContain(`[named_film0]${text}:${look}:enable='gte(t,1.500)*lt(t,3.500)'[named_film1]`);
-    const stage = graphOf(compositionCommand({ ...usual, layout: "speaker", names: { font: "font", fileOf } }));
+    const stage = graphOf(compositionCommand({ ...usual, layout: "speaker", captions: { font: "font", fileOf } }));
     expect(stage.filter((line) => line.includes("textfile=name0"))).toHaveLength(2);
   });
 
@@ -154,7 +154,7 @@ describe("[18] the command of a composition", () => {
     const loud = (atMs: number, identity: string) => ({ atMs, speakers: [{ identity, level: 1 }] });
     const events = [loud(1_000, "bob"), loud(3_000, "bob"), loud(3_500, "ada"), loud(12_000, "bob")];
     expect(
-      stageSchedule(films, events, 20_000).map(({ place, fromMs, toMs }) => [JSON.parse(place)[0], fromMs, toMs]),
+      stageSchedule(films, events, 20_000).map(({ tile, fromMs, toMs }) => [JSON.parse(tile)[0], fromMs, toMs]),
     ).toEqual([
       ["ada", 0, 3_000],
       ["bob", 3_000, 10_000],
@@ -282,7 +282,7 @@ describe("[18] a composition", () => {
       server.runtime.db.$client.run("UPDATE recordings SET composition = ? WHERE public_id = ?", [running, id]);
     });
     await server.services.recordings.recover();
-    const error = "The server stopped while the film was being made.";
+    const error = "The server stopped while it was composing.";
     expect((await read()).composition).toEqual({ ...FRESH, status: "FAILED", error });
   });
 

@@ -52,11 +52,11 @@ function begin(): Stream {
     recordingId,
     publish(fileId) {
       const feed: RecordedFeed = { ...about, fileId, atMs: 0, keyframe: true, begins: true, data: "AAAA" };
-      hls.heard({ type: "recordingFeed", roomId, recordingId, feed });
+      hls.handleEvent({ type: "recordingFeed", roomId, recordingId, feed });
     },
     unpublish(fileId) {
       const file = { fileId } as RecordedFile;
-      hls.heard({ type: "recordingFileEnded", roomId, recordingId, file } as MediaEvent & {
+      hls.handleEvent({ type: "recordingFileEnded", roomId, recordingId, file } as MediaEvent & {
         type: "recordingFileEnded";
       });
     },
@@ -64,7 +64,7 @@ function begin(): Stream {
 }
 
 const isCrowdedOut = ({ recordingId }: Stream) =>
-  hls.all().find((broadcast) => broadcast.recordingId === recordingId)?.crowdedOut === true;
+  hls.all().find((broadcast) => broadcast.recordingId === recordingId)?.lacksEncoder === true;
 
 /** Again, until there is room: the end of a program is heard of with the next turn of the loop, or the one after. */
 async function publishInTheEnd(stream: Stream): Promise<void> {

@@ -3,7 +3,7 @@ import type { MediaFile } from "../../../src/sfu/recording/media-file.ts";
 import { Mp4File } from "../../../src/sfu/recording/mp4-file.ts";
 import { WebmFile } from "../../../src/sfu/recording/webm-file.ts";
 import { Av1Frames } from "../../../src/sfu/wire/frames/av1-frames.ts";
-import { type Depacketizer, type EncodedFrame, concatSpans, spanOf } from "../../../src/sfu/wire/frames/frame.ts";
+import { concatSpans, type Depacketizer, type EncodedFrame, spanOf } from "../../../src/sfu/wire/frames/frame.ts";
 import { FrameAssembler } from "../../../src/sfu/wire/frames/frame-assembler.ts";
 import { H264Frames } from "../../../src/sfu/wire/frames/h264-frames.ts";
 import { OpusFrames, opusDurationMs } from "../../../src/sfu/wire/frames/opus-frames.ts";

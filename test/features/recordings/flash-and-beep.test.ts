@@ -106,7 +106,7 @@ test("[18] a film has them together, also where the sound begins before the reco
     { ...microphone, offsetMs: -47, path: made("sound.webm", TONE, "-c:a", "libopus") },
   ];
   const size = { width: 320, height: 180, durationMs: 4_000 };
-  media("ffmpeg", ...compositionCommand({ layout: "grid", ...size, files, speakers: [], names: null, output }));
+  media("ffmpeg", ...compositionCommand({ layout: "grid", ...size, files, speakers: [], captions: null, output }));
   expectMoments(flashes(output, 0), [960, 1_960, 2_960]);
   // What keeps the mix from being too loud looks five milliseconds ahead.
   expectMoments(beeps(output, 0), [960, 1_960, 2_960], 10);

@@ -221,7 +221,7 @@ describe("[18] a live stream as HLS", () => {
     const index = `${path}/hls/index.m3u8?token=${token}`;
     expect(await reason(index)).toMatchObject({
       code: "SVC_HLS_UNAVAILABLE",
-      message: "The live stream has not begun.",
+      message: "The live stream has not started.",
     });
     await call("POST", `${path}/start`);
     expect((await reason(index)).message).toContain("not being recorded");
@@ -234,7 +234,7 @@ describe("[18] a live stream as HLS", () => {
     expect(await reason(other.index)).toMatchObject({ code: "SVC_HLS_UNAVAILABLE" });
     expect((await reason(other.index)).message).toContain("sends VP8");
     node.emit({ type: "recordingNotStreamable", roomId, recordingId, identity: "ada", codec: "vp9" });
-    expect((await reason(other.index)).message).toContain("sends VP9, which HLS does not carry");
+    expect((await reason(other.index)).message).toContain("sends VP9, which HLS does not support");
     const silent = await onAir();
     let answered = false;
     const asked = reason(silent.index).finally(() => {
@@ -244,7 +244,7 @@ describe("[18] a live stream as HLS", () => {
       clock.advance(100);
       await settled();
     }
-    expect((await asked).message).toContain("Nobody sends anything yet");
+    expect((await asked).message).toContain("No media is published yet");
     await call("DELETE", `/v1/live-streams/${silent.streamId}/viewers/grace`);
     expect((await get(silent.index)).status).toBe(401);
   });

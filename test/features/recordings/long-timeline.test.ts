@@ -90,7 +90,7 @@ test("[18] whoever holds a link to the replay reads it in parts as well", async 
 
 test("[18] of a call, the words that stand in its timeline are not more than can be read at once", async () => {
   const tenant = { projectId: server.projectId, environment: "DEVELOPMENT" } as const;
-  const said = server.services.chat.said(tenant, roomId, 0, server.clock.now());
+  const said = server.services.chat.roomMessages(tenant, roomId, 0, server.clock.now());
   const characters = said.reduce((sum, { text }) => sum + (text?.length ?? 0), 0);
   expect(said.length).toBeLessThan(MESSAGES);
   expect(characters).toBeLessThan(2 * 1024 * 1024);

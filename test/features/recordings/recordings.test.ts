@@ -247,11 +247,11 @@ describe("[18] recordings", () => {
     const roomId = await brief.room();
     const made = await brief.call("POST", `/v1/rooms/${roomId}/recordings`, { key: brief.key, body: {} });
     brief.clock.advance(10 * 60_000);
-    await brief.services.recordings.tidy();
+    await brief.services.recordings.prune();
     const get = () => brief.call("GET", `/v1/recordings/${made.body.id}`, { key: brief.key });
     expect((await get()).body).toMatchObject({ status: "READY", durationMs: 600_000 });
     brief.clock.advance(2 * 86_400_000);
-    await brief.services.recordings.tidy();
+    await brief.services.recordings.prune();
     expect((await get()).status).toBe(404);
     await brief.close();
   });

@@ -1,7 +1,7 @@
 import type { RecordingFileRow } from "../recording.table.ts";
-import { gridOf, type Rectangle, stripBelow } from "./layout.ts";
-import type { Names } from "./names.ts";
-import { placeOf, type Shown, type SpeakersEvent, shownWhen } from "./speaking.ts";
+import type { Captions } from "./captions.ts";
+import { gridOf, type Rectangle, stageOf } from "./layout.ts";
+import { type SpeakersEvent, type StageTime, stageSchedule, tileKeyOf } from "./stage.ts";
 
 export type Layout = "grid" | "speaker";
 
@@ -14,8 +14,7 @@ export type Composition = {
     path: string;
   })[];
   speakers: readonly SpeakersEvent[];
-  /** Null: nobody's name is written. */
-  names: Names | null;
+  captions: Captions | null;
   output: string;
 };
 
@@ -26,20 +25,20 @@ const seconds = (ms: number): string => (ms / 1_000).toFixed(3);
 const even = (value: number): number => value - (value % 2);
 
 /**
- * What ffmpeg is told to make one film of all files: each laid at its offset on a black canvas as long as the recording,
- * sound mixed from all. Its progress goes to its output.
+ * The ffmpeg command that composes one video of all files: each file is overlaid at its offset on a black canvas as long
+ * as the recording, and all audio is mixed. ffmpeg writes its progress to standard output.
  */
 export function compositionCommand(composition: Composition): string[] {
   const { durationMs, files, output } = composition;
   const graph: string[] = [];
-  const picture = pictureOf(composition, graph);
-  const sound = soundOf(composition, graph);
+  const video = videoOf(composition, graph);
+  const audio = audioOf(composition, graph);
   return [
     ...["-hide_banner", "-nostdin", "-loglevel", "error", "-nostats", "-progress", "pipe:1", "-y"],
-    // A publisher's picture changes its size in the middle of a file: rebuilt for it, the whole graph would begin anew.
+    // A publisher's video changes its size within a file; without this option the whole graph would restart.
     ...files.flatMap((file) => [...(file.kind === "video" ? ["-reinit_filter", "0"] : []), ...inputOf(file)]),
-    ...["-filter_complex", graph.join(";"), "-map", `[${picture}]`],
-    ...(sound === null ? [] : ["-map", `[${sound}]`, "-c:a", "aac", "-b:a", "128k"]),
+    ...["-filter_complex", graph.join(";"), "-map", `[${video}]`],
+    ...(audio === null ? [] : ["-map", `[${audio}]`, "-c:a", "aac", "-b:a", "128k"]),
     ...["-c:v", "libx264", "-preset", "veryfast", "-crf", "23", "-pix_fmt", "yuv420p"],
     ...["-t", seconds(durationMs), "-movflags", "+faststart", "-f", "mp4", output],
   ];
@@ -50,17 +49,17 @@ function inputOf({ path, codec }: Composition["files"][number]): string[] {
   return ["-protocol_whitelist", "file", "-f", codec === "h264" ? "mp4" : "matroska", "-i", path];
 }
 
-/** Adds to the graph, and answers the name of what comes out. */
-function pictureOf({ layout, files, durationMs, speakers, names, ...size }: Composition, graph: string[]): string {
+/** Adds the video filters to the graph and returns the name of their output. */
+function videoOf({ layout, files, durationMs, speakers, captions, ...size }: Composition, graph: string[]): string {
   const width = even(size.width);
   const height = even(size.height);
   const canvas = `color=black:size=${width}x${height}:rate=${FRAMES_PER_SECOND}:duration=${seconds(durationMs)}`;
   graph.push(`${canvas}[canvas]`);
-  const films = files.map((file, input) => ({ ...file, input })).filter(({ kind }) => kind === "video");
-  // Who comes back has another file, and the same place.
-  const places = [...new Set(films.map(placeOf))];
+  const videos = files.map((file, input) => ({ ...file, input })).filter(({ kind }) => kind === "video");
+  // A participant who comes back has another file in the same tile.
+  const tiles = [...new Set(videos.map(tileKeyOf))];
   let last = "canvas";
-  const lay = (input: string, name: string, at: Rectangle, offsetMs: number, when?: readonly Shown[]): void => {
+  const overlay = (input: string, name: string, at: Rectangle, offsetMs: number, when?: readonly StageTime[]): void => {
     const fitted = `scale=${at.width}:${at.height}:force_original_aspect_ratio=decrease:force_divisible_by=2`;
     graph.push(`[${input}]setpts=PTS+${seconds(offsetMs)}/TB,${fitted},setsar=1[${name}]`);
     const enabled = when === undefined ? "" : `:enable='${during(when)}'`;
@@ -68,70 +67,71 @@ function pictureOf({ layout, files, durationMs, speakers, names, ...size }: Comp
     graph.push(`[${last}][${name}]overlay=x=${x}:y=${y}:eof_action=pass${enabled}[on_${name}]`);
     last = `on_${name}`;
   };
-  /** On top of everything, in the corner of a place, for as long as somebody is seen there. */
-  const sign = (place: string, name: string, at: Rectangle, when: readonly Shown[]): void => {
-    const file = names?.fileOf.get(place);
-    if (!names || file === undefined || when.length === 0) return;
-    const letters = Math.max(8, Math.min(Math.round(height / 36), Math.round(at.height / 7)));
-    const margin = Math.round(letters / 2);
+  /** Draws the caption in the corner of a tile while the tile has video. */
+  const drawCaption = (tile: string, name: string, at: Rectangle, when: readonly StageTime[]): void => {
+    const file = captions?.fileOf.get(tile);
+    if (!captions || file === undefined || when.length === 0) return;
+    const fontSize = Math.max(8, Math.min(Math.round(height / 36), Math.round(at.height / 7)));
+    const margin = Math.round(fontSize / 2);
     const [x, y] = [at.x + margin * 2, `${at.y + at.height - margin * 2}-th`];
-    const look = `fontsize=${letters}:fontcolor=white:box=1:boxcolor=black@0.5:boxborderw=${margin}`;
-    const text = `drawtext=fontfile=${names.font}:textfile=${file}:expansion=none:${look}:x=${x}:y=${y}`;
+    const style = `fontsize=${fontSize}:fontcolor=white:box=1:boxcolor=black@0.5:boxborderw=${margin}`;
+    const text = `drawtext=fontfile=${captions.font}:textfile=${file}:expansion=none:${style}:x=${x}:y=${y}`;
     graph.push(`[${last}]${text}:enable='${during(when)}'[named_${name}]`);
     last = `named_${name}`;
   };
-  const seenAt = (place: string): Shown[] =>
-    films
-      .filter((film) => placeOf(film) === place)
-      .map(({ offsetMs, durationMs: length }) => ({ place, fromMs: offsetMs, toMs: offsetMs + length }));
+  const visibleTimes = (tile: string): StageTime[] =>
+    videos
+      .filter((video) => tileKeyOf(video) === tile)
+      .map(({ offsetMs, durationMs: length }) => ({ tile, fromMs: offsetMs, toMs: offsetMs + length }));
 
-  if (layout === "grid" || places.length < 2) {
-    const cells = gridOf(places.length, width, height);
-    for (const film of films) {
-      const cell = cells[places.indexOf(placeOf(film))];
-      if (cell) lay(`${film.input}:v`, `film${film.input}`, cell, film.offsetMs);
+  if (layout === "grid" || tiles.length < 2) {
+    const cells = gridOf(tiles.length, width, height);
+    for (const video of videos) {
+      const cell = cells[tiles.indexOf(tileKeyOf(video))];
+      if (cell) overlay(`${video.input}:v`, `film${video.input}`, cell, video.offsetMs);
     }
     for (const [index, cell] of cells.entries()) {
-      const place = places[index] ?? "";
-      sign(place, `film${index}`, cell, seenAt(place));
+      const tile = tiles[index] ?? "";
+      drawCaption(tile, `film${index}`, cell, visibleTimes(tile));
     }
     return last;
   }
 
-  const { stage, cells } = stripBelow(places.length, width, height);
-  const shown = shownWhen(films, speakers, durationMs);
-  for (const film of films) {
-    const { input, offsetMs } = film;
-    const cell = cells[places.indexOf(placeOf(film))];
-    const when = shown.filter(({ place }) => place === placeOf(film));
-    if (cell && when.length === 0) lay(`${input}:v`, `small${input}`, cell, offsetMs);
+  const { stage, cells } = stageOf(tiles.length, width, height);
+  const schedule = stageSchedule(videos, speakers, durationMs);
+  for (const video of videos) {
+    const { input, offsetMs } = video;
+    const cell = cells[tiles.indexOf(tileKeyOf(video))];
+    const when = schedule.filter(({ tile }) => tile === tileKeyOf(video));
+    if (cell && when.length === 0) overlay(`${input}:v`, `small${input}`, cell, offsetMs);
     if (!cell || when.length === 0) continue;
     graph.push(`[${input}:v]split[a${input}][b${input}]`);
-    lay(`a${input}`, `small${input}`, cell, offsetMs);
-    lay(`b${input}`, `large${input}`, stage, offsetMs, when);
+    overlay(`a${input}`, `small${input}`, cell, offsetMs);
+    overlay(`b${input}`, `large${input}`, stage, offsetMs, when);
   }
-  for (const [index, place] of places.entries()) {
+  for (const [index, tile] of tiles.entries()) {
     const cell = cells[index];
-    if (cell) sign(place, `small${index}`, cell, seenAt(place));
-    const onStage = shown.filter((one) => one.place === place);
-    sign(place, `large${index}`, stage, onStage);
+    if (cell) drawCaption(tile, `small${index}`, cell, visibleTimes(tile));
+    const onStage = schedule.filter((one) => one.tile === tile);
+    drawCaption(tile, `large${index}`, stage, onStage);
   }
   return last;
 }
 
-const during = (when: readonly Shown[]): string =>
+const during = (when: readonly StageTime[]): string =>
   when.map(({ fromMs, toMs }) => `gte(t,${seconds(fromMs)})*lt(t,${seconds(toMs)})`).join("+");
 
-/** Null when nobody was heard. */
-function soundOf({ files, durationMs }: Composition, graph: string[]): string | null {
+/** Null when there is no audio. */
+function audioOf({ files, durationMs }: Composition, graph: string[]): string | null {
   const names: string[] = [];
   for (const [input, { kind, offsetMs }] of files.entries()) {
     if (kind !== "audio") continue;
-    // Mute is a gap in the file: silence keeps its time.
-    const filled = `aresample=${SAMPLES_PER_SECOND}:async=1:first_pts=0`;
-    // Who was there already was heard before the first picture: what comes from before the start is cut off.
-    const placed = offsetMs < 0 ? `atrim=start=${seconds(-offsetMs)},asetpts=PTS-STARTPTS` : `adelay=${offsetMs}:all=1`;
-    graph.push(`[${input}:a]${filled},${placed}[sound${input}]`);
+    // A muted track has a gap in its file, which is filled with silence.
+    const resampled = `aresample=${SAMPLES_PER_SECOND}:async=1:first_pts=0`;
+    // Audio from before the start of the recording is cut off.
+    const delayed =
+      offsetMs < 0 ? `atrim=start=${seconds(-offsetMs)},asetpts=PTS-STARTPTS` : `adelay=${offsetMs}:all=1`;
+    graph.push(`[${input}:a]${resampled},${delayed}[sound${input}]`);
     names.push(`[sound${input}]`);
   }
   if (names.length === 0) return null;

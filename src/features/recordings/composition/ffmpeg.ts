@@ -3,12 +3,12 @@ import { createInterface } from "node:readline";
 
 export type FfmpegRun = { done: Promise<void>; cancel(): void };
 
-const KEPT_OF_STDERR = 2_000;
+const MAX_STDERR_CHARACTERS = 2_000;
 
 /** Null when none is installed. */
 export const findFfmpeg = (): string | null => Bun.which("ffmpeg", { PATH: process.env.PATH ?? "" });
 
-/** A child that yields to everything else on the machine; `progress` is told how far into the film it is. */
+/** Runs ffmpeg at the lowest priority; `progress` gets the position in the output. */
 export function runFfmpeg(
   program: string,
   parameters: readonly string[],
@@ -16,9 +16,9 @@ export function runFfmpeg(
   progress: (ms: number) => void,
 ): FfmpegRun {
   const child = spawn("nice", ["-n", "19", program, ...parameters], { cwd, stdio: ["ignore", "pipe", "pipe"] });
-  let complaint = "";
+  let stderr = "";
   child.stderr.on("data", (bytes: Buffer) => {
-    complaint = (complaint + bytes.toString()).slice(-KEPT_OF_STDERR);
+    stderr = (stderr + bytes.toString()).slice(-MAX_STDERR_CHARACTERS);
   });
   createInterface({ input: child.stdout }).on("line", (line) => {
     const microseconds = /^out_time_us=(\d+)$/.exec(line)?.[1];
@@ -28,7 +28,7 @@ export function runFfmpeg(
     child.on("error", reject);
     child.on("close", (code, signal) => {
       if (code === 0) resolve();
-      else reject(new Error(`ffmpeg: ${complaint.trim() || `ended with ${signal ?? `exit code ${code}`}`}`));
+      else reject(new Error(`ffmpeg: ${stderr.trim() || `ended with ${signal ?? `exit code ${code}`}`}`));
     });
   });
   return { done, cancel: () => void child.kill("SIGKILL") };

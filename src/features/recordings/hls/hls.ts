@@ -9,40 +9,40 @@ import type { RecordingFolder } from "../recording-folder.ts";
 import { Rendition } from "./rendition.ts";
 import { startTranscoder, type Transcoder } from "./transcoder.ts";
 
-/** Players that are behind play to the end; then the files of the recording have it all. */
+/** Players that are behind can play to the end; afterwards the files of the recording have everything. */
 const KEPT_AFTER_END_MS = 300_000;
 
-/** Of one stream: that of its track, and that of the track before, which comes to its end. */
+/** One for the current track, and one that finishes the track before. */
 const ENCODERS_PER_STREAM = 2;
-/** Of all: they yield to calls, and those of too many streams only make each other late. */
-const MOST_ENCODERS = 4 * availableParallelism();
+/** More encoders than this only slow each other down. */
+const MAX_ENCODERS = 4 * availableParallelism();
 
-/** Of open files: more than anybody has tracks. */
-const MOST_HEADS = 1_000;
+/** More than a participant has tracks. */
+const MAX_HEADS = 1_000;
 
-/** What is sent of a room that is being recorded, as HLS: the pictures and the sound of one of those who send. */
+/** The HLS stream of a room that is being recorded: the video and audio of one publisher. */
 export type Broadcast = {
   recordingId: string;
   roomId: string;
   startedAt: number;
   video: Rendition;
   audio: Rendition;
-  /** A codec that is sent and cannot be carried. */
-  refused: string | null;
-  /** What is sent would have to be encoded anew, and as much is being encoded as may be. */
-  crowdedOut: boolean;
+  /** The codec of the publisher, if HLS does not support it. */
+  unsupportedCodec: string | null;
+  /** The video needs transcoding, but all encoders are in use. */
+  lacksEncoder: boolean;
   ended: boolean;
 };
 
 type Encoding = Transcoder & { isFed: boolean; isCancelled: boolean };
 
 type Channel = Broadcast & {
-  /** Whose it is: of several who send, the first, until all they send has ended. */
+  /** The publisher: the first of several, until all its tracks have ended. */
   identity: string | null;
-  /** The file that each rendition follows. */
-  carried: { video: string | null; audio: string | null };
+  /** The recorded file that each rendition follows. */
+  sources: { video: string | null; audio: string | null };
   heads: Map<string, Uint8Array<ArrayBuffer>>;
-  /** By file; one is being fed, another comes to its end. */
+  /** By file. One gets input, another may be finishing. */
   transcoders: Map<string, Encoding>;
 };
 
@@ -53,57 +53,56 @@ type PartEvent = Extract<
 
 export type Hls = ReturnType<typeof createHls>;
 
-/** Live streams for the crowd: made of the same frames as the files, and gone some minutes after the recording's end. */
-export function createHls({ config, log, timers }: Runtime, folder: RecordingFolder, mostEncoders = MOST_ENCODERS) {
+/** HLS for live streams, made of the same frames as the recorded files and removed some minutes after the end. */
+export function createHls({ config, log, timers }: Runtime, folder: RecordingFolder, maxEncoders = MAX_ENCODERS) {
   const channels = new Map<string, Channel>();
-  /** Programs that run. */
-  let encoders = 0;
+  let runningEncoders = 0;
   const ffmpeg = config.HLS_TRANSCODE ? findFfmpeg() : null;
-  if (config.HLS_TRANSCODE && ffmpeg === null) log.warn("HLS_TRANSCODE has no effect: ffmpeg is not installed");
+  if (config.HLS_TRANSCODE && ffmpeg === null) log.warn("hls: ffmpeg not installed, HLS_TRANSCODE has no effect");
 
   const pathOf = (recordingId: string) => join(folder.of(recordingId), "hls");
 
   const rendition = (recordingId: string, kind: "video" | "audio") =>
     new Rendition(kind, join(pathOf(recordingId), `${kind}.m4s`), (err) =>
-      log.error({ err, recordingId }, "a live stream's segments cannot be written"),
+      log.error({ err, recordingId }, "hls: segments not written"),
     );
 
-  function take(channel: Channel, part: RecordedPart): void {
-    if (part.head !== null && channel.heads.size < MOST_HEADS)
+  function addPart(channel: Channel, part: RecordedPart): void {
+    if (part.head !== null && channel.heads.size < MAX_HEADS)
       channel.heads.set(part.fileId, Uint8Array.fromBase64(part.head));
     channel.identity ??= part.identity;
     if (part.identity !== channel.identity || part.source === "screenShareAudio") return;
     const { kind, fileId } = part;
-    const carries = channel.carried[kind];
-    if (carries !== null && carries !== fileId) return;
-    // Another track begins where a player can.
-    if (carries === null && (!part.beginsSegment || !channel[kind].takesTracks)) return;
-    channel.carried[kind] = fileId;
-    channel[kind].add(part, carries === null ? (channel.heads.get(fileId) ?? null) : null);
+    const source = channel.sources[kind];
+    if (source !== null && source !== fileId) return;
+    // Another track can only begin with a segment.
+    if (source === null && (!part.beginsSegment || !channel[kind].takesTracks)) return;
+    channel.sources[kind] = fileId;
+    channel[kind].add(part, source === null ? (channel.heads.get(fileId) ?? null) : null);
   }
 
-  /** One track at a time, of whoever is carried: encoding is dear. */
-  function encode(channel: Channel, feed: RecordedFeed): void {
+  /** Transcodes one track of the publisher at a time. */
+  function transcode(channel: Channel, feed: RecordedFeed): void {
     const { recordingId, transcoders } = channel;
     const { fileId } = feed;
     channel.identity ??= feed.identity;
     if (ffmpeg === null || feed.identity !== channel.identity) return;
     transcoders.get(fileId)?.add(feed);
-    // In the middle of a track none can begin.
+    // An encoder cannot begin in the middle of a track.
     if (!feed.begins || [...transcoders.values()].some(({ isFed }) => isFed)) return;
-    channel.crowdedOut = !makeRoom(channel);
-    if (channel.crowdedOut) {
-      log.warn({ recordingId }, "a live stream is not encoded anew: as many are as may be");
+    channel.lacksEncoder = !freeEncoder(channel);
+    if (channel.lacksEncoder) {
+      log.warn({ recordingId }, "hls: all encoders are in use");
       return;
     }
-    encoders += 1;
+    runningEncoders += 1;
     const run = startTranscoder(ffmpeg, feed, {
       part: (part) => {
-        if (!channel.ended) take(channel, part);
+        if (!channel.ended) addPart(channel, part);
       },
       ended(error) {
-        encoders -= 1;
-        if (error) log.error({ err: error, recordingId }, "a live stream could not be encoded anew");
+        runningEncoders -= 1;
+        if (error) log.error({ err: error, recordingId }, "hls: transcoding failed");
         transcoders.delete(fileId);
         release(channel, fileId);
       },
@@ -111,12 +110,12 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
     transcoders.set(fileId, { ...run, isFed: true, isCancelled: false });
   }
 
-  /** Whoever publishes anew again and again has the last but one ended early, instead of an encoder for each. */
-  function makeRoom({ transcoders }: Channel): boolean {
+  /** Ends the encoders of earlier tracks, so that a publisher that restarts its track often gets no encoder for each. */
+  function freeEncoder({ transcoders }: Channel): boolean {
     const running = [...transcoders.values()].filter(({ isCancelled }) => !isCancelled);
     for (const late of running.slice(0, 1 - ENCODERS_PER_STREAM)) cancel(late);
-    // Also those that were told to end and have not yet.
-    return transcoders.size < 2 * ENCODERS_PER_STREAM && encoders < mostEncoders;
+    // Cancelled encoders that still run count, too.
+    return transcoders.size < 2 * ENCODERS_PER_STREAM && runningEncoders < maxEncoders;
   }
 
   function cancel(transcoder: Encoding): void {
@@ -124,7 +123,7 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
     transcoder.cancel();
   }
 
-  /** What is being encoded goes to its end first. */
+  /** A transcoder finishes its input first. */
   function fileEnded(channel: Channel, fileId: string): void {
     const transcoder = channel.transcoders.get(fileId);
     if (transcoder) {
@@ -136,9 +135,9 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
   function release(channel: Channel, fileId: string): void {
     channel.heads.delete(fileId);
     for (const kind of ["video", "audio"] as const) {
-      if (channel.carried[kind] === fileId) channel.carried[kind] = null;
+      if (channel.sources[kind] === fileId) channel.sources[kind] = null;
     }
-    if (channel.carried.video === null && channel.carried.audio === null) channel.identity = null;
+    if (channel.sources.video === null && channel.sources.audio === null) channel.identity = null;
   }
 
   async function forget(channel: Channel): Promise<void> {
@@ -149,28 +148,27 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
   }
 
   return {
-    /** Whether pictures of other codecs are wanted, to be encoded anew. */
+    /** Whether video of unsupported codecs is transcoded. */
     transcodes: ffmpeg !== null,
     all: (): Broadcast[] => [...channels.values()],
-    /** The newest. */
     inRoom: (roomId: string): Broadcast | undefined =>
       [...channels.values()].findLast((channel) => channel.roomId === roomId),
 
     begin({ id, roomId, startedAt }: { id: string; roomId: string; startedAt: number }): void {
       channels.set(id, {
-        ...{ recordingId: id, roomId, startedAt, refused: null, crowdedOut: false, ended: false },
+        ...{ recordingId: id, roomId, startedAt, unsupportedCodec: null, lacksEncoder: false, ended: false },
         ...{ video: rendition(id, "video"), audio: rendition(id, "audio") },
-        ...{ identity: null, carried: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
+        ...{ identity: null, sources: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
       });
     },
 
-    heard(event: PartEvent): void {
+    handleEvent(event: PartEvent): void {
       const channel = channels.get(event.recordingId);
       if (!channel || channel.ended) return;
-      if (event.type === "recordingPart") take(channel, event.part);
-      else if (event.type === "recordingFeed") encode(channel, event.feed);
+      if (event.type === "recordingPart") addPart(channel, event.part);
+      else if (event.type === "recordingFeed") transcode(channel, event.feed);
       else if (event.type === "recordingFileEnded") fileEnded(channel, event.file.fileId);
-      else channel.refused = event.codec;
+      else channel.unsupportedCodec = event.codec;
     },
 
     end(recordingId: string): void {
@@ -181,11 +179,11 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
       channel.video.end();
       channel.audio.end();
       timers.after(KEPT_AFTER_END_MS, () => {
-        forget(channel).catch((err) => log.warn({ err, recordingId }, "segments of a live stream were not removed"));
+        forget(channel).catch((err) => log.warn({ err, recordingId }, "hls: segments not removed"));
       });
     },
 
-    /** With its recording, or after a crash: nobody can go on from the middle. */
+    /** Called with the removal of the recording, and after a crash, because a player cannot continue in the middle. */
     async remove(recordingId: string): Promise<void> {
       const channel = channels.get(recordingId);
       if (channel) await forget(channel);

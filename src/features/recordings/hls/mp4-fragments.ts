@@ -1,5 +1,5 @@
-// Reads what an encoder writes as fragmented MP4, one picture a fragment, while it is being written: the head that a player
-// reads first, and each picture with its time.
+// Parses the fragmented MP4 of an encoder while it is being written, one frame per fragment: the initialization segment,
+// and each frame with its time.
 
 export type Fragment = {
   /** `moof` and `mdat`. */
@@ -15,7 +15,7 @@ type Handlers = {
 };
 
 const HEAD_BOXES = ["ftyp", "moov"];
-/** A picture of any size is smaller. */
+/** No frame is larger. */
 const MAX_BOX_BYTES = 64 * 1024 * 1024;
 const IDR = 5;
 
@@ -29,7 +29,7 @@ export class Mp4Fragments {
     this.#handlers = handlers;
   }
 
-  /** Throws for what is none. */
+  /** Throws unless the bytes are fragmented MP4. */
   add(bytes: Uint8Array): void {
     this.#waiting = Buffer.concat([this.#waiting, bytes]);
     for (;;) {
@@ -39,11 +39,11 @@ export class Mp4Fragments {
       if (this.#waiting.length < size) return;
       const box = this.#waiting.slice(0, size);
       this.#waiting = this.#waiting.subarray(size);
-      this.#take(typeOf(box), box);
+      this.#addBox(typeOf(box), box);
     }
   }
 
-  #take(type: string, box: Uint8Array): void {
+  #addBox(type: string, box: Uint8Array): void {
     if (HEAD_BOXES.includes(type)) {
       this.#head.push(box);
       if (type === "moov") this.#handlers.head(Buffer.concat(this.#head));
@@ -56,7 +56,7 @@ export class Mp4Fragments {
   }
 }
 
-/** The same fragment at another time. */
+/** Changes the time of a fragment. */
 export function moveFragment(bytes: Uint8Array, time: number): void {
   const at = findBox(bytes, "tfdt");
   const view = viewOf(bytes);
@@ -64,7 +64,7 @@ export function moveFragment(bytes: Uint8Array, time: number): void {
   else view.setUint32(at + 12, time);
 }
 
-/** What players are told of an H.264 track (RFC 6381), and its ticks a second. */
+/** The codec string of an H.264 track (RFC 6381), and its timescale. */
 export function describeHead(head: Uint8Array): { codecs: string; timescale: number } {
   const avcc = findBox(head, "avcC");
   const profile = [...head.subarray(avcc + 9, avcc + 12)].map((value) => value.toString(16).padStart(2, "0")).join("");
@@ -78,14 +78,14 @@ function timeOf(bytes: Uint8Array): number {
   return bytes[at + 8] === 1 ? Number(view.getBigUint64(at + 12)) : view.getUint32(at + 12);
 }
 
-/** Where a box begins; the names that are looked for occur but once in what encoders write. */
+/** Where a box begins. Encoders write each of these boxes once. */
 function findBox(bytes: Uint8Array, type: string): number {
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf(type, 0, "latin1");
   if (at < 4) throw new Error(`an MP4 without ${type}`);
   return at - 4;
 }
 
-/** Whether a picture stands for itself: one of its units is of an IDR. */
+/** Whether a frame is a keyframe: one of its NAL units belongs to an IDR. */
 function hasIdr(mdat: Uint8Array): boolean {
   const view = viewOf(mdat);
   for (let at = 8; at + 5 <= mdat.length; at += 4 + view.getUint32(at)) {

@@ -1,22 +1,21 @@
-// What an HLS player reads (RFC 8216bis): the list of renditions, and of each the segments so far and the parts of the
-// newest ones. Functions of what there is, and nothing else.
+// HLS playlists (RFC 8216bis): the multivariant playlist, and the media playlist of each rendition.
 
-/** A segment is never longer than this when rounded: keyframes are asked for long before. */
+/** The upper bound of a rounded segment duration: keyframes are requested long before. */
 export const TARGET_SECONDS = 6;
 const PART_SECONDS = 0.5;
-/** Three parts: what a player keeps between itself and the newest one. */
+/** Three parts: the distance of a player from the live edge. */
 const HOLD_BACK_SECONDS = 1.5;
 const SKIP_SECONDS = 6 * TARGET_SECONDS;
-/** Parts are listed for three target durations, as players may count on; segments are of two seconds. */
+/** Players may count on parts for three target durations; a segment has two seconds. */
 const LISTED_PARTS_SEGMENTS = 10;
 
 export type Part = { durationMs: number; independent: boolean };
 export type Segment = {
-  /** Of the recording. */
+  /** From the start of the recording. */
   atMs: number;
   durationMs: number;
   head: number;
-  /** Another track than the segment before: its clock or its pictures do not go on. */
+  /** The segment is of another track than the one before. */
   discontinuity: boolean;
   complete: boolean;
   parts: readonly Part[];
@@ -27,7 +26,7 @@ export type MediaPlaylist = {
   segments: readonly Segment[];
   startedAt: number;
   ended: boolean;
-  /** Leave out what whoever asks has been told before. */
+  /** A delta update, without the segments that the player already knows. */
   skip: boolean;
 };
 
@@ -65,7 +64,7 @@ export function mediaPlaylist({ name, segments, startedAt, ended, skip }: MediaP
   return `${lines.join("\n")}\n`;
 }
 
-/** The part that is not there yet. */
+/** The part that comes next. */
 function nextPart(segments: readonly Segment[]): string {
   const last = segments.at(-1);
   return last && !last.complete ? `${segments.length - 1}.${last.parts.length}` : `${segments.length}.0`;
@@ -88,19 +87,19 @@ export type RenditionInfo = {
   bitsPerSecond: number;
 };
 
-/** `at`: where the playlists of the renditions are, from where this one is. */
+/** `at` is the relative path of the media playlists. */
 export function multivariantPlaylist(at: string, video: RenditionInfo | null, audio: RenditionInfo | null): string {
   const lines = ["#EXTM3U", "#EXT-X-VERSION:10", "#EXT-X-INDEPENDENT-SEGMENTS"];
   const bandwidth = Math.max(1, Math.ceil((video?.bitsPerSecond ?? 0) + (audio?.bitsPerSecond ?? 0)));
   const codecs = [video?.codecs, audio?.codecs].filter(Boolean).join(",");
-  const about = [`BANDWIDTH=${bandwidth}`, `CODECS="${codecs}"`];
-  if (video?.width && video.height) about.push(`RESOLUTION=${video.width}x${video.height}`);
+  const attributes = [`BANDWIDTH=${bandwidth}`, `CODECS="${codecs}"`];
+  if (video?.width && video.height) attributes.push(`RESOLUTION=${video.width}x${video.height}`);
   if (video && audio) {
     lines.push(
       `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound",NAME="Sound",DEFAULT=YES,AUTOSELECT=YES,URI="${at}/audio.m3u8"`,
     );
-    about.push('AUDIO="sound"');
+    attributes.push('AUDIO="sound"');
   }
-  lines.push(`#EXT-X-STREAM-INF:${about.join(",")}`, `${at}/${video ? "video" : "audio"}.m3u8`);
+  lines.push(`#EXT-X-STREAM-INF:${attributes.join(",")}`, `${at}/${video ? "video" : "audio"}.m3u8`);
   return `${lines.join("\n")}\n`;
 }

@@ -3,24 +3,24 @@ import { dirname } from "node:path";
 import type { RecordedPart } from "../../../protocol/media/recording.ts";
 import { mediaPlaylist, type RenditionInfo, type Segment } from "./playlist.ts";
 
-/** Segments whose parts are kept in memory: whoever watches at the edge costs no disk. */
+/** Segments whose parts stay in memory: players at the live edge cause no disk reads. */
 const IN_MEMORY = 11;
-/** A segment ends with the next picture that stands for itself; of a host who sends none, after a minute or so. */
-const MOST_PARTS = 120;
-/** A host who begins another track every few seconds does so for an hour. */
-const MOST_HEADS = 1_000;
+/** A segment ends before the next keyframe; without keyframes, after about a minute. */
+const MAX_PARTS = 120;
+/** Enough for an hour of a host that begins another track every few seconds. */
+const MAX_HEADS = 1_000;
 
-/** As blobs, which all answers share: of an array each would hold a copy until its reader has taken it. */
+/** Blobs are shared by all responses; each response would hold its own copy of an array until it is sent. */
 type StoredPart = { durationMs: number; independent: boolean; bytes: Blob };
 type StoredSegment = Omit<Segment, "parts"> & {
   parts: StoredPart[];
-  /** Made for the first who asks; it goes with the parts. */
+  /** Made on the first request, and dropped with the parts. */
   whole: Blob | null;
   position: number;
   length: number;
 };
 
-/** The pictures, or the sound, of a live stream: every segment since it began, on disk, and the newest in memory as well. */
+/** The video or audio of a live stream: all segments on disk, and the newest also in memory. */
 export class Rendition {
   readonly name: "video" | "audio";
   readonly segments: StoredSegment[] = [];
@@ -31,7 +31,7 @@ export class Rendition {
   #position = 0;
   #written: Promise<void>;
   #waiting: (() => void)[] = [];
-  /** As it is now: of a stream of hours the list is long, and everybody asks for the same. */
+  /** A cache: the playlist of a long stream is large, and all players request the same. */
   #playlists: { whole?: string; delta?: string } = {};
   ended = false;
 
@@ -49,14 +49,14 @@ export class Rendition {
 
   /** Whether another track may follow. */
   get takesTracks(): boolean {
-    return this.#heads.length < MOST_HEADS;
+    return this.#heads.length < MAX_HEADS;
   }
 
   head(index: number): Blob | undefined {
     return this.#heads[index];
   }
 
-  /** `head`: of the track that the part is of, when it is another than that of the part before. */
+  /** `head` is the initialization segment of the part's track, if that is another track than before. */
   add(part: RecordedPart, head: Uint8Array<ArrayBuffer> | null): void {
     if (head) {
       this.#heads.push(new Blob([head]));
@@ -71,18 +71,17 @@ export class Rendition {
     segment.parts.push({ durationMs, independent, bytes: new Blob([bytes]) });
     segment.durationMs += durationMs;
     segment.length += bytes.length;
-    segment.complete = part.endsSegment || segment.parts.length >= MOST_PARTS;
+    segment.complete = part.endsSegment || segment.parts.length >= MAX_PARTS;
     this.#position += bytes.length;
     this.#written = this.#written.then(() => appendFile(this.#path, bytes, { mode: 0o600 })).catch(this.#onError);
-    this.#wake();
+    this.#notify();
   }
 
-  /** Nothing more comes: what is there is all there is. */
   end(): void {
     const last = this.segments.at(-1);
     if (last) last.complete = true;
     this.ended = true;
-    this.#wake();
+    this.#notify();
   }
 
   playlist(startedAt: number, skip: boolean): string {
@@ -93,7 +92,7 @@ export class Rendition {
     return made;
   }
 
-  /** The bytes of a segment, or of one of its parts; null when there is no such thing. */
+  /** The bytes of a segment, or of one of its parts; null when it does not exist. */
   async read(index: number, part?: number): Promise<Blob | null> {
     const segment = this.segments[index];
     if (!segment || (part === undefined && !segment.complete)) return null;
@@ -107,7 +106,7 @@ export class Rendition {
     return Bun.file(this.#path).slice(position, position + length);
   }
 
-  /** Whether the part is there; one of a segment that is complete is as much there as the whole of it. */
+  /** Whether the part exists. A complete segment counts as having every part. */
   has(index: number, part = 0): boolean {
     const segment = this.segments[index];
     return (
@@ -115,9 +114,9 @@ export class Rendition {
     );
   }
 
-  /** Resolves with the next change, or when `giveUp` does. */
-  changed(giveUp: Promise<void>): Promise<void> {
-    return Promise.race([giveUp, new Promise<void>((resolve) => this.#waiting.push(resolve))]);
+  /** Resolves with the next change, or when `cancelled` does. */
+  changed(cancelled: Promise<void>): Promise<void> {
+    return Promise.race([cancelled, new Promise<void>((resolve) => this.#waiting.push(resolve))]);
   }
 
   /** Resolves when everything is on disk. */
@@ -125,10 +124,10 @@ export class Rendition {
     return this.#written;
   }
 
-  #begin(atMs: number, isOther: boolean): StoredSegment {
+  #begin(atMs: number, isOtherTrack: boolean): StoredSegment {
     const segment: StoredSegment = {
       ...{ atMs, durationMs: 0, head: this.#heads.length - 1, complete: false },
-      ...{ discontinuity: isOther && this.segments.length > 0, parts: [], whole: null, position: this.#position },
+      ...{ discontinuity: isOtherTrack && this.segments.length > 0, parts: [], whole: null, position: this.#position },
       length: 0,
     };
     this.segments.push(segment);
@@ -140,7 +139,7 @@ export class Rendition {
     return segment;
   }
 
-  #wake(): void {
+  #notify(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     this.#playlists = {};

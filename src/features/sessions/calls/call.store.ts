@@ -62,65 +62,52 @@ const STATUS_CONDITIONS = { LIVE: "AND ended_at IS NULL", ENDED: "AND ended_at I
 export function callStore({ $client: client }: Db) {
   const insertCall = inserter<CallRow>(client, calls);
   const insertParticipant = inserter<CallParticipantRow>(client, callParticipants);
-  const known = reading(() =>
-    client.prepare<{ one: number }, [string, string]>(
-      "SELECT 1 AS one FROM call_participants WHERE call_id = ? AND identity = ? LIMIT 1",
-    ),
+  const known = reading<{ one: number }, [string, string]>(
+    client,
+    "SELECT 1 AS one FROM call_participants WHERE call_id = ? AND identity = ? LIMIT 1",
   );
-  const count = changing(() =>
-    client.prepare(
-      `UPDATE calls SET participant_count = participant_count + ?, peak_participants = max(peak_participants, ?),
+  const count = changing(
+    client,
+    `UPDATE calls SET participant_count = participant_count + ?, peak_participants = max(peak_participants, ?),
        last_seen_at = max(last_seen_at, ?) WHERE id = ?`,
-    ),
   );
-  const present = reading(() =>
-    client.prepare<CallParticipantRow, [string, string]>(
-      `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? AND session_id = ? AND left_at IS NULL`,
-    ),
+  const present = reading<CallParticipantRow, [string, string]>(
+    client,
+    `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? AND session_id = ? AND left_at IS NULL`,
   );
-  const allPresent = reading(() =>
-    client.prepare<CallParticipantRow, [string]>(
-      `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? AND left_at IS NULL ORDER BY joined_at, session_id`,
-    ),
+  const allPresent = reading<CallParticipantRow, [string]>(
+    client,
+    `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? AND left_at IS NULL ORDER BY joined_at, session_id`,
   );
-  const leave = changing(() =>
-    client.prepare(
-      "UPDATE call_participants SET left_at = ?, leave_reason = ?, verdict = ? WHERE call_id = ? AND session_id = ?",
-    ),
+  const leave = changing(
+    client,
+    "UPDATE call_participants SET left_at = ?, leave_reason = ?, verdict = ? WHERE call_id = ? AND session_id = ?",
   );
-  const setQuality = changing(() =>
-    client.prepare("UPDATE call_participants SET quality = ? WHERE call_id = ? AND session_id = ?"),
+  const setQuality = changing(client, "UPDATE call_participants SET quality = ? WHERE call_id = ? AND session_id = ?");
+  const end = changing(client, "UPDATE calls SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2");
+  const touch = changing(client, "UPDATE calls SET last_seen_at = max(last_seen_at, ?) WHERE id = ?");
+  const byId = reading<CallRow, [string]>(client, `SELECT ${CALL} FROM calls WHERE id = ?`);
+  const byPublicId = reading<CallRow, [string, string, string]>(
+    client,
+    `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? AND public_id = ?`,
   );
-  const end = changing(() => client.prepare("UPDATE calls SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2"));
-  const touch = changing(() => client.prepare("UPDATE calls SET last_seen_at = max(last_seen_at, ?) WHERE id = ?"));
-  const byId = reading(() => client.prepare<CallRow, [string]>(`SELECT ${CALL} FROM calls WHERE id = ?`));
-  const byPublicId = reading(() =>
-    client.prepare<CallRow, [string, string, string]>(
-      `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? AND public_id = ?`,
-    ),
+  const live = reading<CallRow, []>(client, `SELECT ${CALL} FROM calls WHERE ended_at IS NULL ORDER BY started_at`);
+  const participants = reading<CallParticipantRow, [string, number]>(
+    client,
+    `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? ORDER BY joined_at, session_id LIMIT ?`,
   );
-  const live = reading(() =>
-    client.prepare<CallRow, []>(`SELECT ${CALL} FROM calls WHERE ended_at IS NULL ORDER BY started_at`),
-  );
-  const participants = reading(() =>
-    client.prepare<CallParticipantRow, [string, number]>(
-      `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? ORDER BY joined_at, session_id LIMIT ?`,
-    ),
-  );
-  const prune = changing(() =>
-    client.prepare(
-      "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
-    ),
+  const prune = changing(
+    client,
+    "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
   );
 
   // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
   const listed = (ofRoom: boolean, ofConnection: boolean, status: CallStatus | undefined) =>
-    reading(() =>
-      client.prepare<CallRow, (string | number)[]>(
-        `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? ${ofRoom ? "AND room_id = ?" : ""}
+    reading<CallRow, (string | number)[]>(
+      client,
+      `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? ${ofRoom ? "AND room_id = ?" : ""}
          ${ofConnection ? "AND id IN (SELECT call_id FROM call_participants WHERE connection_id = ?)" : ""}
          ${status ? STATUS_CONDITIONS[status] : ""} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
-      ),
     );
   const lists = new Map<string, ReturnType<typeof listed>>();
 

@@ -83,16 +83,16 @@ export function connectionStore({ $client: client }: Db) {
       .join(", ")}`,
   );
   const addEvent = inserter<Omit<ConnectionEventRow, "id">>(client, connectionEvents);
-  const closeAbandoned = changing(() =>
-    client.prepare<unknown, []>(
-      `UPDATE rtc_connections SET state = 'FAILED', disconnected_at = last_seen_at, disconnect_reason = 'restart'
+  const closeAbandoned = changing<[]>(
+    client,
+    `UPDATE rtc_connections SET state = 'FAILED', disconnected_at = last_seen_at, disconnect_reason = 'restart'
        WHERE disconnected_at IS NULL`,
-    ),
   );
-  const old = reading(() =>
-    client.prepare<{ id: string }, [number, number]>("SELECT id FROM rtc_connections WHERE started_at < ? LIMIT ?"),
+  const old = reading<{ id: string }, [number, number]>(
+    client,
+    "SELECT id FROM rtc_connections WHERE started_at < ? LIMIT ?",
   );
-  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM rtc_connections WHERE id = ?"));
+  const remove = changing<[string]>(client, "DELETE FROM rtc_connections WHERE id = ?");
 
   return {
     list({ projectId, environment, state, roomId }: ConnectionFilter, after: ConnectionPosition, limit: number) {

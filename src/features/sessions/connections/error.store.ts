@@ -42,10 +42,9 @@ export function errorStore({ $client: client }: Db) {
   const byId = rows<[string, string, string]>(`${OF_TENANT} AND id = ?`);
   const ofConnection = rows<[string]>("WHERE connection = ? ORDER BY occurred_at");
   const insert = inserter<ClassifiedErrorRow>(client, classifiedErrors);
-  const prune = changing(() =>
-    client.prepare<unknown, [number, number]>(
-      "DELETE FROM rtc_errors WHERE id IN (SELECT id FROM rtc_errors WHERE occurred_at < ? LIMIT ?)",
-    ),
+  const prune = changing<[number, number]>(
+    client,
+    "DELETE FROM rtc_errors WHERE id IN (SELECT id FROM rtc_errors WHERE occurred_at < ? LIMIT ?)",
   );
 
   return {

@@ -20,24 +20,21 @@ export type FlightRecordEntry = Omit<FlightRecordRow, "dump"> & { bytes: number 
 
 export function flightRecordStore({ $client: client }: Db) {
   const insert = inserter<FlightRecordRow>(client, flightRecords);
-  const ofConnection = reading(() =>
-    client.prepare<FlightRecordEntry, [string]>(
-      `SELECT id, connection, reason, taken_at AS takenAt, length(dump) AS bytes FROM rtc_flights
+  const ofConnection = reading<FlightRecordEntry, [string]>(
+    client,
+    `SELECT id, connection, reason, taken_at AS takenAt, length(dump) AS bytes FROM rtc_flights
        WHERE connection = ? ORDER BY taken_at DESC, id DESC`,
-    ),
   );
-  const one = reading(() =>
-    client.prepare<FlightRecordRow, [string, string]>(
-      `SELECT ${columnsOf(flightRecords)} FROM rtc_flights WHERE connection = ? AND id = ?`,
-    ),
+  const one = reading<FlightRecordRow, [string, string]>(
+    client,
+    `SELECT ${columnsOf(flightRecords)} FROM rtc_flights WHERE connection = ? AND id = ?`,
   );
-  const removeOldest = changing(() =>
-    client.prepare<unknown, [string, number]>(
-      `DELETE FROM rtc_flights WHERE connection = ?1 AND id NOT IN
+  const removeOldest = changing<[string, number]>(
+    client,
+    `DELETE FROM rtc_flights WHERE connection = ?1 AND id NOT IN
        (SELECT id FROM rtc_flights WHERE connection = ?1 ORDER BY taken_at DESC, id DESC LIMIT ?2)`,
-    ),
   );
-  const known = reading(() => client.prepare<{ id: string }, [string]>("SELECT id FROM rtc_connections WHERE id = ?"));
+  const known = reading<{ id: string }, [string]>(client, "SELECT id FROM rtc_connections WHERE id = ?");
 
   return {
     /** Keeps the newest `kept` of a connection, and none of a connection that was removed meanwhile. */

@@ -31,13 +31,12 @@ export function activityStore({ $client: client }: Db) {
     `ON CONFLICT (project_id, environment, at) DO UPDATE SET messages = messages + excluded.messages,
      deliveries = deliveries + excluded.deliveries, failed_deliveries = failed_deliveries + excluded.failed_deliveries`,
   );
-  const since = reading(() =>
-    client.prepare<ActivityCounts, [string, string, number]>(
-      `SELECT at, messages, deliveries, failed_deliveries AS failedDeliveries FROM activity_minutes
+  const since = reading<ActivityCounts, [string, string, number]>(
+    client,
+    `SELECT at, messages, deliveries, failed_deliveries AS failedDeliveries FROM activity_minutes
        WHERE project_id = ? AND environment = ? AND at >= ?`,
-    ),
   );
-  const prune = changing(() => client.prepare<null, [number]>("DELETE FROM activity_minutes WHERE at < ?"));
+  const prune = changing<[number]>(client, "DELETE FROM activity_minutes WHERE at < ?");
 
   return {
     /** Adds to the counts of that minute. */

@@ -28,47 +28,42 @@ export type MetricsStore = ReturnType<typeof metricsStore>;
  */
 export function metricsStore({ $client: client }: Db) {
   // A connection without a server exists only in the telemetry of a client; its participant is in no room.
-  const active = reading(() =>
-    client.prepare<{ rooms: number; participants: number }, [string, string]>(
-      `SELECT count(DISTINCT room_id) AS rooms, count(*) AS participants
+  const active = reading<{ rooms: number; participants: number }, [string, string]>(
+    client,
+    `SELECT count(DISTINCT room_id) AS rooms, count(*) AS participants
      FROM rtc_connections INDEXED BY rtc_connections_open
      WHERE project_id = ? AND environment = ? AND disconnected_at IS NULL AND server_name IS NOT NULL`,
-    ),
   );
   // A connection that is still trying is neither a success nor a failure.
-  const totals = reading(() =>
-    client.prepare<Totals, Bound>(
-      `SELECT count(*) AS connections,
+  const totals = reading<Totals, Bound>(
+    client,
+    `SELECT count(*) AS connections,
             count(*) FILTER (WHERE connected_at IS NOT NULL OR state = 'FAILED') AS ended,
             count(connected_at) AS succeeded,
             count(*) FILTER (WHERE connected_at IS NOT NULL AND reconnect_count > 0) AS reconnected,
             avg(disconnected_at - connected_at) AS averageDurationMs
      FROM rtc_connections INDEXED BY rtc_connections_figures
      WHERE project_id = ? AND environment = ? AND started_at >= ?`,
-    ),
   );
-  const joinTimes = reading(() =>
-    client.prepare<{ ms: number }, Bound>(
-      `SELECT join_time_ms AS ms FROM rtc_connections INDEXED BY rtc_connections_figures
+  const joinTimes = reading<{ ms: number }, Bound>(
+    client,
+    `SELECT join_time_ms AS ms FROM rtc_connections INDEXED BY rtc_connections_figures
      WHERE project_id = ? AND environment = ? AND started_at >= ? AND join_time_ms IS NOT NULL`,
-    ),
   );
-  const errors = reading(() =>
-    client.prepare<{ category: ErrorCategory; count: number }, Bound>(
-      `SELECT category, count(*) AS count FROM rtc_errors INDEXED BY rtc_errors_by_time
+  const errors = reading<{ category: ErrorCategory; count: number }, Bound>(
+    client,
+    `SELECT category, count(*) AS count FROM rtc_errors INDEXED BY rtc_errors_by_time
      WHERE project_id = ? AND environment = ? AND occurred_at >= ? GROUP BY category`,
-    ),
   );
 
   const fields = `room_id AS roomId, started_at AS startedAt, connected_at AS connectedAt,
     disconnected_at AS disconnectedAt, state`;
-  const connectionsSince = reading(() =>
-    client.prepare<CountedConnection, Bound>(
-      `SELECT ${fields} FROM rtc_connections WHERE project_id = ?1 AND environment = ?2 AND started_at >= ?3
+  const connectionsSince = reading<CountedConnection, Bound>(
+    client,
+    `SELECT ${fields} FROM rtc_connections WHERE project_id = ?1 AND environment = ?2 AND started_at >= ?3
        UNION ALL
        SELECT ${fields} FROM rtc_connections WHERE project_id = ?1 AND environment = ?2 AND started_at < ?3
          AND disconnected_at IS NULL`,
-    ),
   );
   const nothing: Totals = { connections: 0, ended: 0, succeeded: 0, reconnected: 0, averageDurationMs: null };
 

@@ -2,17 +2,16 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { queryInteger } from "../../../kernel/http/schema.ts";
-import type { HlsAnswer, HlsService } from "./hls.service.ts";
+import type { HlsResponse, HlsService } from "./hls.service.ts";
 
 const PLAYLIST = "application/vnd.apple.mpegurl";
 
-/** Live streams for players that know HLS alone, and for caches in front. */
 export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
   new Elysia({ prefix: "/v1/live-streams", tags: ["live streams"] })
     .use(guards.open)
     .get(
       "/:streamId/hls/index.m3u8",
-      async ({ params, query }) => answer(await hls.open(params.streamId, query.token)),
+      async ({ params, query }) => toResponse(await hls.open(params.streamId, query.token)),
       {
         ...documented(
           "A live stream as HLS, for players and caches; the token is `rtc.token` of a viewer",
@@ -27,7 +26,7 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
       "/:streamId/hls/:key/:name",
       async ({ params, query }) => {
         const { _HLS_msn: msn = null, _HLS_part: part = null, _HLS_skip: skip } = query;
-        return answer(await hls.read(params.key, params.name, { msn, part, skip: skip !== undefined }));
+        return toResponse(await hls.read(params.key, params.name, { msn, part, skip: skip !== undefined }));
       },
       {
         query: t.Object({
@@ -39,8 +38,8 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
       },
     );
 
-function answer({ type, cacheControl, body }: HlsAnswer): Response {
+function toResponse({ type, cacheControl, body }: HlsResponse): Response {
   const headers = { "content-type": type, "cache-control": cacheControl, "x-content-type-options": "nosniff" };
-  // Also to a player that names no origin: else a cache would hand its answer to pages, which may not read it.
+  // Also for a player that sends no origin: otherwise a cache would serve its response to pages, which cannot read it.
   return new Response(body, { headers: { ...headers, vary: "origin" } });
 }

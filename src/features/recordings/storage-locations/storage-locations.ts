@@ -2,17 +2,16 @@ import { existsSync } from "node:fs";
 import { readdir, rename } from "node:fs/promises";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { MediaNodes } from "../../../nodes/nodes.ts";
+import type { MediaNodes } from "../../../nodes/media-nodes.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { AttachmentRemovals } from "../../chat/attachments/attachment.removals.ts";
 import type { Storages } from "../../storage/storages.ts";
 import type { RecordingStore } from "../recording.store.ts";
 import type { RecordingFileRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
-import { createFetches } from "./fetches.ts";
-import { objectKeyOf } from "./object-key.ts";
-import { placesStore } from "./places.store.ts";
-import { createUploads } from "./uploads.ts";
+import { createBucketUploads } from "./bucket-uploads.ts";
+import { createNodeDownloads } from "./node-downloads.ts";
+import { objectKeyOf, storageLocationStore } from "./storage-locations.store.ts";
 
 type Deps = {
   store: RecordingStore;
@@ -24,42 +23,42 @@ type Deps = {
 
 export const FILE_LOST = "The media node that wrote the file has lost it.";
 
-/** Where recorded files lie, and how they get from one place to the next: media node, this server, bucket. */
-export type Places = ReturnType<typeof createPlaces>;
+export type StorageLocations = ReturnType<typeof createStorageLocations>;
 
-export function createPlaces(runtime: Runtime, deps: Deps) {
+/** Where recorded files are, and how they move: from the media node to this disk, and from there to the bucket. */
+export function createStorageLocations(runtime: Runtime, deps: Deps) {
   const { store, folder, storages, removals, nodes } = deps;
   const { db, log, now, write } = runtime;
-  const places = placesStore(db);
-  const uploads = createUploads(runtime, { store, places, folder, storages });
-  const fetches = createFetches(runtime, { store, places, folder, nodes });
+  const locations = storageLocationStore(db);
+  const uploads = createBucketUploads(runtime, { store, locations, folder, storages });
+  const downloads = createNodeDownloads(runtime, { store, locations, folder, nodes });
 
   const localPath = ({ recordingId, fileName }: RecordingFileRow) => folder.file(recordingId, fileName);
 
-  /** The bytes of these rows, which the same unit removes, are wanted no more, wherever they lie. */
-  function forget(unit: Unit, files: readonly RecordingFileRow[]): void {
+  /** Queues the removal of files from the bucket and from nodes; the same unit removes their rows. */
+  function queueRemoval(unit: Unit, files: readonly RecordingFileRow[]): void {
     for (const file of files) {
       const { location, serverName, recordingId, fileName } = file;
       if (!folder.contains(recordingId, fileName)) continue;
       if (location === "s3") removals.queueAt(unit, now(), objectKeyOf(file), "s3");
-      if (serverName !== null) places.addLeftover(unit, { serverName, recordingId, fileName });
+      if (serverName !== null) locations.addLeftover(unit, { serverName, recordingId, fileName });
     }
   }
 
-  /** Fetches what is on nodes and moves what is here to the bucket. Resolves when nothing more can be done now. */
-  async function run(): Promise<void> {
-    const fetched = fetches.run();
-    // What is here goes on, however long a node takes.
+  /** Downloads files from nodes and uploads files to the bucket. Resolves when nothing more is possible now. */
+  async function moveFiles(): Promise<void> {
+    const downloaded = downloads.run();
+    // The files on this disk do not wait for a slow node.
     await Promise.allSettled([uploads.run()]);
-    await fetched;
+    await downloaded;
     await uploads.run();
   }
 
-  function moveOn(): void {
-    run().catch((err) => log.error({ err }, "recorded files stay where they are"));
+  function moveFilesInBackground(): void {
+    moveFiles().catch((err) => log.error({ err }, "recordings: files not moved"));
   }
 
-  /** A path on this machine: its own, or `path`, once it was copied there from the bucket. */
+  /** Returns a path on this machine: the file's own, or `path` after it was copied there from the bucket. */
   async function copyOf(file: RecordingFileRow, path: string): Promise<string> {
     if (file.location !== "s3") return localPath(file);
     const s3 = storages.at("s3");
@@ -67,8 +66,8 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
     return s3.onThisMachine(objectKeyOf(file), path);
   }
 
-  /** The copies here of what lies in the bucket. */
-  async function letGo(recordingId: string): Promise<void> {
+  /** Removes the local copies of files that are in the bucket. */
+  async function removeCopies(recordingId: string): Promise<void> {
     for (const file of store.allFiles(recordingId)) {
       if (file.location === "s3") await folder.removeFile(recordingId, file.fileName);
     }
@@ -76,20 +75,20 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
 
   return {
     /**
-     * Removes files with what `removeRows` changes. What lies here goes first: a crash in between leaves rows that are found
-     * again. Where a bucket or a node does not answer, it is removed there later.
+     * Removes files together with what `removeRows` changes. Local files go first: a crash in between leaves rows that
+     * are found again. If the bucket or a node does not respond, the file is removed there later.
      */
     async remove(files: readonly RecordingFileRow[], removeRows: (unit: Unit) => void): Promise<void> {
       for (const { recordingId, fileName } of files) await folder.removeFile(recordingId, fileName);
       await write((unit) => {
-        forget(unit, files);
+        queueRemoval(unit, files);
         removeRows(unit);
       });
       const fileIds = files.map(({ id }) => id);
-      await Promise.all([uploads.giveUp(fileIds), fetches.removeLeftovers(), removals.run()]);
+      await Promise.all([uploads.cancel(fileIds), downloads.removeLeftovers(), removals.run()]);
     },
 
-    /** A path on this machine, or an address of the bucket that is good for so long. */
+    /** Returns a path on this machine, or a signed address of the bucket. */
     async open(
       file: RecordingFileRow,
       filename: string,
@@ -110,8 +109,8 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
 
     copyOf,
 
-    /** A path on this machine; what lies in the bucket is copied to where it lay before, until `letGo`. */
-    async bringHere(file: RecordingFileRow): Promise<string> {
+    /** Returns a path on this machine. A file in the bucket is copied back to its old path, until `removeCopies`. */
+    async copyBack(file: RecordingFileRow): Promise<string> {
       const path = localPath(file);
       if (file.location !== "s3" || existsSync(path)) return path;
       await folder.make(file.recordingId);
@@ -119,29 +118,27 @@ export function createPlaces(runtime: Runtime, deps: Deps) {
       return path;
     },
 
-    letGo,
+    removeCopies,
 
-    /** Copies of what is in the bucket that a crash left here. */
+    /** Removes the copies that a crash left. */
     async recover(): Promise<void> {
       if (storages.uploads === null) return;
-      for (const recordingId of await readdir(folder.root).catch(() => [])) await letGo(recordingId);
+      for (const recordingId of await readdir(folder.root).catch(() => [])) await removeCopies(recordingId);
     },
 
-    /** Fetches what nodes have of one recording. Resolves when nothing more of it can be had now. */
-    fetch: (recordingId: string): Promise<void> => fetches.of(recordingId),
+    /** Downloads the files of one recording. Resolves when nothing more of it is available now. */
+    download: (recordingId: string): Promise<void> => downloads.ofRecording(recordingId),
 
-    run,
+    moveFiles,
+    moveFilesInBackground,
 
-    /** The same, and nobody waits for it. */
-    moveOn,
-
-    /** A node has reported: it may be back with files. */
+    /** A node that reports again may have files. */
     nodeSeen(serverName: string): void {
-      if (places.hasFilesOn(serverName)) moveOn();
+      if (locations.hasFilesOn(serverName)) moveFilesInBackground();
     },
 
     async stop(): Promise<void> {
-      await Promise.all([fetches.stop(), uploads.stop()]);
+      await Promise.all([downloads.stop(), uploads.stop()]);
     },
   };
 }

@@ -9,7 +9,7 @@ const FILE_STATUS: Record<FileLocation, RecordingFile["status"]> = {
   lost: "LOST",
 };
 
-export function showRecording(row: RecordingRow, files: readonly RecordingFileRow[], now: number): Recording {
+export function presentRecording(row: RecordingRow, files: readonly RecordingFileRow[], now: number): Recording {
   const { publicId, roomId, roomName, callId, name, audioOnly, status, error, startedAt, endedAt } = row;
   return {
     ...{ id: publicId, roomId, roomName, callId, name, audioOnly, status, error },
@@ -17,13 +17,13 @@ export function showRecording(row: RecordingRow, files: readonly RecordingFileRo
     endedAt: endedAt === null ? null : iso(endedAt),
     durationMs: Math.max(0, (endedAt ?? now) - startedAt),
     bytes: files.reduce((total, { bytes }) => total + bytes, 0),
-    files: files.map(showFile),
-    // Rows that were written before the reason was kept have none.
+    files: files.map(presentFile),
+    // Older rows have no reason.
     composition: row.composition && { ...row.composition, error: row.composition.error ?? null },
   };
 }
 
-function showFile(row: RecordingFileRow): RecordingFile {
+function presentFile(row: RecordingFileRow): RecordingFile {
   const { id, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height } = row;
   const status = FILE_STATUS[row.location];
   return { id, status, identity, trackId, kind, source, codec, mimeType, offsetMs, durationMs, bytes, width, height };

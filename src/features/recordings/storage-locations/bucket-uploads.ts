@@ -5,37 +5,36 @@ import type { Storages } from "../../storage/storages.ts";
 import type { RecordingStore } from "../recording.store.ts";
 import type { RecordingFileRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
-import { objectKeyOf } from "./object-key.ts";
-import type { PlacesStore } from "./places.store.ts";
+import { objectKeyOf, type StorageLocationStore } from "./storage-locations.store.ts";
 
 const MIB = 1024 * 1024;
-/** What goes at once, and how large a part is; S3 takes ten thousand of them. */
+/** Smaller files go in one request. S3 accepts at most ten thousand parts. */
 const PART_BYTES = 16 * MIB;
-const MOST_PARTS = 10_000;
-const READ_AT_ONCE = 50;
-/** So many in a row, and the bucket has trouble: the next turn tries again. */
-const FAILURES = 3;
+const MAX_PARTS = 10_000;
+const FILES_PER_PAGE = 50;
+/** After this many failures in a row the bucket has trouble: the next pass tries again. */
+const MAX_FAILURES = 3;
 
-/** Every part but the last is as long. */
-export const partBytesFor = (size: number): number => Math.max(PART_BYTES, MIB * Math.ceil(size / MOST_PARTS / MIB));
+/** All parts but the last have this size. */
+export const partBytesFor = (size: number): number => Math.max(PART_BYTES, MIB * Math.ceil(size / MAX_PARTS / MIB));
 
-type Deps = { store: RecordingStore; places: PlacesStore; folder: RecordingFolder; storages: Storages };
+type Deps = { store: RecordingStore; locations: StorageLocationStore; folder: RecordingFolder; storages: Storages };
 
 /**
- * Moves the files of ended recordings to the bucket, one after the other. What a restart cuts off goes on with the part
- * that was missing; until the bucket has a file whole, it lies and is read here.
+ * Uploads the files of ended recordings to the bucket, one after the other. After a restart an upload continues with the
+ * missing part. Until the bucket has the whole file, it is read from this disk.
  */
-export function createUploads({ log, write }: Runtime, { store, places, folder, storages }: Deps) {
+export function createBucketUploads({ log, write }: Runtime, { store, locations, folder, storages }: Deps) {
   const stopping = new AbortController();
   let running: Promise<void> | null = null;
-  let asked = false;
+  let runAgain = false;
   let current: { fileId: string; abort: AbortController; ended: Promise<void> } | null = null;
 
   async function moveAll(bucket: BucketUploads): Promise<void> {
     await removeAbandoned(bucket);
     let failures = 0;
     for (let after = { recordingId: "", id: "" }; ; ) {
-      const page = places.settledHere(after, READ_AT_ONCE);
+      const page = locations.endedOnDisk(after, FILES_PER_PAGE);
       for (const file of page) {
         if (stopping.signal.aborted) return;
         after = file;
@@ -47,11 +46,11 @@ export function createUploads({ log, write }: Runtime, { store, places, folder, 
         } catch (err) {
           if (stopping.signal.aborted) return;
           failures += 1;
-          log.warn({ err, recordingId: file.recordingId }, "a recorded file is not in the bucket yet");
-          if (failures === FAILURES) return;
+          log.warn({ err, recordingId: file.recordingId }, "recordings: upload to bucket failed");
+          if (failures === MAX_FAILURES) return;
         }
       }
-      if (page.length < READ_AT_ONCE) return;
+      if (page.length < FILES_PER_PAGE) return;
     }
   }
 
@@ -64,27 +63,28 @@ export function createUploads({ log, write }: Runtime, { store, places, folder, 
     try {
       const content = Bun.file(folder.file(file.recordingId, file.fileName), { type: file.mimeType });
       if (bytes <= PART_BYTES) {
-        await write((unit) => places.saveUpload(unit, { objectKey, fileId: file.id, uploadId: null, etags: [] }));
+        await write((unit) => locations.saveUpload(unit, { objectKey, fileId: file.id, uploadId: null, etags: [] }));
         await bucket.put(objectKey, content, signal);
-      } else await inParts(bucket, file, content, bytes, signal);
-      if (!(await storages.at("s3")?.holds(objectKey, bytes))) throw new BucketError("another size than was sent");
+      } else await uploadParts(bucket, file, content, bytes, signal);
+      if (!(await storages.at("s3")?.holds(objectKey, bytes)))
+        throw new BucketError("the uploaded file has another size");
       const isMoved = await write((unit) => {
-        // Deleted meanwhile: whoever did it, or the next look, takes it out of the bucket.
+        // The file was deleted meanwhile: the deletion, or the next pass, removes it from the bucket.
         if (!store.file(file.id)) return false;
-        places.move(unit, file, "s3", bytes);
-        places.removeUpload(unit, objectKey);
+        locations.move(unit, file, "s3", bytes);
+        locations.removeUpload(unit, objectKey);
         return true;
       });
-      // Whoever makes a film of it removes it afterwards.
-      const isWatched = store.get(file.recordingId)?.composition?.status === "RUNNING";
-      if (isMoved && !isWatched) await rm(folder.file(file.recordingId, file.fileName), { force: true });
+      // A composition that reads the file removes it afterwards.
+      const isComposing = store.get(file.recordingId)?.composition?.status === "RUNNING";
+      if (isMoved && !isComposing) await rm(folder.file(file.recordingId, file.fileName), { force: true });
     } finally {
       current = null;
       ended.resolve();
     }
   }
 
-  async function inParts(
+  async function uploadParts(
     bucket: BucketUploads,
     file: RecordingFileRow,
     content: Bun.BunFile,
@@ -93,8 +93,8 @@ export function createUploads({ log, write }: Runtime, { store, places, folder, 
   ): Promise<void> {
     const objectKey = objectKeyOf(file);
     const save = (uploadId: string, etags: string[]) =>
-      write((unit) => places.saveUpload(unit, { objectKey, fileId: file.id, uploadId, etags }));
-    const known = places.upload(objectKey);
+      write((unit) => locations.saveUpload(unit, { objectKey, fileId: file.id, uploadId, etags }));
+    const known = locations.upload(objectKey);
     let uploadId = known?.uploadId ?? null;
     const etags = uploadId === null ? [] : [...(known?.etags ?? [])];
     if (uploadId === null) {
@@ -110,36 +110,36 @@ export function createUploads({ log, write }: Runtime, { store, places, folder, 
       }
       await bucket.complete(objectKey, uploadId, etags, signal);
     } catch (error) {
-      // Given up by the bucket, or complete already: from the beginning, under a new number.
+      // The bucket dropped the upload, or has completed it: the next try begins a new one.
       if (error instanceof BucketError && ["NoSuchUpload", "InvalidPart", "InvalidPartOrder"].includes(error.code))
-        await write((unit) => places.saveUpload(unit, { objectKey, fileId: file.id, uploadId: null, etags: [] }));
+        await write((unit) => locations.saveUpload(unit, { objectKey, fileId: file.id, uploadId: null, etags: [] }));
       throw error;
     }
   }
 
-  /** Of files that were deleted while they were on their way. */
+  /** Removes uploads whose files were deleted meanwhile. */
   async function removeAbandoned(bucket: BucketUploads): Promise<void> {
-    for (const { objectKey, uploadId } of places.abandonedUploads()) {
+    for (const { objectKey, uploadId } of locations.abandonedUploads()) {
       try {
         if (uploadId !== null) await bucket.abandon(objectKey, uploadId);
         await storages.at("s3")?.remove(objectKey);
-        await write((unit) => places.removeUpload(unit, objectKey));
+        await write((unit) => locations.removeUpload(unit, objectKey));
       } catch (err) {
-        log.warn({ err }, "what a deleted recording left in the bucket is still there");
+        log.warn({ err }, "recordings: abandoned upload not removed");
       }
     }
   }
 
   return {
-    /** One at a time; asked again meanwhile, it looks again. */
+    /** One pass at a time; a call during a pass starts another one after it. */
     run(): Promise<void> {
       const { uploads: bucket } = storages;
       if (bucket === null || stopping.signal.aborted) return Promise.resolve();
-      asked = true;
+      runAgain = true;
       running ??= (async () => {
         try {
-          while (asked && !stopping.signal.aborted) {
-            asked = false;
+          while (runAgain && !stopping.signal.aborted) {
+            runAgain = false;
             await moveAll(bucket);
           }
         } finally {
@@ -149,8 +149,8 @@ export function createUploads({ log, write }: Runtime, { store, places, folder, 
       return running;
     },
 
-    /** These were deleted: one that is on its way is not sent to its end, and nothing of it stays in the bucket. */
-    async giveUp(fileIds: readonly string[]): Promise<void> {
+    /** Stops the upload of deleted files and removes what is already in the bucket. */
+    async cancel(fileIds: readonly string[]): Promise<void> {
       const { uploads: bucket } = storages;
       if (bucket === null) return;
       if (current && fileIds.includes(current.fileId)) {
@@ -160,7 +160,7 @@ export function createUploads({ log, write }: Runtime, { store, places, folder, 
       await removeAbandoned(bucket);
     },
 
-    /** What is half-way goes on after the next start. */
+    /** An unfinished upload continues after the next start. */
     async stop(): Promise<void> {
       stopping.abort();
       await running;

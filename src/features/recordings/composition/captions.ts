@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { placeOf } from "./speaking.ts";
+import { tileKeyOf } from "./stage.ts";
 
-/** What names are written with: files of a folder in which ffmpeg runs, so that nothing has to be escaped in its command. */
-export type Names = { font: string; fileOf: ReadonlyMap<string, string> };
+/** The font and texts of captions: files in the working directory of ffmpeg, so that its command needs no escaping. */
+export type Captions = { font: string; fileOf: ReadonlyMap<string, string> };
 
-/** Where they lie on systems without fontconfig. */
-const USUAL_FONTS = [
+/** Common font files, for systems without fontconfig. */
+const COMMON_FONTS = [
   "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
   "/usr/share/fonts/TTF/DejaVuSans.ttf",
   "/usr/share/fonts/dejavu/DejaVuSans.ttf",
@@ -15,15 +15,15 @@ const USUAL_FONTS = [
   "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
   "/System/Library/Fonts/Helvetica.ttc",
 ];
-const MOST_CHARACTERS = 40;
+const MAX_CHARACTERS = 40;
 
-/** A font of this machine that an ffmpeg can write with; null when there is none, or the ffmpeg was made without. */
+/** Null when this machine has no font, or its ffmpeg cannot draw text. */
 export async function findFont(ffmpeg: string): Promise<string | null> {
   const filters = await outputOf([ffmpeg, "-hide_banner", "-filters"]);
   if (!/\bdrawtext\b/.test(filters)) return null;
   const matcher = Bun.which("fc-match", { PATH: process.env.PATH ?? "" });
   const matched = matcher === null ? "" : await outputOf([matcher, "--format=%{file}", "sans"]);
-  return [matched, ...USUAL_FONTS].find((path) => path !== "" && existsSync(path)) ?? null;
+  return [matched, ...COMMON_FONTS].find((path) => path !== "" && existsSync(path)) ?? null;
 }
 
 async function outputOf(command: string[]): Promise<string> {
@@ -32,27 +32,26 @@ async function outputOf(command: string[]): Promise<string> {
   return (await child.exited) === 0 ? text : "";
 }
 
-type Film = { identity: string; source: string };
+type VideoFile = { identity: string; source: string };
 
-/** Lays font and names into the folder. */
-export async function writeNames(folder: string, font: string, films: readonly Film[]): Promise<Names> {
+export async function writeCaptions(folder: string, font: string, files: readonly VideoFile[]): Promise<Captions> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await symlink(font, join(folder, "font"));
   const fileOf = new Map<string, string>();
-  for (const film of films) {
-    const place = placeOf(film);
-    if (fileOf.has(place)) continue;
-    const file = `name${fileOf.size}`;
-    fileOf.set(place, file);
-    await writeFile(join(folder, file), shownName(film), { mode: 0o600 });
+  for (const file of files) {
+    const tile = tileKeyOf(file);
+    if (fileOf.has(tile)) continue;
+    const textFile = `name${fileOf.size}`;
+    fileOf.set(tile, textFile);
+    await writeFile(join(folder, textFile), captionOf(file), { mode: 0o600 });
   }
   return { font: "font", fileOf };
 }
 
-/** One line that fits into a small picture. */
-export function shownName({ identity, source }: Film): string {
-  const letters = [...identity.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")];
+/** One line that fits into a small tile. */
+export function captionOf({ identity, source }: VideoFile): string {
+  const characters = [...identity.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")];
   const name =
-    letters.length > MOST_CHARACTERS ? `${letters.slice(0, MOST_CHARACTERS - 1).join("")}…` : letters.join("");
+    characters.length > MAX_CHARACTERS ? `${characters.slice(0, MAX_CHARACTERS - 1).join("")}…` : characters.join("");
   return source === "screenShare" ? `${name} · screen` : name;
 }

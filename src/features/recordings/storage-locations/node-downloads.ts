@@ -1,32 +1,33 @@
 import { open, rename, rm, stat } from "node:fs/promises";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { MediaNodes } from "../../../nodes/nodes.ts";
+import type { MediaNodes } from "../../../nodes/media-nodes.ts";
 import type { NodeFile, NodeFiles } from "../../../protocol/media/node-files.ts";
 import type { RecordingStore } from "../recording.store.ts";
 import type { RecordingFileRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
-import type { PlacesStore } from "./places.store.ts";
+import type { StorageLocationStore } from "./storage-locations.store.ts";
 
-const READ_AT_ONCE = 50;
-/** A node that sends nothing for so long is asked again later. */
+const FILES_PER_PAGE = 50;
+/** A download without a byte for this long is broken off, and tried again later. */
 const STALLED_MS = 15_000;
 
 type Deps = {
   store: RecordingStore;
-  places: PlacesStore;
+  locations: StorageLocationStore;
   folder: RecordingFolder;
   nodes: Pick<MediaNodes, "find">;
 };
 
 /**
- * Brings here what media nodes on other machines have written, and has them forget it. A node that is away keeps its files
- * until it is back; a file that came half goes on where it was. Nodes do not wait for one another.
+ * Downloads files from the media nodes that wrote them, and has the nodes remove them. A node that is away keeps its
+ * files until it is back; a broken download continues where it was. Nodes do not wait for one another.
  */
-export function createFetches({ config, log, timers, write }: Runtime, { store, places, folder, nodes }: Deps) {
+export function createNodeDownloads(runtime: Runtime, { store, locations, folder, nodes }: Deps) {
+  const { config, log, timers, write } = runtime;
   const stopping = new AbortController();
-  /** Of each node one at a time; asked again meanwhile, it looks again. */
-  const lanes = new Map<string, { again: boolean; done: Promise<void> }>();
-  /** By file: two who want the same one wait for it together. */
+  /** One pass per node at a time; `again` asks for another pass after it. */
+  const passes = new Map<string, { again: boolean; done: Promise<void> }>();
+  /** By file: two callers that want the same file wait for one download. */
   const underWay = new Map<string, Promise<void>>();
 
   const filesOf = (serverName: string | null): NodeFiles | null => {
@@ -34,73 +35,73 @@ export function createFetches({ config, log, timers, write }: Runtime, { store, 
     return remote?.connected ? remote.files : null;
   };
 
-  async function fetchAll(serverName: string): Promise<void> {
+  async function downloadAll(serverName: string): Promise<void> {
     for (let after = { recordingId: "", id: "" }; ; ) {
-      const page = places.settledOn(serverName, after, READ_AT_ONCE);
+      const page = locations.endedOnNode(serverName, after, FILES_PER_PAGE);
       for (const file of page) {
         if (stopping.signal.aborted) return;
         after = file;
-        await fetchFile(file);
+        await download(file);
       }
-      if (page.length < READ_AT_ONCE) break;
+      if (page.length < FILES_PER_PAGE) break;
     }
     await removeLeftovers(serverName);
   }
 
-  function lane(serverName: string): Promise<void> {
-    const known = lanes.get(serverName);
+  function runPass(serverName: string): Promise<void> {
+    const known = passes.get(serverName);
     if (known) {
       known.again = true;
       return known.done;
     }
-    const made = { again: true, done: Promise.resolve() };
-    lanes.set(serverName, made);
-    made.done = (async () => {
+    const pass = { again: true, done: Promise.resolve() };
+    passes.set(serverName, pass);
+    pass.done = (async () => {
       try {
-        while (made.again && !stopping.signal.aborted) {
-          made.again = false;
-          await fetchAll(serverName);
+        while (pass.again && !stopping.signal.aborted) {
+          pass.again = false;
+          await downloadAll(serverName);
         }
       } finally {
-        lanes.delete(serverName);
+        passes.delete(serverName);
       }
     })();
-    return made.done;
+    return pass.done;
   }
 
-  function fetchFile(file: RecordingFileRow): Promise<void> {
+  function download(file: RecordingFileRow): Promise<void> {
     const from = filesOf(file.serverName);
     if (!from) return Promise.resolve();
-    const fetched =
+    const downloaded =
       underWay.get(file.id) ??
-      fetchOne(from, file)
-        .catch((err) => log.warn({ err, recordingId: file.recordingId }, "a recorded file is still on its media node"))
+      downloadOne(from, file)
+        .catch((err) => log.warn({ err, recordingId: file.recordingId }, "recordings: download from node failed"))
         .finally(() => underWay.delete(file.id));
-    underWay.set(file.id, fetched);
-    return fetched;
+    underWay.set(file.id, downloaded);
+    return downloaded;
   }
 
-  async function fetchOne(from: NodeFiles, file: RecordingFileRow): Promise<void> {
+  async function downloadOne(from: NodeFiles, file: RecordingFileRow): Promise<void> {
     const { recordingId, fileName, serverName } = file;
-    if (!folder.contains(recordingId, fileName)) return lose(file);
+    if (!folder.contains(recordingId, fileName)) return markLost(file);
     const path = folder.file(recordingId, fileName);
     const partPath = `${path}.part`;
     await folder.make(recordingId);
-    const found = await readInto(partPath, from, { recordingId, fileName });
-    if (found === "busy") return;
-    if (found === null) return lose(file);
+    const result = await readInto(partPath, from, { recordingId, fileName });
+    if (result === "busy") return;
+    if (result === null) return markLost(file);
     await rename(partPath, path);
     const bytes = (await folder.bytes(recordingId, fileName)) ?? 0;
     const isWanted = await write((unit) => {
-      if (serverName !== null) places.addLeftover(unit, { serverName, recordingId, fileName });
+      if (serverName !== null) locations.addLeftover(unit, { serverName, recordingId, fileName });
       if (!store.file(file.id)) return false;
-      places.move(unit, file, "disk", bytes);
+      locations.move(unit, file, "disk", bytes);
       return true;
     });
     if (!isWanted) await rm(path, { force: true });
   }
 
-  /** Throws unless all of it has come, and not a byte more. */
+  /** Throws unless exactly the announced number of bytes arrived. */
   async function readInto(partPath: string, from: NodeFiles, file: NodeFile): Promise<"busy" | "whole" | null> {
     const stalled = new AbortController();
     const stall = () => stalled.abort(new Error("the media node sends nothing"));
@@ -128,58 +129,59 @@ export function createFetches({ config, log, timers, write }: Runtime, { store, 
         await part.close();
       }
       if (size > found.size) await rm(partPath, { force: true });
-      if (size !== found.size) throw new Error(`${size} of ${found.size} bytes have come`);
+      if (size !== found.size) throw new Error(`${size} of ${found.size} bytes arrived`);
       return "whole";
     } finally {
       cancelStall();
     }
   }
 
-  /** The node does not have it, or gave it a name that is none: whatever lies here under that name is not it. */
-  async function lose(file: RecordingFileRow): Promise<void> {
+  /** The node does not have the file, or gave it an invalid name: a local file of that name is not the file. */
+  async function markLost(file: RecordingFileRow): Promise<void> {
     const { recordingId, fileName, serverName } = file;
-    log.error({ recordingId, serverName }, "recording: media node lost a file");
+    log.error({ recordingId, serverName }, "recordings: media node lost a file");
     await folder.removeFile(recordingId, fileName);
-    await write((unit) => places.move(unit, file, "lost", 0));
+    await write((unit) => locations.move(unit, file, "lost", 0));
   }
 
-  /** One that fails waits with those behind it on the same node. */
+  /** After one failure the remaining files of the node wait for the next pass. */
   async function removeLeftovers(serverName: string): Promise<void> {
     const from = filesOf(serverName);
     if (!from) return;
-    for (const leftover of places.leftoversOn(serverName)) {
+    for (const leftover of locations.leftoversOn(serverName)) {
       if (stopping.signal.aborted) return;
       try {
         await from.remove(leftover);
-        await write((unit) => places.removeLeftover(unit, leftover));
+        await write((unit) => locations.removeLeftover(unit, leftover));
       } catch (err) {
-        log.warn({ err, serverName }, "a media node still has a file that nobody wants");
+        log.warn({ err, serverName }, "recordings: file not removed from media node");
         return;
       }
     }
   }
 
   return {
-    /** Resolves when nothing more can be had now. */
+    /** Resolves when no more files are available now. */
     async run(): Promise<void> {
       if (stopping.signal.aborted) return;
-      await Promise.all(places.nodesWithFiles().map(lane));
+      await Promise.all(locations.nodesWithFiles().map(runPass));
     },
 
-    /** Those of one recording, also before it has ended. */
-    async of(recordingId: string): Promise<void> {
+    /** Downloads the files of one recording, also before it has ended. */
+    async ofRecording(recordingId: string): Promise<void> {
       const onNode = store.allFiles(recordingId).filter(({ location }) => location === "node");
-      for (const file of onNode) await fetchFile(file);
+      for (const file of onNode) await download(file);
       const servers = new Set(onNode.flatMap(({ serverName }) => serverName ?? []));
       await Promise.all([...servers].map(removeLeftovers));
     },
 
-    /** What was fetched, deleted or erased goes from the nodes that can be reached. */
-    removeLeftovers: async (): Promise<void> => void (await Promise.all(places.nodesWithFiles().map(removeLeftovers))),
+    /** Removes downloaded and deleted files from the nodes that are connected. */
+    removeLeftovers: async (): Promise<void> =>
+      void (await Promise.all(locations.nodesWithFiles().map(removeLeftovers))),
 
     async stop(): Promise<void> {
       stopping.abort();
-      await Promise.all([...lanes.values()].map(({ done }) => done.catch(() => {})));
+      await Promise.all([...passes.values()].map(({ done }) => done.catch(() => {})));
     },
   };
 }

@@ -1,0 +1,331 @@
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+import type { MediaNodes } from "../../nodes/media-nodes.ts";
+import type { RecordingStatus } from "../../protocol/enums.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { RecordedFile } from "../../protocol/media/recording.ts";
+import type { MediaEvent } from "../../protocol/media-node.ts";
+import type { RoomService } from "../rooms/room.service.ts";
+import type { RtcConnectionEvent } from "../sessions/events.ts";
+import type { Hls } from "./hls/hls.ts";
+import type { RecordingStore } from "./recording.store.ts";
+import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
+import { createRecordingChanges, type WrittenBy } from "./recording-changes.ts";
+import type { RecordingFolder } from "./recording-folder.ts";
+import type { StorageLocations } from "./storage-locations/storage-locations.ts";
+import { createTimeline } from "./timeline.ts";
+
+/** How long a node may take to finish a recording, and its files to be downloaded. */
+const FINISH_WITHIN_MS = 10_000;
+
+type RecordingEvent = Extract<MediaEvent, { recordingId: string }>;
+
+type ActiveRecording = {
+  id: string;
+  roomId: string;
+  audioOnly: boolean;
+  startedAt: number;
+  automatic: boolean;
+  /** The node that writes it; null while the room is empty. */
+  serverName: string | null;
+  /** Set while a stop waits for the node to finish. */
+  finished: (() => void) | null;
+};
+
+export type ActiveRecordingDeps = {
+  store: RecordingStore;
+  folder: RecordingFolder;
+  locations: Pick<StorageLocations, "download" | "moveFilesInBackground" | "nodeSeen">;
+  rooms: Pick<RoomService, "markRecording">;
+  nodes: Pick<MediaNodes, "find" | "onEvent">;
+  /** Throws when the project or the disk has no space for more recordings. */
+  requireSpace: (projectId: string) => Promise<void>;
+  hls: Hls;
+  isLiveStream: (roomId: string) => boolean;
+};
+
+/** How a recording ends; `also` joins the transaction. */
+type End = { status: Exclude<RecordingStatus, "RECORDING">; error: string | null; also?: (unit: Unit) => void };
+const THIS_SERVER: WrittenBy = { location: "disk", serverName: null };
+const COMPLETE: End = { status: "READY", error: null };
+
+/** Keeps recordings running on the media node of their room, and saves what the node reports. */
+export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDeps) {
+  const { store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream } = deps;
+  const { bus, log, now, timers, write } = runtime;
+  const byRoom = new Map<string, ActiveRecording>();
+  /** Recordings of an earlier process, by room: a node may still be writing them. */
+  const interrupted = new Map<string, string>();
+  const openFiles = createOpenFiles();
+  const timeline = createTimeline(runtime, store);
+  const changes = createRecordingChanges(runtime, {
+    ...{ store, rooms, timeline },
+    onEnded(id) {
+      hls.end(id);
+      openFiles.closeAll(id);
+    },
+    onSaved: locations.moveFilesInBackground,
+  });
+
+  nodes.onEvent((serverName, event) => {
+    if ("recordingId" in event) handleEvent(serverName, event);
+    else if ("roomId" in event) {
+      const recording = byRoom.get(event.roomId);
+      if (recording) timeline.addMediaEvent(recording, event);
+    } else if (event.type === "workerCrashed") {
+      for (const { roomId } of event.rooms) {
+        const recording = byRoom.get(roomId);
+        if (recording?.serverName === serverName) detach(recording);
+      }
+    } else if (event.type === "roomsFound") stopInterrupted(serverName, event.rooms);
+  });
+  bus.on("rtcServerSeen", ({ name }) => locations.nodeSeen(name));
+  bus.on("rtcConnection", ["started", "left"], handleConnection);
+
+  function handleConnection(event: RtcConnectionEvent): void {
+    const recording = byRoom.get(event.roomId);
+    if (!recording) return;
+    timeline.addConnectionEvent(recording, event);
+    if (event.type === "started") attach(recording, event.serverName);
+  }
+
+  function attach(recording: ActiveRecording, serverName: string | null): void {
+    const node = serverName === null || recording.serverName !== null ? null : nodes.find(serverName);
+    if (!node || serverName === null) return;
+    recording.serverName = serverName;
+    const { id, roomId, startedAt, audioOnly } = recording;
+    const parts = isLiveStream(roomId);
+    const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
+    node.startRecording({ ...request, parts, feed: parts && hls.transcodes }).catch((err: Error) => {
+      log.error({ err, recordingId: id }, "recordings: not started on media node");
+      fail(recording, err.message);
+    });
+  }
+
+  function detach(recording: ActiveRecording): void {
+    recording.serverName = null;
+    openFiles.closeAll(recording.id);
+    recording.finished?.();
+  }
+
+  function handleEvent(serverName: string, event: RecordingEvent): void {
+    const recording = byRoom.get(event.roomId);
+    if (recording?.id !== event.recordingId) handleLateEvent(serverName, event);
+    if (recording?.id !== event.recordingId || recording.serverName !== serverName) return;
+    const writtenBy: WrittenBy = nodes.find(serverName)?.remote ? { location: "node", serverName } : THIS_SERVER;
+    const mayBeNew = event.type !== "recordingFileEnded";
+    const saveFiles = (files: readonly RecordedFile[]) =>
+      write((unit) => changes.saveFiles(unit, recording.id, files, writtenBy, mayBeNew));
+    switch (event.type) {
+      case "recordingPart":
+      case "recordingFeed":
+      case "recordingNotStreamable":
+        hls.handleEvent(event);
+        break;
+      case "recordingFileStarted": {
+        const { fileId, identity } = event.file;
+        openFiles.open(recording.id, fileId, identity);
+        changes.logFailure(
+          saveFiles([event.file]).then((saved) => {
+            if (!saved.has(fileId)) openFiles.close(fileId);
+          }),
+        );
+        break;
+      }
+      case "recordingFileEnded":
+        hls.handleEvent(event);
+        changes.logFailure(saveFiles([event.file]).finally(() => openFiles.close(event.file.fileId)));
+        break;
+      case "recordingProgress":
+        changes.logFailure(saveFiles(event.files).then(() => stopWithoutSpace(recording)));
+        break;
+      case "recordingSlow":
+        log.warn({ recordingId: recording.id }, "recordings: disk too slow, frames dropped");
+        break;
+      // The node also ends a recording when its room is empty; the next participant starts it again.
+      case "recordingEnded":
+        detach(recording);
+        break;
+      case "recordingFailed":
+        log.error({ recordingId: recording.id, reason: event.reason }, "recordings: media node failed to record");
+        fail(recording, event.reason);
+        break;
+    }
+  }
+
+  /** Handles an event about a recording that an earlier process began. */
+  function handleLateEvent(serverName: string, event: RecordingEvent): void {
+    if (event.type === "recordingEnded") locations.nodeSeen(serverName);
+    if (event.type !== "recordingFileEnded") return;
+    const { recordingId, file } = event;
+    const writtenBy: WrittenBy = { location: "node", serverName };
+    changes.logFailure(write((unit) => changes.saveFiles(unit, recordingId, [file], writtenBy, false)));
+  }
+
+  /** Stops recordings that a node continued while this server was away; they have ended in the database. */
+  function stopInterrupted(serverName: string, found: readonly { roomId: string }[]): void {
+    for (const { roomId } of found) {
+      const recordingId = interrupted.get(roomId);
+      if (recordingId === undefined || !mayHaveWritten(serverName, recordingId)) continue;
+      const stopped = nodes.find(serverName)?.stopRecording({ roomId, recordingId });
+      stopped?.catch((err) => log.warn({ err, recordingId }, "recordings: media node did not stop"));
+    }
+  }
+
+  /** A node that has none of the recording's files did not write it. */
+  function mayHaveWritten(serverName: string, recordingId: string): boolean {
+    const files = store.files(recordingId);
+    return files.length === 0 || files.some((file) => file.serverName === serverName);
+  }
+
+  /** Stops a recording when the quota of its project or the reserve of the disk is reached, and keeps its files. */
+  async function stopWithoutSpace(recording: ActiveRecording): Promise<void> {
+    const row = store.get(recording.id);
+    if (!row || recording.finished) return;
+    try {
+      await requireSpace(row.projectId);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      log.warn({ recordingId: row.id, reason: error.message }, "recordings: stopped for lack of space");
+      await stop(recording, { status: "FAILED", error: error.message });
+    }
+  }
+
+  function fail(recording: ActiveRecording, reason: string): void {
+    if (byRoom.get(recording.roomId) !== recording) return;
+    byRoom.delete(recording.roomId);
+    recording.finished?.();
+    changes.logFailure(write((unit) => changes.end(unit, recording.id, "FAILED", now(), reason)));
+  }
+
+  /** Resolves with the promise, or after the time that a node may take. */
+  async function withinLimit(done: Promise<void>): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = timers.after(FINISH_WITHIN_MS, late.resolve);
+    await Promise.race([done, late.promise]);
+    cancel();
+  }
+
+  async function stop(recording: ActiveRecording, how: End = COMPLETE): Promise<void> {
+    const { id, roomId, serverName } = recording;
+    const node = serverName === null ? null : nodes.find(serverName);
+    if (node) {
+      const finished = Promise.withResolvers<void>();
+      recording.finished = finished.resolve;
+      const request = node.stopRecording({ roomId, recordingId: id }).catch((err: Error) => {
+        log.warn({ err, recordingId: id }, "recordings: media node did not stop");
+        finished.resolve();
+      });
+      await Promise.all([request, withinLimit(finished.promise)]);
+    }
+    if (byRoom.get(roomId) === recording) byRoom.delete(roomId);
+    const downloaded = locations.download(id);
+    await withinLimit(
+      downloaded.catch((err) => log.warn({ err, recordingId: id }, "recordings: download from node failed")),
+    );
+    const lost = how.status === "READY" ? lostNodeOf(id) : null;
+    await write((unit) => {
+      if (lost === null) changes.end(unit, id, how.status, now(), how.error);
+      else changes.end(unit, id, "INTERRUPTED", now(), `The media node ${lost} was lost with what it had written.`);
+      how.also?.(unit);
+    });
+  }
+
+  /** The disconnected node that has some of the files; null when there is none. */
+  function lostNodeOf(recordingId: string): string | null {
+    const away = store.files(recordingId).find(({ location, serverName }) => {
+      const remote = serverName === null ? undefined : nodes.find(serverName)?.remote;
+      return location === "node" && !remote?.connected;
+    });
+    return away?.serverName ?? null;
+  }
+
+  return {
+    inRoom: (roomId: string): { id: string; automatic: boolean } | undefined => byRoom.get(roomId),
+
+    /** Inserts a new recording; the node starts once the row is on disk. */
+    begin(unit: Unit, row: RecordingRow, serverName: string | null): void {
+      store.insert(unit, row);
+      rooms.markRecording(unit, row.roomId, true);
+      bus.publish(unit, "recordingChanged", { roomId: row.roomId, active: true });
+      changes.publish(unit, row, "recording.started");
+      unit.afterCommit(() => {
+        const { id, roomId, audioOnly, startedAt, automatic } = row;
+        const recording = { id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null };
+        byRoom.set(roomId, recording);
+        if (isLiveStream(roomId)) hls.begin(row);
+        attach(recording, serverName);
+      });
+    },
+
+    /** Resolves when the recording has ended and its files are complete. */
+    async stop(recordingId: string, also?: (unit: Unit) => void): Promise<void> {
+      const recording = [...byRoom.values()].find(({ id }) => id === recordingId);
+      if (recording) await stop(recording, { ...COMPLETE, also });
+    },
+
+    stopAll: async (): Promise<void> => void (await Promise.all([...byRoom.values()].map((one) => stop(one)))),
+
+    startedBefore: (at: number): string[] =>
+      [...byRoom.values()].filter(({ startedAt }) => startedAt <= at).map(({ id }) => id),
+
+    /** Resolves when no file of a participant who has left is being written. */
+    async settled({ projectId, environment }: Tenant, identity: string): Promise<void> {
+      for (const { id, roomId, serverName } of [...byRoom.values()]) {
+        const row = store.get(id);
+        if (row?.projectId !== projectId || row.environment !== environment) continue;
+        // The response comes after all earlier events of the node.
+        const node = serverName === null ? null : nodes.find(serverName);
+        await node?.room({ roomId }).catch(() => null);
+        await withinLimit(openFiles.closed(id, identity));
+      }
+      await runtime.writer.drain();
+    },
+
+    /** Ends recordings that a crash interrupted, at the time of their last event. */
+    async recover(): Promise<void> {
+      for (const row of store.running()) {
+        await hls.remove(row.id);
+        interrupted.set(row.roomId, row.id);
+        const files: RecordingFileRow[] = [];
+        for (const file of store.files(row.id)) {
+          if (file.location === "disk")
+            files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });
+        }
+        await write((unit) => {
+          for (const file of files) store.saveFile(unit, file);
+          changes.end(unit, row.id, "INTERRUPTED", row.lastSeenAt, "The server stopped while it was recording.");
+        });
+      }
+    },
+  };
+}
+
+/** The files that are being written, by participant. */
+function createOpenFiles() {
+  const files = new Map<string, { recordingId: string; identity: string }>();
+  let waiting: (() => void)[] = [];
+
+  function closeWhere(matches: (fileId: string, recordingId: string) => boolean): void {
+    for (const [fileId, { recordingId }] of files) if (matches(fileId, recordingId)) files.delete(fileId);
+    const resolves = waiting;
+    waiting = [];
+    for (const resolve of resolves) resolve();
+  }
+
+  return {
+    open: (recordingId: string, fileId: string, identity: string): void =>
+      void files.set(fileId, { recordingId, identity }),
+    close: (fileId: string): void => closeWhere((id) => id === fileId),
+    /** For a recording that has ended, or whose node is lost. */
+    closeAll: (recordingId: string): void => closeWhere((_, id) => id === recordingId),
+
+    /** Resolves when no file of the participant is open. */
+    async closed(recordingId: string, identity: string): Promise<void> {
+      const isOpen = () =>
+        [...files.values()].some((file) => file.recordingId === recordingId && file.identity === identity);
+      while (isOpen()) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+  };
+}
