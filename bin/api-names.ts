@@ -1,16 +1,16 @@
-/** What the routes and records of the API are called in `stoa/server`. */
+/** The names of the API's routes and records in `stoa/server`. */
 import type { JsonSchema } from "./json-schema-type.ts";
 
-type RecordSource = { route: string; part: (answer: JsonSchema) => JsonSchema };
+type RecordSource = { route: string; part: (response: JsonSchema) => JsonSchema };
 
-const whole = (route: string): RecordSource => ({ route, part: (answer) => answer });
-const item = (route: string): RecordSource => ({ route, part: (answer) => answer.items ?? {} });
+const whole = (route: string): RecordSource => ({ route, part: (response) => response });
+const item = (route: string): RecordSource => ({ route, part: (response) => response.items ?? {} });
 const field = (route: string, name: string): RecordSource => ({
   route,
-  part: (answer) => answer.properties?.[name] ?? {},
+  part: (response) => response.properties?.[name] ?? {},
 });
 
-/** Types that get a name of their own, and an answer each can be seen in; parts before what is made of them. */
+/** The named types, each with a response that contains it. A type comes before the types that contain it. */
 export const RECORDS: Record<string, RecordSource> = {
   Permissions: field("POST /v1/rooms/{id}/rtc-tokens", "permissions"),
   Project: whole("GET /v1/project"),
@@ -37,7 +37,7 @@ export const RECORDS: Record<string, RecordSource> = {
   PersonExport: whole("POST /v1/people/{userId}/exports"),
 };
 
-/** Names that the rule below would not find, or that say more. */
+/** Names for routes whose generated name would be unclear. */
 const NAMES: Record<string, [group: string, name: string]> = {
   "GET /v1/project": ["projects", "current"],
   "GET /v1/recordings/{recordingId}/files/{fileId}/download-url": ["recordings", "downloadUrl"],
@@ -97,8 +97,9 @@ const NAMES: Record<string, [group: string, name: string]> = {
 const VERBS: Record<string, string> = { POST: "create", GET: "get", PATCH: "update", PUT: "put", DELETE: "delete" };
 
 /**
- * The first fixed part of the path is the group; a second one names the method (`POST /v1/live-streams/{id}/start`), with
- * the verb before it when it is not the plain one (`deletePin`); otherwise the verb does (`rooms.create`).
+ * The first fixed part of the path is the group. A second one names the method (`POST /v1/live-streams/{id}/start`), with
+ * a verb in front of it if it is neither GET nor POST (`deletePin`). Without a second part the verb is the name
+ * (`rooms.create`).
  */
 export function methodOf(method: string, path: string): [group: string, name: string] {
   const named = NAMES[`${method} ${path}`];

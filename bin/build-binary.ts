@@ -21,7 +21,7 @@ export function thisPlatform(): Platform {
   return platform;
 }
 
-/** Debian has a package that brings musl beside glibc: only where glibc is not is musl the system's own. */
+/** Debian can have musl installed beside glibc, so musl is the system's libc only if glibc is missing. */
 function isMusl(): boolean {
   if (!readdirSync("/lib").some((file) => file.startsWith("ld-musl-"))) return false;
   return Bun.which("getconf") === null || Bun.spawnSync(["getconf", "GNU_LIBC_VERSION"]).exitCode !== 0;
@@ -31,41 +31,41 @@ type BinaryOptions = {
   root: string;
   platform: Platform;
   webDir: string;
-  /** Holds the native part of the packet path, made for that platform; without it the platform goes without. */
+  /** The folder with the native packet path for the platform; empty if there is none. */
   nativeDir: string;
   outfile: string;
 };
 
-/** One file with everything in it: code with bytecode (it starts four times as fast), workers, migrations, web assets. */
+/** Builds one file with bytecode (it starts four times as fast), workers, migrations and web assets. */
 export async function buildBinary({ root, platform, webDir, nativeDir, outfile }: BinaryOptions): Promise<void> {
   const native = existsSync(join(nativeDir, "media.so")) ? [nativeDir] : [];
   const assets = [join(root, "migrations"), join(root, "web/docs"), webDir, ...native];
   const result = await Bun.build({
-    // A worker is found in the binary only when it is an entry point of its own.
+    // A worker is found in the binary only if it is an entry point.
     entrypoints: [join(root, "src/main.ts"), ...workers(root)],
     root: join(root, "src"),
     target: "bun",
     format: "esm",
-    // The framework reads the source of hooks and handlers; squeezed together they all look as if they had to be awaited.
+    // The framework inspects the source of hooks and handlers; minified, they would all look asynchronous.
     minify: { syntax: true, identifiers: true, whitespace: false },
     bytecode: true,
-    // What is loaded on first use has functions of its own: in one piece with the rest they would all be made at the start.
+    // With splitting, modules that are loaded on first use are not evaluated at the start.
     splitting: true,
     sourcemap: "inline",
-    // The binary is away from its checkout, where the commit could be read.
+    // The binary cannot read the commit from the checkout.
     define: { STOA_COMMIT: JSON.stringify(commitOfCheckout(root) ?? "") },
     compile: {
       ...(platform === thisPlatform() ? {} : { target: `bun-${platform}` as Bun.Build.CompileTarget }),
       outfile,
       // Each folder is embedded under its base name.
       assets: assets.filter((folder) => existsSync(folder)),
-      // The current directory belongs to the user: a .env lying there must not configure the server.
+      // A .env in the user's current directory must not configure the server.
       autoloadDotenv: false,
       autoloadBunfig: false,
     },
   });
   if (!result.success) throw new AggregateError(result.logs, "the binary could not be built");
-  // The map is inside the binary; the copies that Bun leaves beside it are no part of a release.
+  // The source map is inside the binary; the copies that Bun writes beside it are not part of a release.
   for (const file of readdirSync(dirname(outfile))) {
     if (file.endsWith(".map") || file.startsWith(`${basename(outfile)}.`)) rmSync(join(dirname(outfile), file));
   }

@@ -4,10 +4,10 @@ import { Marked, type Tokens } from "marked";
 import { type Guide, readGuides, slugOf } from "../src/cli/manual/guides.ts";
 
 type Assets = { style: string; script: string; images: Map<string, string> };
-/** What the search looks through: one entry for each chapter. */
+/** An entry of the search index, one per chapter. */
 type Entry = { url: string; page: string; heading: string; text: string };
 
-/** Makes a page of every guide in `web/docs`, and an index to search them by. They need no other host and no build of theirs. */
+/** Renders every guide in `web/docs` as a page, with a search index. The pages load nothing from other hosts. */
 export async function buildDocs(root: string, outdir: string): Promise<void> {
   const folder = join(root, "web/docs");
   const guides = readGuides(folder);
@@ -48,7 +48,7 @@ function render({ name, title, text }: Guide, images: Map<string, string>): { ht
   const chapters: Entry[] = [start];
   const marked = new Marked({ gfm: true });
   marked.use({
-    // In the order of the text, so that what is said below a heading is found under it.
+    // The order of the text assigns each paragraph to the heading above it.
     walkTokens: (token) => {
       const current = chapters.at(-1) ?? start;
       if (token.type === "heading" && token.depth > 1) {
@@ -92,7 +92,7 @@ function render({ name, title, text }: Guide, images: Map<string, string>): { ht
 
 const urlOf = (name: string) => (name === "start" ? "/docs" : `/docs/${name}`);
 
-/** Guides link to each other as files, so that the links hold wherever the folder is read. */
+/** Guides link to each other as files, so that the links also work in the repository. */
 function linkOf(href: string): string {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
   return name === undefined ? href : `${urlOf(name)}${anchor}`;

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { VERSION } from "../src/kernel/version.ts";
 
-/** One that does the same in a tenth of the size: a page that embeds a call need not have React. */
+/** Preact replaces React in a tenth of the size. */
 const STAND_INS: Record<string, string> = {
   react: "preact/compat",
   "react/jsx-runtime": "preact/jsx-runtime",
   "react-dom/client": "preact/compat/client",
 };
 
-/** Makes `embed.js`, the custom elements in one module that needs nothing beside it. */
+/** Builds `embed.js`, the custom elements in one self-contained module. */
 export async function buildEmbed(root: string, outdir: string): Promise<void> {
   await Bun.build({
     entrypoints: [join(root, "web/embed/index.ts")],

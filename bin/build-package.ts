@@ -1,7 +1,7 @@
 /**
- * Makes `stoa.tgz`, the npm package of this version: compiled modules with types and source maps, each module a file of
- * its own so that bundlers take what is used. What the wire's schemas describe is printed as plain types, so that nobody
- * who installs the package needs the library they are written with.
+ * Builds `stoa.tgz`, the npm package of this version: compiled modules with types and source maps. Each module is a file,
+ * so that bundlers can drop unused ones. The protocol's schemas are printed as plain types, so that the package does not
+ * depend on the schema library.
  */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,14 +16,14 @@ const COMPILER_FLAGS =
   "--moduleResolution bundler --lib ESNext,DOM,DOM.Iterable --jsx react-jsx --jsxImportSource react " +
   "--allowImportingTsExtensions --rewriteRelativeImportExtensions --verbatimModuleSyntax --strict --skipLibCheck --types bun";
 
-/** All that a module of the package may import besides its siblings. */
+/** The imports that a module of the package may have besides its siblings. */
 const PROVIDED = /^(node:|react$|react\/jsx-runtime$)/;
 
 export async function buildPackage(root: string, outfile: string): Promise<void> {
   const compiled = mkdtempSync(join(tmpdir(), "stoa-package-"));
   try {
     await compile(root, compiled);
-    // In one file that needs nothing beside it, instead of the compiler's many that speak of the schema library.
+    // The single self-contained file replaces the compiler's declarations, which refer to the schema library.
     await buildSdkTypes(root, join(compiled, "web/sdk/index.d.ts"));
     const files = new Map<string, string>();
     for (const { source, bundled } of Object.values(ENTRIES)) {
@@ -77,13 +77,13 @@ async function bundle(root: string, source: string, files: Map<string, string>):
     entrypoints: [join(root, source)],
     target: "node",
     format: "esm",
-    // Names and line breaks stay, so that a stack trace can be read; a map of the libraries would be four times as large.
+    // Names and line breaks are kept for readable stack traces; a source map would be four times as large.
     minify: { syntax: true },
   });
   files.set(source.replace(/\.tsx?$/, ".js"), (await outputs[0]?.text()) ?? "");
 }
 
-/** What the authors of bundled libraries ask for in return: to be named, with their terms. */
+/** The licences of the bundled libraries. */
 function licencesOf(root: string, scripts: readonly string[]): string {
   const names = new Set(
     scripts.flatMap((script) =>
@@ -99,11 +99,10 @@ function licencesOf(root: string, scripts: readonly string[]): string {
   return texts.join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** The declarations that an entry leads to. */
+/** Collects the declarations that an entry imports. */
 function collectTypes(folder: string, path: string, files: Map<string, string>): void {
   if (files.has(path)) return;
-  if (path.startsWith("src/protocol/"))
-    throw new Error(`${path} is written with a library that the package does not have`);
+  if (path.startsWith("src/protocol/")) throw new Error(`${path} imports a library that the package does not have`);
   const source = readFileSync(join(folder, path), "utf8").replaceAll(/"(\.{1,2}\/[^"]+)\.tsx?"/g, '"$1.js"');
   files.set(path, source);
   for (const [, to = ""] of source.matchAll(/(?:from|import) ?\(?"(\.[^"]+)\.js"/g)) {
@@ -111,7 +110,7 @@ function collectTypes(folder: string, path: string, files: Map<string, string>):
   }
 }
 
-/** For a registry, which knows releases and not commits: the same file under its release. */
+/** Copies the package under its release's name, because a registry knows releases and not commits. */
 export function copyForRegistry(tarball: string, dist: string): void {
   mkdirSync(dist, { recursive: true });
   if (existsSync(tarball)) copyFileSync(tarball, join(dist, `stoa-${RELEASE}.tgz`));

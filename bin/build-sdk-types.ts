@@ -1,6 +1,6 @@
 /**
- * Makes `sdk.d.ts`, the SDK's types in one file that needs nothing beside it: the compiler's declarations, each module
- * as a namespace, and the wire's records printed from their schemas.
+ * Builds `sdk.d.ts`, the SDK's types in one self-contained file: the compiler's declarations with each module as a
+ * namespace, and the protocol's records printed from their schemas.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ const COMPILER_FLAGS =
   "--moduleResolution bundler --lib ESNext,DOM,DOM.Iterable --allowImportingTsExtensions --strict --skipLibCheck --types bun";
 
 type Module = { path: string; declarations: Declaration[]; imports: Import[] };
-/** A statement of a module with the comment in front of it. */
+/** A statement of a module with its doc comment. */
 type Declaration = { name: string; text: string };
 type Import = { path: string; name: string; as: string; reexport: boolean };
 
@@ -38,7 +38,7 @@ export async function buildSdkTypes(root: string, outfile: string): Promise<void
   }
 }
 
-/** What a page can reach from the index, and nothing beside it: how the SDK does it is nobody's business. */
+/** Bundles the declarations that are reachable from the index, without internals. */
 async function bundle(root: string, folder: string): Promise<string> {
   const modules = new Map<string, Module>();
   const load = (path: string) => {
@@ -47,20 +47,20 @@ async function bundle(root: string, folder: string): Promise<string> {
     return known;
   };
   const index = load(INDEX);
-  const kept = new Map<Module, Set<string>>([[index, new Set()]]);
+  const keptNames = new Map<Module, Set<string>>([[index, new Set()]]);
   const records = new Map<string, Set<string>>();
-  const keep = (found: Module, name: string) => {
-    const names = kept.get(found) ?? new Set();
-    kept.set(found, names);
+  const keep = (module: Module, name: string) => {
+    const names = keptNames.get(module) ?? new Set();
+    keptNames.set(module, names);
     if (names.has(name)) return;
     names.add(name);
-    const from = found.imports.find(({ as }) => as === name);
+    const from = module.imports.find(({ as }) => as === name);
     if (from?.path.startsWith("src/protocol/"))
       records.set(from.path, (records.get(from.path) ?? new Set()).add(from.name));
     else if (from) keep(load(from.path), from.name);
-    for (const declaration of found.declarations) {
+    for (const declaration of module.declarations) {
       if (declaration.name !== name) continue;
-      for (const word of wordsOf(declaration)) if (word !== name && isKnown(found, word)) keep(found, word);
+      for (const word of wordsOf(declaration)) if (word !== name && isKnown(module, word)) keep(module, word);
     }
   };
   for (const { as, reexport } of index.imports) if (reexport) keep(index, as);
@@ -68,8 +68,8 @@ async function bundle(root: string, folder: string): Promise<string> {
 
   const parts: string[] = [];
   for (const [path, names] of records) parts.push(await recordNamespace(root, path, [...names].sort()));
-  for (const [found, names] of kept) if (found !== index) parts.push(namespaceOf(found, names));
-  parts.push(topLevel(index, kept.get(index) ?? new Set()));
+  for (const [module, names] of keptNames) if (module !== index) parts.push(namespaceOf(module, names));
+  parts.push(topLevel(index, keptNames.get(index) ?? new Set()));
   return parts.join("\n");
 }
 
@@ -93,14 +93,14 @@ function parse(path: string, source: string): Module {
       return "";
     },
   );
-  // `export { Room };` of an imported name: the alias itself is exported instead.
+  // For `export { Room };` of an imported name, the alias is exported instead.
   for (const [, name] of rest.matchAll(/^export \{ (\w+) \};\n/gm)) {
     for (const one of imports) if (one.as === name) one.reexport = true;
   }
   return { path, declarations: declarationsOf(rest.replace(/^export \{.*\};\n/gm, "")), imports };
 }
 
-/** Statements begin in the first column, with their comment if they have one. */
+/** Finds the statements, which start in the first column, with their doc comments. */
 function declarationsOf(source: string): Declaration[] {
   const statements = source.matchAll(
     /^(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?(?:export|declare|type|interface)\b[\s\S]*?(?=^(?:\/\*\*|export|declare|type|interface)|$(?![\s\S]))/gm,
@@ -115,28 +115,28 @@ function declarationsOf(source: string): Declaration[] {
 
 const spaceOf = (path: string) => path.replace(/\.d\.ts$/, "").replace(/[^A-Za-z0-9]/g, "_");
 
-function aliases({ imports }: Module, kept: ReadonlySet<string>): string {
+function aliases({ imports }: Module, keptNames: ReadonlySet<string>): string {
   return imports
-    .filter(({ as }) => kept.has(as))
+    .filter(({ as }) => keptNames.has(as))
     .map(({ path, name, as, reexport }) => `${reexport ? "export " : ""}import ${as} = ${spaceOf(path)}.${name};\n`)
     .join("");
 }
 
-const textsOf = ({ declarations }: Module, kept: ReadonlySet<string>) =>
+const textsOf = ({ declarations }: Module, keptNames: ReadonlySet<string>) =>
   declarations
-    .filter(({ name }) => kept.has(name))
+    .filter(({ name }) => keptNames.has(name))
     .map(({ text }) => text)
     .join("");
 
-function namespaceOf(found: Module, kept: ReadonlySet<string>): string {
-  const body = textsOf(found, kept)
+function namespaceOf(module: Module, keptNames: ReadonlySet<string>): string {
+  const body = textsOf(module, keptNames)
     .replace(/^export declare /gm, "export ")
     .replace(/^declare /gm, "");
-  return `declare namespace ${spaceOf(found.path)} {\n${aliases(found, kept)}${body}}\n`;
+  return `declare namespace ${spaceOf(module.path)} {\n${aliases(module, keptNames)}${body}}\n`;
 }
 
-function topLevel(index: Module, kept: ReadonlySet<string>): string {
-  return `${aliases(index, kept)}${textsOf(index, kept)}`;
+function topLevel(index: Module, keptNames: ReadonlySet<string>): string {
+  return `${aliases(index, keptNames)}${textsOf(index, keptNames)}`;
 }
 
 async function recordNamespace(root: string, path: string, names: string[]): Promise<string> {

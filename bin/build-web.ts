@@ -7,9 +7,9 @@ import { buildPackage } from "./build-package.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
 
 /**
- * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one folder, which the server
- * serves from disk in a checkout and from inside the binary otherwise. Files under assets/ carry their hash. The folder is there
- * as a whole or not at all: several servers that are started at once may each find it missing, and each build it.
+ * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one
+ * folder. The server serves it from disk in a checkout and from inside the binary otherwise. Files under assets/ have a
+ * hash in their name. The folder is replaced atomically, because several servers may start at once and each build it.
  */
 export async function buildWeb(root: string, outdir: string): Promise<void> {
   const making = `${outdir}.${crypto.randomUUID().slice(0, 8)}`;
@@ -23,21 +23,21 @@ export async function buildWeb(root: string, outdir: string): Promise<void> {
     await buildDocs(root, making);
     await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), making);
     await Bun.write(join(making, ".built"), "");
-    exchange(making, outdir);
+    replaceFolder(making, outdir);
   } finally {
     rmSync(making, { recursive: true, force: true });
   }
 }
 
-/** Puts a folder in the place of another, which is removed; where somebody else does the same, one of the new ones stays. */
-function exchange(made: string, place: string): void {
-  const before = `${made}.before`;
-  unless("ENOENT", () => renameSync(place, before));
-  unless("ENOTEMPTY", () => renameSync(made, place));
+/** Replaces a folder atomically; if another process does the same, one of the new folders remains. */
+function replaceFolder(newFolder: string, target: string): void {
+  const before = `${newFolder}.before`;
+  ignoreError("ENOENT", () => renameSync(target, before));
+  ignoreError("ENOTEMPTY", () => renameSync(newFolder, target));
   rmSync(before, { recursive: true, force: true });
 }
 
-function unless(expected: string, run: () => void): void {
+function ignoreError(expected: string, run: () => void): void {
   try {
     run();
   } catch (error) {
@@ -74,7 +74,7 @@ async function buildSdk(entry: string, outdir: string): Promise<void> {
   });
 }
 
-/** 4 MB of script for one page: kept compressed, and served as it is. */
+/** The reference's script has 4 MB, so it is stored and served compressed. */
 async function packReference(script: string, outdir: string): Promise<void> {
   if (!existsSync(script)) return;
   await Bun.write(join(outdir, "api-reference.js.gz"), Bun.gzipSync(await Bun.file(script).bytes(), { level: 9 }));

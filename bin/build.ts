@@ -3,7 +3,7 @@
  * bin/build --all        the same for every platform of a release
  * bin/build --web-only   only the web assets, for running from a checkout
  *
- * Beside the binaries stand dist/checksums.txt and install.sh, which verifies a download with it: the folder is a release.
+ * It also writes dist/checksums.txt and install.sh, which verifies a download with it, so that the folder is a release.
  * With STOA_SIGNING_KEY_FILE (or STOA_SIGNING_KEY), --all signs that list, and its install.sh refuses another one.
  */
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
@@ -18,10 +18,10 @@ import { signingKey, signRelease } from "./sign-release.ts";
 
 const { values } = parseArgs({ options: { all: { type: "boolean" }, "web-only": { type: "boolean" } } });
 
-// Before anything is built: a key that is none should not be told after minutes.
+// An invalid key is reported before the build, which takes minutes.
 const key = values.all === true ? signingKey(process.env) : null;
 
-/** That native code can be cross-compiled for: a library made against glibc does not run on musl. */
+/** The platforms that native code can be cross-compiled for; a library built against glibc does not run on musl. */
 const NATIVE_PLATFORMS: Partial<Record<Platform, NativeArch>> = { "linux-x64": "x64", "linux-arm64": "arm64" };
 
 const root = join(import.meta.dir, "..");
@@ -43,31 +43,31 @@ if (values["web-only"] !== true) {
     );
     checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
   }
-  // The signature of the list covers the version too: install.sh takes no old release for a newer one.
+  // The signed list contains the version, so that install.sh does not accept an old release as a newer one.
   await Bun.write(join(dist, "checksums.txt"), `# stoa ${VERSION}\n${checksums.join("")}`);
   copyFileSync(join(root, "install.sh"), join(dist, "install.sh"));
-  // That of an earlier build fits no longer.
+  // The signature of an earlier build is no longer valid.
   rmSync(join(dist, "checksums.txt.minisig"), { force: true });
   if (key) signRelease(dist, key, Date.now());
   else if (values.all === true) console.error("stoa: not signed: set STOA_SIGNING_KEY_FILE to an Ed25519 key");
-  // A second name for the same bytes, so that scripts need not know the platform.
+  // The hard link lets scripts use the binary without knowing the platform.
   rmSync(join(dist, "stoa"), { force: true });
   linkSync(join(dist, `stoa-${thisPlatform()}`), join(dist, "stoa"));
 }
 
-/** Embedded under its base name, so every platform has a folder of that name. */
+/** The folder is embedded under its base name, so it has the same name for every platform. */
 function nativeDirOf(platform: Platform): string {
   return platform === thisPlatform() ? join(dist, "native") : join(dist, "cross", platform, "native");
 }
 
-/** Where there is no compiler for it, TypeScript protects and sends its packets. */
+/** Without a compiler for the platform, its binary uses the TypeScript packet path. */
 async function buildNative(platform: Platform): Promise<void> {
   const arch = NATIVE_PLATFORMS[platform];
   rmSync(nativeDirOf(platform), { recursive: true, force: true });
   if (platform !== thisPlatform() && arch === undefined) return;
   await step(`native fan-out for ${platform}`, async () => {
     const compiled = await compileNative(join(nativeDirOf(platform), "media.so"), arch);
-    if (!compiled.ok) console.error(`stoa: ${platform} goes without native fan-out: ${compiled.reason}`);
+    if (!compiled.ok) console.error(`stoa: ${platform} has no native fan-out: ${compiled.reason}`);
   });
 }
 

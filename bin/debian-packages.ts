@@ -1,7 +1,7 @@
-/** Programs that tests and benches drive, and the packages of the distribution that hold them: nothing unsigned is downloaded. */
+/** The programs that tests and benches need, and the Debian packages that contain them. Nothing unsigned is downloaded. */
 import { existsSync } from "node:fs";
 
-/** Packages without a program of their name, and a file that shows they are installed. */
+/** A file that proves the installation of each package that has no program of its name. */
 const FILES: Record<string, string> = {
   coturn: "/usr/bin/turnserver",
   "golang-go": "/usr/bin/go",
@@ -22,7 +22,7 @@ const FILES: Record<string, string> = {
   ...gstreamerPlugins({ nice: "nice", base: "opus", good: "vpx", bad: "webrtc", ugly: "x264" }),
 };
 
-/** Each package of GStreamer plugins is recognised by one of them. */
+/** Each package of GStreamer plugins is recognised by one of its plugins. */
 function gstreamerPlugins(plugins: Record<string, string>): Record<string, string> {
   const folder = `/usr/lib/${process.arch === "arm64" ? "aarch64" : "x86_64"}-linux-gnu/gstreamer-1.0`;
   return Object.fromEntries(
@@ -38,7 +38,7 @@ export function isMissing(packageName: string): boolean {
   return file ? !existsSync(file) : Bun.which(packageName) === null;
 }
 
-/** Installs missing packages where apt is there and this user may use it; otherwise the caller finds them still missing. */
+/** Installs missing packages if apt is available to this user; otherwise they remain missing. */
 export async function installPackages(names: readonly string[]): Promise<void> {
   const missing = [...new Set(names)].filter(isMissing);
   if (missing.length === 0 || Bun.which("apt-get") === null) return;

@@ -1,4 +1,4 @@
-/** The TypeScript type of what a JSON schema accepts, as far as the API's schemas go. */
+/** Prints the TypeScript type of a JSON schema, for the subset that the API uses. */
 export type JsonSchema = {
   type?: string | string[];
   const?: unknown;
@@ -12,7 +12,7 @@ export type JsonSchema = {
   description?: string;
 };
 
-/** `names` are types that have a name already, by their text. */
+/** `names` maps the text of a type to its name. */
 export function printType(schema: JsonSchema, names: ReadonlyMap<string, string> = new Map()): string {
   const text = plain(schema, names);
   return names.get(text) ?? text;
@@ -43,22 +43,22 @@ function plain(schema: JsonSchema, names: ReadonlyMap<string, string>): string {
   }
 }
 
-/** An enumeration beside `type: ["string", "null"]` lists null itself, or leaves it to the type. */
+/** An enum with `type: ["string", "null"]` may or may not list null itself. */
 function nullOf({ type, enum: values = [] }: JsonSchema): string {
   return Array.isArray(type) && type.includes("null") && !values.includes(null) ? " | null" : "";
 }
 
 function unique(types: string[]): string {
   const wide = new Set(types);
-  // An empty text that counts as absent is a text all the same.
+  // An empty string is covered by `string`.
   if (wide.has("string")) wide.delete('""');
   return [...wide].join(" | ");
 }
 
 function printObject({ properties = {}, required = [] }: JsonSchema, names: ReadonlyMap<string, string>): string {
   const fields = Object.entries(properties).map(([name, field]) => {
-    const said = field.description ? `/** ${field.description.replaceAll("*/", "")} */ ` : "";
-    return `${said}${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? "" : "?"}: ${printType(field, names)};`;
+    const comment = field.description ? `/** ${field.description.replaceAll("*/", "")} */ ` : "";
+    return `${comment}${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? "" : "?"}: ${printType(field, names)};`;
   });
   return fields.length === 0 ? "Record<string, never>" : `{ ${fields.join(" ")} }`;
 }

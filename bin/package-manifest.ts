@@ -1,10 +1,10 @@
 type Entry = {
   source: string;
-  /** In one file with the libraries it is made from, which nobody then has to install. */
+  /** Whether the entry is bundled with its libraries, so that they need not be installed. */
   bundled?: true;
 };
 
-/** What can be imported from the package, and where it comes from. */
+/** The entries of the package and their sources. */
 export const ENTRIES: Record<string, Entry> = {
   ".": { source: "src/cli/start/start-stoa.ts" },
   "./client": { source: "web/sdk/index.ts" },
@@ -13,9 +13,9 @@ export const ENTRIES: Record<string, Entry> = {
   "./participant": { source: "src/rtc-client/participant/participant.ts", bundled: true },
 };
 
-type Facts = { version: string; description: string; license: string };
+type PackageInfo = { version: string; description: string; license: string };
 
-export function manifest({ version, description, license }: Facts): object {
+export function manifest({ version, description, license }: PackageInfo): object {
   const exports = Object.entries(ENTRIES).map(([name, { source }]) => {
     const path = `./dist/${source.replace(/\.tsx?$/, "")}`;
     return [name, { types: `${path}.d.ts`, default: `${path}.js` }];
@@ -29,7 +29,7 @@ export function manifest({ version, description, license }: Facts): object {
     sideEffects: false,
     engines: { node: ">=20" },
     exports: { ...Object.fromEntries(exports), "./package.json": "./package.json" },
-    // Node 20's TypeScript users with the old resolution find the types by folder.
+    // TypeScript's old module resolution finds the types by folder.
     typesVersions: {
       "*": Object.fromEntries(
         Object.entries(ENTRIES).map(([name, { source }]) => [
@@ -39,7 +39,7 @@ export function manifest({ version, description, license }: Facts): object {
       ),
     },
     peerDependencies: { react: ">=18" },
-    // For those who import stoa/react; nobody else needs it.
+    // React is needed only for stoa/react.
     peerDependenciesMeta: { react: { optional: true } },
     files: ["dist", "THIRD-PARTY-LICENSES"],
   };

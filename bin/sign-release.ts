@@ -2,14 +2,14 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } f
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Of a signature over the BLAKE2b-512 of a file, and of a key; the two-byte names that minisign gives them. */
+/** minisign's two-byte algorithm names for a signature over the BLAKE2b-512 of a file and for a key. */
 const PREHASHED = Buffer.from("ED");
 const ED25519 = Buffer.from("Ed");
 const KEY_LINE = /^release_key=''$/m;
 
 /**
  * The key that releases are signed with: an Ed25519 key as PEM (`openssl genpkey -algorithm ed25519`), from
- * STOA_SIGNING_KEY_FILE or STOA_SIGNING_KEY. Null when none is given.
+ * STOA_SIGNING_KEY_FILE or STOA_SIGNING_KEY. Null if neither is set.
  */
 export function signingKey(env: Record<string, string | undefined>): KeyObject | null {
   const { STOA_SIGNING_KEY_FILE: path, STOA_SIGNING_KEY: text } = env;
@@ -20,13 +20,13 @@ export function signingKey(env: Record<string, string | undefined>): KeyObject |
   return key;
 }
 
-/** As `minisign -P` takes it. The number of a key is random there; ours follows from the key. */
+/** The public key for `minisign -P`. Its key number is random in minisign; ours is derived from the key. */
 export function publicKeyText(key: KeyObject): string {
   const raw = rawPublicKey(key);
   return Buffer.concat([ED25519, keyNumber(raw), raw]).toString("base64");
 }
 
-/** What `minisign -V` reads beside a file, as NAME.minisig. */
+/** The signature file NAME.minisig for `minisign -V`. */
 export function minisig(key: KeyObject, content: Uint8Array, comment: string): string {
   const signature = sign(null, createHash("blake2b512").update(content).digest(), key);
   const signed = Buffer.concat([PREHASHED, keyNumber(rawPublicKey(key)), signature]);
@@ -40,7 +40,7 @@ export function minisig(key: KeyObject, content: Uint8Array, comment: string): s
   ].join("\n");
 }
 
-/** Signs the list of a release, and lets the install.sh beside it ask for that key. */
+/** Signs a release's list of checksums and puts the public key into its install.sh. */
 export function signRelease(folder: string, key: KeyObject, at: number): void {
   const list = readFileSync(join(folder, "checksums.txt"));
   const comment = `timestamp:${Math.floor(at / 1000)}\tfile:checksums.txt\thashed`;
@@ -50,7 +50,7 @@ export function signRelease(folder: string, key: KeyObject, at: number): void {
   writeFileSync(join(folder, "install.sh"), script.replace(KEY_LINE, `release_key='${publicKeyText(key)}'`));
 }
 
-/** The last 32 bytes of its DER. */
+/** The raw key is the last 32 bytes of its DER encoding. */
 function rawPublicKey(key: KeyObject): Buffer {
   return createPublicKey(key).export({ type: "spki", format: "der" }).subarray(-32);
 }

@@ -1,7 +1,7 @@
-/** What runs in the pages of a live stream: each function stands alone, because it is sent there as text. */
+/** Functions that run in the pages of a live stream. Each is self-contained, because it is sent there as text. */
 import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";
 
-/** Sends pictures whose brightness says when they were drawn, in tenths of seconds modulo 25.6, and a tone. */
+/** Publishes a tone and a video whose brightness encodes its time, in tenths of seconds modulo 25.6. */
 export async function publishBrightness(codec: VideoCodec): Promise<void> {
   const canvas = Object.assign(document.createElement("canvas"), { width: 320, height: 180 });
   const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
@@ -24,13 +24,13 @@ export async function publishBrightness(codec: VideoCodec): Promise<void> {
   await localParticipant.publish(sound as MediaStreamTrack, { source: "microphone" });
 }
 
-/** Where the page has hls.js by a script: plays the address; fatal errors are kept. */
+/** Plays the URL with hls.js, which the page has loaded, and collects fatal errors. */
 export function playHls(source: string): void {
   const made = document.createElement("video");
   made.muted = true;
   document.body.append(made);
   const errors: string[] = [];
-  // biome-ignore lint/suspicious/noExplicitAny: the page has it by a script of its own
+  // biome-ignore lint/suspicious/noExplicitAny: a script of the page defines it
   const { Hls } = window as any;
   const hls = new Hls({ lowLatencyMode: true });
   hls.on(Hls.Events.ERROR, (_: unknown, { fatal, details }: { fatal: boolean; details: string }) => {
@@ -65,7 +65,7 @@ export function hlsPlayer(): HlsPlayer {
   };
 }
 
-/** How long ago the picture that is shown was drawn. */
+/** The age of the frame that is shown. */
 export function hlsDelayMs(): number {
   const made = document.querySelector("video") as HTMLVideoElement;
   const canvas = Object.assign(document.createElement("canvas"), { width: 16, height: 16 });

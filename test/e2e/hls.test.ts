@@ -15,7 +15,7 @@ afterAll(async () => {
   await stage?.close();
 });
 
-/** A page that plays a live stream whose host sends that codec, once it has played for so many seconds. */
+/** Opens a page that plays a live stream in this codec and resolves after it has played for `seconds`. */
 async function watch(codec: VideoCodec, seconds: number) {
   const { stoa } = stage;
   const stream = await stoa.liveStreams.create({ title: codec, hostIdentity: "ada", record: true });
@@ -37,7 +37,7 @@ async function watch(codec: VideoCodec, seconds: number) {
   return { stream, list, host, page };
 }
 
-/** The list of renditions, as soon as there is one with a picture. */
+/** The multivariant playlist, as soon as it has a video rendition. */
 async function opened(url: string): Promise<string> {
   for (;;) {
     const answer = await fetch(url);
@@ -52,7 +52,7 @@ const close = async (...pages: SitePage[]) => {
   for (const page of pages) await page.context().close();
 };
 
-test("[18] hls.js plays a live stream close to its edge, picture and sound, and rewinds to its beginning", async () => {
+test("[18] hls.js plays the audio and video of a live stream close to the live edge and seeks to its beginning", async () => {
   const { stream, host, page } = await watch("H264", 6);
   const delays: number[] = [];
   for (let look = 0; look < 5; look++) {
@@ -64,7 +64,7 @@ test("[18] hls.js plays a live stream close to its edge, picture and sound, and 
   expect([player.errors, player.width]).toEqual([[], 320]);
   expect(player.soundBytes).toBeGreaterThan(0);
 
-  // Back to the beginning: it is all there, and plays on.
+  // The stream can be played from its beginning.
   await page.evaluate(() => {
     const made = document.querySelector("video") as HTMLVideoElement;
     made.currentTime = made.seekable.start(0) + 0.1;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { framesShown, joinChat, joinRoom, moreFrames } from "./sdk/page-api.ts";
+import { framesShown, joinChat, joinRoom, waitForFrames } from "./sdk/page-api.ts";
 import { openStage, type Stage } from "./sdk/stage.ts";
 
 declare global {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage.close());
 
-/** Keeps what the page is told of the stream itself. */
+/** Collects the stream updates of the page. */
 async function listen(page: Page): Promise<void> {
   await page.evaluate(() => {
     window.streamStatus = [];
@@ -28,7 +28,7 @@ async function listen(page: Page): Promise<void> {
   });
 }
 
-test("[4.5] a host goes live, a viewer who waited watches and chats, the host ends, the viewer is told within 2 s", async () => {
+test("[4.5] a waiting viewer watches and chats when the host goes live, and is notified of the end within 2 s", async () => {
   const { liveStreams } = stage.stoa;
   const stream = await liveStreams.create({ title: "Launch", hostIdentity: "host" });
   const hosting = await liveStreams.addHost(stream.id, { identity: "host" });
@@ -40,7 +40,7 @@ test("[4.5] a host goes live, a viewer who waited watches and chats, the host en
   await joinChat(viewer, watching.chat, stream.conversationId);
   await listen(viewer);
 
-  // The camera is on and the viewer is in the room, yet there is nothing to see before the start.
+  // Before the start the viewer receives nothing, although the camera is published.
   while ((await liveStreams.get(stream.id)).viewerCount !== 1) await Bun.sleep(50);
   await viewer.waitForTimeout(1000);
   expect(await framesShown(viewer, "host-camera")).toBe(0);
@@ -54,7 +54,7 @@ test("[4.5] a host goes live, a viewer who waited watches and chats, the host en
 
   await liveStreams.start(stream.id);
   await viewer.waitForFunction(() => window.streamStatus.includes("LIVE"));
-  await moreFrames(viewer, "host-camera");
+  await waitForFrames(viewer, "host-camera");
 
   await viewer.evaluate(() => window.conversation.send("hello from the sofa"));
   await host.waitForFunction(() => window.heard.includes("hello from the sofa"));

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Connection } from "../../web/sdk/server.ts";
-import { joinRoom, moreFrames } from "./sdk/page-api.ts";
+import { joinRoom, waitForFrames } from "./sdk/page-api.ts";
 import { openStage, type Stage } from "./sdk/stage.ts";
 
-type Told = Connection & {
+type ConnectionRecord = Connection & {
   events: { type: string; source: string; timestamp: string }[];
   errors: { category: string; code: string; likelyCause: string }[];
 };
@@ -15,31 +15,37 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 /**
- * The record of a participant that is as expected, once there is one: records are written a moment after what they tell, and
- * a client that gives up and joins anew begins another.
+ * Waits for a connection record that fulfils the condition. Records are written with a delay, and a client that joins
+ * again starts another record.
  */
-async function told(roomId: string, identity: string, until: (record: Told) => boolean): Promise<Told> {
+async function waitForRecord(
+  roomId: string,
+  identity: string,
+  until: (record: ConnectionRecord) => boolean,
+): Promise<ConnectionRecord> {
   for (;;) {
     const list = await stage.stoa.connections.list({ roomId });
     for (const { id, participantIdentity } of list) {
       if (participantIdentity !== identity) continue;
-      const record = (await stage.stoa.connections.get(id)) as Told;
+      const record = (await stage.stoa.connections.get(id)) as ConnectionRecord;
       if (until(record)) return record;
     }
     await Bun.sleep(200);
   }
 }
 
-/** What the server itself noticed, in order. */
-const story = ({ events }: Told) =>
+/** The connection events that the server has recorded, in order. */
+const serverEvents = ({ events }: ConnectionRecord) =>
   events
     .filter(({ source, type }) => source === "server" && /^(?:re)?connect|joined|left/.test(type))
     .map(({ type }) => type);
 
-const isOutage = ({ type, source }: Told["events"][number]) => source === "server" && type === "reconnecting";
-const isReturn = ({ type, source }: Told["events"][number]) => source === "server" && type === "reconnected";
+const isOutage = ({ type, source }: ConnectionRecord["events"][number]) =>
+  source === "server" && type === "reconnecting";
+const isReturn = ({ type, source }: ConnectionRecord["events"][number]) =>
+  source === "server" && type === "reconnected";
 
-test("[4.6] a browser whose socket breaks and returns: the timeline tells it in order, once", async () => {
+test("[4.6] the timeline of a browser that reconnects has each event once and in order", async () => {
   const room = await stage.stoa.rooms.create({ name: "story" });
   const [anna, ben] = await Promise.all([stage.page(), stage.page()]);
   const direct = await stage.stoa.rtcTokens.mint(room.id, {
@@ -48,21 +54,21 @@ test("[4.6] a browser whose socket breaks and returns: the timeline tells it in 
   });
   await joinRoom(anna, direct, ["camera"], 180);
   await joinRoom(ben, await stage.rtc(room.id, "ben"), ["camera"], 180);
-  await moreFrames(anna, "ben-camera");
+  await waitForFrames(anna, "ben-camera");
 
   stage.network.reset();
   await ben.waitForFunction(() => window.states.includes("RECONNECTING"));
-  await told(room.id, "ben", ({ events }) => events.some(isOutage));
+  await waitForRecord(room.id, "ben", ({ events }) => events.some(isOutage));
   stage.network.heal();
   await ben.waitForFunction(() => window.states.at(-1) === "CONNECTED");
-  await moreFrames(anna, "ben-camera");
+  await waitForFrames(anna, "ben-camera");
 
-  const record = await told(room.id, "ben", ({ events }) => events.some(isReturn));
+  const record = await waitForRecord(room.id, "ben", ({ events }) => events.some(isReturn));
   expect(record.reconnectCount).toBe(1);
   expect(record.joinTimeMs).toBeGreaterThan(0);
   expect(record.errors).toEqual([]);
   expect(record.state).toBe("CONNECTED");
-  expect(story(record)).toEqual([
+  expect(serverEvents(record)).toEqual([
     "connection_started",
     "participant_joined",
     "connected",
@@ -71,12 +77,12 @@ test("[4.6] a browser whose socket breaks and returns: the timeline tells it in 
   ]);
   const times = record.events.map(({ timestamp }) => timestamp);
   expect(times).toEqual(times.toSorted());
-  const other = await told(room.id, "anna", ({ state }) => state === "CONNECTED");
+  const other = await waitForRecord(room.id, "anna", ({ state }) => state === "CONNECTED");
   expect(other.reconnectCount).toBe(0);
   await Promise.all([anna.close(), ben.close()]);
 }, 180_000);
 
-test("[4.6] joins that are refused are classified by their cause", async () => {
+test("[4.6] refused joins are classified by their cause", async () => {
   const room = await stage.stoa.rooms.create({ name: "refused" });
   const mint = (participantIdentity: string, permissions = {}) =>
     stage.stoa.rtcTokens.mint(room.id, { participantIdentity, permissions });
@@ -112,27 +118,31 @@ test("[4.6] joins that are refused are classified by their cause", async () => {
   });
 }, 180_000);
 
-// At once with the next one: both wait until the server has given somebody up.
+// This runs concurrently with the next test, because both wait for the server's timeout.
 test.concurrent("[4.6] a browser that dies is FAILED with exactly one network error", async () => {
   const room = await stage.stoa.rooms.create({ name: "death" });
   const page = await stage.page();
   await joinRoom(page, await stage.rtc(room.id, "carl"), ["camera"], 180);
-  await told(room.id, "carl", ({ state }) => state === "CONNECTED");
-  // Without a word, as when the machine loses power; a page that is closed says goodbye.
+  await waitForRecord(room.id, "carl", ({ state }) => state === "CONNECTED");
+  // The connection ends abruptly, as in a power failure; a closed page would leave.
   const devtools = await page.context().newCDPSession(page);
   void devtools.send("Page.crash").catch(() => {});
-  const record = await told(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);
+  const record = await waitForRecord(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);
   expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });
   expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", likelyCause: expect.any(String) }]);
   expect(record.durationMs).toBeGreaterThan(0);
 }, 180_000);
 
-/** A page whose network, or middlebox, alters what browser and server say to each other. */
-async function meddled(kind: "candidates" | "fingerprint", roomId: string, identity: string): Promise<void> {
+/** Joins through a middlebox that alters the SDP between browser and server. */
+async function joinThroughMiddlebox(
+  kind: "candidates" | "fingerprint",
+  roomId: string,
+  identity: string,
+): Promise<void> {
   const page = await stage.page();
   await page.evaluate((kind) => {
     if (kind === "fingerprint") {
-      // Where the SDK reads its offer: what it sends may be compressed.
+      // The SDP is altered before the SDK reads it, because it may be compressed when sent.
       const own = Object.getOwnPropertyDescriptor(RTCPeerConnection.prototype, "localDescription");
       Object.defineProperty(RTCPeerConnection.prototype, "localDescription", {
         get(this: RTCPeerConnection) {
@@ -144,7 +154,7 @@ async function meddled(kind: "candidates" | "fingerprint", roomId: string, ident
       type Set = (this: RTCPeerConnection, description: RTCSessionDescriptionInit) => Promise<void>;
       const set = RTCPeerConnection.prototype.setRemoteDescription as Set;
       const meddle: Set = function (description) {
-        // Port 9 of this machine: nobody answers there.
+        // Nothing listens on port 9 of this machine.
         const sdp = description.sdp?.replace(
           /^(a=candidate:\S+ \d+ \S+ \d+ )\S+ \d+ /gm,
           (_, head) => `${head}127.0.0.1 9 `,
@@ -160,10 +170,13 @@ async function meddled(kind: "candidates" | "fingerprint", roomId: string, ident
 
 test.concurrent("[4.6] media that cannot connect is an ICE error that names its cause", async () => {
   const room = await stage.stoa.rooms.create({ name: "blocked" });
-  await Promise.all([meddled("candidates", room.id, "gina"), meddled("fingerprint", room.id, "hugo")]);
+  await Promise.all([
+    joinThroughMiddlebox("candidates", room.id, "gina"),
+    joinThroughMiddlebox("fingerprint", room.id, "hugo"),
+  ]);
   const [blocked, altered] = await Promise.all([
-    told(room.id, "gina", ({ errors }) => errors.length > 0),
-    told(room.id, "hugo", ({ errors }) => errors.length > 0),
+    waitForRecord(room.id, "gina", ({ errors }) => errors.length > 0),
+    waitForRecord(room.id, "hugo", ({ errors }) => errors.length > 0),
   ]);
   expect(blocked.errors).toMatchObject([{ category: "ICE_ERROR", code: "ice_timeout" }]);
   expect(blocked.joinTimeMs).toBeNull();

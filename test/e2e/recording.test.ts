@@ -10,7 +10,7 @@ import { openStage, type SitePage, type Stage } from "./sdk/stage.ts";
 
 declare global {
   interface Window {
-    /** Where each file that plays is, in milliseconds of the recording: all of them seen at one moment. */
+    /** The positions of all playing files at one moment, in milliseconds of the recording. */
     positions(offsets: Record<string, number>): number[];
   }
 }
@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Publishes a picture that flashes and a tone that sounds in the first fifth of every second of the page's own clock. */
+/** Publishes a video that flashes and a tone that beeps in the first fifth of every second of the page's clock. */
 async function flashAndBeep(page: SitePage, codec: "VP8" | "H264"): Promise<void> {
   await page.evaluate(prepareShow, { width: 320, height: 180 });
   await page.evaluate(publishShow, { codec });
@@ -72,7 +72,7 @@ function apart(flashing: number[], sounding: number[]): number[] {
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
 for (const codec of ["VP8", "H264"] as const) {
-  test(`picture and sound of a ${codec} call lie together in the recorded files, and across two people`, async () => {
+  test(`audio and video of a ${codec} call are in sync in the recorded files, also across two participants`, async () => {
     const room = await stage.stoa.rooms.create({ name: `recorded-${codec}` });
     const pages = [await stage.page(), await stage.page()] as const;
     const recording = await stage.stoa.recordings.start(room.id, { name: codec });
@@ -106,7 +106,7 @@ for (const codec of ["VP8", "H264"] as const) {
 
 type Offsets = Record<string, number>;
 
-/** In a page of a replay, before anything of it runs: the elements that its player makes, which need not be on the page. */
+/** Runs before the scripts of a replay page and collects the player's media elements, even detached ones. */
 function keepMedia(): void {
   const create = document.createElement.bind(document);
   const media: HTMLMediaElement[] = [];
@@ -124,7 +124,7 @@ function keepMedia(): void {
     });
 }
 
-/** Resolves when every track plays, and all of them are where the others are. */
+/** Resolves when all tracks play in sync. */
 async function inStep(viewer: SitePage, offsets: Offsets): Promise<void> {
   await viewer.waitForFunction(
     ({ offsets, apartMs }) => {
@@ -139,7 +139,7 @@ async function inStep(viewer: SitePage, offsets: Offsets): Promise<void> {
 const seek = (viewer: SitePage, ms: number) =>
   viewer.locator("input.position").fill(String(Math.max(0, Math.round(ms / 100) * 100)));
 
-/** How far the tracks had come when the words appeared. */
+/** The position of the tracks when the text appeared. */
 const shownAt = (viewer: SitePage, text: string, offsets: Offsets) =>
   viewer.evaluate(
     ({ text, offsets }) =>
@@ -154,7 +154,7 @@ const shownAt = (viewer: SitePage, text: string, offsets: Offsets) =>
     { text, offsets },
   );
 
-test("a shared link plays every track on one clock, seek after seek, and shows the chat as it was said", async () => {
+test("a shared link plays all tracks in sync after each seek and shows the chat at its time", async () => {
   const { stoa } = stage;
   const room = await stoa.rooms.create({ name: "replayed" });
   const conversation = await stoa.conversations.create({ name: "replayed-chat", roomId: room.id });
@@ -172,11 +172,11 @@ test("a shared link plays every track on one clock, seek after seek, and shows t
   for (const page of pages) await page.close();
   expect(files).toHaveLength(4);
   const offsets = Object.fromEntries(files.map(({ id, offsetMs }) => [id, offsetMs]));
-  /** All four have something there. */
+  /** A time that all four files cover. */
   const from = Math.max(...files.map(({ offsetMs }) => offsetMs)) + 200;
   const to = Math.min(...files.map(({ offsetMs, durationMs }) => offsetMs + durationMs)) - 1_500;
   const { url } = await stoa.recordings.mintViewToken(recording.id);
-  // By then the files are in the bucket: the page plays them from there.
+  // The files are in the bucket by then, and the page plays them from there.
   for (;;) {
     const there = [...s3.objects.keys()];
     if (files.every(({ id }) => there.some((key) => key.includes(id)))) break;
@@ -197,7 +197,7 @@ test("a shared link plays every track on one clock, seek after seek, and shows t
       s3.requests.filter((line) => line.startsWith("GET ") && line.includes(id) && /20[06]$/.test(line)),
     ).not.toEqual([]);
 
-  // The words come when the picture is where they were said: not before, and on a machine that has the time not after.
+  // The message appears at its time, never before, and not after on an idle machine.
   const [message] = (await stoa.recordings.timeline(recording.id)).filter(({ type }) => type === "message");
   const saidAt = message?.atMs ?? Number.NaN;
   const late: number[] = [];

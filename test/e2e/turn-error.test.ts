@@ -4,12 +4,12 @@ import { openStage, type Stage } from "./sdk/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {
-  // Nobody listens there: the connection is refused at once.
+  // Nothing listens there, so the connection is refused at once.
   stage = await openStage({ TURN_URLS: "turn:127.0.0.1:9?transport=tcp", TURN_SECRET: "not used by anyone" });
 }, 180_000);
 afterAll(() => stage.close());
 
-test("[7] no direct path and a TURN server that does not answer: one TURN_ERROR that says so", async () => {
+test("[7] without a direct path, an unreachable TURN server causes one TURN_ERROR", async () => {
   const room = await stage.stoa.rooms.create({ name: "relay" });
   const page = await stage.page();
   await page.evaluate(() => {
@@ -30,7 +30,7 @@ test("[7] no direct path and a TURN server that does not answer: one TURN_ERROR 
     return (await response.json()) as { category: string; code: string; suggestedAction: string }[];
   };
   while ((await errors()).length === 0) await Bun.sleep(200);
-  // The server itself sees no packet and gives up later; that is the same mishap.
+  // The server also detects missing packets later, which is the same failure.
   await page.waitForFunction(() => window.states.includes("RECONNECTING"), null, { timeout: 60_000 });
   expect(await errors()).toMatchObject([
     { category: "TURN_ERROR", code: "TURN_UNREACHABLE", suggestedAction: expect.stringContaining("TURN_URLS") },

@@ -25,7 +25,7 @@ type Rtc = { roomId: string; token: string };
 const api = async (path: string, body?: object) =>
   (await world.call("POST", `/v1/live-streams${path}`, world.key, body)).body;
 
-/** An encoder or a player: plain WebRTC and one POST, nothing of ours. Resolves with the status of the POST. */
+/** Connects an encoder or a player with plain WebRTC and one POST; resolves with the status of the POST. */
 async function connect(kind: "whip" | "whep", { roomId, token }: Rtc): Promise<{ page: Page; status: number }> {
   const page = await (await browser.newContext({ permissions: ["camera", "microphone"] })).newPage();
   await page.goto(`${world.server.url}/healthz`);
@@ -74,7 +74,7 @@ async function moreFrames(page: Page): Promise<void> {
   );
 }
 
-test("[10] an encoder sends by WHIP, a player watches by WHEP: it waits for the start, plays, and ends with the stream", async () => {
+test("[10] a WHEP player waits for the stream of a WHIP encoder, plays it, and ends with it", async () => {
   const { id } = await api("", { title: "Encoder", hostIdentity: "host" });
   const { rtc: hosting } = await api(`/${id}/hosts`, { identity: "host" });
   const { rtc: watching } = await api(`/${id}/viewer-tokens`, { identity: "player" });
@@ -98,7 +98,7 @@ test("[10] an encoder sends by WHIP, a player watches by WHEP: it waits for the 
   expect((await connect("whep", watching)).status).toBe(409);
 }, 180_000);
 
-test("[4.5] a viewer's token sends nothing by WHIP", async () => {
+test("[4.5] a viewer's token cannot publish by WHIP", async () => {
   const { id } = await api("", { title: "Encoder", hostIdentity: "host" });
   await api(`/${id}/start`);
   const { rtc } = await api(`/${id}/viewer-tokens`, { identity: "viewer" });

@@ -6,7 +6,7 @@ import { commitOfCheckout, RELEASE } from "../../../src/kernel/version.ts";
 import { type Finished, ROOT, type RunningStoa, startStoa } from "../../cli/stoa.ts";
 import { buildBinary } from "./binary.ts";
 
-/** A directory of the user's own, with files that configure other programs, and a home with nothing in it. */
+/** A user's directory with configuration files of other programs, and an empty home. */
 const work = mkdtempSync(join(tmpdir(), "stoa-compiled-"));
 const cwd = join(work, "somewhere");
 const home = join(work, "home");
@@ -45,7 +45,7 @@ async function start(...args: string[]): Promise<RunningStoa> {
   return server;
 }
 
-test("[contract 24] the binary's version carries its commit, and needs neither a home nor the checkout", async () => {
+test("[contract 24] the binary prints its version with the commit, without a home or a checkout", async () => {
   const { code, out } = await run("version");
   expect(code).toBe(0);
   // A checkout without Git's files, such as an unpacked archive, has no commit to carry.
@@ -54,7 +54,7 @@ test("[contract 24] the binary's version carries its commit, and needs neither a
   expect(readdirSync(home)).toEqual([]);
 });
 
-test("[11] .env and bunfig.toml of the current directory configure nothing", async () => {
+test("[11] .env and bunfig.toml of the current directory are ignored", async () => {
   expect(await run("config", "check")).toEqual({ code: 0, out: "The configuration is valid.\n", err: "" });
   const { out } = await run("config", "print", "--json");
   expect(JSON.parse(out)).toMatchObject({ PORT: 7000, CHAT_MAX_TEXT_LENGTH: 4000 });
@@ -65,7 +65,7 @@ test("[11] wrong usage exits 2", async () => {
   expect((await run("nonesuch")).code).toBe(2);
 });
 
-test("[10] serve migrates its database, gets ready, drains on SIGTERM and starts again on the same data", async () => {
+test("[10] serve migrates its database, becomes ready, drains on SIGTERM and restarts on the same data", async () => {
   const { version } = JSON.parse((await run("version", "--json")).out) as { version: string };
   for (let round = 0; round < 2; round++) {
     const { url, child } = await start("serve", "--data-dir", "data");
@@ -75,12 +75,12 @@ test("[10] serve migrates its database, gets ready, drains on SIGTERM and starts
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
   }
-  // Checkpointed and closed: nothing of the write-ahead log is left for the next start to recover.
+  // The database was checkpointed and closed, so the write-ahead log is empty.
   expect(readdirSync(join(cwd, "data")).filter((file) => file.endsWith("-wal"))).toEqual([]);
   expect(readdirSync(home)).toEqual([]);
 });
 
-test("[11] dev --json prints a key that works", async () => {
+test("[11] dev --json prints a working key", async () => {
   const { out, url } = await start("dev", "--json", "--data-dir", "dev-data");
   const { apiKey } = JSON.parse(out);
   const room = await fetch(`${url}/v1/rooms`, {
@@ -91,7 +91,7 @@ test("[11] dev --json prints a key that works", async () => {
   expect(room.status).toBe(201);
 });
 
-test("[11] native fan-out is in the binary, and needs no folder to be unpacked in", async () => {
+test("[11] native fan-out works in the binary without a temporary folder", async () => {
   const args = ["serve", "--data-dir", "native-data", "--media-fan-out", "native", "--log-format", "json"];
   const { child } = await start(...args);
   child.kill("SIGTERM");
@@ -101,7 +101,7 @@ test("[11] native fan-out is in the binary, and needs no folder to be unpacked i
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test("[11] the guides are inside: in the terminal, as pages, and as data", async () => {
+test("[11] the binary contains the guides as text, pages and data", async () => {
   expect((await run("manual")).out).toContain("rooms ");
   expect((await run("manual", "configuration")).out).toContain("`MEDIA_UDP_PORT`");
   const { url } = await start("dev", "--data-dir", join(work, "guides"));

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { ROOT } from "../../cli/stoa.ts";
 
-/** The standalone binary of this checkout, built unless `bin/test` has done so; await it in `beforeAll`. */
+/** Builds the standalone binary of this checkout, unless `bin/test` has built it; await it in `beforeAll`. */
 export async function buildBinary(): Promise<string> {
   const { BUILT_STOA } = process.env;
   if (BUILT_STOA !== undefined) return BUILT_STOA;

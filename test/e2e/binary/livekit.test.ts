@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 test(
-  "[21] LiveKit's native SDK publishes, watches, sends data and calls in a room of the binary, and its server API rules it",
+  "[21] LiveKit's native SDK and its server API work with a room of the binary",
   async () => {
     const tokens = { ann: await stage.token("binary", "ann"), ben: await stage.token("binary", "ben") };
     const pair = startNative("native-pair.mjs", { packages: stage.packages, url: stage.wsUrl, tokens });
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  "[21] livekit-client on one and on two connections meets its like and our own SDK in a room of the binary",
+  "[21] livekit-client works with one and two connections beside our SDK in a room of the binary",
   async () => {
     const { ann, ben } = await meet(stage, "pages");
     const own = await stage.withStoa("pages", "own");

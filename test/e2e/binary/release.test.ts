@@ -9,11 +9,11 @@ import { ROOT } from "../../cli/stoa.ts";
 const work = mkdtempSync(join(tmpdir(), "stoa-release-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-/** What the first bytes of a program for each of them must say. */
+/** A check of the first bytes of a program for each platform. */
 const FORMATS: Partial<Record<Platform, (head: Buffer) => boolean>> = {
-  // ELF, with the number of its processor.
+  // These are ELF files with the number of the processor.
   "linux-x64-musl": (head) => head.readUInt32BE(0) === 0x7f454c46 && head.readUInt16LE(18) === 0x3e,
-  // Mach-O, likewise.
+  // These are Mach-O files with the number of the processor.
   "darwin-arm64": (head) => head.readUInt32LE(0) === 0xfeedfacf && head.readUInt32LE(4) === 0x0100000c,
   "windows-x64": (head) => head.toString("latin1", 0, 2) === "MZ",
 };
@@ -27,14 +27,14 @@ test.each(Object.entries(FORMATS))(
     const outfile = join(work, `stoa-${name}${name.startsWith("windows") ? ".exe" : ""}`);
     await buildBinary({ root: ROOT, platform, ...folders, outfile });
     expect(isRight(readFileSync(outfile).subarray(0, 64))).toBe(true);
-    // Nothing but the program: maps and the like are no part of a release.
+    // A release contains only the program, without source maps.
     expect(existsSync(`${outfile}.map`)).toBe(false);
     rmSync(outfile);
   },
   120_000,
 );
 
-test("[11] a release is for every platform that install.sh names", () => {
+test("[11] a release contains every platform that install.sh names", () => {
   const script = readFileSync(join(ROOT, "install.sh"), "utf8");
   for (const platform of PLATFORMS.filter((one) => !one.startsWith("windows"))) {
     const [os = "", arch = "", libc] = platform.split("-");

@@ -3,11 +3,11 @@ import type { Page } from "playwright-core";
 import { NEWEST } from "../../../src/kernel/http/serving/pages.ts";
 import { HOSTILE } from "./hostile.ts";
 import { type Seeded, seed } from "./seed.ts";
-import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
+import { loaded, openStage, type SignedInPage, type Stage } from "./stage.ts";
 
 let stage: Stage;
 let seeded: Seeded;
-let owner: Visitor;
+let owner: SignedInPage;
 let page: Page;
 beforeAll(async () => {
   stage = await openStage({ WEBHOOK_BACKOFF_BASE_MS: 200 });
@@ -23,7 +23,7 @@ afterAll(async () => {
 const button = (name: string | RegExp) => page.getByRole("button", { name, exact: typeof name === "string" });
 const dialog = () => page.getByRole("dialog");
 const toast = (text: string | RegExp) => page.locator(".toast").filter({ hasText: text }).first().waitFor();
-/** What asks first: the button, and the one in the dialog. */
+/** Clicks a button and confirms its dialog. */
 async function confirmed(name: string, action: string): Promise<void> {
   await button(name).first().click();
   await dialog().getByRole("button", { name: action, exact: true }).click();
@@ -55,7 +55,7 @@ describe("[8] rooms", () => {
     expect(await button("Join as a test user").count()).toBe(0);
   }, 180_000);
 
-  test("two who are there are seen with their tracks; one is muted, then removed", async () => {
+  test("two participants are listed with their tracks; one is muted, then removed", async () => {
     await owner.open(`rooms/${seeded.roomId}`);
     await button("Mute microphone of ada").click();
     await toast("Only the publisher can unmute it");
@@ -68,7 +68,7 @@ describe("[8] rooms", () => {
 });
 
 describe("[8] live streams", () => {
-  test("one is created, started, watched, given a co-host and ended", async () => {
+  test("a live stream is created, started, watched, given a co-host and ended", async () => {
     await owner.open("live-streams");
     await button("Create a live stream").click();
     await dialog().getByLabel("Title").fill("Evening show");
@@ -89,7 +89,7 @@ describe("[8] live streams", () => {
     await button("Add a co-host").click();
     await dialog().getByLabel("Identity").fill("helper");
     await dialog().getByRole("button", { name: "Add" }).click();
-    // The cell, not the question whether to remove them, which stands in the same row.
+    // The exact cell is needed, because the row also contains the confirmation dialog.
     const helper = page.getByRole("table", { name: "Hosts" }).getByRole("cell", { name: "helper", exact: true });
     await helper.waitFor();
     await confirmed("Remove helper", "Remove");
@@ -163,7 +163,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     expect((await project()).status).toBe(200);
     await button("I have copied it").click();
 
-    // What LiveKit's SDKs sign with is hidden until it is asked for, and then on the audit log.
+    // The secret for LiveKit's SDKs is hidden until it is requested, which the audit log records.
     await button(`LiveKit secret of ${HOSTILE}`).click();
     const settings = dialog().locator("code");
     expect(await settings.innerText()).toMatch(/^LIVEKIT_URL=ws.*\nLIVEKIT_API_KEY=\w+\nLIVEKIT_API_SECRET=•+$/);
@@ -179,7 +179,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     expect(await page.evaluate(() => "hacked" in window)).toBe(false);
   }, 180_000);
 
-  test("somebody is invited and the invitation withdrawn; a member gets another role, then none", async () => {
+  test("an invitation is sent and withdrawn; a member gets another role and is removed", async () => {
     await owner.open("members");
     await button("Add a member").click();
     await dialog().getByLabel("E-mail address").fill("new@example.com");
@@ -202,7 +202,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     await colleague.context.close();
   }, 180_000);
 
-  test("origins and name are saved, and the audit log knows who did it, in CSV too", async () => {
+  test("origins and name are saved, and the audit log and its CSV name the user", async () => {
     await owner.open("settings");
     await page.getByLabel("Pages that may use this project").fill("nonsense");
     await button("Save the origins").click();
@@ -222,7 +222,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     expect(csv).toContain("project.updated");
   }, 180_000);
 
-  test("a server is drained and taken back", async () => {
+  test("a server is drained and undrained", async () => {
     await owner.open("/servers");
     await confirmed("Drain", "Drain");
     await page.locator(".servers").getByText("Draining").waitFor();
@@ -230,7 +230,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     await page.locator(".servers").getByText("Healthy").waitFor();
   }, 180_000);
 
-  test("one's name is changed, and another session ended", async () => {
+  test("the user changes the name and ends another session", async () => {
     await stage.server.runtime.write((unit) =>
       stage.server.services.sessions.start(unit, owner.userId, { ip: "192.0.2.7", userAgent: HOSTILE }),
     );
@@ -242,9 +242,9 @@ describe("[8] keys, members, settings, servers, account", () => {
     await page.getByText("192.0.2.7").waitFor({ state: "detached" });
   }, 180_000);
 
-  test("chat shows 2,000 messages without a word of them", async () => {
+  test("chat counts 2,000 messages without showing their texts", async () => {
     await owner.open("chat");
-    // The one more is the note of a call in its room's conversation.
+    // The additional message is the note of a call in its room's conversation.
     await page.locator(".tiles").getByText("2,001").first().waitFor();
     await owner.open(`chat/conversations/${seeded.conversationId}`);
     await button("Show more").click();
@@ -252,7 +252,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     expect(await page.content()).not.toContain("never to be seen");
   }, 180_000);
 
-  test("the dashboard's own calls work whatever origins the project lists", async () => {
+  test("the dashboard's requests work regardless of the project's allowed origins", async () => {
     const { runtime, services, projectId } = stage.server;
     const author = { actor: null, request: null, environment: "DEVELOPMENT" as const };
     const strict = { allowedOrigins: ["https://app.example.com"], allowLocalhostOrigins: false };
@@ -265,7 +265,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     await button("Test this connection").click();
     await page.getByText("Calls work from this browser").waitFor();
     expect(await page.locator(".checks-run .badge").allInnerTexts()).toEqual(Array(6).fill("Passed"));
-    // Without a relay there is no way through 443 alone, and it says how to have one.
+    // Without a relay no call works through port 443 alone, and the advice says how to enable one.
     await page.getByLabel("Through port 443 only").check();
     await button("Test again").click();
     await page.getByText("Start the server with DOMAIN").waitFor();

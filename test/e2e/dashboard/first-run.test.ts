@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { type RunningServer, start } from "../../../src/server.ts";
 import { testConfig } from "../../harness/test-config.ts";
-import { examine } from "./pictures.ts";
+import { examine } from "./screenshots.ts";
 import { launch, loaded, WEB } from "./stage.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-first-run-"));
@@ -28,13 +28,13 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** Not the synchronous kind: the server that is asked runs in this process. */
+/** This must not block, because the command calls the server in this process. */
 const outputOf = (command: string[]) => new Response(Bun.spawn(command, { stdout: "pipe" }).stdout).text();
 
 describe("[8] an empty server", () => {
   let key = "";
 
-  test("greets with the operator account, then a project, then the key once with snippets that work", async () => {
+  test("creates the operator account, then a project, then shows the key once with working snippets", async () => {
     await page.goto(server.url);
     await page.getByRole("heading", { name: "Create the operator account" }).waitFor();
     await examine(page, "first-run");
@@ -62,7 +62,7 @@ describe("[8] an empty server", () => {
     expect(await page.getByRole("link", { name: "Open the playground" }).getAttribute("href")).toBe("/playground");
   }, 180_000);
 
-  test("the key is gone after a reload, the session is not, and no token is where scripts could find it", async () => {
+  test("after a reload the key is gone, the session remains, and scripts can find no token", async () => {
     await page.reload();
     await loaded(page);
     await page.getByRole("button", { name: "Create a development key" }).waitFor();
@@ -74,7 +74,7 @@ describe("[8] an empty server", () => {
     expect(stored).not.toContain("stoa_refresh");
   }, 180_000);
 
-  test("the environment is kept in the address, production is marked, and back goes back", async () => {
+  test("the environment is kept in the address and restored by going back, and production is marked", async () => {
     await page.getByRole("link", { name: "Rooms" }).click();
     await page.getByRole("heading", { name: "Rooms" }).waitFor();
     expect(new URL(page.url()).searchParams.get("environment")).toBe("DEVELOPMENT");
@@ -91,7 +91,7 @@ describe("[8] an empty server", () => {
     await page.waitForURL(/environment=DEVELOPMENT/);
   }, 180_000);
 
-  test("/ goes to the search, ? shows the keys, and neither while typing", async () => {
+  test("/ focuses the search and ? shows the shortcuts, but not while typing", async () => {
     const { id } = JSON.parse(await page.evaluate(() => JSON.stringify({ id: location.pathname.split("/")[2] })));
     await page.goto(`${server.url}/projects/${id}/api-keys`);
     await loaded(page);
@@ -108,7 +108,7 @@ describe("[8] an empty server", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   }, 180_000);
 
-  test("signing out and in again leads back to the same page, with a password that was just changed", async () => {
+  test("signing out and in with a changed password returns to the same page", async () => {
     const here = page.url();
     await page.getByRole("link", { name: "Your account" }).click();
     await page.getByLabel("Current password").fill("correct horse battery");
@@ -132,7 +132,7 @@ describe("[8] an empty server", () => {
   }, 180_000);
 });
 
-test("[8] the whole page is under 120 KB compressed", () => {
+test("[8] the dashboard is smaller than 120 KB compressed", () => {
   const seen = new Set<string>();
   const visit = (path: string) => {
     if (seen.has(path)) return;

@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { HOSTILE, type Planted, plant } from "./hostile.ts";
-import { openStage, type Stage, type Visitor } from "./stage.ts";
+import { HOSTILE, type Planted, plantHostileTexts } from "./hostile.ts";
+import { openStage, type SignedInPage, type Stage } from "./stage.ts";
 
 const MARK = "window.hacked=1";
 let stage: Stage;
 let planted: Planted;
-let owner: Visitor;
+let owner: SignedInPage;
 let page: Page;
 beforeAll(async () => {
   stage = await openStage({ WEBHOOK_BACKOFF_BASE_MS: 60_000 });
-  planted = await plant(stage);
+  planted = await plantHostileTexts(stage);
   owner = await stage.owner();
   page = owner.page;
 }, 180_000);
 afterAll(() => stage?.close());
 
-/** Every page that shows what users wrote, and how often at least it does: a page that shows nothing proves nothing. */
+/** The pages that show texts of users, with the minimum number of hostile texts on each, so that an empty page fails. */
 const PAGES: [name: string, path: () => string, least: number][] = [
   ["projects", () => "/", 2],
   ["account", () => "/account", 2],
@@ -44,7 +44,7 @@ const PAGES: [name: string, path: () => string, least: number][] = [
   ["settings", () => "settings", 2],
 ];
 
-/** Whether anything of it ran, or stands in the page as something that could. */
+/** Whether any hostile text was executed or inserted as an element. */
 const harm = () =>
   page.evaluate(() => ({
     ran: "hacked" in window,
@@ -52,7 +52,7 @@ const harm = () =>
   }));
 const HARMLESS = { ran: false, elements: 0 };
 
-describe("[8] what users wrote is text", () => {
+describe("[8] texts of users are shown as text", () => {
   test.each(PAGES)(
     "%s",
     async (name, path, least) => {
@@ -68,7 +68,7 @@ describe("[8] what users wrote is text", () => {
     60_000,
   );
 
-  test("in dialogs, in questions and in what is said afterwards, too", async () => {
+  test("in dialogs, confirmations and toasts", async () => {
     await owner.open(`live-streams/${planted.streamId}`);
     await page.getByRole("button", { name: "Edit" }).click();
     await page.locator("summary").click();

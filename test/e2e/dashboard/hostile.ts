@@ -1,17 +1,17 @@
-/** Text of users that would run if any page took it for markup, planted wherever users can write. */
+/** Stores texts that would run if a page treated them as markup, in every field that users can write. */
 import type { Access } from "../../../src/features/chat/access.ts";
 import { participant } from "./seed.ts";
 import type { Stage } from "./stage.ts";
 
-/** Short enough for a name. */
+/** This is short enough for a name. */
 export const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&`;
 const LONG = `${HOSTILE}<svg onload=window.hacked=1><a href="javascript:window.hacked=1">go</a></textarea></title>`;
-/** Shorter still: what names a server, a reaction, a region. */
+/** This is short enough for the name of a server, a reaction or a region. */
 const BRIEF = `<img src=x onerror="window.hacked=1">`;
 
-export type Planted = Awaited<ReturnType<typeof plant>>;
+export type Planted = Awaited<ReturnType<typeof plantHostileTexts>>;
 
-export async function plant(stage: Stage) {
+export async function plantHostileTexts(stage: Stage) {
   const { server } = stage;
   const { runtime, services, projectId } = server;
   const { $client: client } = runtime.db;
@@ -24,7 +24,7 @@ export async function plant(stage: Stage) {
   const planted = await runtime.write((unit) => {
     const owner = services.users.findByEmail("owner@example.com");
     if (!owner) throw new Error("the harness made no owner");
-    services.users.rename(unit, owner.id, HOSTILE);
+    services.users.update(unit, owner.id, { name: HOSTILE });
     services.sessions.start(unit, owner.id, { ip: "192.0.2.1", userAgent: HOSTILE });
     services.projects.update(unit, projectId, { name: HOSTILE, description: LONG }, author);
     const somebody = { email: "grace@example.com", name: HOSTILE, passwordHash: null, emailVerified: true };
@@ -85,7 +85,7 @@ export async function plant(stage: Stage) {
       }),
     `${server.url.replace("http", "ws")}/v1/chat/ws?token=${token.token}`,
   );
-  // What no route takes as it is: it comes from networks, browsers and other people's servers.
+  // These values come from networks, browsers and other servers, so no route accepts them directly.
   const deliveryId = await deliveryOf(stage, webhookId);
   return runtime.write((unit) => {
     const node = { region: BRIEF, publicHost: BRIEF, internalUrl: "https://10.0.3.2:7000", version: BRIEF };
@@ -129,7 +129,7 @@ export async function plant(stage: Stage) {
 async function deliveryOf({ server }: Stage, webhookId: string): Promise<string> {
   for (;;) {
     const [first] = server.services.deliveries.list(webhookId, undefined, "~", 1);
-    if (first && first.delivery.attemptCount > 0) return first.delivery.id;
+    if (first && first.attemptCount > 0) return first.id;
     await Bun.sleep(50);
   }
 }

@@ -6,19 +6,19 @@ import type { Locator, Page } from "playwright-core";
 import { PROGRAM } from "../../cli/stoa.ts";
 import { launch } from "./stage.ts";
 
-type Facts = { dashboardUrl: string; email: string; password: string };
+type DevOutput = { dashboardUrl: string; email: string; password: string };
 
-async function factsOf(stdout: ReadableStream<Uint8Array>): Promise<Facts> {
+async function devOutputOf(stdout: ReadableStream<Uint8Array>): Promise<DevOutput> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const part of stdout) {
     text += decoder.decode(part, { stream: true });
     if (text.includes("\n")) break;
   }
-  return JSON.parse(text) as Facts;
+  return JSON.parse(text) as DevOutput;
 }
 
-/** Everyone in the room is seen, and moves. */
+/** Resolves when both videos play. */
 async function seesBoth(page: Page): Promise<void> {
   await page.waitForFunction(() => {
     const videos = [...document.querySelectorAll<HTMLVideoElement>("[data-identity] video")];
@@ -26,7 +26,7 @@ async function seesBoth(page: Page): Promise<void> {
   });
 }
 
-test("[8] from `stoa dev` to seeing oneself twice takes four clicks, by way of the dashboard", async () => {
+test("[8] from `stoa dev` to a call between two tabs takes four clicks in the dashboard", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-newcomer-"));
   const settings = { DATA_DIR: dataDir, PORT: "0", MEDIA_UDP_PORT: "0", MEDIA_WORKERS: "1", LOG_LEVEL: "error" };
   const server = Bun.spawn([...PROGRAM, "dev", "--json"], {
@@ -37,7 +37,7 @@ test("[8] from `stoa dev` to seeing oneself twice takes four clicks, by way of t
   });
   const browser = await launch();
   try {
-    const { dashboardUrl, email, password } = await factsOf(server.stdout);
+    const { dashboardUrl, email, password } = await devOutputOf(server.stdout);
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
     let clicks = 0;
     const click = async (target: Locator) => {
@@ -55,7 +55,7 @@ test("[8] from `stoa dev` to seeing oneself twice takes four clicks, by way of t
     const first = await opened;
     await click(first.getByRole("button", { name: "Join", exact: true }));
     await first.locator("[data-identity]").first().waitFor();
-    // The same address in another tab; the name is a new one.
+    // Another tab with the same address gets a new name.
     const second = await context.newPage();
     await second.goto(`${new URL(dashboardUrl).origin}/playground`);
     await click(second.getByRole("button", { name: "Join", exact: true }));

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { decorate } from "./scenery.ts";
-import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
+import { seedInstallation } from "./seed-installation.ts";
+import { loaded, openStage, type SignedInPage, type Stage } from "./stage.ts";
 
 let stage: Stage;
-let scenery: Awaited<ReturnType<typeof decorate>>;
-let owner: Visitor;
+let scenery: Awaited<ReturnType<typeof seedInstallation>>;
+let owner: SignedInPage;
 let page: Page;
 beforeAll(async () => {
   stage = await openStage();
-  scenery = await decorate(stage);
+  scenery = await seedInstallation(stage);
   owner = await stage.owner();
   page = owner.page;
 }, 180_000);
@@ -21,7 +21,7 @@ afterAll(async () => {
 const parameter = (name: string) => new URL(page.url()).searchParams.get(name);
 
 describe("[8] the overview", () => {
-  test("draws what happened over the time that is chosen, says it aloud, and names the value under the pointer", async () => {
+  test("plots the selected period with a text alternative, and shows the value under the pointer", async () => {
     await owner.open("");
     const joins = page.getByRole("img", { name: /^Joins\./ });
     expect(await joins.getAttribute("aria-label")).toMatch(/Joined: now \d+, at most [1-9]/);
@@ -36,7 +36,7 @@ describe("[8] the overview", () => {
     expect(await page.getByRole("radio", { name: "24h" }).isChecked()).toBe(true);
   }, 180_000);
 
-  test("shows a project's minutes to every member, and the allowance to the account that pays", async () => {
+  test("shows the project's minutes to every member, and the allowance to the paying account", async () => {
     await owner.open("usage");
     await page.getByRole("img", { name: / % of the included minutes are used$/ }).waitFor();
     await page.getByRole("list", { name: "Minutes by project" }).getByText("Acme Events").waitFor();
@@ -50,7 +50,7 @@ describe("[8] the overview", () => {
 });
 
 describe("[8] connections and errors", () => {
-  test("a connection is found by its state, and its story drawn; a mark leads to its words", async () => {
+  test("a connection is found by its state, and the marks of its timeline link to the events", async () => {
     await owner.open("connections");
     await page.getByLabel("State").selectOption("FAILED");
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 7);
@@ -72,7 +72,7 @@ describe("[8] connections and errors", () => {
     expect(await page.locator(".story li:target").innerText()).toContain("The camera was unplugged.");
   }, 180_000);
 
-  test("errors are counted by kind, and a kind shows its own; the link can be sent", async () => {
+  test("errors are counted by category, and the filter by category is kept in the address", async () => {
     await owner.open("errors");
     const kinds = page.getByRole("list", { name: "Errors by kind" });
     expect(await kinds.getByRole("button").allInnerTexts()).toHaveLength(4);
@@ -89,17 +89,17 @@ describe("[8] connections and errors", () => {
   }, 180_000);
 });
 
-describe("[8] what changes", () => {
-  test("is seen without reloading, also what others did", async () => {
+describe("[8] live data", () => {
+  test("updates without reloading", async () => {
     await owner.open("rooms");
     await page.getByRole("link", { name: "design-review" }).waitFor();
     await stage.server.room("made-elsewhere");
     await page.getByRole("link", { name: "made-elsewhere" }).waitFor();
   }, 180_000);
 
-  test("is waited for while the server is away, and the last known stays", async () => {
+  test("keeps its last values while the server is unreachable", async () => {
     await owner.open("rooms");
-    // As whoever comes back to the page does, which asks at once.
+    // Becoming visible makes the page poll at once.
     const look = () => page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     await page.route(/\/rooms\?/, (route) => route.abort());
     await look();
@@ -111,7 +111,7 @@ describe("[8] what changes", () => {
     owner.complaints.length = 0;
   }, 180_000);
 
-  test("is not asked for while nobody looks", async () => {
+  test("is not polled while the page is hidden", async () => {
     const tab = await owner.context.newPage();
     await tab.clock.install();
     await tab.goto(`${stage.server.url}/projects/${stage.server.projectId}/rooms`);

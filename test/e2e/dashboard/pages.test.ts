@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { MOMENTS } from "./moments.ts";
-import { examine } from "./pictures.ts";
-import { decorate } from "./scenery.ts";
+import { INTERACTIONS } from "./interactions.ts";
+import { examine } from "./screenshots.ts";
 import { type Seeded, seed } from "./seed.ts";
-import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
+import { seedInstallation } from "./seed-installation.ts";
+import { loaded, openStage, type SignedInPage, type Stage } from "./stage.ts";
 
 let stage: Stage;
 let seeded: Seeded;
-let scenery: Awaited<ReturnType<typeof decorate>>;
-let owner: Visitor;
+let scenery: Awaited<ReturnType<typeof seedInstallation>>;
+let owner: SignedInPage;
 beforeAll(async () => {
   stage = await openStage({ WEBHOOK_BACKOFF_BASE_MS: 200 });
   seeded = await seed(stage);
-  scenery = await decorate(stage);
+  scenery = await seedInstallation(stage);
   owner = await stage.owner();
 }, 180_000);
 afterAll(async () => {
@@ -66,7 +66,7 @@ describe("[8] every page", () => {
     120_000,
   );
 
-  test.each(MOMENTS)(
+  test.each(INTERACTIONS)(
     "%s is as good",
     async (name, path, act) => {
       await owner.open(path(seeded));
@@ -80,15 +80,15 @@ describe("[8] every page", () => {
     120_000,
   );
 
-  test("a dump of the flight recorder is drawn, as good", async () => {
+  test("a flight record is plotted", async () => {
     await owner.open(`connections/${scenery.connectionId}`);
     await owner.page.getByRole("button", { name: "Show", exact: true }).click();
-    await owner.page.getByText("Lost, in percent").waitFor();
+    await owner.page.getByText("Packet loss, in percent").waitFor();
     await examine(owner.page, "connection-flight");
     expect(owner.complaints).toEqual([]);
   }, 180_000);
 
-  test("what is not there is said to be so", async () => {
+  test("a missing page or record shows an error", async () => {
     const { page } = owner;
     await page.goto(
       `${stage.server.url}/projects/${stage.server.projectId}/rooms/01900000-0000-7000-8000-000000000000`,
@@ -104,7 +104,7 @@ describe("[8] every page", () => {
     await examine(page, "no-such-page", "brief");
   }, 180_000);
 
-  test("a project in which nothing happened yet says what comes next", async () => {
+  test("an empty project says what to do next", async () => {
     const { runtime, services } = stage.server;
     const { id } = await runtime.write((unit) => services.projects.create(unit, owner.userId, { name: "Fresh" }));
     for (const name of [

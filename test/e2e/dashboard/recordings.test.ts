@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import type { Recording } from "../../../src/protocol/recordings.ts";
-import { examine } from "./pictures.ts";
-import { loaded, openStage, type Stage, type Visitor } from "./stage.ts";
+import { examine } from "./screenshots.ts";
+import { loaded, openStage, type SignedInPage, type Stage } from "./stage.ts";
 
 let stage: Stage;
-let owner: Visitor;
+let owner: SignedInPage;
 let page: Page;
 beforeAll(async () => {
   stage = await openStage();
@@ -35,13 +35,13 @@ function composed(id: string, state: Recording["composition"]): Promise<void> {
 }
 
 describe("[18] recordings in the dashboard", () => {
-  test("before the first one the page says how to make it", async () => {
+  test("without recordings the page says how to make one", async () => {
     await owner.open("recordings");
     await page.getByText("Nothing has been recorded yet.").waitFor();
     await examine(page, "recordings-empty", "brief");
   }, 180_000);
 
-  test("a room is recorded with a red dot, played back, shared, made into a film and deleted", async () => {
+  test("a room is recorded with a badge, and the recording is played, shared, composed and deleted", async () => {
     await owner.open("rooms");
     await button("Create a room").click();
     await dialog().getByLabel("Name").fill("weekly");
@@ -50,7 +50,7 @@ describe("[18] recordings in the dashboard", () => {
     await button("Join as a test user").click();
     await page.waitForFunction(() => (document.querySelector("video")?.videoWidth ?? 0) > 0);
     await button("Record").click();
-    // In the head of the page, and in the call.
+    // The badge is in the head of the page and in the call.
     await page.waitForFunction(() => document.querySelectorAll(".badge.recording").length === 2);
     await examine(page, "room-recording", "brief");
     await written(150_000);
@@ -73,7 +73,7 @@ describe("[18] recordings in the dashboard", () => {
     await button("Compose").click();
     await dialog().getByLabel("Size").selectOption("640x360");
     await dialog().getByRole("button", { name: "Compose" }).click();
-    // How long ffmpeg takes is its own affair: what the page shows of it is put on record here.
+    // The states are written directly, because the duration of ffmpeg is unpredictable.
     await page.getByText("All files as one MP4").waitFor({ state: "detached" });
     const [{ id, files } = { id: "", files: [] }] = await list();
     await stage.server.call("DELETE", `/v1/recordings/${id}/composition`);
@@ -116,7 +116,7 @@ describe("[18] recordings in the dashboard", () => {
     expect(owner.complaints).toEqual([]);
   }, 240_000);
 
-  test("a viewer of the project reads of recordings, and is offered nothing else", async () => {
+  test("a project viewer sees recordings without any controls", async () => {
     const { page: seen, open, complaints } = await stage.visitor({ role: "VIEWER" });
     const roomId = await stage.server.room("held");
     const { body } = await stage.server.call("POST", `/v1/rooms/${roomId}/recordings`, {});

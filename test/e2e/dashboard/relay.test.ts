@@ -7,8 +7,8 @@ import { makeCertificate } from "../../ops/certificate.ts";
 import { loaded, openStage, type Stage } from "./stage.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-relay-only-"));
-/** Nothing is at this address: whoever gets media at all has it from the relay. */
-const NOWHERE = "203.0.113.5";
+/** Nothing listens at this address, so media can arrive only through the relay. */
+const UNREACHABLE_ADDRESS = "203.0.113.5";
 let stage: Stage;
 let home: string;
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
   const [edgePort = 0] = await freePorts(1);
   home = `https://127.0.0.1:${edgePort}`;
   const tls = { TLS_CERT: files.cert, TLS_KEY: files.key, EDGE_PORT: edgePort, PUBLIC_URL: home };
-  stage = await openStage({ ...tls, PUBLIC_IP: [NOWHERE] }, ["--ignore-certificate-errors"]);
+  stage = await openStage({ ...tls, PUBLIC_IP: [UNREACHABLE_ADDRESS] }, ["--ignore-certificate-errors"]);
 }, 180_000);
 
 afterAll(async () => {
@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("[22] the connection test passes through 443 only, with pictures from the relay", async () => {
+test("[22] the connection test passes through port 443 alone, with media through the relay", async () => {
   const { page } = await stage.owner();
   await page.goto(`${home}/projects/${stage.server.projectId}/diagnostics`);
   await loaded(page);

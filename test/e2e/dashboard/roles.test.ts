@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { PROJECT_ROLES, type ProjectRole } from "../../../src/protocol/enums.ts";
 import { PERMISSIONS, type Permission } from "../../../src/protocol/permissions.ts";
-import { openStage, type Stage, type Visitor } from "./stage.ts";
+import { openStage, type SignedInPage, type Stage } from "./stage.ts";
 
 let stage: Stage;
 let roomId: string;
@@ -18,8 +18,8 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage?.close());
 
-/** What a page offers, and the permission that it takes. */
-const OFFERS: [page: () => string, name: string, permission: Permission][] = [
+/** The controls of the pages and the permission that each needs. */
+const CONTROLS: [page: () => string, name: string, permission: Permission][] = [
   [() => "rooms", "Create a room", "rooms:manage"],
   [() => `rooms/${roomId}`, "Join as a test user", "rooms:manage"],
   [() => `rooms/${roomId}`, "Close the room", "rooms:manage"],
@@ -38,7 +38,7 @@ const OFFERS: [page: () => string, name: string, permission: Permission][] = [
   [() => "audit-log", "Save as CSV", "audit:read"],
 ];
 
-async function offered({ page }: Visitor, name: string): Promise<boolean> {
+async function isOffered({ page }: SignedInPage, name: string): Promise<boolean> {
   return (await page.getByRole("button", { name, exact: true }).count()) > 0;
 }
 
@@ -47,11 +47,11 @@ test.each([...PROJECT_ROLES])(
   async (role: ProjectRole) => {
     const visitor = await stage.visitor({ role });
     let at = "";
-    for (const [page, name, permission] of OFFERS) {
+    for (const [page, name, permission] of CONTROLS) {
       if (page() !== at) await visitor.open(page());
       at = page();
       const may = PERMISSIONS[role].includes(permission);
-      expect([role, name, await offered(visitor, name)]).toEqual([role, name, may]);
+      expect([role, name, await isOffered(visitor, name)]).toEqual([role, name, may]);
     }
     const audit = visitor.page.getByRole("link", { name: "Audit log" });
     expect(await audit.count()).toBe(PERMISSIONS[role].includes("audit:read") ? 1 : 0);
@@ -65,14 +65,14 @@ test.each([...PROJECT_ROLES])(
   120_000,
 );
 
-test("[8] whoever is no member finds no project", async () => {
+test("[8] a user who is not a member does not find the project", async () => {
   const { page } = await stage.visitor();
   await page.goto(`${stage.server.url}/projects/01900000-0000-7000-8000-000000000000`);
   await page.getByRole("alert").getByText("not found").or(page.getByRole("alert")).first().waitFor();
   expect(await page.getByRole("link", { name: "Rooms" }).count()).toBe(0);
 }, 180_000);
 
-test("[8] an archived project is shown and changed by nobody", async () => {
+test("[8] an archived project is shown read-only to everyone", async () => {
   const { server } = stage;
   const visitor = await stage.visitor({ role: "OWNER" });
   await server.runtime.write((unit) =>
@@ -82,9 +82,9 @@ test("[8] an archived project is shown and changed by nobody", async () => {
       environment: "DEVELOPMENT",
     }),
   );
-  for (const [page, name] of OFFERS.filter(([, , permission]) => !permission.endsWith(":read"))) {
+  for (const [page, name] of CONTROLS.filter(([, , permission]) => !permission.endsWith(":read"))) {
     await visitor.open(page());
-    expect([name, await offered(visitor, name)]).toEqual([name, false]);
+    expect([name, await isOffered(visitor, name)]).toEqual([name, false]);
   }
   await visitor.page.getByText("This project is archived").waitFor();
 }, 180_000);

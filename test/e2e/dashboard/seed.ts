@@ -1,4 +1,4 @@
-/** Data as a project has it after a busy day. */
+/** Fills a project with the data of a busy day. */
 import type { Page } from "playwright-core";
 import type { Access } from "../../../src/features/chat/access.ts";
 import type { Stage } from "./stage.ts";
@@ -11,7 +11,7 @@ export type Seeded = {
   deliveryId: string;
   connectionId: string;
   pages: Page[];
-  /** What the failing endpoint was sent. */
+  /** The delivery to the failing endpoint. */
   received: string[];
   close(): Promise<void>;
 };
@@ -105,7 +105,7 @@ export async function seed(stage: Stage): Promise<Seeded> {
   };
 }
 
-/** A browser with a fake camera in the room, by the SDK that applications use. */
+/** Joins the room in a browser with a fake camera, using the SDK. */
 export async function participant(
   stage: Stage,
   roomId: string,
@@ -141,7 +141,7 @@ async function connectionOf({ server }: Stage): Promise<{ id: string }> {
 async function deliveryOf({ server }: Stage, webhookId: string): Promise<string> {
   for (;;) {
     const [first] = server.services.deliveries.list(webhookId, undefined, "~", 1);
-    if (first && first.delivery.attemptCount > 0) return first.delivery.id;
+    if (first && first.attemptCount > 0) return first.id;
     await Bun.sleep(50);
   }
 }

@@ -1,4 +1,4 @@
-/** A real server with its media, a browser, and people who are signed in to the dashboard. */
+/** A real server with its media node, a browser, and users who are signed in to the dashboard. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
@@ -24,30 +24,30 @@ const CHROMIUM_ARGS = [
   "--disable-renderer-backgrounding",
 ];
 
-/** What the session of a visitor was begun with. */
+/** The user agent of the sessions. */
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
 
-export type Visitor = {
+export type SignedInPage = {
   page: Page;
   context: BrowserContext;
   userId: string;
-  /** Whatever the page complained about: errors of scripts and of its own policy. */
+  /** Script errors and policy violations of the page. */
   complaints: string[];
-  /** Opens a page of the project and waits until it has its data. */
+  /** Opens a page of the project and waits until it is loaded. */
   open(path: string): Promise<void>;
 };
 
 export type Stage = {
   server: RealServer;
   browser: Browser;
-  visitor(options?: { role?: ProjectRole; operator?: boolean }): Promise<Visitor>;
-  /** Whoever made the project and runs the server. */
-  owner(): Promise<Visitor>;
+  visitor(options?: { role?: ProjectRole; operator?: boolean }): Promise<SignedInPage>;
+  /** The project's owner, who is also the operator. */
+  owner(): Promise<SignedInPage>;
   stranger(): Promise<{ page: Page; complaints: string[] }>;
   close(): Promise<void>;
 };
 
-/** With a fake camera, and the pages that it will see. */
+/** Launches a browser with a fake camera. */
 export async function launch(args: readonly string[] = []): Promise<Browser> {
   if (!existsSync(join(WEB, "dashboard/index.html"))) await buildWeb(ROOT, WEB);
   return chromium.launch({ executablePath: "/usr/bin/chromium", args: [...CHROMIUM_ARGS, ...args] });
@@ -68,13 +68,13 @@ export async function openStage(overrides: Partial<Config> = {}, args: readonly 
     const complaints: string[] = [];
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("console", (message) => {
-      // A refused request is the business of the test that provoked it.
+      // The test that causes a refused request checks it.
       if (message.type() === "error" && !message.text().includes("status of 4")) complaints.push(message.text());
     });
     return { page, complaints };
   }
 
-  async function signedIn(userId: string): Promise<Visitor> {
+  async function signedIn(userId: string): Promise<SignedInPage> {
     const { refreshToken } = await runtime.write((unit) =>
       services.sessions.start(unit, userId, { ip: "127.0.0.1", userAgent: BROWSER }),
     );
@@ -126,8 +126,8 @@ export async function openStage(overrides: Partial<Config> = {}, args: readonly 
 }
 
 /**
- * What a link does, without loading the dashboard anew. By way of a page that has no heading: the page before stays
- * until the next one is there, and would be taken for it.
+ * Navigates like a link, without reloading the dashboard. It goes through a page without a heading first, because the
+ * previous page stays until the next one is loaded and could be mistaken for it.
  */
 async function follow(page: Page, address: string): Promise<void> {
   const go = (to: string) =>
@@ -140,7 +140,7 @@ async function follow(page: Page, address: string): Promise<void> {
   await go(address);
 }
 
-/** Its heading is there and nothing of it is still loading. */
+/** Resolves when the page has its heading and is not loading. */
 export async function loaded(page: Page): Promise<void> {
   await page.locator("h1").first().waitFor();
   await page.waitForFunction(() => document.querySelector(".loading") === null);

@@ -20,7 +20,7 @@ afterAll(async () => {
   await dev.stop();
 });
 
-/** A page on which anything that another host would be asked for, and any complaint of the browser, is noted. */
+/** Opens a page; `faults` collects requests to other hosts and errors of the browser. */
 async function open(options: BrowserContextOptions = {}): Promise<{ page: Page; faults: string[] }> {
   const page = await (await browser.newContext(options)).newPage();
   const faults: string[] = [];
@@ -38,7 +38,7 @@ async function open(options: BrowserContextOptions = {}): Promise<{ page: Page; 
 const SIZES = { desk: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 
 describe.each(Object.entries(SIZES))("[10] the guides on a %s", (_, viewport) => {
-  test("every one is a page that fits, asks no other host, breaks no policy, and links only to what is there", async () => {
+  test("every guide fits the screen, requests no other host, violates no policy and has no broken link", async () => {
     const { page, faults } = await open({ viewport });
     const linked = new Set<string>();
     for (const { name, title } of readGuides()) {
@@ -58,13 +58,13 @@ describe.each(Object.entries(SIZES))("[10] the guides on a %s", (_, viewport) =>
       expect([name, dead]).toEqual([name, []]);
       for (const path of paths) if (path.startsWith("/docs")) linked.add(path);
     }
-    // Asked from here: a browser gives requests up whenever another test adds a network to the machine.
+    // The test requests the links itself, because a browser aborts requests when another test adds a network interface.
     for (const path of linked) expect([path, (await fetch(`${dev.url}${path}`)).status]).toEqual([path, 200]);
     expect(faults).toEqual([]);
   });
 });
 
-test("[10] the search leads to the chapter, with the keyboard alone", async () => {
+test("[10] the search finds a chapter with the keyboard alone", async () => {
   const { page, faults } = await open();
   await page.goto(`${dev.url}/docs`);
   await page.keyboard.press("/");
@@ -79,7 +79,7 @@ test("[10] the search leads to the chapter, with the keyboard alone", async () =
   expect(faults).toEqual([]);
 });
 
-test("the guide to the SDK: its blocks run, one after the other, in a page of another origin", async () => {
+test("the code blocks of the SDK guide run one after the other in a page of another origin", async () => {
   const blocks = blocksOf("web/docs/sdk.md");
   const html = blocks.find(({ language }) => language === "html")?.code.replaceAll("http://127.0.0.1:7000", dev.url);
   const site = Bun.serve({

@@ -27,7 +27,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("[10] /docs/api shows the whole reference without asking any other host or breaking its own policy", async () => {
+test("[10] /docs/api shows the whole reference without requesting other hosts or violating its policy", async () => {
   const page = await browser.newPage();
   const elsewhere: string[] = [];
   const complaints: string[] = [];
@@ -54,7 +54,7 @@ test("[10] /docs/api shows the whole reference without asking any other host or 
   expect(complaints).toEqual([]);
 });
 
-test("[10] the viewer is sent as it was packed, for ever by the name that the page uses, and unpacked once at most", async () => {
+test("[10] the viewer is served compressed and immutable, and is decompressed at most once", async () => {
   const page = await (await fetch(`${server.url}/docs/api`)).text();
   const path = /src="(\/docs\/viewer\.js\?v=\w+)"/.exec(page)?.[1] ?? "";
   const first = await fetch(server.url + path, { headers: { "accept-encoding": "gzip" }, decompress: false });

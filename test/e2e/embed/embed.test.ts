@@ -4,7 +4,7 @@ import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.t
 import { bars, join as enter, tone } from "../../../src/rtc-client/participant/participant.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { CHROMIUM } from "../media/harness.ts";
-import { accessibilityFaults, pictureOf, type Site, serveSite, strictPolicy } from "./site.ts";
+import { accessibilityFaults, type Site, screenshotOf, serveSite, strictPolicy } from "./site.ts";
 
 let server: RunningStoa;
 let stoa: Stoa;
@@ -26,7 +26,7 @@ type Viewport = { width: number; height: number; colorScheme?: "light" | "dark" 
 const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 
-/** A page with this tag in it, on another origin and under a strict policy; `faults` collects what the browser refuses. */
+/** Opens a page with this tag on another origin with a strict policy; `faults` collects the browser's errors. */
 async function open(
   tag: string,
   { colorScheme = "light", ...viewport }: Viewport = DESKTOP,
@@ -51,15 +51,15 @@ async function roomTag(room: string, user: string): Promise<string> {
   return `<stoa-room endpoint="${rtc.endpoint}" token="${rtc.token}" chat-endpoint="${chat.endpoint}" chat-token="${chat.token}"></stoa-room>`;
 }
 
-/** How many pictures really show something. */
-const showing = (page: Page, count: number) =>
+/** Resolves when this number of videos play. */
+const videosPlay = (page: Page, count: number) =>
   page.waitForFunction((wanted) => {
     const root = document.querySelector("stoa-room, stoa-live")?.shadowRoot;
     const videos = [...(root?.querySelectorAll("video") ?? [])];
     return videos.filter(({ videoWidth, currentTime }) => videoWidth > 0 && currentTime > 0).length === wanted;
   }, count);
 
-/** Whether a click on the middle of it would meet it: nothing lies over it, and it is not out of the page. */
+/** Whether a click on the element's centre would hit it. */
 const isOnTop = (page: Page, selector: string) =>
   page.evaluate((wanted) => {
     const root = document.querySelector("stoa-room, stoa-live")?.shadowRoot;
@@ -70,19 +70,19 @@ const isOnTop = (page: Page, selector: string) =>
     return hit === element;
   }, selector);
 
-test("[21] <stoa-room> on a page of another origin with a strict policy: camera to picture, chat, hands, leaving", async () => {
+test("[21] <stoa-room> supports video, chat, raised hands and leaving on another origin with a strict policy", async () => {
   const anna = await open(await roomTag("shop", "anna"));
   const ben = await open(await roomTag("shop", "ben"), PHONE);
-  await Promise.all([showing(anna, 2), showing(ben, 2)]);
-  await pictureOf(anna, "room-desktop-light");
-  await pictureOf(ben, "room-phone-light");
+  await Promise.all([videosPlay(anna, 2), videosPlay(ben, 2)]);
+  await screenshotOf(anna, "room-desktop-light");
+  await screenshotOf(ben, "room-phone-light");
 
   await anna.getByRole("button", { name: "Chat" }).click();
   await anna.getByRole("textbox", { name: "Message" }).fill("Is the blue one left?");
   await anna.getByRole("textbox", { name: "Message" }).press("Enter");
   await ben.getByRole("button", { name: "Chat" }).click();
   await ben.getByText("Is the blue one left?").waitFor();
-  await pictureOf(ben, "room-phone-chat");
+  await screenshotOf(ben, "room-phone-chat");
   expect(await accessibilityFaults(ben)).toEqual([]);
 
   await anna.getByRole("button", { name: "Raise hand" }).click();
@@ -93,7 +93,7 @@ test("[21] <stoa-room> on a page of another origin with a strict policy: camera 
   expect(await accessibilityFaults(anna)).toEqual([]);
 
   await anna.getByRole("button", { name: "Camera" }).click();
-  await showing(ben, 1);
+  await videosPlay(ben, 1);
   await anna.getByRole("button", { name: "Leave" }).click();
   await anna.getByText("You have left the call.").waitFor();
   await ben.waitForFunction(
@@ -102,7 +102,7 @@ test("[21] <stoa-room> on a page of another origin with a strict policy: camera 
   expect([...anna.faults, ...ben.faults]).toEqual([]);
 }, 180_000);
 
-test("[21] <stoa-room> in the dark, with a speaker view, is clean to assistive technology at both widths", async () => {
+test("[21] <stoa-room> is accessible in dark mode and speaker view at both widths", async () => {
   const guest = await stoa.mintJoin({ room: "dark", user: "guest" });
   const bot = await enter(guest.rtc.endpoint, guest.rtc.token);
   await bot.publishVideo(bars());
@@ -120,9 +120,9 @@ test("[21] <stoa-room> in the dark, with a speaker view, is clean to assistive t
       await page.getByRole("button", { name: "Devices" }).click();
       await page.getByLabel("Speaker", { exact: true }).waitFor();
       expect(await accessibilityFaults(page)).toEqual([]);
-      await pictureOf(page, `devices-${name}-${colorScheme}`);
+      await screenshotOf(page, `devices-${name}-${colorScheme}`);
       await page.getByRole("button", { name: "Devices" }).click();
-      await pictureOf(page, `speaker-${name}-${colorScheme}`);
+      await screenshotOf(page, `speaker-${name}-${colorScheme}`);
       expect(page.faults).toEqual([]);
       await page.context().close();
     }
@@ -130,7 +130,7 @@ test("[21] <stoa-room> in the dark, with a speaker view, is clean to assistive t
   await bot.close();
 }, 180_000);
 
-test("[21] <stoa-chat> joins by itself, shows what was said before, and tells the page of messages", async () => {
+test("[21] <stoa-chat> joins, shows the history and dispatches messages to the page", async () => {
   const { conversation, chat } = await stoa.mintJoin({ room: "help", user: "carl" });
   await stoa.messages.send(conversation.id, { text: "How can we help?", senderId: "carl" });
   const page = await open(
@@ -148,11 +148,11 @@ test("[21] <stoa-chat> joins by itself, shows what was said before, and tells th
   const [newest] = (await stoa.messages.history(conversation.id)).data;
   expect(newest).toMatchObject({ text: "It is late.", senderId: "carl" });
   expect(await accessibilityFaults(page)).toEqual([]);
-  await pictureOf(page, "chat-desktop-light");
+  await screenshotOf(page, "chat-desktop-light");
   expect(page.faults).toEqual([]);
 }, 180_000);
 
-test("[21] <stoa-live> shows a live stream to a viewer, with its chat, and says when it is over", async () => {
+test("[21] <stoa-live> shows a live stream with its chat and says when it has ended", async () => {
   const stream = await stoa.liveStreams.create({ title: "Autumn", hostIdentity: "host" });
   await stoa.liveStreams.start(stream.id);
   const host = await stoa.liveStreams.addHost(stream.id, { identity: "host" });
@@ -162,18 +162,18 @@ test("[21] <stoa-live> shows a live stream to a viewer, with its chat, and says 
   const page = await open(
     `<stoa-live stream="${stream.id}" room="${rtc.roomId}" endpoint="${rtc.endpoint}" token="${rtc.token}" chat-endpoint="${chat.endpoint}" chat-token="${chat.token}"></stoa-live>`,
   );
-  await showing(page, 1);
+  await videosPlay(page, 1);
   await page.getByRole("textbox", { name: "Message" }).fill("Lovely!");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText("Lovely!").waitFor();
   expect(await accessibilityFaults(page)).toEqual([]);
-  await pictureOf(page, "live-desktop-light");
+  await screenshotOf(page, "live-desktop-light");
   await stoa.liveStreams.end(stream.id);
   await page.getByText("This stream has ended.").waitFor();
   expect(page.faults).toEqual([]);
 }, 180_000);
 
-test("[21] <stoa-chat> and <stoa-live> are clean to assistive technology at both widths, in light and dark", async () => {
+test("[21] <stoa-chat> and <stoa-live> are accessible at both widths, in light and dark", async () => {
   const { conversation, chat: talk } = await stoa.mintJoin({ room: "clean", user: "emma" });
   await stoa.messages.send(conversation.id, { text: "Welcome.", senderId: "emma" });
   const stream = await stoa.liveStreams.create({ title: "Clean", hostIdentity: "host" });
@@ -190,18 +190,18 @@ test("[21] <stoa-chat> and <stoa-live> are clean to assistive technology at both
       const chatting = await open(chatTag, { ...viewport, colorScheme });
       await chatting.getByText("Welcome.").waitFor();
       expect(await accessibilityFaults(chatting)).toEqual([]);
-      await pictureOf(chatting, `chat-${name}-${colorScheme}`);
+      await screenshotOf(chatting, `chat-${name}-${colorScheme}`);
       const identity = `viewer-${name}-${colorScheme}`;
       const { rtc, chat } = await stoa.liveStreams.mintViewerToken(stream.id, { identity });
       const watching = await open(
         `<stoa-live stream="${stream.id}" room="${rtc.roomId}" endpoint="${rtc.endpoint}" token="${rtc.token}" chat-endpoint="${chat.endpoint}" chat-token="${chat.token}"></stoa-live>`,
         { ...viewport, colorScheme },
       );
-      await showing(watching, 1);
+      await videosPlay(watching, 1);
       expect(await isOnTop(watching, "video")).toBe(true);
       expect(await isOnTop(watching, "input")).toBe(true);
       expect(await accessibilityFaults(watching)).toEqual([]);
-      await pictureOf(watching, `live-${name}-${colorScheme}`);
+      await screenshotOf(watching, `live-${name}-${colorScheme}`);
       expect([...chatting.faults, ...watching.faults]).toEqual([]);
       for (const page of [chatting, watching]) await page.context().close();
     }
@@ -209,7 +209,7 @@ test("[21] <stoa-chat> and <stoa-live> are clean to assistive technology at both
   await bot.close();
 }, 180_000);
 
-test("a tag without its attributes says what it waits for, and joins when they come", async () => {
+test("a tag names its missing attributes and joins when they are set", async () => {
   const page = await open("<stoa-room></stoa-room>");
   await page.getByText("<stoa-room> needs the attributes endpoint and token").waitFor();
   const { rtc } = await stoa.mintJoin({ room: "later", user: "dora" });
@@ -218,7 +218,7 @@ test("a tag without its attributes says what it waits for, and joins when they c
     element?.setAttribute("endpoint", endpoint);
     element?.setAttribute("token", token);
   }, rtc);
-  await showing(page, 1);
+  await videosPlay(page, 1);
   await page.evaluate(() => document.querySelector("stoa-room")?.remove());
   const isGone = async () => (await stoa.rooms.participants(rtc.roomId)).length === 0;
   while (!(await isGone())) await Bun.sleep(50);

@@ -8,7 +8,7 @@ import { type Example, serveExample } from "../../../web/examples/serve.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { pitchOf } from "../../rtc-client/sound.ts";
 import { CHROMIUM } from "../media/harness.ts";
-import { pictureOf } from "./site.ts";
+import { screenshotOf } from "./site.ts";
 
 let browser: Browser;
 const running: Example[] = [];
@@ -21,12 +21,12 @@ afterAll(async () => {
   for (const example of running) await example.stop();
 });
 
-/** The example with a page for each of these people; none of them may meet an error. */
-async function play(name: string, ...people: string[]): Promise<{ example: Example; pages: Page[] }> {
+/** Serves the example and opens a page for each of these users; no page may report an error. */
+async function play(name: string, ...users: string[]): Promise<{ example: Example; pages: Page[] }> {
   const example = await serveExample(name);
   running.push(example);
   const pages: Page[] = [];
-  for (const person of people) {
+  for (const person of users) {
     const context = await browser.newContext({
       permissions: ["camera", "microphone"],
       viewport: { width: 900, height: 640 },
@@ -43,7 +43,7 @@ async function play(name: string, ...people: string[]): Promise<{ example: Examp
   return { example, pages };
 }
 
-const pictures = (page: Page, count: number) =>
+const videosPlay = (page: Page, count: number) =>
   page.waitForFunction((wanted) => {
     const roots = [document, ...[...document.querySelectorAll("*")].flatMap(({ shadowRoot }) => shadowRoot ?? [])];
     const videos = roots.flatMap((root) => [...root.querySelectorAll("video")]);
@@ -51,15 +51,15 @@ const pictures = (page: Page, count: number) =>
   }, count);
 
 async function done(name: string, pages: Page[]): Promise<void> {
-  if (pages[0]) await pictureOf(pages[0], `example-${name}`);
+  if (pages[0]) await screenshotOf(pages[0], `example-${name}`);
   for (const page of pages) await page.context().close();
   expect(faults).toEqual([]);
 }
 
-test("video call with React: two people see each other and chat, in StrictMode, and each joins once", async () => {
+test("video call with React: two users see each other and chat, and each joins once in StrictMode", async () => {
   const { example, pages } = await play("video-call-react", "anna", "ben");
   const [anna, ben] = pages as [Page, Page];
-  await Promise.all([pictures(anna, 2), pictures(ben, 2)]);
+  await Promise.all([videosPlay(anna, 2), videosPlay(ben, 2)]);
   await anna.getByLabel("Message").fill("hello");
   await anna.getByLabel("Message").press("Enter");
   await ben.getByText("anna: hello").waitFor();
@@ -70,35 +70,35 @@ test("video call with React: two people see each other and chat, in StrictMode, 
   await done("video-call-react", pages);
 }, 180_000);
 
-test("embed tag: the conference appears, and leaving takes it away", async () => {
+test("embed tag: the conference appears and is removed on leaving", async () => {
   const { pages } = await play("embed-tag", "anna", "ben");
   const [anna, ben] = pages as [Page, Page];
-  await Promise.all([pictures(anna, 2), pictures(ben, 2)]);
-  await pictureOf(anna, "example-embed-tag");
+  await Promise.all([videosPlay(anna, 2), videosPlay(ben, 2)]);
+  await screenshotOf(anna, "example-embed-tag");
   await anna.getByRole("button", { name: "Leave" }).click();
   await anna.waitForFunction(() => document.querySelector("stoa-room") === null);
   for (const page of pages) await page.context().close();
   expect(faults).toEqual([]);
 }, 180_000);
 
-test("live shop: a viewer sees the host and what others say", async () => {
+test("live shop: a viewer sees the host and the chat", async () => {
   const { pages } = await play("live-shop", "shop&host", "viewer");
   const [host, viewer] = pages as [Page, Page];
   await host.getByText("You are live.").waitFor();
-  await pictures(viewer, 1);
+  await videosPlay(viewer, 1);
   await viewer.getByRole("textbox", { name: "Message" }).fill("How much is it?");
   await viewer.getByRole("button", { name: "Send" }).click();
   await viewer.getByText("How much is it?").waitFor();
   await done("live-shop", [viewer, host]);
 }, 180_000);
 
-test("classroom: hands reach the teacher, and the class goes into groups", async () => {
+test("classroom: the teacher sees raised hands and moves the class into groups", async () => {
   const { pages } = await play("classroom", "teacher", "anna", "ben");
   const [teacher, anna, ben] = pages as [Page, Page, Page];
   await teacher.getByText("In class with anna, ben").waitFor();
   await anna.getByRole("button", { name: "Raise hand" }).click();
   await teacher.getByText("Hands: anna").waitFor();
-  await pictureOf(teacher, "example-classroom");
+  await screenshotOf(teacher, "example-classroom");
   await teacher.getByRole("button", { name: "Into groups" }).click();
   await anna.getByText("In group-1 with nobody").waitFor();
   await ben.getByText("In group-2 with nobody").waitFor();
@@ -106,7 +106,7 @@ test("classroom: hands reach the teacher, and the class goes into groups", async
   expect(faults).toEqual([]);
 }, 180_000);
 
-test("support chat: words and files reach the other side", async () => {
+test("support chat: messages and files reach the other side", async () => {
   const { pages } = await play("support-chat", "anna", "agent");
   const [anna, agent] = pages as [Page, Page];
   await anna.getByLabel("Message").fill("It broke.");
@@ -119,7 +119,7 @@ test("support chat: words and files reach the other side", async () => {
   await done("support-chat", pages);
 }, 180_000);
 
-test("audio room: a listener asks, the host lets them speak", async () => {
+test("audio room: the host lets a listener speak on request", async () => {
   const { pages } = await play("audio-room", "host", "carl");
   const [host, carl] = pages as [Page, Page];
   await host.getByText("The queue is empty.").waitFor();
@@ -130,7 +130,7 @@ test("audio room: a listener asks, the host lets them speak", async () => {
   await done("audio-room", pages);
 }, 180_000);
 
-test("walkie-talkie: heard while the button is held, and only then", async () => {
+test("walkie-talkie: audio is sent only while the button is held", async () => {
   const { pages } = await play("walkie-talkie", "anna", "ben");
   const [anna, ben] = pages as [Page, Page];
   await ben.getByText("Silence.").waitFor();
@@ -145,7 +145,7 @@ test("walkie-talkie: heard while the button is held, and only then", async () =>
 let server: RunningStoa | null = null;
 afterAll(() => server?.stop());
 
-test("Node bot: what is said comes back; and a Next.js route lets in who is signed in", async () => {
+test("Node bot: audio is echoed; and the Next.js route admits only signed-in users", async () => {
   server = await startStoa();
   const stoa = new Stoa(server);
   const bot = await echo(stoa, "talk");

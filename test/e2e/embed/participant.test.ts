@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("[21] 440 Hz from a participant is 440 ± 2 Hz in Chromium's analyser, and back", async () => {
+test("[21] a tone of 440 Hz arrives with 440 ± 2 Hz from a participant in Chromium, and vice versa", async () => {
   const room = await stage.stoa.rooms.create({ name: "pitch" });
   const mint = (participantIdentity: string) =>
     stage.stoa.rtcTokens.mint(room.id, { participantIdentity, permissions: { publish: true, publishData: true } });
@@ -50,7 +50,7 @@ test("[21] 440 Hz from a participant is 440 ± 2 Hz in Chromium's analyser, and 
       analyser.getFloatFrequencyData(bins);
       const peak = bins.indexOf(Math.max(...bins));
       const [left = 0, top = 0, right = 0] = [bins[peak - 1], bins[peak], bins[peak + 1]];
-      // The window is full of sound, and the peak between two bins is where a parabola through three has its top.
+      // The window contains only the tone; the peak between two bins is the vertex of a parabola through three.
       if (top > -40)
         found.push(((peak + (0.5 * (left - right)) / (left - 2 * top + right)) * 48_000) / analyser.fftSize);
     }

@@ -5,7 +5,7 @@ import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.t
 import { bars, join as enter } from "../../../src/rtc-client/participant/participant.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { CHROMIUM } from "../media/harness.ts";
-import { bundled, pictureOf, type Site, serveSite, strictPolicy } from "./site.ts";
+import { bundled, type Site, screenshotOf, serveSite, strictPolicy } from "./site.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const MAX_GZIPPED_BYTES = 6 * 1024;
@@ -23,7 +23,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A page of another origin with this script, and what went wrong on it. */
+/** Opens a page of another origin with this script; `faults` collects its errors. */
 async function opened(script: string): Promise<{ page: Page; faults: string[] }> {
   const html =
     '<!doctype html><html lang="en"><title>App</title><div id="app"></div><script type="module" src="/app.js"></script></html>';
@@ -37,7 +37,7 @@ async function opened(script: string): Promise<{ page: Page; faults: string[] }>
   return { page, faults };
 }
 
-test("[21] <Conference> of stoa/react, in StrictMode and under a strict policy, moves to another room when its token does", async () => {
+test("[21] <Conference> moves to another room when its token changes, in StrictMode with a strict policy", async () => {
   const stoa = new Stoa(server);
   const [first, second] = [
     await stoa.mintJoin({ room: "one", user: "anna" }),
@@ -64,7 +64,7 @@ createRoot(document.getElementById("app")).render(<StrictMode><App /></StrictMod
   await page.waitForFunction(() =>
     [...document.querySelectorAll("video")].some(({ videoWidth }) => videoWidth === 320),
   );
-  await pictureOf(page, "react-conference");
+  await screenshotOf(page, "react-conference");
   const joins = (await stoa.connections.list().toArray()).filter(
     ({ participantIdentity }) => participantIdentity === "anna",
   );
@@ -75,7 +75,7 @@ createRoot(document.getElementById("app")).render(<StrictMode><App /></StrictMod
 }, 180_000);
 
 for (const build of ["development", "production"] as const) {
-  test(`[21] <Conference> in a recorded room, built for ${build}: chat in StrictMode, and tiles over the whole height`, async () => {
+  test(`[21] <Conference> in a recorded room, built for ${build}, chats in StrictMode and its tiles fill the height`, async () => {
     const stoa = new Stoa(server);
     const { rtc, chat, room } = await stoa.mintJoin({ room: `recorded-${build}`, user: "anna" });
     const props = { endpoint: rtc.endpoint, token: rtc.token, chat };
@@ -99,14 +99,14 @@ createRoot(document.getElementById("app")).render(<StrictMode>{app}</StrictMode>
       await page.getByRole("button", { name: "Send" }).click();
       await log.locator('[data-status="sent"]').getByText(text).waitFor();
     }
-    await pictureOf(page, `react-recorded-${build}`);
+    await screenshotOf(page, `react-recorded-${build}`);
     const boxOf = async (selector: string) => {
       const box = await page.locator(selector).boundingBox();
       if (!box) throw new Error(`${selector} is not shown`);
       return { ...box, bottom: box.y + box.height };
     };
     const [main, tile, sign] = [await boxOf(".stoa-main"), await boxOf(".stoa-tile"), await boxOf(".stoa-recording")];
-    // The stage keeps a margin of 12 pixels around the tiles.
+    // The stage has a margin of 12 pixels around the tiles.
     expect([tile.y - main.y, main.bottom - tile.bottom]).toEqual([12, 12]);
     expect(main.height).toBeGreaterThan(500);
     expect([sign.y > tile.y, sign.bottom < tile.bottom, sign.width < tile.width / 2]).toEqual([true, true, true]);
@@ -115,7 +115,7 @@ createRoot(document.getElementById("app")).render(<StrictMode>{app}</StrictMode>
   }, 180_000);
 }
 
-test("[21] the hooks weigh less than 6 KB beside the SDK, and the conference is not paid for by who does not use it", async () => {
+test("[21] the hooks add less than 6 KB to the SDK without the conference", async () => {
   const size = async (source: string) => {
     const entry = join(ROOT, "dist", "size-of.ts");
     await Bun.write(entry, source);

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-/** What the guide tells a page to allow, and nothing more. */
+/** The Content-Security-Policy from the guide. */
 export function strictPolicy(server: string): string {
   const socket = server.replace(/^http/, "ws");
   return [
@@ -21,7 +21,7 @@ export function strictPolicy(server: string): string {
 
 export type Site = { url: string; close(): void };
 
-/** A site of another origin than the server's: pages by their path, each with the same policy. */
+/** Serves pages by path on another origin, each with the same policy. */
 export function serveSite(pages: Record<string, string>, policy: string): Site {
   const site = Bun.serve({
     port: 0,
@@ -37,7 +37,7 @@ export function serveSite(pages: Record<string, string>, policy: string): Site {
   return { url: site.url.origin, close: () => void site.stop(true) };
 }
 
-/** A page's script in one file, as a bundler makes it. */
+/** Bundles a page's script into one file. */
 export async function bundled(source: string, build: "development" | "production" = "development"): Promise<string> {
   const entry = join(ROOT, "dist", `entry-${crypto.randomUUID()}.tsx`);
   await Bun.write(entry, source);
@@ -50,7 +50,7 @@ export async function bundled(source: string, build: "development" | "production
   }
 }
 
-/** What assistive technology would stumble over: rule and place of each. */
+/** The accessibility violations with the rule and the element of each. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(await Bun.file(Bun.resolveSync("axe-core/axe.min.js", ROOT)).text());
   return page.evaluate(async () => {
@@ -62,7 +62,7 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   });
 }
 
-/** Pictures of these pages go here, to be looked at. */
-export function pictureOf(page: Page, name: string): Promise<Buffer> {
+/** Saves a screenshot for people to review. */
+export function screenshotOf(page: Page, name: string): Promise<Buffer> {
   return page.screenshot({ path: join(ROOT, ".screenshots/embed", `${name}.png`) });
 }

@@ -22,7 +22,7 @@ async function videoPlays(page: SitePage, identity: string): Promise<void> {
   );
 }
 
-test("two people call each other, chat, are recorded, and the recording plays with what was said", async () => {
+test("two participants call, chat and are recorded, and the replay shows the recording and the chat", async () => {
   const { stoa } = stage;
   const room = await stoa.rooms.create({ name: "journey" });
   const conversation = await stoa.conversations.create({ name: "journey-chat", roomId: room.id });

@@ -1,8 +1,8 @@
 import { describe, test } from "bun:test";
 import type { Call, Scene } from "./rtc-harness.ts";
-import { comesAndGoes, timesJoins } from "./scenarios/comings.ts";
 import { exchangesData } from "./scenarios/data.ts";
 import { restartsIce } from "./scenarios/ice-restart.ts";
+import { comesAndGoes, timesJoins } from "./scenarios/joins-and-leaves.ts";
 import { isMissed, type Killed, killsABrowser } from "./scenarios/killed.ts";
 import { isMutedByTheServer, pausesAndMutes } from "./scenarios/mute.ts";
 import { isRemovedForGood } from "./scenarios/removal.ts";
@@ -12,19 +12,19 @@ import { movesBetweenLayers, publishesInLayers, wantsTheLayersOfTheTile } from "
 import { threeForHalfAMinute } from "./scenarios/three.ts";
 
 /**
- * Everything that happens in a call of real browsers, in one room one after the other: the same for a server
- * from source and for the binary. Ann and Cas stay; `call` is theirs, from the first test on.
+ * The tests of a call between real browsers, which run one after the other in one room, for a server from source and for
+ * the binary. Ann and Cas stay in `call` from the first test on.
  */
 export function describeCall(name: string, scene: () => Scene): { call(): Call } {
   let call: Call;
   let killed: Killed;
 
   describe(name, () => {
-    test("three see and hear each other, for half a minute without a break", async () => {
+    test("three participants receive each other for half a minute without interruption", async () => {
       call = await threeForHalfAMinute(scene());
     }, 120_000);
 
-    test("a fourth is seen, until its browser is killed with -9", async () => {
+    test("a fourth participant is seen until its browser is killed", async () => {
       killed = await killsABrowser(scene(), call);
     }, 60_000);
 
@@ -34,7 +34,7 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
       60_000,
     );
 
-    test("ten joins, to the first decoded frame", () => timesJoins(scene(), call), 120_000);
+    test("ten joins reach the first decoded frame in time", () => timesJoins(scene(), call), 120_000);
 
     test(
       "20 rounds with camera, microphone and screen at once leave nothing behind",
@@ -42,7 +42,7 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
       120_000,
     );
 
-    test("a paused and a muted track stop, and come back", () => pausesAndMutes(call), 60_000);
+    test("a paused and a muted track stop and resume", () => pausesAndMutes(call), 60_000);
 
     test("a screen is unpublished and published again on the same sections", () => republishes(call), 60_000);
 
@@ -60,16 +60,20 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
       60_000,
     );
 
-    test("mute from the server is heard by everyone", () => isMutedByTheServer(scene(), call), 60_000);
+    test("a mute by the server reaches all participants", () => isMutedByTheServer(scene(), call), 60_000);
 
-    test("a removed participant cannot come back", () => isRemovedForGood(scene(), call), 60_000);
+    test("a removed participant cannot rejoin", () => isRemovedForGood(scene(), call), 60_000);
 
-    test("a viewer moves between three simulcast layers, within 2 s, without a decoder error", async () => {
+    test("a viewer switches between three simulcast layers within 2 s without a decoder error", async () => {
       await publishesInLayers(call);
       await movesBetweenLayers(call);
     }, 90_000);
 
-    test("a tile's height decides the layer, and which layers are wanted", () => wantsTheLayersOfTheTile(call), 60_000);
+    test(
+      "the height of a tile determines the layer and the wanted layers",
+      () => wantsTheLayersOfTheTile(call),
+      60_000,
+    );
   });
 
   return { call: () => call };

@@ -1,23 +1,23 @@
-/** Does it flow? Frames counted in a page over a while, and how much of a standstill the page or the sender explains. */
+/** Measures interruptions of a video, and which of them the page or the sender explains. */
 
 const SAMPLE_MS = 60;
-/** A standstill worth noting; below, it is the rhythm of frames and samples. */
+/** Shorter interruptions come from the interval of frames and samples. */
 const PAUSE_MS = 250;
-/** What arrives after a standstill of the sender or the machine takes a moment to be shown. */
+/** After an interruption of the sender or the machine, frames take this long to be shown. */
 const CATCH_UP_MS = 300;
 
-/** By the machine's clock, which all pages share. */
+/** Times of the machine's clock, which all pages share. */
 export type Interval = { fromMs: number; toMs: number };
 
 export type Flow = Interval & {
   frames: number;
-  /** Without a new frame. */
+  /** The intervals without a new frame. */
   pauses: Interval[];
-  /** The page itself was not run: nothing can be said of the network meanwhile. */
+  /** The intervals in which the page did not run, which say nothing about the network. */
   stalls: Interval[];
 };
 
-/** Runs in a page: samples a counter of frames until it is stopped. */
+/** Runs in a page and samples a frame counter until it is stopped. */
 export function watchFlow(read: () => Promise<number>): () => Flow {
   const clock = () => performance.timeOrigin + performance.now();
   const flow: Flow = { fromMs: clock(), toMs: 0, frames: 0, pauses: [], stalls: [] };
@@ -57,8 +57,8 @@ export function longest(intervals: readonly Interval[]): number {
 }
 
 /**
- * The longest standstill of a viewer that neither its own page nor the sender explains, in milliseconds: what network and
- * server are to blame for. Encoders and pages stand still when a machine has too much to do.
+ * The longest interruption of a viewer in milliseconds that neither its page nor the sender explains, so that the network
+ * or the server caused it. Encoders and pages stop on an overloaded machine.
  */
 export function frozenMs(viewer: Flow, sender: Flow): number {
   const causes = [...viewer.stalls, ...sender.stalls, ...sender.pauses].sort((a, b) => a.fromMs - b.fromMs);
@@ -77,7 +77,7 @@ export function frozenMs(viewer: Flow, sender: Flow): number {
   return Math.round(Math.max(0, ...unexplained));
 }
 
-/** How long the machine kept both ends from doing anything, in all. */
+/** The total time in which the machine did not run the pages. */
 export function stalledMs(...flows: Flow[]): number {
   return Math.round(flows.flatMap(({ stalls }) => stalls).reduce((sum, stall) => sum + length(stall), 0));
 }

@@ -15,14 +15,14 @@ afterAll(async () => {
   await server?.close();
 });
 
-test("[4] a room of twelve, two of them browsers, all sending: nine tiles each within the frame's limit", async () => {
+test("[4] in a room of twelve publishers a browser shows nine tiles within the frame limit", async () => {
   const room = await runFullRoom({ url: server.url, apiKey: server.key }, browser, { participants: 12, seconds: 6 });
   console.log(
     `video ${room.leastVideo} of ${room.expectedVideo} packets at least, sound ${room.leastAudio} to ${room.mostAudio}, tiles ${room.tiles.join(" and ")}, largest frame ${room.largestFrameBytes} bytes; ${room.story.join("; ")}`,
   );
   expect(room.tiles).toEqual([TILES, TILES]);
   expect(room.leastVideo).toBeGreaterThan(room.expectedVideo / 2);
-  // The loudest are heard, by those who show them.
+  // The browsers receive the loudest speakers.
   expect(room.mostAudio).toBeGreaterThan(0);
   expect(room.frames).toBeGreaterThan(0);
   expect(room.frozenMs).toBeLessThan(1_000);

@@ -1,6 +1,6 @@
-/** A media node of its own, a page per participant, and a bridge between them in place of the signaling socket. */
+/** A media node, a page per participant, and a bridge between them instead of the signaling socket. */
 import { type Browser, chromium, type Page } from "playwright-core";
-import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/nodes/embedded.ts";
+import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/nodes/embedded-media.ts";
 import type { FanOutChoice } from "../../../src/nodes/native-library.ts";
 import type { MediaEvent, MediaNode } from "../../../src/protocol/media-node.ts";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
@@ -53,7 +53,7 @@ export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise
   });
 }
 
-/** `MEDIA_FAN_OUT=typescript bin/test browser/media` tries calls without native code. */
+/** `MEDIA_FAN_OUT=typescript bin/test e2e/media` tests calls without native code. */
 export function fanOutUnderTest(): FanOutChoice {
   return process.env.MEDIA_FAN_OUT === "typescript" ? "typescript" : "auto";
 }
@@ -62,7 +62,7 @@ export type Bridge = { url: string; events: MediaEvent[]; stop(): Promise<void> 
 
 type Joined = { roomId: string; participantId: string };
 
-/** Serves the page; its socket speaks the methods of the media node, for the participant it joined as. */
+/** Serves the page and passes its socket's messages to the media node's methods. */
 export async function startBridge(media: MediaNode): Promise<Bridge> {
   const built = await Bun.build({ entrypoints: [`${import.meta.dir}/page.ts`], target: "browser" });
   const script = (await built.outputs[0]?.text()) ?? "";
@@ -89,7 +89,7 @@ export async function startBridge(media: MediaNode): Promise<Bridge> {
         : new Response(null, { status: 400 });
     },
     websocket: {
-      // Whoever comes later learns what is there, as a join would tell it.
+      // A later participant gets the existing tracks, as in a join.
       async open(socket) {
         const { roomId, participantId } = socket.data;
         sockets.set(participantId, socket);

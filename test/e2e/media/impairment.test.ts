@@ -8,13 +8,13 @@ import { type Bridge, join, launchBrowser, startBridge } from "./harness.ts";
 const FRAME_RATE = 15;
 const WATCH_MS = 5_000;
 const MAX_FROZEN_MS = 1_000;
-/** Of what the full picture takes here: it fits by far not. The lowest layer takes about a quarter, and does. */
+/** The fraction of the full layer's bitrate that the link has: too little for it, enough for the lowest layer, a quarter. */
 const NARROW_SHARE = 0.6;
-/** What waits before the narrow link, as a time: the narrower it is, the fewer bytes. */
+/** The length of the link's queue in time; a narrower link queues fewer bytes. */
 const QUEUE_MS = 530;
-/** The goal is three seconds, and mostly it is one; once it took nearly five, and nobody knows why yet. */
+/** The goal is three seconds and mostly it takes one; five seconds were seen once, for an unknown reason. */
 const LOWER_WITHIN_MS = 10_000;
-/** It is probed for every six seconds at most, in one step or two, and on a busy machine a probe may tell too little. */
+/** Probes run every six seconds at most, in one or two steps, and may be inconclusive on a busy machine. */
 const BACK_WITHIN_MS = 20_000;
 
 describe("video over a bad network", () => {
@@ -44,7 +44,7 @@ describe("video over a bad network", () => {
       return { frameHeight, nackCount, pliCount };
     }, mid);
 
-  /** What all three see and send while `during` goes on. */
+  /** Measures what all three pages receive and send during `during`. */
   const observe = async (during: () => Promise<unknown>): Promise<{ sent: Flow; seen: Flow; others: Flow }> => {
     const pages = [publisher, viewer, other] as const;
     await Promise.all(pages.map((page) => page.evaluate((m) => window.page.watch(m), page === publisher ? null : mid)));
@@ -52,11 +52,11 @@ describe("video over a bad network", () => {
     const [sent, seen, others] = await Promise.all(
       pages.map((page) => page.evaluate(() => window.page.stopWatching())),
     );
-    if (!sent || !seen || !others) throw new Error("nothing observed");
+    if (!sent || !seen || !others) throw new Error("no flow was measured");
     return { sent, seen, others };
   };
 
-  /** How long it took until the picture was of such a height. */
+  /** Resolves with the time until the video has such a height. */
   const height = (page: Page, wanted: "full" | "lower", timeoutMs: number) =>
     page.evaluate(
       async ([m, which, timeout]) => {
@@ -74,7 +74,7 @@ describe("video over a bad network", () => {
       [mid, wanted, timeoutMs] as const,
     );
 
-  /** What a viewer gets over three seconds, in bits/s. */
+  /** The bitrate that a viewer receives, measured over three seconds. */
   const rate = (page: Page) =>
     page.evaluate(async (m) => {
       const { bytesReceived: before = 0 } = await window.page.inbound(m);
@@ -107,9 +107,9 @@ describe("video over a bad network", () => {
     await node?.close();
   });
 
-  test("300 kbit/s: a lower layer, the others untouched, and the higher one back", async () => {
-    // A picture that needs hardly more than the link has would be slow to fill it: some machines encode so little, and a
-    // busy one stops encoding the full height for a while.
+  test("a viewer on a narrow link gets a lower layer and later the higher one again, and others are unaffected", async () => {
+    // The limit depends on the measured bitrate, because some machines encode little and a busy one stops encoding the
+    // full height for a while.
     let bandwidth: number;
     do {
       await height(viewer, "full", 60_000);
@@ -152,7 +152,7 @@ describe("video over a bad network", () => {
   ];
 
   for (const [name, options] of CASES) {
-    test(`${name}, both ways: it keeps decoding`, async () => {
+    test(`decoding continues with ${name} in both directions`, async () => {
       const before = await figures(viewer);
       const { sent, seen, others } = await observe(async () => {
         node.impairDown(options, [await portOf(node, "room", "viewer")]);

@@ -1,16 +1,16 @@
-/** What both clients of these tests have in common, in a real browser: pictures to send, sections to show them on. */
+/** The media functions that both test clients share in a browser. */
 
 export type VideoOptions = {
   width: number;
   height: number;
   frameRate?: number;
-  /** Of simulcast; one unless given. */
+  /** The number of simulcast layers; one by default. */
   layers?: number;
   codec?: string;
   maxBitrate?: number;
 };
 
-/** Low to high; a browser sends three layers only from 960×540 up. */
+/** The encodings from low to high; a browser sends three layers only from 960×540 up. */
 export function encodings({ layers = 1, frameRate = 15, maxBitrate }: VideoOptions): RTCRtpEncodingParameters[] {
   const maxFramerate = frameRate;
   if (layers === 1) return [{ maxFramerate, ...(maxBitrate ? { maxBitrate } : {}) }];
@@ -32,7 +32,7 @@ export function prefer(transceiver: RTCRtpTransceiver, name: string): void {
   transceiver.setCodecPreferences(rest);
 }
 
-/** A section that receives, and the element that plays it. */
+/** Adds a receiving section and the element that plays it. */
 export function addReceiver(pc: RTCPeerConnection, kind: "audio" | "video"): void {
   const { receiver } = pc.addTransceiver(kind, { direction: "recvonly" });
   const element = document.createElement(kind);
@@ -50,14 +50,14 @@ export async function inbound(pc: RTCPeerConnection, mid: string): Promise<Recor
 }
 
 /**
- * A picture from a canvas, drawn until its track is stopped: a screen, which nobody is there to choose, or a camera with
- * more lines than the one that the pages of a browser share was opened with.
+ * A video track from a canvas, drawn until the track is stopped. It replaces a screen, which a user would have to pick, or
+ * a camera with a higher resolution than the one that all pages of a browser share.
  */
-export function drawn({ width, height, frameRate = 15 }: VideoOptions): MediaStreamTrack {
+export function canvasTrack({ width, height, frameRate = 15 }: VideoOptions): MediaStreamTrack {
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
   const [track] = canvas.captureStream(frameRate).getVideoTracks();
-  if (!track || !context) throw new Error("no picture");
+  if (!track || !context) throw new Error("the canvas has no track");
   let hue = 0;
   const drawing = setInterval(() => {
     if (track.readyState === "ended") clearInterval(drawing);

@@ -1,4 +1,4 @@
-/** The client of a media node alone, in a real browser: one peer connection that always offers, and nothing of the SDK. */
+/** A client of a media node in a browser without the SDK: one peer connection that always offers. */
 import type { MediaEvent, NegotiateAnswer } from "../../../src/protocol/media-node.ts";
 import { type Flow, watchFlow } from "./flow.ts";
 import { addReceiver, encodings, inbound, until, type VideoOptions } from "./page-media.ts";
@@ -12,11 +12,11 @@ class Page {
   readonly #pending = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   #nextId = 1;
   readonly #published: Published[] = [];
-  /** mid → track. */
+  /** Track ids by mid. */
   readonly #subscribed = new Map<string, string>();
-  /** Ends what `watch` began. */
+  /** Stops the measurement that `watch` has started. */
   stopWatching: () => Flow = () => {
-    throw new Error("nothing is watched");
+    throw new Error("no measurement is running");
   };
 
   constructor(socket: WebSocket) {
@@ -52,7 +52,7 @@ class Page {
     }
   }
 
-  /** Prepares to show one picture. */
+  /** Adds a section for one video. */
   receive(): void {
     addReceiver(this.pc, "video");
   }
@@ -71,7 +71,7 @@ class Page {
     await this.pc.setRemoteDescription({ type: "answer", sdp: answer.sdp });
   }
 
-  /** Puts a track on a free section. */
+  /** Subscribes to a track on a free section. */
   async subscribe(trackId: string): Promise<string> {
     const free = this.pc
       .getTransceivers()
@@ -86,7 +86,7 @@ class Page {
     return inbound(this.pc, mid);
   }
 
-  /** Counts frames from now on: those shown on a section, or those sent. */
+  /** Starts to count the frames shown on a section, or the sent ones. */
   watch(mid: string | null): void {
     this.stopWatching = watchFlow(async () => {
       if (mid !== null) return (await this.inbound(mid)).framesDecoded ?? 0;

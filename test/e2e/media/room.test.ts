@@ -22,7 +22,7 @@ describe("a publisher and a viewer", () => {
     await server?.close();
   });
 
-  /** Two pages that have joined a room of their own, without media so far. */
+  /** Two pages that have joined a new room without media. */
   async function joined(): Promise<{ publisher: Page; viewer: Page }> {
     const roomId = await server.room();
     const [publisher, viewer] = await Promise.all(
@@ -39,13 +39,13 @@ describe("a publisher and a viewer", () => {
     return { publisher, viewer };
   }
 
-  test("lips and sound stay together: both clocks of a publisher reach the viewer", async () => {
+  test("a viewer can synchronize the audio and the video of a publisher", async () => {
     const { publisher, viewer } = await joined();
     await publisher.evaluate(async () => {
       await window.rtc.publish({ video: { width: 320, height: 180 } });
       await window.rtc.offer();
     });
-    // On a busy machine it takes them a while to settle; a wrong clock keeps them apart for good.
+    // On a busy machine they take a while to converge; with a wrong clock they never do.
     const apartMs = await viewer.evaluate(async () => {
       const { rtc } = window;
       rtc.receive(1);
@@ -66,7 +66,7 @@ describe("a publisher and a viewer", () => {
     await Promise.all([publisher.close(), viewer.close()]);
   }, 180_000);
 
-  test(`${CODECS.join(", ")} are carried, beside each other`, async () => {
+  test(`${CODECS.join(", ")} work side by side`, async () => {
     const { publisher, viewer } = await joined();
     await publisher.evaluate(async (codecs) => {
       for (const codec of codecs) await window.rtc.publish({ audio: false, video: { width: 320, height: 180, codec } });

@@ -18,7 +18,7 @@ let browser: Browser;
 
 beforeAll(async () => {
   const ports = ["--port", "0", "--media-udp-port", "0", "--public-ip", "127.0.0.1"];
-  // More joins within a minute than a participant would try.
+  // The tests join more often than the rate limit allows.
   const limits = ["--signaling-max-connections-per-window", "1000"];
   server = await startStoa([await buildBinary(), "dev", "--json", ...ports, ...limits, "--data-dir", dataDir]);
   api = createApi(server.url, JSON.parse(server.out).apiKey);
@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const { call } = describeCall("[4] browsers in a call, through the binary", () => ({ stage, browser, api }));
 
-test("[10] the end of the binary tells those in a call to come back", async () => {
+test("[10] stopping the binary tells participants to reconnect", async () => {
   const { ann, cas } = call();
   server.child.kill("SIGTERM");
   for (const { page } of [ann, cas]) {

@@ -1,23 +1,23 @@
 import type { Browser, Page } from "playwright-core";
 import type { Api } from "../../harness/api.ts";
 
-/** A server, wherever it comes from, and a browser to visit it with. */
+/** A server and a browser. */
 export type Scene = { stage: Stage; browser: Browser; api: Api };
-/** Somebody in a room, on a page of its own. */
-export type Person = { identity: string; page: Page; token: string };
-/** Three in a room; what happens to them is in scenarios/. */
-export type Call = { roomId: string; ann: Person; ben: Person; cas: Person };
+/** A participant with its page. */
+export type Client = { identity: string; page: Page; token: string };
+/** Three participants in a room; see scenarios/ for what they do. */
+export type Call = { roomId: string; ann: Client; ben: Client; cas: Client };
 
 export type Stage = {
   endpoint: string;
-  /** A page with the client in it, not joined yet. */
+  /** Opens a page with the client, without joining. */
   page(browser: Browser): Promise<Page>;
-  /** Joins and brings up media: publishes, opens its data channels, and can receive `pairs` others. */
+  /** Joins, publishes, opens data channels, and adds receiving sections for `pairs` others. */
   enter(page: Page, token: string, pairs?: number): Promise<void>;
   close(): Promise<void>;
 };
 
-/** A page server beside the real one: another origin, as an application's own would be. */
+/** Serves the pages on another origin, as an application would. */
 export async function openStage(api: Api): Promise<Stage> {
   const built = await Bun.build({ entrypoints: [`${import.meta.dir}/rtc-page.ts`], target: "browser" });
   const script = (await built.outputs[0]?.text()) ?? "";
@@ -58,14 +58,14 @@ export async function openStage(api: Api): Promise<Stage> {
   };
 }
 
-/** Mints a token and enters with it, on a new page. */
-export async function entered({ stage, browser, api }: Scene, roomId: string, identity: string): Promise<Person> {
+/** Mints a token and joins with it on a new page. */
+export async function joinOnNewPage({ stage, browser, api }: Scene, roomId: string, identity: string): Promise<Client> {
   const [page, { token }] = await Promise.all([stage.page(browser), api.mint(roomId, identity)]);
   await stage.enter(page, token);
   return { identity, page, token };
 }
 
-/** Frames decoded, sound heard: `page` really receives `identity`. */
+/** Resolves when `page` decodes frames and receives audio of `identity`. */
 export function receives(page: Page, identity: string, frames = 15) {
   return page.evaluate(
     async ([who, count]) => {

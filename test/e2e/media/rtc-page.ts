@@ -1,7 +1,7 @@
-/** The smallest client of the RTC socket, in a real browser: what the protocol says, and nothing of the SDK. */
+/** A minimal client of the RTC protocol in a browser, without the SDK. */
 import type { SubscriptionChange } from "../../../src/protocol/signaling.ts";
 import { type Flow, watchFlow } from "./flow.ts";
-import { addReceiver, drawn, encodings, inbound, prefer, until, type VideoOptions } from "./page-media.ts";
+import { addReceiver, canvasTrack, encodings, inbound, prefer, until, type VideoOptions } from "./page-media.ts";
 import { RtcSocket } from "./rtc-socket.ts";
 import { packed, plain } from "./sdp-field.ts";
 import { timedJoin } from "./timed-join.ts";
@@ -10,7 +10,7 @@ import { whip } from "./whip-page.ts";
 export type Kind = "audio" | "video";
 export type Source = "microphone" | "camera" | "screenShare";
 export type PublishOptions = { audio?: boolean; video?: VideoOptions | null };
-type Wish = Pick<SubscriptionChange, "layer" | "maxHeight" | "paused">;
+type SubscriptionSettings = Pick<SubscriptionChange, "layer" | "maxHeight" | "paused">;
 
 const CAMERA: VideoOptions = { width: 640, height: 360, frameRate: 15 };
 const SCREEN: VideoOptions = { width: 320, height: 180, frameRate: 15 };
@@ -24,10 +24,10 @@ type Published = {
 
 export class RtcPage extends RtcSocket {
   readonly pc = new RTCPeerConnection({ bundlePolicy: "max-bundle" });
-  /** trackId → mid. */
+  /** Mids by track id. */
   readonly subscribed = new Map<string, string>();
   readonly channels: Partial<Record<"reliable" | "lossy", RTCDataChannel>> = {};
-  /** What came on them. */
+  /** The received messages. */
   readonly received = { reliable: [] as string[], lossy: [] as string[] };
   readonly #published: Published[] = [];
   readonly #trackIds = new Map<string, string>();
@@ -47,15 +47,15 @@ export class RtcPage extends RtcSocket {
     }
   }
 
-  /** A camera of any size, which is none. On a busy machine it has fewer pictures rather than smaller ones. */
+  /** A canvas instead of a camera, in any size. On a busy machine it drops frames instead of resolution. */
   async publishDrawn(video: VideoOptions): Promise<void> {
-    const { sender } = this.#send(drawn(video), "camera", encodings(video));
+    const { sender } = this.#send(canvasTrack(video), "camera", encodings(video));
     await sender.setParameters({ ...sender.getParameters(), degradationPreference: "maintain-resolution" });
   }
 
-  /** A third track beside camera and microphone, on a section that is free if there is one. */
+  /** Publishes a third track beside camera and microphone, on a free section if there is one. */
   async shareScreen(): Promise<void> {
-    const track = drawn(SCREEN);
+    const track = canvasTrack(SCREEN);
     const taken = this.#published.map(({ transceiver }) => transceiver);
     const idle = this.pc
       .getTransceivers()
@@ -88,7 +88,7 @@ export class RtcPage extends RtcSocket {
     await this.ask("track.unpublish", { trackId: this.#trackIds.get(gone.clientTrackId) });
   }
 
-  /** The id by which the room knows what is published here. */
+  /** The id of a published track on the server. */
   trackId(source: Source): string {
     const { clientTrackId = "" } = this.#published.find((one) => one.source === source) ?? {};
     const trackId = this.#trackIds.get(clientTrackId);
@@ -109,7 +109,7 @@ export class RtcPage extends RtcSocket {
     }
   }
 
-  /** Those to `watch` are subscribed to with the offer itself; their tracks have to be known. */
+  /** Subscribes to the known tracks of `watch` in the offer itself. */
   async offer({ watch = [], ...options }: { iceRestart?: boolean; watch?: string[] } = {}): Promise<void> {
     await this.pc.setLocalDescription(await this.pc.createOffer(options));
     this.onStage("offered");
@@ -131,27 +131,27 @@ export class RtcPage extends RtcSocket {
     await this.pc.setRemoteDescription({ type: "answer", sdp: await plain(answer) });
   }
 
-  /** Puts both tracks of somebody on free sections, once they are known. */
+  /** Waits for both tracks of a participant and subscribes to them on free sections. */
   async watch(identity: string): Promise<{ audio: string; video: string }> {
     const mids = { audio: "", video: "" };
     for (const kind of ["audio", "video"] as const) mids[kind] = (await this.watchTrack(identity, kind)).mid;
     return mids;
   }
 
-  /** Puts one track of somebody on a free section, or on the one it has. */
+  /** Subscribes to one track of a participant, on its section or a free one. */
   async watchTrack(identity: string, kind: Kind, source?: Source): Promise<{ mid: string; trackId: string }> {
     const { id } = await until(() => this.#trackOf(identity, kind, source), `${source ?? kind} of ${identity}`);
     return { mid: this.subscribed.get(id) ?? (await this.subscribe(id, kind)), trackId: id };
   }
 
-  /** Puts a track on a free section. */
+  /** Subscribes to a track on a free section. */
   async subscribe(trackId: string, kind: Kind): Promise<string> {
     const mid = this.#place(trackId, kind);
     await this.ask("subscription.update", { tracks: [{ trackId, mid }] });
     return mid;
   }
 
-  async wish(trackId: string, wish: Wish): Promise<void> {
+  async wish(trackId: string, wish: SubscriptionSettings): Promise<void> {
     await this.ask("subscription.update", { tracks: [{ trackId, mid: this.subscribed.get(trackId), ...wish }] });
   }
 
@@ -188,12 +188,12 @@ export class RtcPage extends RtcSocket {
     }, `${frames} frames on ${mid}`);
   }
 
-  /** So many frames from now on. */
+  /** Resolves after this number of frames. */
   async moreFrames(mid: string, frames: number): Promise<Record<string, number>> {
     return this.decoded(mid, ((await this.inbound(mid)).framesDecoded ?? 0) + frames);
   }
 
-  /** Counts frames from now on, those shown on a section or those sent; what is returned ends it. */
+  /** Starts to count the frames shown on a section or sent; returns a function that ends it. */
   countFrames(mid: string | null): () => Flow {
     return watchFlow(async () => {
       if (mid !== null) return (await this.inbound(mid)).framesDecoded ?? 0;
@@ -201,7 +201,7 @@ export class RtcPage extends RtcSocket {
     });
   }
 
-  /** Until nothing has come on a section for half a second. */
+  /** Resolves when nothing has arrived on a section for half a second. */
   silent(mid: string): Promise<true> {
     return until(async () => {
       const { packetsReceived: before } = await this.inbound(mid);
@@ -214,7 +214,7 @@ export class RtcPage extends RtcSocket {
     return until(async () => (await this.inbound(mid)).totalAudioEnergy || undefined, "sound");
   }
 
-  /** Leaves nothing running: cameras, canvases, the connection. The socket is the server's to close. */
+  /** Stops cameras, canvases and the connection. The server closes the socket. */
   end(): void {
     for (const { transceiver } of this.#published) transceiver.sender.track?.stop();
     this.pc.close();
@@ -225,7 +225,7 @@ export class RtcPage extends RtcSocket {
 declare global {
   interface Window {
     rtc: RtcPage;
-    /** Another client in place of the last, which is ended. */
+    /** Replaces the current client, which is ended, with another. */
     openRtc(): RtcPage;
     whip(url: string, token: string, kind: "whip" | "whep"): Promise<string>;
     until: typeof until;

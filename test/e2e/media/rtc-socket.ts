@@ -1,4 +1,4 @@
-/** The RTC socket in a real browser: requests and their answers, pushes, and coming back after a cut. */
+/** The RTC socket in a browser: requests, pushes and resuming. */
 import { until } from "./page-media.ts";
 
 export type Frame = { type: string; id?: string; seq?: number; [field: string]: unknown };
@@ -9,7 +9,7 @@ type Joined = Frame & { mode: string; sessionId: string; resumeToken: string; se
 export class RtcSocket {
   readonly pushes: Frame[] = [];
   readonly connectionId = crypto.randomUUID();
-  /** Called as the steps of a join are done. */
+  /** Called after each step of a join. */
   onStage: (stage: "opened" | "joined" | "offered" | "answered") => void = () => {};
   closed: { code: number; reason: string } | null = null;
   joined: Joined | null = null;
@@ -22,7 +22,7 @@ export class RtcSocket {
     return Number(this.pushes.at(-1)?.seq ?? 0);
   }
 
-  /** Opens the socket and joins, or resumes with what the last join gave. */
+  /** Opens the socket and joins, or resumes the last session. */
   async join(url: string, token: string, { resume = false } = {}): Promise<Joined> {
     const socket = new WebSocket(url, ["stoa", `token.${token}`]);
     this.#socket = socket;
@@ -49,7 +49,7 @@ export class RtcSocket {
     return this.joined;
   }
 
-  /** The network takes the socket, and nobody said goodbye. */
+  /** Drops the socket without leaving. */
   cut(): void {
     this.#socket?.close();
   }
@@ -63,7 +63,7 @@ export class RtcSocket {
     return frame;
   }
 
-  /** The first push that has these fields, of those after the first `since`. */
+  /** Resolves with the first push after `since` pushes that has these fields. */
   push(type: string, fields: object = {}, since = 0): Promise<Frame> {
     const fits = (push: Frame) => push.type === type && has(push, fields);
     return until(() => this.pushes.slice(since).find(fits), `${type} ${JSON.stringify(fields)}`, 40_000);
@@ -73,7 +73,7 @@ export class RtcSocket {
     return until(() => this.closed ?? undefined, "the close");
   }
 
-  /** What somebody publishes now, newest first. */
+  /** The current tracks of a participant, newest first. */
   tracksOf(identity: string): ListedTrack[] {
     const gone = this.pushes.filter(({ type }) => type === "track.unpublished").map(({ trackId }) => trackId);
     const listed = this.joined?.participants.find((one) => one.identity === identity)?.tracks ?? [];

@@ -27,8 +27,8 @@ const mint = async (roomId: string, identity: string, body?: object) =>
 
 const { call } = describeCall("[4] browsers in a call, through the server's own socket", scene);
 
-describe("[4] the same browsers, later", () => {
-  test("a dead media worker: everyone is told to rejoin, and does", async () => {
+describe("[4] the same browsers afterwards", () => {
+  test("after the crash of a media worker all participants are told to rejoin, and do", async () => {
     const { ann, cas } = call();
     workers.crash();
     for (const { page } of [ann, cas]) {
@@ -39,7 +39,7 @@ describe("[4] the same browsers, later", () => {
     await Promise.all([receives(ann.page, "cas"), receives(cas.page, "ann")]);
   }, 180_000);
 
-  test("a token that may not publish is refused its tracks, and still watches", async () => {
+  test("a token without the permission to publish can only subscribe", async () => {
     const { roomId, cas } = call();
     await cas.page.evaluate(() => window.rtc.ask("room.leave"));
     const token = await mint(roomId, "viewer", { permissions: {} });
@@ -58,7 +58,7 @@ describe("[4] the same browsers, later", () => {
 });
 
 describe("[10] WHIP and WHEP", () => {
-  test("one publishes, the other watches; DELETE ends both", async () => {
+  test("a WHIP client publishes, a WHEP client watches, and DELETE ends both", async () => {
     const roomId = await server.room();
     const url = (kind: string) => `${server.url}/${kind}/${roomId}`;
     const [publisher, viewer] = [call().ann.page, call().cas.page];

@@ -1,6 +1,6 @@
 import type { Frame } from "./rtc-socket.ts";
 
-/** A room's worth of sections does not fit the frame as it is. */
+/** The SDP of a full room exceeds the frame limit, so it is compressed. */
 export async function packed(sdp: string): Promise<{ sdp?: string; sdpDeflate?: string }> {
   if (sdp.length <= 8_192) return { sdp };
   const stream = new Blob([sdp]).stream().pipeThrough(new CompressionStream("deflate-raw"));

@@ -3,7 +3,7 @@ import type { RtcPage } from "./rtc-page.ts";
 export const JOIN_STAGES = ["opened", "joined", "offered", "answered", "ice", "connected", "decoded"] as const;
 export type JoinMarks = Record<(typeof JOIN_STAGES)[number], number>;
 
-/** Joins to watch somebody, and leaves again: when each stage was over, in milliseconds since the socket was opened. */
+/** Joins, watches a participant and leaves; returns the end of each stage in milliseconds since the socket was opened. */
 export async function timedJoin(rtc: RtcPage, url: string, token: string, identity: string): Promise<JoinMarks> {
   const startedAt = performance.now();
   const marks: Partial<JoinMarks> = {};
@@ -19,11 +19,11 @@ export async function timedJoin(rtc: RtcPage, url: string, token: string, identi
   };
   await rtc.join(url, token);
   rtc.receive(1);
-  // Statistics are up to 50 ms old; an element tells at once, if a little after the decoder.
+  // Statistics are up to 50 ms old, while an element reports a frame shortly after it is decoded.
   const element = document.querySelector("video:last-of-type") as HTMLVideoElement;
   const shown = new Promise((resolve) => element.requestVideoFrameCallback(resolve));
   await rtc.offer({ watch: [identity] });
-  // Nothing more to do, unless its tracks were not known yet.
+  // This is needed only if the tracks were not known at the offer.
   await rtc.watch(identity);
   await shown;
   mark("decoded");

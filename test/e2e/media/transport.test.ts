@@ -23,7 +23,7 @@ describe("a browser's transport", () => {
     return bridge;
   };
 
-  /** One publishes, another watches; returns how many frames it decoded. */
+  /** One participant publishes and another watches; returns the number of decoded frames. */
   const watch = async (bridge: Bridge) => {
     const publisher = await join(browser, bridge, "pub");
     await publisher.evaluate(async () => {
@@ -56,7 +56,7 @@ describe("a browser's transport", () => {
     40_000,
   );
 
-  test("where no UDP gets through, media travels over TCP on the same port", async () => {
+  test("without UDP, media uses TCP on the same port", async () => {
     const node = await startImpairedNode(3, { tcp: true });
     node.impairUp({ lossRatio: 1 });
     const bridge = await serve(node);
@@ -65,7 +65,7 @@ describe("a browser's transport", () => {
     expect(room?.participants.map(({ transport }) => transport.transport)).toEqual(["tcp", "tcp"]);
   }, 180_000);
 
-  test("10 % loss and reordering during the handshake: everybody gets in", async () => {
+  test("all participants connect despite 10 % loss and reordering during the handshake", async () => {
     const node = await startImpairedNode(5);
     node.impairUp({ lossRatio: 0.1, reorderRatio: 0.2, reorderMs: 8 });
     node.impairDown({ lossRatio: 0.1, reorderRatio: 0.2, reorderMs: 8 });
@@ -86,7 +86,7 @@ describe("a browser's transport", () => {
     expect(bridge.events.filter((event) => event.type === "participantFailed")).toEqual([]);
   }, 180_000);
 
-  test("a second peer connection of the same participant takes over from the first", async () => {
+  test("a second peer connection of a participant replaces the first", async () => {
     const node = await startMedia();
     const bridge = await serve(node);
     const page = await join(browser, bridge, "ann");

@@ -1,7 +1,7 @@
 import { until } from "./page-media.ts";
 import type { RtcPage } from "./rtc-page.ts";
 
-/** WHIP or WHEP as their drafts have it: gather, POST, take the answer. Returns the address of what was made. */
+/** Connects by WHIP or WHEP: gathers candidates, POSTs the offer and applies the answer. Returns the resource's URL. */
 export async function whip(page: RtcPage, url: string, token: string, kind: "whip" | "whep"): Promise<string> {
   if (kind === "whip") await page.publish();
   else page.receive(1);

@@ -43,8 +43,8 @@ async function tab(
 
 const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
 
-/** Resolves when the tile's picture moves on. */
-async function moving(page: Page, identity: string): Promise<void> {
+/** Resolves when the tile's video plays. */
+async function waitForVideo(page: Page, identity: string): Promise<void> {
   const frames = (id: string) =>
     document.querySelector<HTMLVideoElement>(`[data-identity="${id}"] video`)?.getVideoPlaybackQuality()
       .totalVideoFrames ?? 0;
@@ -59,7 +59,7 @@ async function moving(page: Page, identity: string): Promise<void> {
   );
 }
 
-test("[10] tiles are as large as the area allows, from 1 to 50, and scroll before they are too small", () => {
+test("[10] from 1 to 50 tiles are as large as possible, and the page scrolls before they are too small", () => {
   const columns = [1, 2, 4, 9, 16, 50].map((count) => layoutFor(count, 1400, 700).columns);
   expect(columns).toEqual([1, 2, 2, 3, 4, 8]);
   expect(layoutFor(2, 390, 700).columns).toBe(1);
@@ -70,7 +70,7 @@ describe("[10] the playground with stoa dev", () => {
   let anna: Page;
   let ben: Page;
 
-  test("two tabs are in a call after one click each, with names they did not have to think of", async () => {
+  test("two tabs are in a call after one click each, with suggested names", async () => {
     anna = await tab("?name=anna");
     ben = await tab();
     expect(await ben.getByLabel("Your name").inputValue()).toMatch(/^[a-z]+-[a-z]+$/);
@@ -79,11 +79,11 @@ describe("[10] the playground with stoa dev", () => {
     await click(ben, "Join");
     await anna.locator('[data-identity="ben"]').waitFor();
     await click(anna, "Microphone");
-    await moving(ben, "anna");
+    await waitForVideo(ben, "anna");
     await ben.locator('[data-identity="anna"].speaking').waitFor({ timeout: 60_000 });
   }, 180_000);
 
-  test("they chat: typing, a message, a reaction, a read mark and a file", async () => {
+  test("they chat with typing, a message, a reaction, a read receipt and a file", async () => {
     await anna.getByLabel("Message").fill("hello ben");
     await ben.getByText("anna is typing").waitFor();
     await click(anna, "Send");
@@ -101,7 +101,7 @@ describe("[10] the playground with stoa dev", () => {
     await anna.getByRole("button", { name: "notes.txt (1 KB)" }).waitFor();
   }, 180_000);
 
-  test("the figures are shown, and a cut network is told and mended", async () => {
+  test("statistics are shown, and a cut network is shown and recovers", async () => {
     await click(anna, "Stats");
     await anna.locator(".stats", { hasText: "VP8" }).waitFor();
     await click(anna, "Settings");
@@ -109,38 +109,38 @@ describe("[10] the playground with stoa dev", () => {
     await anna.locator(".state.reconnecting").waitFor({ timeout: 30_000 });
     await anna.getByLabel("Network").selectOption("none");
     await anna.locator(".state.connected").waitFor({ timeout: 40_000 });
-    await moving(ben, "anna");
+    await waitForVideo(ben, "anna");
   }, 180_000);
 
-  test("a shared screen takes the stage, whole, and people move aside; other devices are a choice away", async () => {
+  test("a shared screen is shown large beside the participants, and devices can be switched", async () => {
     await anna.keyboard.press("Escape");
     await click(ben, "Screen");
     await anna.locator('.stage [data-identity="ben · screen"] video').waitFor();
     await anna.locator('.strip [data-identity="ben"]').waitFor();
-    await moving(anna, "ben · screen");
+    await waitForVideo(anna, "ben · screen");
     await click(ben, "Screen");
     await anna.locator('.grid [data-identity="ben"]').waitFor();
     await click(ben, "Settings");
     const camera = ben.locator("#settings label", { hasText: "Camera" }).locator("select");
     await camera.selectOption({ label: "fake_device_2" });
-    await moving(anna, "ben");
+    await waitForVideo(anna, "ben");
   }, 180_000);
 
-  test("whoever leaves is back in the lobby, and gone for the other", async () => {
+  test("a participant who leaves returns to the lobby and disappears for the other", async () => {
     await click(anna, "Leave");
     await anna.getByRole("button", { name: "Join" }).waitFor();
     await ben.locator('[data-identity="anna"]').waitFor({ state: "detached" });
     expect(errors).toEqual([]);
   }, 180_000);
 
-  test("a viewer waits for a stream, sees it when the host goes live, and hears of its end; at the width of a phone", async () => {
+  test("a viewer on a phone waits for a stream, sees it when the host goes live, and is notified of its end", async () => {
     const viewer = await tab("?room=show&name=vera&mode=viewer", { width: 390, height: 844 });
     await click(viewer, "Join");
     await viewer.getByText("Waiting for the host").waitFor();
     const host = await tab("?room=show&name=hans&mode=host");
     await click(host, "Join");
     await click(host, "Go live");
-    await moving(viewer, "hans");
+    await waitForVideo(viewer, "hans");
     expect(await viewer.getByRole("button", { name: "Camera" }).count()).toBe(0);
     const controls = await viewer
       .locator(".controls .button")
@@ -155,7 +155,7 @@ describe("[10] the playground with stoa dev", () => {
 });
 
 describe("[10] the playground with stoa serve", () => {
-  test("a token in the fragment opens the call, and is in no address that leaves the page", async () => {
+  test("a token in the fragment opens the call and is in no requested URL", async () => {
     const running = await realServer();
     try {
       const { token } = await running.mint(await running.room("served"), "anna");
@@ -166,7 +166,7 @@ describe("[10] the playground with stoa serve", () => {
       page.on("websocket", (socket) => addresses.push(socket.url()));
       await page.goto(`${running.url}/playground#${new URLSearchParams({ token })}`);
       await page.locator(".state.connected").waitFor();
-      await moving(page, "anna");
+      await waitForVideo(page, "anna");
       expect(addresses.some((address) => address.startsWith("ws"))).toBe(true);
       expect(addresses.filter((address) => address.includes(token))).toEqual([]);
       expect(new URL(page.url()).search).toBe("");
@@ -183,7 +183,7 @@ describe("[10] the playground with stoa serve", () => {
     }
   }, 180_000);
 
-  test("a link with a bad token says what is wrong instead of an empty page", async () => {
+  test("a link with an invalid token shows an error", async () => {
     const running = await realServer();
     try {
       const page = await browser.newPage();

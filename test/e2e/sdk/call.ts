@@ -1,25 +1,25 @@
 import { expect } from "bun:test";
-import { hearing, joinChat, joinRoom, moreFrames, shownTexts } from "./page-api.ts";
+import { joinChat, joinRoom, messageTexts, receivesAudio, waitForFrames } from "./page-api.ts";
 import type { Scripted } from "./scripted.ts";
 import type { Stage } from "./stage.ts";
 
-/** Two pages in a call and in a chat, on a network that is theirs alone. */
+/** Two pages in a call and a chat, on their own network. */
 export type Call = {
-  /** Not a packet passes between the two and the server, neither of sockets nor of media. */
+  /** Drops all packets between the pages and the server, of sockets and media. */
   cut(): Promise<void>;
   heal(): Promise<void>;
-  /** Both write, whether or not anything can arrive. */
+  /** Makes both pages send messages, even while the network is cut. */
   say(count: number): Promise<void>;
   bothSeeAndHear(timeoutMs?: number): Promise<void>;
-  /** Everything that was ever said is there once, in the order of its sender, and both show the same. */
+  /** Checks that both pages show every message once and in the order of its sender. */
   nothingLost(): Promise<void>;
-  /** How many tokens of the kind the pages have asked for since they joined. */
+  /** The number of tokens of this kind that the pages have requested since they joined. */
   renewals(kind: TokenKind): number;
 };
 
 const NAMES = ["anna", "ben"] as const;
 const MEDIA = ["camera", "microphone"] as const;
-/** A small picture: several calls share the cores of one machine. */
+/** The video is small, because several calls share the cores of one machine. */
 const HEIGHT = 180;
 
 export type CallOptions = { ttlSeconds?: number };
@@ -81,12 +81,12 @@ export async function openCall(
     async bothSeeAndHear(timeoutMs = 60_000) {
       const [anna, ben] = pages;
       await Promise.all([
-        moreFrames(anna, "ben-camera", 10, timeoutMs),
-        moreFrames(ben, "anna-camera", 10, timeoutMs),
-        hearing(anna, timeoutMs),
-        hearing(ben, timeoutMs),
+        waitForFrames(anna, "ben-camera", 10, timeoutMs),
+        waitForFrames(ben, "anna-camera", 10, timeoutMs),
+        receivesAudio(anna, timeoutMs),
+        receivesAudio(ben, timeoutMs),
       ]);
-      // An element that lost its picture and one that shows it would be two.
+      // A leftover element of a lost track would make this two.
       for (const page of pages) expect(await page.evaluate(videos, undefined)).toBe(1);
     },
     async nothingLost() {
@@ -99,7 +99,7 @@ export async function openCall(
           expect(own).toEqual(Array.from({ length: said }, (_, n) => n));
         }
       }
-      expect(await shownTexts(pages[0])).toEqual(await shownTexts(pages[1]));
+      expect(await messageTexts(pages[0])).toEqual(await messageTexts(pages[1]));
     },
     renewals: (kind) => renewals[kind],
   };

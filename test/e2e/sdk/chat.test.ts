@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { joinChat, shownTexts } from "./page-api.ts";
+import { joinChat, messageTexts } from "./page-api.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 describe("[6] chat between two pages of another origin", () => {
-  test("a message is shown at once, is sent when the server has it, and arrives once", async () => {
+  test("a message is shown at once, becomes sent when the server has stored it, and arrives once", async () => {
     const sent = await anna.evaluate(async () => {
       const { conversation } = window;
       const done = conversation.send("hello");
@@ -80,7 +80,7 @@ describe("[6] chat between two pages of another origin", () => {
     expect(slip).toMatchObject({ deleted: true, text: null });
   });
 
-  test("typing, presence and read marks are seen by the other, and typing ends with the message", async () => {
+  test("typing, presence and read receipts reach the other page, and typing ends with the message", async () => {
     await anna.evaluate(() => {
       window.seen = [];
       window.conversation.on("typingChanged", (typing) => window.seen.push(typing.map((one) => one.userId).join()));
@@ -98,7 +98,7 @@ describe("[6] chat between two pages of another origin", () => {
       () => window.seen.includes("ben away") && window.seen.some((line) => line.includes(" read ")),
     );
     const last = await anna.evaluate(() => window.conversation.messages.at(-1)?.id);
-    // Presence is gathered before it is told: it may come after the mark, and that he came before all of it.
+    // The server batches presence, so it may arrive after the read receipt.
     const seen = await anna.evaluate(() => window.seen.filter((line) => line !== "ben online"));
     expect(seen.filter((line) => line !== "ben away")).toEqual(["ben", "", `ben read ${last}`]);
     expect(seen.filter((line) => line === "ben away")).toHaveLength(1);
@@ -107,7 +107,7 @@ describe("[6] chat between two pages of another origin", () => {
     expect(await anna.evaluate(() => window.conversation.typing.length)).toBe(0);
   });
 
-  test("history comes in pages, newest first into view, without a gap or a repetition", async () => {
+  test("history is loaded page by page without gaps or duplicates", async () => {
     await stage.stoa.conversations.create({ name: "long", members: [{ userId: "ben" }] });
     for (let n = 1; n <= 12; n++) await stage.stoa.messages.send("long", { text: String(n), senderId: "ben" });
     const steps = await ben.evaluate(async () => {
@@ -123,7 +123,7 @@ describe("[6] chat between two pages of another origin", () => {
     expect(steps).toEqual([from(8), from(3), from(1)]);
   });
 
-  test("a file is sent with progress, shown to the other, and a cancelled one is not", async () => {
+  test("a file is uploaded with progress and shown to the other, and a cancelled one is not", async () => {
     const sent = await anna.evaluate(async () => {
       const { conversation } = window;
       const steps: number[] = [];
@@ -150,7 +150,7 @@ describe("[6] chat between two pages of another origin", () => {
     expect(bytes).toBe(600_000);
   });
 
-  test("what the server refuses is a typed error, and the message stays to be tried again or thrown away", async () => {
+  test("a refused message is a typed error, and the message can be retried or discarded", async () => {
     const refused = await anna.evaluate(async () => {
       const { conversation, chat } = window;
       const missing = await chat.join("nowhere").catch((error) => `${error.code} ${error.reason}`);
@@ -167,7 +167,7 @@ describe("[6] chat between two pages of another origin", () => {
     });
   });
 
-  test("a wrong token and a revoked one are told apart from a lost network", async () => {
+  test("a wrong and a revoked token have other errors than a lost network", async () => {
     const page = await stage.page();
     const { endpoint } = await stage.chat("anna");
     const outcome = await page.evaluate(
@@ -182,7 +182,7 @@ describe("[6] chat between two pages of another origin", () => {
     expect(outcome).toEqual(["token-invalid", "network"]);
   });
 
-  test("whoever is removed loses the conversation and hears why", async () => {
+  test("a removed member loses the conversation with a reason", async () => {
     await stage.stoa.conversations.create({ name: "club", members: [{ userId: "ben" }] });
     await ben.evaluate(async () => {
       await window.chat.join("club");
@@ -194,8 +194,8 @@ describe("[6] chat between two pages of another origin", () => {
     expect(await ben.evaluate(() => window.seen)).toEqual(["club removed"]);
   });
 
-  test("no page has thrown anything, and both show the same", async () => {
+  test("no page has reported an error, and both show the same messages", async () => {
     expect([...anna.errors, ...ben.errors]).toEqual([]);
-    expect(await shownTexts(anna)).toEqual(await shownTexts(ben));
+    expect(await messageTexts(anna)).toEqual(await messageTexts(ben));
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { hearing, joinRoom, moreFrames, showing } from "./page-api.ts";
+import { joinRoom, receivesAudio, waitForFrames, waitForVideoHeight } from "./page-api.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 
 declare global {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage?.close());
 
-/** Two pages in a room of their own; `lacking` is a codec that the second cannot decode. */
+/** Two pages in a room; `lacking` is a codec that the second page cannot decode. */
 async function pair(name: string, lacking?: string): Promise<[sender: SitePage, viewer: SitePage]> {
   const { id } = await stage.stoa.rooms.create({ name });
   const [sender, viewer] = [await stage.page(), await stage.page()];
@@ -49,7 +49,7 @@ const publishCamera = (page: SitePage, codec: "VP9" | "AV1") =>
     await window.room.localParticipant.enableCamera({ codec, width: 960, height: 540, frameRate: 15 });
   }, codec);
 
-/** Rids whose packets have left, with their heights. */
+/** The rids that were sent, with their heights. */
 const sentLayers = (page: SitePage) =>
   page.evaluate(async () => {
     const stats = await window.room.getStats();
@@ -80,16 +80,16 @@ describe("[8] newer codecs", () => {
     async (codec) => {
       const [sender, viewer] = await pair(`layers-${codec}`);
       await publishCamera(sender, codec);
-      await moreFrames(viewer, "sender-camera", 5, 60_000);
+      await waitForFrames(viewer, "sender-camera", 5, 60_000);
       await resize(viewer, "sender-camera", 540);
-      await showing(viewer, "sender-camera", [500, 540], 60_000);
-      // Somebody for every size, so that none of them is switched off.
+      await waitForVideoHeight(viewer, "sender-camera", [500, 540], 60_000);
+      // Each layer has a subscriber, so that none is deactivated.
       const { id } = (await stage.stoa.rooms.list()).find(({ name }) => name === `layers-${codec}`) ?? { id: "" };
       const others = await Promise.all(
         [90, 270].map(async (height) => {
           const page = await stage.page();
           await joinRoom(page, await stage.rtc(id, `small-${height}`));
-          await moreFrames(page, "sender-camera", 1, 60_000);
+          await waitForFrames(page, "sender-camera", 1, 60_000);
           await resize(page, "sender-camera", height);
           return page;
         }),
@@ -99,14 +99,14 @@ describe("[8] newer codecs", () => {
         [100, 140],
         [250, 280],
       ].entries()) {
-        await showing(others[index] as SitePage, "sender-camera", range as [number, number]);
+        await waitForVideoHeight(others[index] as SitePage, "sender-camera", range as [number, number]);
       }
       for (const page of [sender, viewer, ...others]) await page.context().close();
     },
     180_000,
   );
 
-  test("a viewer who cannot decode it is told so", async () => {
+  test("a viewer who cannot decode the codec is notified", async () => {
     const [sender, viewer] = await pair("undecodable", "VP9");
     await publishCamera(sender, "VP9");
     await viewer.waitForFunction(
@@ -118,24 +118,24 @@ describe("[8] newer codecs", () => {
   }, 180_000);
 });
 
-/** What was agreed on for the sound that the page sends. */
-const sentSound = (page: SitePage) =>
+/** The negotiated parameters of the page's audio. */
+const sentAudioParameters = (page: SitePage) =>
   page.evaluate(() => {
     const sections = (window.connections.at(-1)?.remoteDescription?.sdp ?? "").split(/^(?=m=)/m);
     return sections.find((section) => section.startsWith("m=audio") && section.includes("a=recvonly")) ?? "";
   });
 
-describe("[11] sound", () => {
-  test("a voice travels with redundancy, may be asked for again, and is heard", async () => {
+describe("[11] audio", () => {
+  test("a voice is sent with RED and NACK, and is received", async () => {
     const [sender, viewer] = await pair("voice");
     await sender.evaluate(async () => void (await window.room.localParticipant.enableMicrophone()));
-    await hearing(viewer, 40_000);
-    const sent = await sentSound(sender);
+    await receivesAudio(viewer, 40_000);
+    const sent = await sentAudioParameters(sender);
     expect(sent).toMatch(/^m=audio \d+ \S+ 63 111\r$/m);
     expect(sent).toMatch(/^a=rtcp-fb:111 nack\r$/m);
     expect(sent).toMatch(/^a=fmtp:111 .*usedtx=1/m);
     expect(sent).not.toMatch(/^a=fmtp:111 .*stereo=1/m);
-    // Redundant frames that a packet of sound brought along.
+    // These are the redundant frames in audio packets.
     await viewer.waitForFunction(
       async () => {
         const stats = [...((await window.connections.at(-1)?.getStats()) ?? [])].map(([, entry]) => entry);
@@ -146,7 +146,7 @@ describe("[11] sound", () => {
       undefined,
       { timeout: 60_000, polling: 500 },
     );
-    // What is heard may come before what is told of it.
+    // Audio may arrive before its statistics.
     await viewer.waitForFunction(
       () =>
         [...(window.room.participants.get("sender")?.tracks.values() ?? [])].some(
@@ -158,7 +158,7 @@ describe("[11] sound", () => {
     for (const page of [sender, viewer]) await page.context().close();
   }, 180_000);
 
-  test("a screen's sound arrives with both its channels, and silence is not cut", async () => {
+  test("a screen's audio arrives in stereo and without DTX", async () => {
     const [sender, viewer] = await pair("music");
     await sender.evaluate(async () => {
       const context = new AudioContext();
@@ -171,11 +171,11 @@ describe("[11] sound", () => {
       const [track] = destination.stream.getAudioTracks();
       if (track) await window.room.localParticipant.publish(track, { source: "screenShareAudio" });
     });
-    await hearing(viewer, 40_000);
-    const sent = await sentSound(sender);
+    await receivesAudio(viewer, 40_000);
+    const sent = await sentAudioParameters(sender);
     expect(sent).toMatch(/^a=fmtp:111 .*stereo=1/m);
     expect(sent).not.toMatch(/usedtx=1/);
-    // Sound may be there a moment before the page is handed its track.
+    // Audio may arrive before the track is subscribed.
     await viewer.waitForFunction(
       () => Boolean(window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack),
       null,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chromium } from "playwright-core";
 import { CHROMIUM } from "../media/harness.ts";
-import { hearing, joinRoom, moreFrames, noted } from "./page-api.ts";
+import { joinRoom, receivesAudio, waitForFrames, waitForLine } from "./page-api.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -14,11 +14,11 @@ beforeAll(async () => {
   [anna, ben] = await Promise.all([stage.page(), stage.page()]);
   await joinRoom(anna, await stage.rtc(roomId, "anna"));
   await joinRoom(ben, await stage.rtc(roomId, "ben"), ["camera", "microphone"]);
-  await moreFrames(anna, "ben-camera");
+  await waitForFrames(anna, "ben-camera");
 }, 180_000);
 afterAll(() => stage?.close());
 
-/** What ben publishes and where it comes from. */
+/** Ben's published track and its device. */
 const published = (source: "camera" | "microphone") =>
   ben.evaluate((source) => {
     const track = window.room.localParticipant.track(source);
@@ -36,27 +36,27 @@ const switchTo = (kind: "videoinput" | "audioinput", label: string) =>
   );
 
 describe("[6] devices are switched while they are published", () => {
-  test("another camera: the same track, and viewers keep watching", async () => {
+  test("switching the camera keeps the track and its viewers", async () => {
     const before = await published("camera");
     expect(before.device).toBe("fake_device_0");
     const old = await ben.evaluateHandle(() => window.room.localParticipant.track("camera")?.mediaStreamTrack);
     await switchTo("videoinput", "fake_device_2");
     expect(await published("camera")).toEqual({ id: before.id, device: "fake_device_2", state: "live" });
     expect(await old.evaluate((track) => track?.readyState)).toBe("ended");
-    await moreFrames(anna, "ben-camera", 30);
+    await waitForFrames(anna, "ben-camera", 30);
     expect(await anna.evaluate(() => document.querySelectorAll("video").length)).toBe(1);
   }, 180_000);
 
-  test("another microphone: the same track, and listeners keep hearing", async () => {
+  test("switching the microphone keeps the track and its listeners", async () => {
     const before = await published("microphone");
     await switchTo("audioinput", "Fake Audio Input 1");
     expect(await published("microphone")).toEqual({ id: before.id, device: "Fake Audio Input 1", state: "live" });
-    // What is counted begins here, not before the change.
+    // The counting starts after the change.
     await anna.evaluate(() => window.room.getStats());
-    await hearing(anna);
+    await receivesAudio(anna);
   }, 180_000);
 
-  test("one that is not there is refused by a typed error, and the present one goes on", async () => {
+  test("switching to a missing device is a typed error, and the current one continues", async () => {
     const before = await published("camera");
     const refused = await ben.evaluate(() =>
       window.room.localParticipant
@@ -65,10 +65,10 @@ describe("[6] devices are switched while they are published", () => {
     );
     expect(refused).toEqual({ name: "StoaError", code: "OverconstrainedError", reason: "device-not-found" });
     expect(await published("camera")).toEqual(before);
-    await moreFrames(anna, "ben-camera");
+    await waitForFrames(anna, "ben-camera");
   }, 180_000);
 
-  test("where only one camera can be open at a time, the first is closed before the second is opened", async () => {
+  test("if only one camera can be open, the first is closed before the second is opened", async () => {
     const { id } = await published("camera");
     await ben.evaluate(() => {
       const devices = navigator.mediaDevices;
@@ -81,12 +81,12 @@ describe("[6] devices are switched while they are published", () => {
     });
     await switchTo("videoinput", "fake_device_0");
     expect(await published("camera")).toEqual({ id, device: "fake_device_0", state: "live" });
-    await moreFrames(anna, "ben-camera");
+    await waitForFrames(anna, "ben-camera");
   }, 180_000);
 });
 
-/** As if it were pulled out: no test can do that to a fake device. */
-const pullOut = (source: "camera" | "microphone" | "screenShare") =>
+/** Ends the track as if the device were removed, which is impossible with a fake device. */
+const removeDevice = (source: "camera" | "microphone" | "screenShare") =>
   ben.evaluate((source) => {
     const track = window.room.localParticipant.track(source)?.mediaStreamTrack;
     track?.stop();
@@ -94,43 +94,43 @@ const pullOut = (source: "camera" | "microphone" | "screenShare") =>
   }, source);
 
 describe("[6] devices are lost", () => {
-  test("a camera that is pulled out is replaced by the one that is left, and viewers keep watching", async () => {
+  test("a removed camera is replaced by the remaining one, and viewers keep watching", async () => {
     await switchTo("videoinput", "fake_device_2");
     const { id } = await published("camera");
-    await pullOut("camera");
+    await removeDevice("camera");
     await ben.waitForFunction(
       () => window.room.localParticipant.track("camera")?.mediaStreamTrack.readyState === "live",
     );
     expect(await published("camera")).toEqual({ id, device: "fake_device_0", state: "live" });
     const settings = () => window.room.localParticipant.track("camera")?.mediaStreamTrack.getSettings();
     expect(await ben.evaluate(settings)).toMatchObject({ width: 1280, height: 720 });
-    await moreFrames(anna, "ben-camera");
+    await waitForFrames(anna, "ben-camera");
     expect(await ben.evaluate(() => window.seen.filter((line) => line.startsWith("error")))).toEqual([]);
   }, 180_000);
 
   test("a screen that is no longer shared is unpublished", async () => {
     await ben.evaluate(() => window.room.localParticipant.shareScreen());
-    await moreFrames(anna, "ben-screenShare");
-    await pullOut("screenShare");
+    await waitForFrames(anna, "ben-screenShare");
+    await removeDevice("screenShare");
     await anna.waitForFunction(() => document.getElementById("ben-screenShare") === null);
     expect(await ben.evaluate(() => window.room.localParticipant.track("screenShare"))).toBeUndefined();
   }, 180_000);
 
-  test("the last one: the page is told why, and the others that there is no picture any more", async () => {
+  test("removing the last camera reports an error and unpublishes the track", async () => {
     await ben.evaluate(() => {
       navigator.mediaDevices.getUserMedia = async () => {
         throw new DOMException("Requested device not found", "NotFoundError");
       };
     });
-    await pullOut("camera");
-    await noted(ben, "error NotFoundError No such device is connected.");
+    await removeDevice("camera");
+    await waitForLine(ben, "error NotFoundError No such device is connected.");
     await anna.waitForFunction(() => document.getElementById("ben-camera") === null);
     expect(await ben.evaluate(() => window.room.localParticipant.track("camera"))).toBeUndefined();
     expect([...anna.errors, ...ben.errors]).toEqual([]);
   }, 180_000);
 });
 
-test("[6] who does not allow the camera is told so in a typed error, and stays in the call to watch", async () => {
+test("[6] denying the camera is a typed error, and the participant stays in the call", async () => {
   const browser = await chromium.launch({
     ...CHROMIUM,
     args: [...CHROMIUM.args, "--use-fake-ui-for-media-stream=deny"],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Firefox, launchFirefox } from "./firefox.ts";
-import { hearing, joinRoom, moreFrames, noted, showing } from "./page-api.ts";
+import { joinRoom, receivesAudio, waitForFrames, waitForLine, waitForVideoHeight } from "./page-api.ts";
 import type { Scripted } from "./scripted.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 
@@ -21,32 +21,32 @@ beforeAll(async () => {
 afterAll(() => Promise.all([firefox?.close(), stage?.close()]));
 
 describe("[6] Firefox and Chromium in one room", () => {
-  test("they see and hear each other", async () => {
+  test("both receive audio and video of each other", async () => {
     await Promise.all([
-      moreFrames(anna, "fritz-camera"),
-      moreFrames(fritz, "anna-camera"),
-      hearing(anna),
-      hearing(fritz),
+      waitForFrames(anna, "fritz-camera"),
+      waitForFrames(fritz, "anna-camera"),
+      receivesAudio(anna),
+      receivesAudio(fritz),
     ]);
     const microphone = await fritz.evaluate(() => window.room.localParticipant.track("microphone")?.id, undefined);
     expect(microphone).toBeString();
   }, 180_000);
 
-  test("Firefox sends three sizes, and each gets the one that its element shows", async () => {
+  test("Firefox sends three layers, and each viewer receives the one that fits its element", async () => {
     for (const [viewer, id] of [
       [anna, "fritz-camera"],
       [fritz, "anna-camera"],
     ] as [Scripted, string][]) {
-      await showing(viewer, id, [300, 400]);
+      await waitForVideoHeight(viewer, id, [300, 400]);
       await resize(viewer, id, "width:160px;height:90px");
-      await showing(viewer, id, [90, 200]);
+      await waitForVideoHeight(viewer, id, [90, 200]);
       await resize(viewer, id, "width:1280px;height:720px");
-      await showing(viewer, id, [540, 720]);
-      await moreFrames(viewer, id);
+      await waitForVideoHeight(viewer, id, [540, 720]);
+      await waitForFrames(viewer, id);
     }
   }, 180_000);
 
-  test("muting, a camera switched off and on, and data work both ways", async () => {
+  test("muting, disabling and enabling the camera, and data work in both directions", async () => {
     await fritz.evaluate(async () => {
       const { localParticipant } = window.room;
       const microphone = localParticipant.track("microphone");
@@ -54,19 +54,19 @@ describe("[6] Firefox and Chromium in one room", () => {
       await localParticipant.disableCamera();
       await window.room.sendData("a".repeat(60_000), { topic: "large" });
     }, undefined);
-    await noted(anna, "muted fritz microphone");
-    await noted(anna, "data fritz large 60000");
+    await waitForLine(anna, "muted fritz microphone");
+    await waitForLine(anna, "data fritz large 60000");
     await anna.waitForFunction(() => document.getElementById("fritz-camera") === null);
     await fritz.evaluate(async () => {
       await window.room.localParticipant.enableCamera();
       await window.room.localParticipant.enableMicrophone();
     }, undefined);
-    await moreFrames(anna, "fritz-camera");
+    await waitForFrames(anna, "fritz-camera");
     await anna.evaluate(() => window.room.sendData("b", { topic: "small" }));
-    await noted(fritz, "data anna small 1");
+    await waitForLine(fritz, "data anna small 1");
   }, 180_000);
 
-  test("figures are summed up in Firefox too, and no error was told", async () => {
+  test("getStats works in Firefox, and no error was reported", async () => {
     await fritz.evaluate(() => window.room.getStats(), undefined);
     await Bun.sleep(1000);
     const stats = await fritz.evaluate(() => window.room.getStats(), undefined);

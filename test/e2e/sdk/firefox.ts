@@ -7,20 +7,20 @@ import type { Scripted } from "./scripted.ts";
 export type Firefox = { page(url: string): Promise<Scripted>; close(): Promise<void> };
 
 type FirefoxOptions = {
-  /** In front of the command. */
+  /** A prefix of the command. */
   prefix?: string[];
-  /** Where it can be reached that says to listen at this address. */
+  /** Maps the address that Firefox listens on to a reachable one. */
   reach?: (url: string) => string | Promise<string>;
   preferences?: Record<string, boolean | number | string>;
-  /** A file with a certificate that it takes for an authority's. */
+  /** The file of a certificate authority to trust. */
   trusts?: string;
 };
 
-/** A camera and a microphone that are not there, no questions asked, and candidates on loopback. */
+/** Fake devices without permission prompts, and candidates on loopback. */
 const PREFERENCES: Record<string, boolean | number | string> = {
   "media.navigator.streams.fake": true,
   "media.navigator.permission.disabled": true,
-  // Only a page that may use devices sees more than the default route.
+  // Without access to devices a page gets candidates only for the default route.
   "permissions.default.camera": 1,
   "permissions.default.microphone": 1,
   "media.peerconnection.ice.loopback": true,
@@ -39,7 +39,7 @@ const PREFERENCES: Record<string, boolean | number | string> = {
   "toolkit.telemetry.server": "data:,",
 };
 
-/** The distribution's own Firefox, driven by the protocol it speaks itself: WebDriver BiDi. */
+/** Launches the distribution's Firefox and drives it with WebDriver BiDi. */
 export async function launchFirefox({
   prefix = [],
   reach = (url) => url,
@@ -90,7 +90,7 @@ type Evaluated =
   | { type: "exception"; exceptionDetails: { text: string } };
 
 function scripted(bidi: Bidi, context: string): Scripted {
-  // As JSON both ways: the protocol's own description of values is made for debuggers.
+  // Values are passed as JSON, which is simpler than the value format of BiDi.
   const evaluate: Scripted["evaluate"] = async (run, argument) => {
     const evaluated = await bidi<Evaluated>("script.callFunction", {
       functionDeclaration: `async (text) => JSON.stringify({ value: await (${run})(JSON.parse(text).argument) })`,
@@ -106,18 +106,18 @@ function scripted(bidi: Bidi, context: string): Scripted {
     async waitForFunction(holds, argument, { timeout = 30_000, polling = 100 } = {}) {
       const deadline = Date.now() + timeout;
       while (!(await evaluate(holds, argument))) {
-        if (Date.now() > deadline) throw new Error(`not within ${timeout} ms: ${holds}`);
+        if (Date.now() > deadline) throw new Error(`not fulfilled within ${timeout} ms: ${holds}`);
         await Bun.sleep(polling);
       }
     },
   };
 }
 
-/** Firefox answers only whoever calls it by its own name, whichever way the call takes. */
+/** Firefox accepts only connections with its own host name in the Host header. */
 async function openBidi(own: string, reach: NonNullable<FirefoxOptions["reach"]>): Promise<Bidi> {
   const url = await reach(own);
   const options = { headers: { host: new URL(own).host } };
-  // Bun takes options where browsers take protocols.
+  // In Bun the second argument may be options.
   const socket = new WebSocket(`${url}/session`, options as Bun.WebSocketOptions as never);
   const pending = new Map<number, PromiseWithResolvers<unknown>>();
   let lastId = 0;
@@ -129,7 +129,7 @@ async function openBidi(own: string, reach: NonNullable<FirefoxOptions["reach"]>
   });
   await new Promise((resolve, reject) => {
     socket.addEventListener("open", resolve);
-    socket.addEventListener("error", () => reject(new Error(`no answer at ${url}`)));
+    socket.addEventListener("error", () => reject(new Error(`no response from ${url}`)));
   });
   return <Result>(method: string, params: object) => {
     const answer = Promise.withResolvers<unknown>();
@@ -139,7 +139,7 @@ async function openBidi(own: string, reach: NonNullable<FirefoxOptions["reach"]>
   };
 }
 
-/** Firefox says where it listens, and goes on talking: the rest is read and forgotten. */
+/** Reads the address that Firefox prints, and discards the rest of its output. */
 function address(stream: ReadableStream<Uint8Array>): Promise<string> {
   return new Promise((resolve, reject) => {
     const decoder = new TextDecoder();

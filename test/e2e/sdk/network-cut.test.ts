@@ -16,8 +16,8 @@ afterAll(() => Promise.all([stage?.close(), restarted?.close(), firefox?.close()
 const twoPages = async (on: Stage) => [await on.page(), await on.page()] as const;
 const noErrors = (pages: readonly SitePage[]) => expect(pages.flatMap(({ errors }) => errors)).toEqual([]);
 
-/** Side by side, each call on its own network: the longest cut alone decides how long all of them take. */
-describe("[6] a call and a chat come back by themselves", () => {
+/** The calls run in parallel, each on its own network, so that the longest cut determines the duration. */
+describe("[6] a call and a chat reconnect", () => {
   test.concurrent("after 90 seconds without a packet, which outlast the session and the token", async () => {
     const pages = await twoPages(stage);
     const call = await openCall(stage, "cut-90", pages, { ttlSeconds: 60 });
@@ -32,7 +32,7 @@ describe("[6] a call and a chat come back by themselves", () => {
     await call.heal();
     await call.bothSeeAndHear(90_000);
     await call.nothingLost();
-    // A call goes on without a valid token; only who has to join anew needs one.
+    // A call continues without a valid token; only a new join needs one.
     expect(call.renewals("rtc")).toBe(2);
     expect(call.renewals("chat")).toBeGreaterThanOrEqual(2);
     expect(call.renewals("chat")).toBeLessThan(20);

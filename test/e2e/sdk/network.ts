@@ -1,11 +1,11 @@
 import { createServer, connect as dial, type Socket } from "node:net";
 
-/** A network between browser and server that can be cut. */
+/** A TCP proxy between browser and server that can be cut. */
 export type Network = {
   port: number;
-  /** Packets vanish in both directions and nobody is told; connections live on, if they are not given up meanwhile. */
+  /** Drops packets in both directions; connections stay open unless an end gives them up. */
   silence(): void;
-  /** Every connection is reset, and new ones too. */
+  /** Resets all connections, including new ones. */
   reset(): void;
   heal(): void;
   close(): void;
@@ -28,7 +28,7 @@ export async function openNetwork(serverPort: number): Promise<Network> {
       from.pipe(to);
       from.on("close", () => {
         pairs.delete(pair);
-        // Who is silenced does not hear of the other's end either.
+        // While silent, the close of the other end is not forwarded either.
         if (condition !== "silent") to.destroy();
       });
     }

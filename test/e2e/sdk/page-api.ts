@@ -11,12 +11,12 @@ declare global {
     seen: string[];
     heard: string[];
     states: string[];
-    /** Asks the site's backend, where a test has given it one. */
+    /** Calls the site's backend, if the test has one. */
     freshToken?: (kind: "rtc" | "chat") => Promise<string>;
   }
 }
 
-/** Joins with the SDK as a page of a user would; every remote picture is shown in an element. */
+/** Joins with the SDK and plays every remote video in an element. */
 export async function joinRoom(
   page: Scripted,
   credentials: Credentials,
@@ -63,7 +63,7 @@ export async function joinRoom(
   );
 }
 
-/** Opens the chat as a page of a user would; `heard` gets the text of every `message` event, in order. */
+/** Opens the chat with the SDK; `heard` collects the text of every `message` event. */
 export async function joinChat(page: Scripted, credentials: Credentials, room: string): Promise<void> {
   await page.evaluate(
     async ({ endpoint, token, room }) => {
@@ -83,12 +83,12 @@ export async function joinChat(page: Scripted, credentials: Credentials, room: s
   );
 }
 
-/** What the page shows, top to bottom. */
-export function shownTexts(page: Scripted): Promise<string[]> {
+/** The texts of the messages on the page, in order. */
+export function messageTexts(page: Scripted): Promise<string[]> {
   return page.evaluate(() => window.conversation.messages.map(({ text, status }) => `${text} (${status})`), undefined);
 }
 
-/** Frames that the element has shown so far; 0 when there is no such element. */
+/** The number of frames that the element has shown; 0 if there is no such element. */
 export function framesShown(page: Scripted, id: string): Promise<number> {
   return page.evaluate((id) => {
     const element = document.getElementById(id) as HTMLVideoElement | null;
@@ -96,13 +96,13 @@ export function framesShown(page: Scripted, id: string): Promise<number> {
   }, id);
 }
 
-/** Resolves when the element has shown `count` more frames; one that takes its place begins from nothing. */
-export async function moreFrames(page: Scripted, id: string, count = 15, timeoutMs = 20_000): Promise<void> {
+/** Resolves when the element has shown `count` more frames; a replacement element counts from zero. */
+export async function waitForFrames(page: Scripted, id: string, count = 15, timeoutMs = 20_000): Promise<void> {
   await page.waitForFunction(
     ({ id, count, mark }) => {
       const element = document.getElementById(id) as HTMLVideoElement | null;
       if (!element) return false;
-      // Firefox counts the frames of a stream under a name of its own.
+      // Firefox has its own name for the number of frames.
       const { mozPaintedFrames = 0 } = element as { mozPaintedFrames?: number };
       const shown = Math.max(element.getVideoPlaybackQuality().totalVideoFrames, mozPaintedFrames);
       const from = Math.min(Number(element.getAttribute(mark) ?? shown), shown);
@@ -114,8 +114,8 @@ export async function moreFrames(page: Scripted, id: string, count = 15, timeout
   );
 }
 
-/** Resolves when sound of somebody else arrives. */
-export async function hearing(page: Scripted, timeoutMs = 20_000): Promise<void> {
+/** Resolves when remote audio arrives. */
+export async function receivesAudio(page: Scripted, timeoutMs = 20_000): Promise<void> {
   await page.waitForFunction(
     async () => {
       const stats = await window.room.getStats();
@@ -126,13 +126,18 @@ export async function hearing(page: Scripted, timeoutMs = 20_000): Promise<void>
   );
 }
 
-/** Resolves when the page has noted the line. */
-export async function noted(page: Scripted, line: string, timeoutMs = 60_000): Promise<void> {
+/** Resolves when the page has logged the line. */
+export async function waitForLine(page: Scripted, line: string, timeoutMs = 60_000): Promise<void> {
   await page.waitForFunction((line) => window.seen.includes(line), line, { timeout: timeoutMs, polling: 100 });
 }
 
-/** Resolves when the element shows a picture of a height between the two. */
-export async function showing(page: Scripted, id: string, [least, most]: [number, number], timeoutMs = 60_000) {
+/** Resolves when the height of the element's video is between the two. */
+export async function waitForVideoHeight(
+  page: Scripted,
+  id: string,
+  [least, most]: [number, number],
+  timeoutMs = 60_000,
+) {
   await page.waitForFunction(
     ({ id, least, most }) => {
       const height = (document.getElementById(id) as HTMLVideoElement | null)?.videoHeight ?? 0;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openCall } from "./call.ts";
-import { keepLedger } from "./ledger.ts";
-import { joinChat, joinRoom, moreFrames } from "./page-api.ts";
+import { countLeaks } from "./leak-counter.ts";
+import { joinChat, joinRoom, waitForFrames } from "./page-api.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 declare global {
@@ -24,14 +24,14 @@ test.concurrent("[6] ten rounds of connect and close leave nothing behind in the
   await stage.stoa.conversations.create({ name: "rounds", members: [{ userId: "anna" }] });
   const [anna, ben] = await Promise.all([stage.page(), stage.page()]);
   await joinRoom(ben, await stage.rtc(roomId, "ben"), ["camera", "microphone"], 180);
-  await keepLedger(anna);
+  await countLeaks(anna);
   const [rtc, chat] = [await stage.rtc(roomId, "anna"), await stage.chat("anna")];
 
   for (let round = 1; round <= ROUNDS; round++) {
     await joinChat(anna, chat, "rounds");
     await joinRoom(anna, rtc, ["camera", "microphone"], 180);
-    await moreFrames(anna, "ben-camera", 2);
-    // While it lasts the ledger sees all of it, or it could not tell that it is gone.
+    await waitForFrames(anna, "ben-camera", 2);
+    // During the call the counter must see all objects; otherwise zero at the end proves nothing.
     expect(await anna.evaluate(() => window.left())).toMatchObject({
       connections: 1,
       sockets: 2,
@@ -44,7 +44,7 @@ test.concurrent("[6] ten rounds of connect and close leave nothing behind in the
       await window.conversation.send("hello");
       window.conversation.startTyping();
       window.past = [...(window.past ?? []), new WeakRef(window.room), new WeakRef(window.chat)];
-      // Half of the rounds end in the middle of a reconnect.
+      // Half of the rounds end during a reconnection.
       if (window.past.length % 4 === 0) window.room.simulateReconnect();
       window.chat.close();
       await window.room.close();
@@ -54,10 +54,10 @@ test.concurrent("[6] ten rounds of connect and close leave nothing behind in the
       Reflect.deleteProperty(window, "conversation");
     });
   }
-  // A socket is closed once the server has said so, too; and what a room had to tell goes out after it, for some seconds at most.
+  // A socket is closed after the server's close frame, and telemetry may be sent for some seconds after it.
   await anna.waitForFunction(() => window.left().sockets === 0 && window.left().timers === 0);
   expect(await anna.evaluate(() => window.left())).toEqual(NOTHING);
-  // Chromium keeps a closed peer connection for some seconds; those of the first round are due.
+  // Chromium keeps a closed peer connection for some seconds, after which those of the first round are collected.
   const kept = () => anna.evaluate((count) => window.past.slice(0, count).filter((one) => one.deref()).length, 2);
   for (let n = 0; n < 100 && (await kept()) > 0; n++) {
     await anna.requestGC();

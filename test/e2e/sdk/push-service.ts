@@ -1,14 +1,18 @@
-/** A push service, as Firefox expects its own: it hands out endpoints over a socket, and delivers there what is posted to them. */
+/** A push service for Firefox: it registers endpoints over a socket and delivers the messages posted to them. */
 
-/** What a browser says over the socket; each kind has more, which nothing here needs. */
-type Said = { messageType: "hello" | "register" | "unregister" | "ack" | "ping"; channelID?: string; uaid?: string };
+/** The messages of a browser, reduced to the fields that are needed here. */
+type BrowserMessage = {
+  messageType: "hello" | "register" | "unregister" | "ack" | "ping";
+  channelID?: string;
+  uaid?: string;
+};
 
 export type Posted = { headers: Headers; body: Buffer };
 export type PushService = {
-  /** For `dom.push.serverURL`. */
+  /** The value of `dom.push.serverURL`. */
   socketUrl: string;
   posted: Posted[];
-  /** Of what was delivered, in the browser's own words. */
+  /** The acknowledgements of the browser. */
   acknowledged: number;
   close(): Promise<void>;
 };
@@ -26,7 +30,7 @@ export function startPushService(): PushService {
       const body = Buffer.from(await request.arrayBuffer());
       state.posted.push({ headers: request.headers, body });
       if (!browser) return new Response(null, { status: 410 });
-      say(browser, {
+      send(browser, {
         messageType: "notification",
         channelID,
         version: crypto.randomUUID(),
@@ -37,11 +41,11 @@ export function startPushService(): PushService {
     },
     websocket: {
       message(socket, text) {
-        const { messageType, channelID = "", uaid } = JSON.parse(String(text)) as Said;
+        const { messageType, channelID = "", uaid } = JSON.parse(String(text)) as BrowserMessage;
         switch (messageType) {
           case "hello":
-            // Without an id of before it is a new browser.
-            say(socket, {
+            // A browser without a previous id is new.
+            send(socket, {
               messageType,
               status: 200,
               uaid: uaid || crypto.randomUUID(),
@@ -51,17 +55,17 @@ export function startPushService(): PushService {
             break;
           case "register":
             browsers.set(channelID, socket);
-            say(socket, { messageType, status: 200, channelID, pushEndpoint: new URL(channelID, server.url).href });
+            send(socket, { messageType, status: 200, channelID, pushEndpoint: new URL(channelID, server.url).href });
             break;
           case "unregister":
             browsers.delete(channelID);
-            say(socket, { messageType, status: 200, channelID });
+            send(socket, { messageType, status: 200, channelID });
             break;
           case "ack":
             state.acknowledged += 1;
             break;
           case "ping":
-            say(socket, {});
+            send(socket, {});
         }
       },
     },
@@ -73,6 +77,6 @@ export function startPushService(): PushService {
   });
 }
 
-function say(socket: Bun.ServerWebSocket<undefined>, words: object): void {
+function send(socket: Bun.ServerWebSocket<undefined>, words: object): void {
   socket.send(JSON.stringify(words));
 }

@@ -8,7 +8,7 @@ import { type ServerProcess, startServer } from "./server-process.ts";
 import { serveSite } from "./stage.ts";
 
 const WAIT = { timeout: 60_000 };
-/** The guide's worker, which also says what it was woken with: a notification can be looked at by people alone. */
+/** The guide's service worker, which also reports its push payloads, because a test cannot see notifications. */
 const WORKER = `
 ${blockFor("web/docs/push.md", "push-worker.js")}
 self.addEventListener("push", (event) => {
@@ -37,10 +37,10 @@ beforeAll(async () => {
     "dom.push.serverURL": service.socketUrl,
     "dom.push.testing.allowInsecureServerURL": true,
     "dom.push.testing.ignorePermission": true,
-    // Whoever drives a Firefox gets one that leaves its push service alone.
+    // An automated Firefox does not connect to its push service by default.
     "remote.prefs.recommended": false,
     "permissions.default.desktop-notification": 1,
-    // A machine without a desktop shows no notification, and one that cannot be shown is taken back: Firefox shows it itself.
+    // Without a desktop Firefox must show notifications itself, or it would revoke the subscription.
     "alerts.useSystemBackend": false,
   };
   [server, site, firefox] = await Promise.all([
@@ -60,7 +60,7 @@ afterAll(async () => {
 
 const write = (text: string) => stoa.messages.send(room, { senderId: "ada", text });
 
-test("[19] enablePush subscribes a browser, and a message wakes its service worker once no socket is open", async () => {
+test("[19] enablePush subscribes a browser, and a message wakes its service worker when no socket is open", async () => {
   await page.evaluate(
     async ({ endpoint, token }) => {
       const path = "/sdk.js";
@@ -75,7 +75,7 @@ test("[19] enablePush subscribes a browser, and a message wakes its service work
     await stoa.chatTokens.mint({ userId: "grace" }),
   );
   expect(await Array.fromAsync(stoa.push.subscriptions({ userId: "grace" }))).toHaveLength(1);
-  // She looks at it herself: nobody has to wake her.
+  // The user has an open socket, so there is no push.
   await write("seen at once");
   await page.evaluate(() => window.chat.close(), undefined);
   await page.waitForFunction(() => window.chat.state === "DISCONNECTED", undefined, WAIT);
@@ -90,7 +90,7 @@ test("[19] enablePush subscribes a browser, and a message wakes its service work
   await page.waitForFunction(async () => (await window.worker.getNotifications()).length > 0, undefined, WAIT);
 }, 180_000);
 
-test("[19] disablePush takes it back, at the server and in the browser", async () => {
+test("[19] disablePush unsubscribes in the browser and on the server", async () => {
   await page.evaluate(
     async ({ endpoint, token }) => {
       window.chat = await window.sdk.connectChat(endpoint, token);
@@ -102,8 +102,8 @@ test("[19] disablePush takes it back, at the server and in the browser", async (
   expect(await Array.fromAsync(stoa.push.subscriptions({ userId: "grace" }))).toEqual([]);
 }, 180_000);
 
-/** Tries again every second. */
+/** Polls every second. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + WAIT.timeout; Date.now() < end; await Bun.sleep(1_000)) if (await holds()) return;
-  throw new Error("it did not happen");
+  throw new Error("the condition was not fulfilled in time");
 }

@@ -12,10 +12,10 @@ const framesOf = (page: Page) =>
     [...document.querySelectorAll("video")].map((one) => one.getVideoPlaybackQuality().totalVideoFrames),
   );
 
-test("the README's three blocks in an empty folder, as they are, make a two-way call with chat and its history from another origin", async () => {
+test("the README's three code blocks make a call with chat and its history from another origin", async () => {
   const stoa = await startServer();
   const folder = mkdtempSync(join(tmpdir(), "stoa-readme-"));
-  // Nothing is changed but the port, which is 7000 where nobody else has it.
+  // Only the port is changed, because 7000 may be in use.
   const install = blockFor("README.md", "install").replace("http://127.0.0.1:7000", stoa.url);
   const installing = Bun.spawn(["sh", "-c", install], { cwd: folder, stdout: "ignore", stderr: "pipe" });
   const complaint = await new Response(installing.stderr).text();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { framesShown, hearing, joinRoom, moreFrames, noted, showing } from "./page-api.ts";
+import { framesShown, joinRoom, receivesAudio, waitForFrames, waitForLine, waitForVideoHeight } from "./page-api.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -14,16 +14,21 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 describe("[6] a call between two pages of another origin", () => {
-  test("they see and hear each other", async () => {
+  test("both receive audio and video of each other", async () => {
     await joinRoom(anna, await stage.rtc(roomId, "anna"), ["camera", "microphone"]);
     await joinRoom(ben, await stage.rtc(roomId, "ben"), ["camera", "microphone"]);
-    await Promise.all([moreFrames(anna, "ben-camera"), moreFrames(ben, "anna-camera"), hearing(anna), hearing(ben)]);
+    await Promise.all([
+      waitForFrames(anna, "ben-camera"),
+      waitForFrames(ben, "anna-camera"),
+      receivesAudio(anna),
+      receivesAudio(ben),
+    ]);
     expect(await anna.evaluate(() => [...window.room.participants.keys()])).toEqual(["ben"]);
-    await noted(anna, "joined ben");
+    await waitForLine(anna, "joined ben");
     expect(await ben.evaluate(() => window.states)).toEqual([]);
   }, 180_000);
 
-  test("what is there already is asked for with the first offer", async () => {
+  test("existing tracks are subscribed to in the first offer", async () => {
     const page = await stage.page();
     await page.evaluate(() => {
       const { send } = WebSocket.prototype;
@@ -34,19 +39,19 @@ describe("[6] a call between two pages of another origin", () => {
       };
     });
     await joinRoom(page, await stage.rtc(roomId, "cleo", {}));
-    await Promise.all([moreFrames(page, "anna-camera"), moreFrames(page, "ben-camera")]);
+    await Promise.all([waitForFrames(page, "anna-camera"), waitForFrames(page, "ben-camera")]);
     expect(await page.evaluate(() => window.seen.filter((line) => line.endsWith("tracks")))).toEqual(["4 tracks"]);
     await page.evaluate(() => window.room.close());
     await page.close();
   }, 180_000);
 
-  test("whoever speaks is an active speaker", async () => {
+  test("a participant who speaks is an active speaker", async () => {
     // The fake microphone beeps.
     await anna.waitForFunction(() => window.room.activeSpeakers.some(({ identity }) => identity === "ben"));
     await anna.waitForFunction(() => (window.room.participants.get("ben")?.audioLevel ?? 0) > 0);
   });
 
-  test("silence and error correction are negotiated for Opus", async () => {
+  test("DTX and forward error correction are negotiated for Opus", async () => {
     const codec = await anna.evaluate(() => {
       const microphone = window.room.localParticipant.track("microphone");
       return microphone?.sender?.getParameters().codecs.find(({ mimeType }) => /opus/.test(mimeType))?.sdpFmtpLine;
@@ -55,39 +60,39 @@ describe("[6] a call between two pages of another origin", () => {
     expect(codec).toContain("useinbandfec=1");
   });
 
-  test("muting is told and stops the sound; unmuting brings it back", async () => {
+  test("muting notifies the other page and stops the audio; unmuting resumes it", async () => {
     await ben.evaluate(async () => {
       const { localParticipant } = window.room;
       const microphone = localParticipant.track("microphone");
       if (microphone) await localParticipant.mute(microphone);
     });
-    await noted(anna, "muted ben microphone");
+    await waitForLine(anna, "muted ben microphone");
     expect(await anna.evaluate(() => window.room.participants.get("ben")?.track("microphone")?.muted)).toBe(true);
     await anna.waitForFunction(() => window.room.activeSpeakers.every(({ identity }) => identity !== "ben"));
     await ben.evaluate(() => window.room.localParticipant.enableMicrophone());
-    await noted(anna, "unmuted ben microphone");
+    await waitForLine(anna, "unmuted ben microphone");
     await anna.waitForFunction(() => window.room.activeSpeakers.some(({ identity }) => identity === "ben"));
   }, 180_000);
 
-  test("a camera that is switched off and on again is another track on the same section", async () => {
+  test("a camera that is disabled and enabled is a new track on the same section", async () => {
     const sections = () => ben.evaluate(async () => (await window.room.getStats())?.tracks.length ?? 0);
     const before = await sections();
     await ben.evaluate(() => window.room.localParticipant.disableCamera());
     await anna.waitForFunction(() => document.getElementById("ben-camera") === null);
     expect(await anna.evaluate(() => window.room.participants.get("ben")?.track("camera"))).toBeUndefined();
     await ben.evaluate(() => window.room.localParticipant.enableCamera());
-    await moreFrames(anna, "ben-camera");
+    await waitForFrames(anna, "ben-camera");
     expect(await sections()).toBe(before);
   }, 180_000);
 
-  test("a screen is shared beside the camera, and given back", async () => {
+  test("a screen is shared beside the camera and unpublished", async () => {
     await ben.evaluate(() => window.room.localParticipant.shareScreen());
-    await Promise.all([moreFrames(anna, "ben-screenShare"), moreFrames(anna, "ben-camera")]);
+    await Promise.all([waitForFrames(anna, "ben-screenShare"), waitForFrames(anna, "ben-camera")]);
     await ben.evaluate(() => window.room.localParticipant.stopScreen());
     await anna.waitForFunction(() => document.getElementById("ben-screenShare") === null);
   }, 180_000);
 
-  test("data goes to everyone, to some, reliably or not, up to 64 KB", async () => {
+  test("data of up to 64 KB reaches all or selected participants, reliably or not", async () => {
     const sent = await anna.evaluate(async () => {
       const { room } = window;
       await room.sendData("a".repeat(60_000), { topic: "large" });
@@ -97,26 +102,26 @@ describe("[6] a call between two pages of another origin", () => {
       return room.sendData("e".repeat(70_000)).catch((error) => `${error.code} ${error.reason}`);
     });
     expect(sent).toBe("PAYLOAD_TOO_LARGE invalid");
-    await noted(ben, "data anna last 1");
-    await noted(ben, "data anna lossy 1");
+    await waitForLine(ben, "data anna last 1");
+    await waitForLine(ben, "data anna lossy 1");
     const data = await ben.evaluate(() => window.seen.filter((line) => line.startsWith("data")));
     expect(data.sort()).toEqual(["data anna large 60000", "data anna last 1", "data anna lossy 1"]);
   }, 180_000);
 
-  test("[2] what is received follows the size of the element, and nothing is sent of what is not shown", async () => {
-    await showing(anna, "ben-camera", [360, 720]);
+  test("[2] the received layer follows the element's size, and hidden elements receive nothing", async () => {
+    await waitForVideoHeight(anna, "ben-camera", [360, 720]);
     await anna.evaluate(() => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:160px;height:90px";
     });
-    await showing(anna, "ben-camera", [90, 180]);
+    await waitForVideoHeight(anna, "ben-camera", [90, 180]);
     await anna.evaluate(() => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:160px;height:90px;margin-top:5000px";
     });
     await anna.waitForFunction(() => window.room.participants.get("ben")?.track("camera")?.delivered?.paused === true);
     const paused = await framesShown(anna, "ben-camera");
-    // Nobody watches: the publisher is told, and stops encoding.
+    // Without subscribers the publisher stops encoding.
     await ben.waitForFunction(
       () => {
         const sender = window.room.localParticipant.track("camera")?.sender;
@@ -125,16 +130,16 @@ describe("[6] a call between two pages of another origin", () => {
       undefined,
       { timeout: 60_000 },
     );
-    // What was on its way is still shown.
+    // Frames in transit are still shown.
     expect((await framesShown(anna, "ben-camera")) - paused).toBeLessThan(15);
     await anna.evaluate(() => {
       const element = document.getElementById("ben-camera");
       if (element) element.style.cssText = "display:block;width:1280px;height:720px";
     });
-    await showing(anna, "ben-camera", [540, 720]);
+    await waitForVideoHeight(anna, "ben-camera", [540, 720]);
   }, 180_000);
 
-  test("figures are summed up", async () => {
+  test("getStats returns the path, the rates and the tracks", async () => {
     const stats = await anna.evaluate(async () => {
       await window.room.getStats();
       await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -151,14 +156,14 @@ describe("[6] a call between two pages of another origin", () => {
 
   const farewells = () => ben.evaluate(() => window.seen.filter((line) => line.startsWith("left anna")));
 
-  test("whoever leaves is gone at once, and nothing was thrown on the way", async () => {
+  test("a participant who leaves is removed at once, and no page has reported an error", async () => {
     await anna.evaluate(() => window.room.close());
-    await noted(ben, "left anna left");
+    await waitForLine(ben, "left anna left");
     await ben.waitForFunction(() => document.getElementById("anna-camera") === null);
     expect(await ben.evaluate(() => window.seen.filter((line) => line.startsWith("error")))).toEqual([]);
     expect([...anna.errors, ...ben.errors]).toEqual([]);
-    // A closed tab says goodbye too: closed as people do it, not torn out of the browser. Chromium leaves it a moment for
-    // that, which a busy machine may let pass; not every time.
+    // A closed tab leaves too, if it runs its unload handlers. Chromium limits their time, which a busy machine may exceed
+    // occasionally.
     let farewell: string | undefined;
     for (let tabs = 0; tabs < 3 && farewell !== "left anna left"; tabs += 1) {
       const tab = tabs === 0 ? anna : await stage.page();

@@ -1,4 +1,4 @@
-/** The two calls that the steps of page-api.ts need, so that they run in either browser. */
+/** The methods of a page that page-api.ts needs, so that it works with both browsers. */
 export type Scripted = {
   evaluate<Result, Argument>(
     run: (argument: Argument) => Result | Promise<Result>,

@@ -3,19 +3,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../../cli/stoa.ts";
 
-export type ServerProcess = Facts & {
+export type ServerProcess = DevOutput & {
   readonly pid: number;
   /**
-   * Ends the process, gently or not, and starts another one on the same data and the same ports; `whileDown` is called
-   * between the two.
+   * Stops or kills the process and starts another one on the same data and ports; `whileDown` is called in between.
    */
   restart(signal: "SIGTERM" | "SIGKILL", whileDown?: () => void): Promise<void>;
   close(): Promise<void>;
 };
 
-type Facts = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
+type DevOutput = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
 
-/** `stoa dev` as a process of its own: what a developer has running. */
+/** Starts `stoa dev` as a separate process. */
 export async function startServer(
   settings: Record<string, string | number> = {},
   command = PROGRAM,
@@ -37,7 +36,7 @@ export async function startServer(
       stdout: "pipe",
       stderr: "inherit",
     });
-    const facts = JSON.parse(await firstLine(child.stdout)) as Facts;
+    const facts = JSON.parse(await firstLine(child.stdout)) as DevOutput;
     return { child, facts };
   };
 
@@ -70,7 +69,7 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
     text += decoder.decode(chunk, { stream: true });
     if (text.includes("\n")) return text;
   }
-  throw new Error(`the server ended without a word: ${text}`);
+  throw new Error(`the server ended without output: ${text}`);
 }
 
 function freePort(): number {

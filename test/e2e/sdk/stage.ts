@@ -7,34 +7,34 @@ import { type Network, openNetwork } from "./network.ts";
 import { type ServerProcess, startServer } from "./server-process.ts";
 
 export type Credentials = { endpoint: string; token: string };
-/** How long a token lives, and through which network it leads. */
-type Way = { ttlSeconds?: number; network?: Network };
+/** The token's lifetime and the network of its endpoint. */
+type TokenOptions = { ttlSeconds?: number; network?: Network };
 export type SitePage = Page & { errors: string[] };
 
-/** A server, a site on another origin that uses the SDK, and a browser with a camera that is not there. */
+/** A server, a site on another origin that uses the SDK, and a browser with fake devices. */
 export type Stage = {
-  /** The backend of the site: an API key, and no network trouble. */
+  /** The backend of the site, which is not affected by the simulated network. */
   stoa: Stoa;
   server: ServerProcess;
-  /** Between the pages and the server. */
+  /** The network between the pages and the server. */
   network: Network;
-  /** Another one, for those whose trouble is theirs alone. */
+  /** Opens another network for pages with their own failures. */
   openNetwork(): Promise<Network>;
   siteUrl: string;
-  /** A page of the site; `errors` collects what it throws. */
+  /** Opens a page of the site; `errors` collects its errors. */
   page(permissions?: string[]): Promise<SitePage>;
-  rtc(roomId: string, identity: string, permissions?: Partial<Permissions>, way?: Way): Promise<Credentials>;
-  chat(userId: string, way?: Way): Promise<Credentials>;
+  rtc(roomId: string, identity: string, permissions?: Partial<Permissions>, way?: TokenOptions): Promise<Credentials>;
+  chat(userId: string, way?: TokenOptions): Promise<Credentials>;
   close(): Promise<void>;
 };
 
-const EVERYTHING = { publish: true, publishData: true, updateMetadata: true };
+const ALL_PERMISSIONS = { publish: true, publishData: true, updateMetadata: true };
 const ROOT = join(import.meta.dir, "../../..");
 
-/** Three, because the second delivers depth pictures, which no codec takes. */
+/** There are three cameras, because the second one delivers depth images, which cannot be encoded. */
 const CAMERAS = "--use-fake-device-for-media-stream=device-count=3";
 
-/** Many short calls come from one address here; no visitor does that. */
+/** The tests make many short calls from one address. */
 const GENEROUS = { SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000, CHAT_CONNECTION_RATE_LIMIT: 1000 };
 
 export async function openStage(settings: Record<string, string | number> = {}): Promise<Stage> {
@@ -47,7 +47,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
   const networks = [await openNetwork(serverPort)] as [Network, ...Network[]];
   const [network] = networks;
   const stoa = new Stoa({ url: server.url, apiKey: server.apiKey });
-  // Tokens are minted past the network, and lead through it.
+  // Tokens are minted directly, but their endpoint is on the simulated network.
   const through = ({ endpoint, token }: Credentials, { port }: Network): Credentials => {
     const url = new URL(endpoint);
     url.port = String(port);
@@ -72,7 +72,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
       await page.goto(site.url.origin);
       return page;
     },
-    rtc: async (roomId, participantIdentity, permissions = EVERYTHING, { ttlSeconds = 3600, network: by } = {}) =>
+    rtc: async (roomId, participantIdentity, permissions = ALL_PERMISSIONS, { ttlSeconds = 3600, network: by } = {}) =>
       through(await stoa.rtcTokens.mint(roomId, { participantIdentity, permissions, ttlSeconds }), by ?? network),
     chat: async (userId, { ttlSeconds, network: by } = {}) =>
       through(await stoa.chatTokens.mint({ userId, ttlSeconds }), by ?? network),
@@ -84,7 +84,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
   };
 }
 
-/** On localhost, unless the browser is on another machine; `scripts` by their paths, beside the SDK. */
+/** Serves the SDK and `scripts` by path; on localhost unless the browser is on another machine. */
 export async function serveSite(hostname = "localhost", scripts: Record<string, string> = {}) {
   const built = await Bun.build({ entrypoints: [join(ROOT, "web/sdk/index.ts")], target: "browser", format: "esm" });
   const sdk = await built.outputs[0]?.text();

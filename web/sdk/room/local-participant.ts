@@ -1,5 +1,5 @@
-import type { Permissions, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import type { Permissions, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import { StoaError } from "../errors.ts";
 import { capture, captureScreen, type DeviceKind } from "./devices.ts";
 import { LocalTrack, type PublishOptions } from "./local-track.ts";

@@ -1,5 +1,5 @@
-import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
+import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";

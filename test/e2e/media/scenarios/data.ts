@@ -4,7 +4,7 @@ import type { Call, Scene } from "../rtc-harness.ts";
 
 type Channel = "reliable" | "lossy";
 
-/** Data travels both ways, reliably and lossily, to all or to those named. */
+/** Data is delivered in both directions, reliable and lossy, to all or to named participants. */
 export async function exchangesData({ api }: Scene, { roomId, ann, ben, cas }: Call): Promise<void> {
   for (const { page } of [ann, ben, cas]) {
     await page.evaluate(() =>
@@ -36,7 +36,7 @@ export async function exchangesData({ api }: Scene, { roomId, ann, ben, cas }: C
   expect(await received(ann.page, "lossy", 1)).toEqual([{ from: "ben", payload: "quickly back" }]);
   const path = `/v1/rooms/${roomId}/data`;
   expect((await api.call("POST", path, { topic: "server", payload: "hello" })).status).toBeLessThan(300);
-  // What was meant for others only would have come before it.
+  // A message for others only would have arrived before this one.
   const hello = { from: null, topic: "server", payload: "hello" };
   expect((await received(cas.page, "reliable", 52)).slice(50)).toEqual([{ from: "ben", payload: "back" }, hello]);
 }

@@ -3,7 +3,7 @@ import type { Call, Scene } from "../rtc-harness.ts";
 
 const ROUNDS = 3;
 
-/** An ICE restart moves to other sockets of the browser's, and media keeps flowing both ways. */
+/** An ICE restart moves to other sockets of the browser, and media keeps flowing in both directions. */
 export async function restartsIce({ api }: Scene, { roomId, ann, ben }: Call): Promise<void> {
   const addresses = await ben.page.evaluate(async (rounds) => {
     const { rtc } = window;

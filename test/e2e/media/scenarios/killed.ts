@@ -1,17 +1,17 @@
 import { expect } from "bun:test";
 import type { Browser } from "playwright-core";
 import { launchBrowser } from "../harness.ts";
-import { type Call, entered, receives, type Scene } from "../rtc-harness.ts";
+import { type Call, joinOnNewPage, receives, type Scene } from "../rtc-harness.ts";
 
-/** Silent for 15 s, and the turn of the clock that sees it. */
+/** The timeout of 15 s and the interval of the timer that checks it. */
 const NOTICED_WITHIN_MS = 17_000;
 
 export type Killed = { atMs: number };
 
-/** A fourth, in a browser of its own, which is killed. What follows takes a while: others go on, and `isMissed` tells. */
+/** Kills the browser of a fourth participant. The detection takes a while, so `isMissed` checks it later. */
 export async function killsABrowser(scene: Scene, { roomId, ann }: Call): Promise<Killed> {
   const browser = await launchBrowser();
-  await entered({ ...scene, browser }, roomId, "dee");
+  await joinOnNewPage({ ...scene, browser }, roomId, "dee");
   await receives(ann.page, "dee");
   const pids = await processesOf(browser);
   const atMs = Date.now();
@@ -19,7 +19,7 @@ export async function killsABrowser(scene: Scene, { roomId, ann }: Call): Promis
   return { atMs };
 }
 
-/** The others were told in time, and that it has left once the window in which it could resume was over. */
+/** Checks that the others were notified in time, and of the leave after the resume window. */
 export async function isMissed({ ann }: Call, { atMs }: Killed): Promise<void> {
   const [missed, left] = await ann.page.evaluate(async () => [
     await window.rtc.push("participant.updated", { participant: { identity: "dee", state: "RECONNECTING" } }),
@@ -32,7 +32,7 @@ export async function isMissed({ ann }: Call, { atMs }: Killed): Promise<void> {
   expect(left).toMatchObject({ reason: "timeout" });
 }
 
-/** The processes of one browser, which its own protocol names. */
+/** The processes of one browser, according to its debugging protocol. */
 async function processesOf(browser: Browser): Promise<number[]> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = (await session.send("SystemInfo.getProcessInfo")) as { processInfo: { id: number }[] };

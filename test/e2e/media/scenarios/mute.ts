@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { Call, Scene } from "../rtc-harness.ts";
 
-/** A track that its viewer pauses or its publisher mutes stops, and comes back. */
+/** A track stops and resumes when its viewer pauses it or its publisher mutes it. */
 export async function pausesAndMutes({ ann, ben }: Call): Promise<void> {
   const { mid, trackId } = await ben.page.evaluate(() => window.rtc.watchTrack("ann", "video"));
   const stops = () => ben.page.evaluate((m) => window.rtc.silent(m), mid);
@@ -31,7 +31,7 @@ export async function pausesAndMutes({ ann, ben }: Call): Promise<void> {
   await comesBack();
 }
 
-/** A track that the server mutes is heard by nobody, and everybody is told. */
+/** A track that the server mutes is received by no one, and all participants are notified. */
 export async function isMutedByTheServer({ api }: Scene, { roomId, ann, ben, cas }: Call): Promise<void> {
   const trackId = await ann.page.evaluate(() => window.rtc.trackId("microphone"));
   const path = `/v1/rooms/${roomId}/participants/ann/tracks/${trackId}/mute`;

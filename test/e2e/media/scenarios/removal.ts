@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { Call, Scene } from "../rtc-harness.ts";
 
-/** A removed participant is told so and cannot come back, neither by resuming nor with its token. */
+/** A removed participant is notified and cannot return by resuming or with its token. */
 export async function isRemovedForGood({ stage, api }: Scene, { roomId, ann, ben }: Call): Promise<void> {
   expect((await api.call("DELETE", `/v1/rooms/${roomId}/participants/ben`)).status).toBe(204);
   const end = await ben.page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);

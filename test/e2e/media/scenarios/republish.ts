@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { Call } from "../rtc-harness.ts";
 
-/** A screen is unpublished and another published on the same section; its viewer re-uses the one it had. */
+/** A screen is unpublished and another is published on the same section; the viewer also reuses its section. */
 export async function republishes({ ann, ben }: Call): Promise<void> {
   const share = () =>
     ann.page.evaluate(async () => {

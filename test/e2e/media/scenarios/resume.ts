@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { Call, Scene } from "../rtc-harness.ts";
 
-/** A cut socket resumes: neither a picture nor a push is lost, and nobody notices. */
+/** A dropped socket resumes without losing frames or pushes, and the others are not notified. */
 export async function resumesAfterACut({ stage }: Scene, { ann, ben }: Call): Promise<void> {
   const before = await ben.page.evaluate(async () => {
     const { rtc } = window;

@@ -5,9 +5,9 @@ import type { Call } from "../rtc-harness.ts";
 const HEIGHTS = { low: 180, medium: 360, high: 720 };
 const MAX_SWITCH_MS = 2_000;
 
-/** Cas exchanges the camera for one of three layers, Ann only watches. Encoders begin with the lowest: it waits for all. */
+/** Cas replaces the camera with one of three layers, and Ann watches. It waits until the encoder sends all layers. */
 export async function publishesInLayers({ ann, cas }: Call): Promise<void> {
-  // Three sizes are as much as a machine may bear to encode.
+  // Encoding three layers may be the most that a machine can do.
   await ann.page.evaluate(() => window.rtc.unpublish("camera"));
   await cas.page.evaluate(async () => {
     const { rtc } = window;
@@ -25,7 +25,7 @@ export async function publishesInLayers({ ann, cas }: Call): Promise<void> {
   });
 }
 
-/** A viewer moves between the layers by what it asks for, each within 2 s, without a decoder error. */
+/** A viewer switches to each requested layer within 2 s without a decoder error. */
 export async function movesBetweenLayers({ ann }: Call): Promise<void> {
   const { trackId, tookMs, flow, changes, before, after } = await ann.page.evaluate(async (heights) => {
     const { rtc } = window;
@@ -44,7 +44,7 @@ export async function movesBetweenLayers({ ann }: Call): Promise<void> {
       await height(heights[layer]);
       tookMs.push(Math.round(performance.now() - startedAt));
     }
-    // A decoder in trouble asks for a keyframe, once it has seen what comes after the switch.
+    // A decoder with errors would request a keyframe after the switch.
     const after = await rtc.moreFrames(mid, 10);
     const changes = rtc.pushes.slice(since).filter(({ type }) => type === "subscription.changed");
     return { trackId, tookMs, flow: stop(), changes, before, after };
@@ -60,7 +60,7 @@ export async function movesBetweenLayers({ ann }: Call): Promise<void> {
   expect(Math.max(...tookMs)).toBeLessThan(MAX_SWITCH_MS + stalledMs(flow));
 }
 
-/** A tile's height decides the layer; those that nobody watches are not wanted, and wanted again at once. */
+/** The height of a tile determines the layer; layers without viewers are not wanted, until they are needed again. */
 export async function wantsTheLayersOfTheTile({ ann, cas }: Call): Promise<void> {
   const trackId = await cas.page.evaluate(() => window.rtc.trackId("camera"));
   const show = (maxHeight: number) =>

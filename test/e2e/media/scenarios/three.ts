@@ -1,22 +1,22 @@
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { describeFlow, type Flow, frozenMs } from "../flow.ts";
-import { type Call, entered, type Person, receives, type Scene } from "../rtc-harness.ts";
+import { type Call, type Client, joinOnNewPage, receives, type Scene } from "../rtc-harness.ts";
 
 const NAMES = ["ann", "ben", "cas"];
 const WATCH_MS = 30_000;
 const MAX_FROZEN_MS = 1_000;
 
-/** One participant's half minute: what it sent, and of each other what it saw and heard. */
+/** The measurements of one participant: what it sent, and what it received of each other. */
 type HalfMinute = { sent: Flow; seen: Record<string, Flow>; energy: Record<string, { before: number; after: number }> };
 
-/** Three who see and hear each other for half a minute: frames grow, sound is there, and nothing freezes for a second. */
+/** Three participants receive audio and video of each other for half a minute without freezing for a second. */
 export async function threeForHalfAMinute(scene: Scene): Promise<Call> {
   const roomId = await scene.api.room();
   const [ann, ben, cas] = await Promise.all([
-    entered(scene, roomId, "ann"),
-    entered(scene, roomId, "ben"),
-    entered(scene, roomId, "cas"),
+    joinOnNewPage(scene, roomId, "ann"),
+    joinOnNewPage(scene, roomId, "ben"),
+    joinOnNewPage(scene, roomId, "cas"),
   ]);
   const people = [ann, ben, cas];
   await Promise.all(people.map((person) => receivesTheOthers(person)));
@@ -24,7 +24,7 @@ export async function threeForHalfAMinute(scene: Scene): Promise<Call> {
   for (const [at, { seen, energy }] of minutes.entries()) {
     for (const [name, flow] of Object.entries(seen)) {
       const sender = minutes[NAMES.indexOf(name)]?.sent;
-      if (!sender) throw new Error(`nothing is known of ${name}`);
+      if (!sender) throw new Error(`there are no measurements of ${name}`);
       console.log(`${NAMES[at]} of ${name}: ${describeFlow(flow, sender)}`);
       expect(flow.frames).toBeGreaterThan(0.8 * sender.frames);
       expect(frozenMs(flow, sender)).toBeLessThan(MAX_FROZEN_MS);
@@ -39,7 +39,7 @@ export async function threeForHalfAMinute(scene: Scene): Promise<Call> {
   return { roomId, ann, ben, cas };
 }
 
-async function receivesTheOthers({ identity: me, page }: Person): Promise<void> {
+async function receivesTheOthers({ identity: me, page }: Client): Promise<void> {
   for (const other of NAMES.filter((name) => name !== me)) {
     const { frameHeight, energy } = await receives(page, other);
     expect(frameHeight).toBe(360);
@@ -47,7 +47,7 @@ async function receivesTheOthers({ identity: me, page }: Person): Promise<void> 
   }
 }
 
-/** Who was the loudest when anybody last was. */
+/** The last loudest speaker. */
 function speaker(page: Page): Promise<string> {
   return page.evaluate(() =>
     window.until(() => {

@@ -1,11 +1,11 @@
-/** What the weeks before left behind. No service takes a time that is over, so it goes into the tables as it would be. */
+/** Writes weeks of history directly into the tables, because no service accepts a past time. */
 import type { FlightDump } from "../../../src/protocol/media/flight.ts";
 import type { Stage } from "./stage.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-const PEOPLE = ["ada", "grace", "katherine", "edsger", "barbara", "donald", "radia", "leslie"];
+const IDENTITIES = ["ada", "grace", "katherine", "edsger", "barbara", "donald", "radia", "leslie"];
 const BROWSERS = [
   "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
   "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
@@ -14,8 +14,8 @@ const BROWSERS = [
 ];
 const ROOMS = ["standup", "design-review", "support-desk"];
 
-/** The same numbers on every run. */
-function dice(seed: number): () => number {
+/** A seeded random generator. */
+function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296;
@@ -27,8 +27,8 @@ export async function writeHistory({ server }: Stage): Promise<{ connectionId: s
   const { runtime, projectId } = server;
   const { $client: client } = runtime.db;
   const now = runtime.now();
-  const roll = dice(7);
-  const pick = <T>(list: readonly T[]) => list[Math.floor(roll() * list.length)] as T;
+  const random = seededRandom(7);
+  const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
   const connection = client.query(
     `INSERT INTO rtc_connections (id, project_id, environment, connection_id, room_name, participant_identity, state,
        server_name, sdk, user_agent, ip_address, reconnect_count, rtt_ms, jitter_ms, packet_loss_percent, join_time_ms,
@@ -44,21 +44,21 @@ export async function writeHistory({ server }: Stage): Promise<{ connectionId: s
 
   function connected(startedAt: number, lastsMs: number, failed = false, reconnects = 0): string {
     const id = runtime.ids.uuid();
-    const joinMs = Math.round(180 + roll() * 400);
+    const joinMs = Math.round(180 + random() * 400);
     const ended = Math.round(Math.min(startedAt + lastsMs, now - 1_000));
     connection.run(
       id,
       projectId,
       crypto.randomUUID(),
       pick(ROOMS),
-      pick(PEOPLE),
+      pick(IDENTITIES),
       failed ? "FAILED" : "DISCONNECTED",
       pick(BROWSERS),
-      `198.51.100.${Math.floor(roll() * 250) + 1}`,
+      `198.51.100.${Math.floor(random() * 250) + 1}`,
       reconnects,
-      failed ? null : Math.round(20 + roll() * 120),
-      failed ? null : Math.round(2 + roll() * 12),
-      failed ? null : Math.round(roll() * 30) / 10,
+      failed ? null : Math.round(20 + random() * 120),
+      failed ? null : Math.round(2 + random() * 12),
+      failed ? null : Math.round(random() * 30) / 10,
       failed ? null : joinMs,
       startedAt,
       failed ? null : startedAt + joinMs,
@@ -73,13 +73,19 @@ export async function writeHistory({ server }: Stage): Promise<{ connectionId: s
     for (let back = 0; back < 60; back++) {
       const date = new Date(now - (back + 1) * DAY_MS);
       const busy = date.getUTCDay() % 6 === 0 ? 60 : 260;
-      day.run(projectId, date.toISOString().slice(0, 10), Math.round(busy + roll() * 180), 20);
+      day.run(projectId, date.toISOString().slice(0, 10), Math.round(busy + random() * 180), 20);
     }
     for (let back = 3; back < 24 * 60; back++) {
       const at = Math.floor(now / MINUTE_MS) * MINUTE_MS - back * MINUTE_MS;
       const wave = 1 + Math.sin(back / 40);
-      minute.run(projectId, at, Math.round(wave * 12 * roll()), Math.round(wave * 5 * roll()), roll() < 0.06 ? 2 : 0);
-      if (roll() < 0.12 * wave) connected(now - back * MINUTE_MS, (2 + roll() * 25) * MINUTE_MS);
+      minute.run(
+        projectId,
+        at,
+        Math.round(wave * 12 * random()),
+        Math.round(wave * 5 * random()),
+        random() < 0.06 ? 2 : 0,
+      );
+      if (random() < 0.12 * wave) connected(now - back * MINUTE_MS, (2 + random() * 25) * MINUTE_MS);
     }
     const failures = [
       ["ICE_ERROR", "ICE_FAILED", "No network path to the media server was found.", 30],
@@ -129,19 +135,21 @@ export async function writeHistory({ server }: Stage): Promise<{ connectionId: s
     );
     client.run("INSERT INTO rtc_flights VALUES (?, ?, 'MEDIA_DEVICE_LOST', ?, ?)", [
       ...[runtime.ids.uuid(), connectionId, from + 18 * MINUTE_MS],
-      Bun.gzipSync(Buffer.from(JSON.stringify(flight(from + 17 * MINUTE_MS, roll)))),
+      Bun.gzipSync(Buffer.from(JSON.stringify(flight(from + 17 * MINUTE_MS, random)))),
     ]);
     return { connectionId };
   });
 }
 
-/** A minute in which the way to the client became narrow. */
-function flight(sinceMs: number, roll: () => number): FlightDump {
+/** A flight record in which the bandwidth to the client drops. */
+function flight(sinceMs: number, random: () => number): FlightDump {
   const states = Array.from({ length: 120 }, (_, n) => {
     const narrow = n > 50 && n < 90;
-    const lossPercent = narrow ? 4 + roll() * 6 : roll();
-    const [estimate, queueMs] = narrow ? [300_000 + roll() * 40_000, 80 + roll() * 120] : [1_800_000, 4 + roll() * 6];
-    return [n * 500, Math.round(estimate), queueMs, 40 + queueMs, 0.4, lossPercent, 3 + roll() * 5];
+    const lossPercent = narrow ? 4 + random() * 6 : random();
+    const [estimate, queueMs] = narrow
+      ? [300_000 + random() * 40_000, 80 + random() * 120]
+      : [1_800_000, 4 + random() * 6];
+    return [n * 500, Math.round(estimate), queueMs, 40 + queueMs, 0.4, lossPercent, 3 + random() * 5];
   });
   return { version: 1, sinceMs, lastedMs: 60_000, streams: [], received: [], sent: [], rtcp: [], states };
 }

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { type MailServer, mailServer } from "../../harness/mail.ts";
 import { OIDC_CLIENT, type OidcServer, oidcServer } from "../../harness/oidc.ts";
 import { HOSTILE } from "./hostile.ts";
-import { examine } from "./pictures.ts";
+import { examine } from "./screenshots.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const PASSWORD = "correct horse battery";
@@ -37,19 +37,19 @@ afterEach(async () => {
   await page.context().close();
 });
 
-/** A browser in which nobody is signed in, at a page of the dashboard. */
+/** Opens a page of the dashboard in a browser without a session. */
 async function arrive(path: string): Promise<void> {
   ({ page, complaints } = await stage.stranger());
   await open(path);
 }
 
-/** From nothing each time: an address that differs in its fragment alone would not be loaded again. */
+/** Loads a blank page first, because a change of the fragment alone does not reload a page. */
 async function open(path: string): Promise<void> {
   await page.goto("about:blank");
   await page.goto(`${stage.server.url}${path}`);
 }
 
-/** Where the newest mail to somebody leads; its links stand on the configured address, which has no port here. */
+/** The path of the link in the newest mail to an address. Its origin is the configured one, which lacks the port here. */
 async function linkTo(email: string): Promise<string> {
   await stage.server.services.mailer.drain();
   const mail = post.mails.findLast(({ to }) => to === email);
@@ -78,8 +78,8 @@ async function register(email: string): Promise<void> {
   await page.getByText("open the link in the mail").waitFor();
 }
 
-describe("[5] the link that proves an address", () => {
-  test("signs in whoever has it, once; before that, nobody", async () => {
+describe("[5] the link that confirms an e-mail address", () => {
+  test("signs the user in once, and nobody can sign in before", async () => {
     await register("new@example.com");
     await examine(page, "register-waiting");
     await open("/");
@@ -98,7 +98,7 @@ describe("[5] the link that proves an address", () => {
     await open(link);
     await heading("Projects").waitFor();
     await heading("Create your first project").waitFor();
-    // Whoever owns the address is told whose password it is, and how to shut out a stranger who registered it.
+    // The page says whose password it is and how to lock out someone else who registered the address.
     await page.getByText("The password is the one that was chosen at registration.").waitFor();
     await page.getByRole("link", { name: "Choose a new password" }).waitFor();
     await tokenless();
@@ -111,14 +111,14 @@ describe("[5] the link that proves an address", () => {
     await heading("Projects").waitFor();
   }, 180_000);
 
-  test("without its token says what is missing", async () => {
+  test("says that it is incomplete without its token", async () => {
     await arrive("/verify-email");
     await page.getByText("This link is incomplete").waitFor();
   }, 180_000);
 });
 
 describe("[5] a forgotten password", () => {
-  test("is replaced by whoever gets the mail, and ends every other session", async () => {
+  test("is replaced through the mail, which ends every other session", async () => {
     await register("grace@example.com");
     await open(await linkTo("grace@example.com"));
     await heading("Projects").waitFor();
@@ -180,7 +180,7 @@ describe("[5] an invitation", () => {
     return linkTo(email);
   }
 
-  test("is accepted with a new account, which needs no other proof of its address", async () => {
+  test("is accepted with a new account, whose address needs no further confirmation", async () => {
     const link = await invite("katherine@example.com");
     await arrive(link);
     await page.getByText("owner@example.com invites katherine@example.com to the project test").waitFor();
@@ -195,7 +195,7 @@ describe("[5] an invitation", () => {
     await page.getByRole("alert").getByText("invalid, expired or was used already").waitFor();
   }, 180_000);
 
-  test("is accepted by somebody who has an account and signs in first", async () => {
+  test("is accepted with an existing account after signing in", async () => {
     await register("edsger@example.com");
     await open(await linkTo("edsger@example.com"));
     await heading("Projects").waitFor();
@@ -212,7 +212,7 @@ describe("[5] an invitation", () => {
     expect(page.url()).toContain(`/projects/${stage.server.projectId}`);
   }, 180_000);
 
-  test("survives the way to a provider and back", async () => {
+  test("survives the redirect to a provider and back", async () => {
     acme.people.set("radia", { email: "radia@acme.example", email_verified: true, name: "Radia" });
     acme.seat("radia");
     await arrive(await invite("radia@example.com"));
@@ -224,7 +224,7 @@ describe("[5] an invitation", () => {
 });
 
 describe("[5] a provider", () => {
-  test("signs in a newcomer, and the same account the next time", async () => {
+  test("signs a new user in, and into the same account the next time", async () => {
     acme.seat("ada");
     for (const visit of ["first", "second"]) {
       await arrive("/");
@@ -238,7 +238,7 @@ describe("[5] a provider", () => {
     expect(ada?.isOperator).toBe(false);
   }, 180_000);
 
-  test("that does not vouch for an address gets nobody into the account of that address", async () => {
+  test("with an unverified address does not sign into the account of that address", async () => {
     acme.seat("liar");
     await arrive("/");
     await button("Continue with Acme").click();
@@ -248,13 +248,13 @@ describe("[5] a provider", () => {
     await heading("Sign in").waitFor();
   }, 180_000);
 
-  test("that refuses is quoted, and its words are only words", async () => {
+  test("that refuses is quoted as plain text", async () => {
     await arrive(`/oauth/acme/callback?error=access_denied&error_description=${encodeURIComponent(HOSTILE)}`);
     await page.getByRole("alert").getByText(HOSTILE).waitFor();
     expect(new URL(page.url()).search).toBe("");
   }, 180_000);
 
-  test("whose answer nobody here asked for signs nobody in", async () => {
+  test("whose callback was not requested signs nobody in", async () => {
     await arrive("/oauth/acme/callback?code=stolen&state=somebodys");
     await page.getByRole("alert").getByText("The sign-in with this provider failed").waitFor();
     await page.getByRole("link", { name: "Go to sign in" }).click();

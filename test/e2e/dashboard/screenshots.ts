@@ -1,4 +1,4 @@
-/** How a page is looked at: on a desk and on a phone, by day and by night, and by axe. */
+/** Checks a page on desktop and phone, in light and dark, and with axe. */
 import { expect } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,16 +11,16 @@ const AXE = await Bun.file(join(ROOT, "node_modules/axe-core/axe.min.js")).text(
 const DESK = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 
-/** Pictures take a browser longer than all that a machine can see of a page: `PICTURES=1 bin/test browser/dashboard` has them. */
+/** Screenshots take longer than the checks, so they are made only with `PICTURES=1 bin/test e2e/dashboard`. */
 const { PICTURES } = process.env;
 
 /**
- * Four views, or two where the page behind has had its four; what a machine can see of them is asserted, and pictures are
- * there for people to look at.
+ * Checks four views of a page, or two if the page behind a dialog was checked already. Screenshots are for people to
+ * review.
  */
 export async function examine(page: Page, name: string, pictures: "all" | "brief" = "all"): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
-  // A dialog darkens only what is on the screen.
+  // The backdrop of a dialog covers only the visible part.
   const fullPage = (await page.getByRole("dialog").count()) === 0;
   const picture = async (kind: string) => {
     await settle(page);
@@ -35,7 +35,7 @@ export async function examine(page: Page, name: string, pictures: "all" | "brief
   await page.emulateMedia({ colorScheme: "dark" });
   if (pictures === "all") {
     await picture("1440-dark");
-    // What else there is to find does not depend on the colours.
+    // The other rules do not depend on the colours.
     expect([name, await serious(page, ["color-contrast"])]).toEqual([name, []]);
   }
   await page.setViewportSize(PHONE);
@@ -46,7 +46,7 @@ export async function examine(page: Page, name: string, pictures: "all" | "brief
   await page.setViewportSize(DESK);
 }
 
-/** Other colours are there at once, not by and by. */
+/** Waits until colour transitions have ended. */
 const settle = (page: Page) =>
   page.evaluate(() => {
     for (const animation of document.getAnimations()) {
@@ -54,7 +54,7 @@ const settle = (page: Page) =>
     }
   });
 
-/** What sticks out of the screen, or is cut off inside of a frame that scrolls sideways. */
+/** The elements that overflow the screen or are cut off in a scrolling container. */
 const tooWide = (page: Page) =>
   page.evaluate(() => {
     const found = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
@@ -64,7 +64,7 @@ const tooWide = (page: Page) =>
     return found;
   });
 
-/** Charts are drawn anew once they have seen how wide they are: as many frames later as the machine takes. */
+/** Charts are redrawn after they have measured their width, which may take some frames. */
 async function stillTooWide(page: Page): Promise<string[]> {
   let found = await tooWide(page);
   for (let frame = 0; found.length > 0 && frame < FRAMES_TO_DRAW; frame++) {
@@ -78,14 +78,14 @@ const FRAMES_TO_DRAW = 300;
 
 type Finding = { id: string; impact: string | null; nodes: { html: string; failureSummary?: string }[] };
 
-/** What axe calls serious or worse. It is evaluated by the debugger, which the page's policy does not bind. */
+/** The serious and critical findings of axe, which is injected through the debugger because of the page's policy. */
 async function serious(page: Page, rules?: string[]): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
   const findings = await page.evaluate(async (runOnly) => {
     const { axe } = window as unknown as {
       axe: { run(where: object, options: object): Promise<{ violations: Finding[] }> };
     };
-    // The rows of a list are all alike: five of them tell.
+    // The rows of a list are alike, so five of them are enough.
     const exclude = [["tbody tr:nth-child(n+6)"], [".story li:nth-child(n+6)"]];
     return (await axe.run({ exclude }, { ...(runOnly && { runOnly }), resultTypes: ["violations"] })).violations;
   }, rules);

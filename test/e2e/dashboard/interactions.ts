@@ -1,8 +1,8 @@
-/** What is seen only after a click, or when something is wrong. */
+/** States of pages that appear only after a click or an error. */
 import type { Page } from "playwright-core";
 import type { Seeded } from "./seed.ts";
 
-type Moment = [name: string, path: (seeded: Seeded) => string, act: (page: Page) => Promise<unknown>];
+type Interaction = [name: string, path: (seeded: Seeded) => string, act: (page: Page) => Promise<unknown>];
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const click = (name: string) => (page: Page) => button(page, name).click();
@@ -13,7 +13,7 @@ const firstLivekitSecret = (page: Page) =>
     .first()
     .click();
 
-export const MOMENTS: Moment[] = [
+export const INTERACTIONS: Interaction[] = [
   ["dialog-new-project", () => "/", click("New project")],
   [
     "dialog-refused",
@@ -91,7 +91,7 @@ export const MOMENTS: Moment[] = [
     "connection-test-failed",
     () => "diagnostics",
     async (page) => {
-      // A proxy that lets requests through, but no sockets.
+      // This simulates a proxy that blocks WebSockets.
       await page.routeWebSocket(/\/v1\/rtc/, (socket) => socket.close({ code: 1011 }));
       await button(page, "Test this connection").click();
       await page.getByText("let it pass WebSocket upgrades").waitFor();

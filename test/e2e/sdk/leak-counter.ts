@@ -2,18 +2,18 @@ import type { Page } from "playwright-core";
 
 declare global {
   interface Window {
-    /** What is still there of what the page has started, by kind. */
+    /** The number of live objects that the page has created, by kind. */
     left: () => Record<string, number>;
   }
 }
 
-/** From here on everything that a library could leave behind in the page is counted. */
-export async function keepLedger(page: Page): Promise<void> {
-  // Playwright listens too, from its first wait on; that is not to be counted.
+/** Counts from now on everything that a library could leave behind in the page. */
+export async function countLeaks(page: Page): Promise<void> {
+  // Playwright adds listeners on its first wait, which must not be counted.
   await page.waitForFunction(() => true);
   await page.evaluate(() => {
     const timers = new Set<unknown>();
-    // Weakly, so that the ledger is not what keeps a call in memory.
+    // Weak references keep the counter from holding a call in memory.
     const open = {
       connections: [] as WeakRef<object>[],
       sockets: [] as WeakRef<object>[],
@@ -83,7 +83,7 @@ export async function keepLedger(page: Page): Promise<void> {
       });
     }
 
-    // Those of objects that outlive a call; what hangs on a closed connection goes with it.
+    // Only listeners of objects that outlive a call are counted; those of a closed connection go with it.
     const lasting = new Set<EventTarget>([window, document, navigator.mediaDevices]);
     if ("connection" in navigator) lasting.add(navigator.connection as EventTarget);
     const { addEventListener, removeEventListener } = EventTarget.prototype;

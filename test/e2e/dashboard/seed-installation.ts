@@ -1,9 +1,9 @@
-/** What stands around the data of `seed` in an installation that is in use. */
-import { writeCall } from "./call-history.ts";
-import { writeHistory } from "./history.ts";
+/** Adds members, webhooks, servers and chat connections around the data of `seed`. */
+import { writeCall } from "./seed-call.ts";
+import { writeHistory } from "./seed-history.ts";
 import type { Stage } from "./stage.ts";
 
-const BY_HAND = { actor: null, request: null, environment: "DEVELOPMENT" as const };
+const BY_COMMAND_LINE = { actor: null, request: null, environment: "DEVELOPMENT" as const };
 
 const COLLEAGUES = [
   ["Katherine Johnson", "katherine@acme.example", "ADMIN"],
@@ -11,7 +11,7 @@ const COLLEAGUES = [
   ["Barbara Liskov", "barbara@acme.example", "VIEWER"],
 ] as const;
 
-export async function decorate(
+export async function seedInstallation(
   stage: Stage,
 ): Promise<{ connectionId: string; callId: string; close(): Promise<void> }> {
   const { server } = stage;
@@ -21,26 +21,26 @@ export async function decorate(
   const taken = await runtime.write((unit) => {
     const owner = services.users.findByEmail("owner@example.com");
     if (!owner) throw new Error("the harness made no owner");
-    services.users.rename(unit, owner.id, "Ada Lovelace");
+    services.users.update(unit, owner.id, { name: "Ada Lovelace" });
     services.projects.update(
       unit,
       projectId,
       { name: "Acme Meet", description: "Video calls for acme.example" },
-      BY_HAND,
+      BY_COMMAND_LINE,
     );
     services.projects.create(unit, owner.id, { name: "Acme Events", description: "Live streams and their chats" });
     const { id: old } = services.projects.create(unit, owner.id, { name: "Prototype 2024" });
-    services.projects.archive(unit, old, BY_HAND);
+    services.projects.archive(unit, old, BY_COMMAND_LINE);
     for (const [name, email, role] of COLLEAGUES) {
       const identity = { email, name, passwordHash: null, emailVerified: true, isOperator: false };
-      services.members.add(unit, projectId, services.users.create(unit, identity).id, role, BY_HAND);
+      services.members.add(unit, projectId, services.users.create(unit, identity).id, role, BY_COMMAND_LINE);
     }
     services.invitations.addByEmail(
       unit,
       projectId,
       { email: "radia@acme.example", role: "DEVELOPER" },
       "OWNER",
-      BY_HAND,
+      BY_COMMAND_LINE,
     );
     services.apiKeys.create(unit, projectId, { name: "Backend", environment: "DEVELOPMENT" });
     const { key: _, ...laptop } = services.apiKeys.create(unit, projectId, {
@@ -52,7 +52,7 @@ export async function decorate(
       unit,
       projectId,
       { url: `http://127.0.0.1:${healthy.port}/events`, environment: "DEVELOPMENT" },
-      BY_HAND,
+      BY_COMMAND_LINE,
     );
     services.liveStreams.streams.create(unit, tenant, {
       title: "Product launch",
@@ -62,7 +62,7 @@ export async function decorate(
     return endpoint;
   });
   await Promise.all(["design-review", "support-desk"].map((name) => server.room(name)));
-  // Drained, because nothing answers there and no room must be put on it.
+  // The server is drained, because it does not exist and must get no rooms.
   await runtime.write((unit) => {
     const node = { region: "eu-west", publicHost: "media-2.acme.example", internalUrl: "https://10.0.3.2:7000" };
     services.fleet.register(unit, { name: "media-2", ...node, capacity: 400, version: "0.1.0" });
@@ -76,7 +76,7 @@ export async function decorate(
     });
     services.fleet.drain(unit, "media-2");
   });
-  const sockets = await Promise.all(["ada", "grace"].map((userId) => chatting(stage, userId)));
+  const sockets = await Promise.all(["ada", "grace"].map((userId) => connectChat(stage, userId)));
   const { connectionId } = await writeHistory(stage);
   const { callId } = await writeCall(stage);
   while (services.deliveries.list(taken.id, "DELIVERED", "~", 1).length === 0) await Bun.sleep(20);
@@ -90,7 +90,7 @@ export async function decorate(
   };
 }
 
-async function chatting({ server }: Stage, userId: string): Promise<WebSocket> {
+async function connectChat({ server }: Stage, userId: string): Promise<WebSocket> {
   const { body } = await server.call("POST", "/v1/chat/tokens", { userId });
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/chat/ws?token=${body.token}`);
   await new Promise((opened) => {

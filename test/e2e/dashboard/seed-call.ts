@@ -1,12 +1,19 @@
-/** A call of this morning, as its tables would hold it: four people, a screen, some trouble, and what they wrote. */
+/** Writes a finished call into the tables: four participants, a screen, connection problems and chat messages. */
 import type { Access } from "../../../src/features/chat/access.ts";
 import type { Stage } from "./stage.ts";
 
 const MINUTE_MS = 60_000;
-const LASTED_MS = 25 * MINUTE_MS;
+const DURATION_MS = 25 * MINUTE_MS;
 
 type Event = [afterMs: number, type: string, data: object];
-type Guest = { identity: string; from: number; until: number; reason: string; verdict: object; events: Event[] };
+type SeededParticipant = {
+  identity: string;
+  from: number;
+  until: number;
+  reason: string;
+  verdict: object;
+  events: Event[];
+};
 
 const quality = (afterMs: number, is: string): Event => [
   afterMs,
@@ -23,9 +30,9 @@ const fine = {
   sentence: "Nothing was measured that would have made the call bad.",
 };
 
-const GUESTS: Guest[] = [
+const PARTICIPANTS: SeededParticipant[] = [
   {
-    ...{ identity: "ada", from: 0, until: LASTED_MS, reason: "left", verdict: fine },
+    ...{ identity: "ada", from: 0, until: DURATION_MS, reason: "left", verdict: fine },
     events: [
       shared(900, "camera"),
       shared(1_100, "microphone"),
@@ -35,7 +42,7 @@ const GUESTS: Guest[] = [
     ],
   },
   {
-    ...{ identity: "grace", from: 40_000, until: LASTED_MS - 30_000, reason: "left" },
+    ...{ identity: "grace", from: 40_000, until: DURATION_MS - 30_000, reason: "left" },
     verdict: {
       ...{ quality: "poor", cause: "uplink_loss", evidence: { uplinkLossPercent: 11.4 } },
       sentence: "On the way from the participant 11 % of the packets were lost.",
@@ -60,7 +67,7 @@ const GUESTS: Guest[] = [
     events: [shared(3 * MINUTE_MS + 800, "camera"), quality(3 * MINUTE_MS + 4_000, "good")],
   },
   {
-    ...{ identity: "a-guest-with-quite-a-long-identity.from@example.com", from: 8 * MINUTE_MS, until: LASTED_MS },
+    ...{ identity: "a-guest-with-quite-a-long-identity.from@example.com", from: 8 * MINUTE_MS, until: DURATION_MS },
     ...{ reason: "left", verdict: fine, events: [quality(8 * MINUTE_MS + 3_000, "excellent")] },
   },
 ];
@@ -69,16 +76,16 @@ export async function writeCall({ server }: Stage): Promise<{ callId: string }> 
   const { runtime, services, projectId } = server;
   const { $client: client } = runtime.db;
   const roomId = await server.room("morning-review");
-  const start = runtime.now() - LASTED_MS - 90_000;
+  const start = runtime.now() - DURATION_MS - 90_000;
   const callId = runtime.ids.publicId("call");
   const id = runtime.ids.uuid();
   const tenant = { projectId, environment: "DEVELOPMENT" as const };
   await runtime.write((unit) => {
     client.run("INSERT INTO calls VALUES (?, ?, ?, 'DEVELOPMENT', ?, 'morning-review', ?, ?, ?, 4, 4)", [
       ...[id, callId, projectId, roomId],
-      ...[start, start + LASTED_MS, start + LASTED_MS],
+      ...[start, start + DURATION_MS, start + DURATION_MS],
     ]);
-    for (const { identity, from, until, reason, verdict, events } of GUESTS) {
+    for (const { identity, from, until, reason, verdict, events } of PARTICIPANTS) {
       const connection = runtime.ids.uuid();
       client.run(
         `INSERT INTO rtc_connections (id, project_id, environment, connection_id, room_id, room_name,

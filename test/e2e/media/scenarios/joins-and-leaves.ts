@@ -5,12 +5,12 @@ const JOINS = 10;
 const ROUNDS = 20;
 const SOURCES = ["camera", "microphone", "screenShare"];
 
-/** From the opening of the socket to the first decoded frame, ten times over. */
+/** Measures ten joins, from the opening of the socket to the first decoded frame. */
 export async function timesJoins({ stage, browser, api }: Scene, { roomId }: Call): Promise<void> {
   const viewer = await stage.page(browser);
   const { token } = await api.mint(roomId, "viewer");
   const times: number[] = [];
-  // The first one starts a decoder and compiles code: it is not counted.
+  // The first join is not counted, because it starts a decoder and compiles code.
   for (let round = 0; round <= JOINS; round++) {
     const { decoded } = await viewer.evaluate(([url, credential]) => window.timedJoin(url, credential, "ann"), [
       stage.endpoint,
@@ -25,7 +25,7 @@ export async function timesJoins({ stage, browser, api }: Scene, { roomId }: Cal
   expect(times).toHaveLength(JOINS);
 }
 
-/** Twenty rounds of one who comes with camera, microphone and screen at once, and leaves: nothing is left behind. */
+/** A participant joins with camera, microphone and screen and leaves twenty times, and nothing is left behind. */
 export async function comesAndGoes({ stage, browser, api }: Scene, { roomId, ann }: Call): Promise<void> {
   const guest = await stage.page(browser);
   const { token } = await api.mint(roomId, "guest");
