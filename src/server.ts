@@ -8,8 +8,8 @@ import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
 import { watchDisk } from "./kernel/db/disk.ts";
-import { watchForeignCommits } from "./kernel/db/foreign-commits.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
+import { watchForeignCommits } from "./kernel/db/open.ts";
 import { createReadiness } from "./kernel/http/health.ts";
 import { type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createTlsClients } from "./kernel/http/serving/tls-clients.ts";
@@ -19,11 +19,11 @@ import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
 import { VERSION } from "./kernel/version.ts";
 import { certificateProblem, measureTls, planTls, type RunningTls, startTls } from "./network/tls/tls.ts";
-import { ownControlPlane } from "./nodes/node-reporter.ts";
 import type { EmbeddedMedia } from "./nodes/embedded-media.ts";
 import { startLocalMedia } from "./nodes/local-media.ts";
 import { createMediaNodes } from "./nodes/media-nodes.ts";
-import { clientsBehindRelay } from "./nodes/relayed-events.ts";
+import { ownControlPlane } from "./nodes/node-reporter.ts";
+import { relayedClients } from "./nodes/relayed-events.ts";
 import { connectRemoteNodes } from "./nodes/remote-nodes.ts";
 import { createJobs, startJobs } from "./ops/jobs.ts";
 import { createServices, type Services } from "./services.ts";
@@ -115,12 +115,12 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const media = await mediaStarting;
   lifecycle.started("media", media.close);
   const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
-  const clientBehind = plan && clientsBehindRelay(plan.tables.nodes);
+  const relayedClient = plan && relayedClients(plan.tables.nodes);
   const remoteNodes = connectRemoteNodes(runtime, {
     fleet: services.fleet,
     nodes,
     secretFor,
-    clientBehind,
+    relayedClient,
     term: cluster?.term,
   });
   lifecycle.started("remote media nodes", remoteNodes.stop);
@@ -145,7 +145,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     endRelays(runtime, tls.multiplexer);
     measureTls(runtime.metrics, tls.multiplexer, plan.source);
     readiness.add("certificate", () => certificateProblem(plan.source));
-    remoteNodes.onPlaces(tls.relayToNodes);
+    remoteNodes.onEndpoints(tls.relayToNodes);
     lifecycle.started("tls listener", tls.drain);
   }
 

@@ -1,7 +1,6 @@
 import { createElapsed } from "../kernel/time/elapsed.ts";
 
 export const ABSTAIN_PATH = "/v1/cluster/abstain";
-/** How long a standby's promise not to lead lasts. */
 export const ABSTAIN_MS = 2_000;
 const RESPONSE_TIMEOUT_MS = 1_000;
 
@@ -43,7 +42,6 @@ export class Abstention {
   #attempting = false;
   #until = 0;
 
-  /** True when the promise is given. */
   promise(): boolean {
     if (this.#attempting || !this.logIsUnreachable) return false;
     this.#until = this.#elapsed() + ABSTAIN_MS;

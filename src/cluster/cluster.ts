@@ -1,18 +1,15 @@
 import { networkInterfaces } from "node:os";
 import type { Config } from "../kernel/config/index.ts";
 import { type Keyring, sameSecret } from "../kernel/crypto/secrets.ts";
-import type { Fence } from "../kernel/db/fence.ts";
 import type { Runtime } from "../kernel/runtime.ts";
+import type { Fence } from "../kernel/socket/sockets.ts";
 import type { Services } from "../services.ts";
 import type { Overview } from "./overview.ts";
 
 export type ClusterState = {
   role: "leader" | "standby";
-  /** The leader's address; null when none is known. */
   leader: string | null;
-  /** The last position of the log that the local file holds. */
   position: number;
-  /** How many records the log has beyond it. */
   lag: number;
 };
 
@@ -51,7 +48,6 @@ export function isMember(request: Request, credential: string): boolean {
   return sameSecret(token, credential);
 }
 
-/** The address at which the other members reach this one. */
 export function memberUrl({ CLUSTER_URL, HOST }: Config, port: number): string {
   if (CLUSTER_URL !== undefined) return CLUSTER_URL.replace(/\/$/, "");
   const isWildcard = HOST === "0.0.0.0" || HOST === "::";

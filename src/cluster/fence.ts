@@ -1,12 +1,11 @@
 import type { Leadership } from "../kernel/db/commit-log.ts";
-import type { Fence } from "../kernel/db/fence.ts";
+import type { Fence } from "../kernel/socket/sockets.ts";
 import { createElapsed } from "../kernel/time/elapsed.ts";
 import { ABSTAIN_MS, type PeerAbstentions } from "./abstention.ts";
 
 const CHECK_EVERY_MS = 250;
 /** The clocks of two machines drift; this much of a lease is not used. */
 const MARGIN_MS = 500;
-/** How long a request waits for the leadership to be confirmed. */
 const WAIT_MS = 5_000;
 
 type FenceDeps = {

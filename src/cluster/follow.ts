@@ -1,5 +1,5 @@
 import { ReplicaDiverged } from "../kernel/db/changesets.ts";
-import { type CommitLog, LogTruncated, type Leadership } from "../kernel/db/commit-log.ts";
+import { type CommitLog, type Leadership, LogTruncated } from "../kernel/db/commit-log.ts";
 import type { Log } from "../kernel/log.ts";
 import type { Abstention } from "./abstention.ts";
 import type { Replica } from "./replica.ts";

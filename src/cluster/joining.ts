@@ -24,11 +24,9 @@ type JoiningDeps = {
   onFetching: (source: string) => void;
 };
 
-/** Makes a member's database one of the log. */
 export type ClusterJoin = {
   /** Throws ClusterRefused when the database belongs to another log or to none. */
   join(): Promise<LogInfo>;
-  /** Replaces the local database with another member's. */
   fetchSnapshot(leader: string | null): Promise<void>;
   /** Leads an empty log, which starts from the local database; null when another server was first. */
   leadEmptyLog(logId: string): Promise<Leadership | null>;

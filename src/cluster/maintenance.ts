@@ -16,7 +16,6 @@ const MAX_RECORDS = 1_000_000;
 
 type MaintenanceDeps = { commitLog: CommitLog; url: string; state: () => ClusterState; log: Log; timers: Timers };
 
-/** Reports this member's position to the log. */
 export function startReporting({ commitLog, url, state, log, timers }: MaintenanceDeps): () => void {
   return every({ timers, log }, REPORT_EVERY_MS, async () => {
     const { role, position } = state();

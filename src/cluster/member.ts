@@ -5,7 +5,7 @@ import type { Config } from "../kernel/config/index.ts";
 import { createKeyring } from "../kernel/crypto/secrets.ts";
 import { type DataLock, lockData } from "../kernel/data-directory/data-lock.ts";
 import { ReplicaDiverged } from "../kernel/db/changesets.ts";
-import { LogTruncated, type Leadership, LogRefused } from "../kernel/db/commit-log.ts";
+import { type Leadership, LogRefused, LogTruncated } from "../kernel/db/commit-log.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
@@ -13,7 +13,7 @@ import { createMetrics } from "../kernel/metrics.ts";
 import { databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
-import { EmbeddedMedia } from "../nodes/embedded.ts";
+import { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import { Abstention, askPeersToAbstain } from "./abstention.ts";
 import { type Cluster, ClusterRefused, type ClusterState, clusterCredential, memberUrl } from "./cluster.ts";
 import { createFence } from "./fence.ts";
@@ -43,7 +43,6 @@ export type LeaderOptions = RuntimeOptions & {
   /** The member holds the lock across several starts of a server and releases it itself. */
   lock?: DataLock;
   cluster?: Cluster;
-  /** Media workers that have loaded their code; null when there are none. */
   takeMediaThreads?: () => EmbeddedMedia | null;
   /** Awaited when everything is ready except the port, which the standby server holds until then. */
   beforeListening?: () => Promise<void>;
@@ -124,7 +123,6 @@ export async function startMember(config: Config, options: MemberOptions, start:
     },
   });
 
-  /** An empty log starts from the local database once this server leads. */
   async function lead(): Promise<Leadership | null> {
     const info = await commitLog.info(keyring.fingerprint);
     if (info.head === 0) return leadEmptyLog(info.id);

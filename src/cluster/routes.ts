@@ -61,7 +61,6 @@ export function clusterRoutes(
   );
 }
 
-/** The operator's view of the cluster. */
 export const clusterOperatorRoutes = ({ guards }: Http, { config }: Runtime, cluster: Cluster | null) =>
   new Elysia({ prefix: "/v1/cluster", tags: ["fleet"] })
     .use(guards.operator)

@@ -9,7 +9,6 @@ export type StandbyDeps = {
   hostname: string;
   port: number;
   state: () => ClusterState;
-  /** Why this server cannot follow the log; null when it does. */
   problem: () => string | null;
   credential: string;
   abstain: () => boolean;

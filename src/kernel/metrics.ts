@@ -11,7 +11,6 @@ export type Metrics = {
   registry: Registry;
   counter(name: string, help: string, labels?: string[]): Counter;
   gauge(name: string, help: string, labels?: string[]): Gauge;
-  /** A gauge that is read when it is scraped. */
   gaugeOf(name: string, help: string, read: () => number | null): void;
   /** Gauges with one common read, once per scrape; they are absent when it fails. */
   gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;

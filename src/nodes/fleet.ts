@@ -1,11 +1,11 @@
-import { iso } from "../kernel/time/clock.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { NodeKey } from "../kernel/http/callers.ts";
 import type { Runtime } from "../kernel/runtime.ts";
+import { iso } from "../kernel/time/clock.ts";
+import { RTC_SERVER_STATUSES, type RtcServerStatus } from "../protocol/enums.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { Candidate } from "./registration/allocation.ts";
 import type { NodeKeys } from "./registration/node-keys.ts";
-import { fleetMetrics, statusOf } from "./registration/server.status.ts";
 import { serverStore } from "./registration/server.store.ts";
 import type { ServerRow } from "./registration/server.table.ts";
 
@@ -30,13 +30,13 @@ export type Heartbeat = {
 };
 
 type FleetDeps = {
-  /** Where the node of a name lives right now; null when there is none. */
-  livesAt: (name: string) => string | null;
-  /** Throws unless this secret may speak for that name. */
+  /** The URL of the connected node of this name; null without one. */
+  urlOf: (name: string) => string | null;
+  /** Throws unless the key may be used for the name. */
   admit: NodeKeys["admit"];
 };
 
-export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesAt, admit }: FleetDeps) {
+export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf, admit }: FleetDeps) {
   const store = serverStore(db);
   const timeoutSeconds = config.SFU_HEARTBEAT_TIMEOUT_SECONDS;
   const totals = () => fleetMetrics(store.all(), timeoutSeconds, now());
@@ -49,7 +49,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
     return row;
   }
 
-  const show = (row: ServerRow) => ({
+  const present = (row: ServerRow) => ({
     name: row.name,
     region: row.region,
     publicHost: row.publicHost,
@@ -70,24 +70,24 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
   function setDraining(unit: Unit, name: string, draining: boolean) {
     const row = find(name);
     store.setDraining(unit, name, draining);
-    return show({ ...row, draining });
+    return present({ ...row, draining });
   }
 
   return {
     all: store.all,
     list: store.list,
     find,
-    show,
-    /** How busy the processors of a media server were when it last told; null when nobody knows. */
+    present,
+    /** The processor load in a node's last heartbeat; null when unknown. */
     cpuOf: (name: string): number | null => store.find(name)?.cpuPercent ?? null,
     metrics: totals,
 
-    /** A known name is the same node after a restart: it keeps its drain and starts its figures anew. */
+    /** A known name is the same node after a restart: it keeps draining and loses its figures. */
     register(unit: Unit, input: RegisterServer, key: NodeKey | null = null) {
       admit(unit, input.name, key);
-      const livingAt = livesAt(input.name);
-      if (livingAt !== null && livingAt !== input.internalUrl) {
-        throw new ApiError("SVC_CONFLICT", "A living media node has this name.");
+      const connectedUrl = urlOf(input.name);
+      if (connectedUrl !== null && connectedUrl !== input.internalUrl) {
+        throw new ApiError("SVC_CONFLICT", "A running media node has this name.");
       }
       const known = store.find(input.name);
       const at = now();
@@ -111,7 +111,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
       };
       store.put(unit, row);
       bus.publish(unit, "rtcServerSeen", { name: row.name, internalUrl: row.internalUrl });
-      return { created: known === undefined, server: show(row) };
+      return { created: known === undefined, server: present(row) };
     },
 
     beat(unit: Unit, name: string, heartbeat: Heartbeat, key: NodeKey | null = null) {
@@ -145,10 +145,51 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { livesA
         status: statusOf(row, timeoutSeconds, now()),
         capacity: row.capacity,
         rooms: Math.max(row.activeRooms ?? 0, placedOn(row.name)),
-        // A node that claims to be empty is believed only as far as we have placed nothing there.
+        // A node that reports no participants has at least the rooms placed on it.
         participants: Math.max(row.activeParticipants ?? 0, placedOn(row.name)),
         cpuPercent: row.cpuPercent,
         memoryPercent: row.memoryPercent,
       })),
+  };
+}
+
+/** A silent node is unhealthy even while it drains. */
+export function statusOf(row: ServerRow, timeoutSeconds: number, at: number): RtcServerStatus {
+  if (at - row.seenAt >= timeoutSeconds * 1000) return "UNHEALTHY";
+  return row.draining ? "DRAINING" : "HEALTHY";
+}
+
+export type FleetMetrics = {
+  servers: number;
+  healthy: number;
+  draining: number;
+  unhealthy: number;
+  capacity: number | null;
+  activeRooms: number | null;
+  activeParticipants: number | null;
+  networkInBps: number | null;
+  networkOutBps: number | null;
+};
+
+/** Totals of nodes that are alive. A total without any known figure is null instead of 0. */
+export function fleetMetrics(rows: readonly ServerRow[], timeoutSeconds: number, at: number): FleetMetrics {
+  const byStatus = new Map(RTC_SERVER_STATUSES.map((status) => [status, [] as ServerRow[]]));
+  for (const row of rows) byStatus.get(statusOf(row, timeoutSeconds, at))?.push(row);
+  const count = (status: RtcServerStatus) => byStatus.get(status)?.length ?? 0;
+  const alive = [...(byStatus.get("HEALTHY") ?? []), ...(byStatus.get("DRAINING") ?? [])];
+  const total = (of: (row: ServerRow) => number | null) => {
+    const known = alive.map(of).filter((value) => value !== null);
+    return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
+  };
+  return {
+    servers: rows.length,
+    healthy: count("HEALTHY"),
+    draining: count("DRAINING"),
+    unhealthy: count("UNHEALTHY"),
+    capacity: total((row) => row.capacity),
+    activeRooms: total((row) => row.activeRooms),
+    activeParticipants: total((row) => row.activeParticipants),
+    networkInBps: total((row) => row.networkInBps),
+    networkOutBps: total((row) => row.networkOutBps),
   };
 }

@@ -1,4 +1,4 @@
-/** One Worker of the embedded node: its calls, its events, and its return after a crash. */
+/** One worker thread of the embedded media node: its calls, its events, and its restart after a crash. */
 import { workerUrl } from "../kernel/assets.ts";
 import { type IdleThresholds, onIdle } from "../kernel/scheduling/idle.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
@@ -17,23 +17,23 @@ import {
   type WorkerSettings,
 } from "../sfu/worker-protocol.ts";
 
-/** A worker that dies again and again must not spin. */
+/** A worker that keeps crashing is restarted more and more slowly. */
 const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
-/** One that lived this long starts from the first delay. */
+/** After this time a crash counts as the first again. */
 const STABLE_AFTER_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 2_000;
-/** A worker that answers nothing for so long hangs, and is replaced like one that died. */
+/** How often a worker is checked; one that does not respond is replaced. */
 const PING_INTERVAL_MS = 2_000;
-/** Looks in which it gave no sign of life. Not by a clock: where the whole process waits for a processor, so do they. */
-const HUNG_AFTER_LOOKS = 5;
-/** Before its first sign: it has a call to play to itself, beside others that do the same. */
-const HUNG_AT_START_AFTER_LOOKS = 30;
-/** How long the port of one that was given up may stay its own; who comes next would find it taken. */
+/** Checks without a sign of life. They are counted instead of timed, because the whole process may wait for a processor. */
+const HUNG_AFTER_CHECKS = 5;
+/** More checks before its first sign of life, during which it runs its JIT warm-up beside other workers. */
+const HUNG_AT_START_AFTER_CHECKS = 30;
+/** How long to wait for a terminated worker to release its port. */
 const LONGEST_END_MS = 10_000;
-/** Of calls that change something: about a hundred people who came, and fewer than ten calls a second since. */
-const AFTER_A_STORM: IdleThresholds = { minEvents: 300, checkEveryMs: 15_000, maxEvents: 150 };
-/** Whoever was cut off is expected back for half a minute: what they leave is let go of only then. */
-const AND_AGAIN_AFTER_MS = 60_000;
+/** A burst of changing calls, such as a hundred joins, followed by fewer than ten calls a second. */
+const IDLE_AFTER_BURST: IdleThresholds = { minEvents: 300, checkEveryMs: 15_000, maxEvents: 150 };
+/** Disconnected participants are kept for half a minute, so their memory is collected later. */
+const SECOND_COLLECTION_AFTER_MS = 60_000;
 
 type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
@@ -45,39 +45,39 @@ type Pending = { resolve(response: unknown): void; reject(error: Error): void };
 
 export class MediaWorker {
   readonly index: number;
-  /** Null until it is put to work. */
+  /** Null until `start`. */
   #settings: WorkerSettings | null = null;
   readonly #events: MediaWorkerEvents;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker;
-  /** The one that was given up, until another takes its place: of its end there is more than one sign. */
+  /** The failed worker until its successor starts, because a crash has more than one symptom. */
   #givenUp: Worker | null = null;
-  /** Resolves when the thread of the last one has ended, and its sockets with it. */
+  /** Resolves when the last worker's thread and sockets have ended. */
   #ended: Promise<void> = Promise.resolve();
   #vitals: Int32Array = new Int32Array(2);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
-  /** It has listened before: what keeps it from its port now will pass. */
+  /** The worker has listened before, so a taken port is temporary. */
   #hasListened = false;
-  readonly #storm: ReturnType<typeof onIdle>;
-  #cancelAgain = () => {};
+  readonly #idle: ReturnType<typeof onIdle>;
+  #cancelSecondCollection = () => {};
   #nextId = 1;
   #startedAtMs = 0;
   #crashes = 0;
   #closing: PromiseWithResolvers<void> | null = null;
 
-  /** The thread loads its code from now on, which takes longer than all that is to be known before `start`. */
+  /** The thread begins to load its code, which takes longer than everything else before `start`. */
   constructor(index: number, events: MediaWorkerEvents, timers: Timers = systemTimers) {
     this.index = index;
     this.#events = events;
-    const tell = () => this.#worker.postMessage({ type: "calm" } satisfies ToWorker);
-    const tellTwice = () => {
-      tell();
-      this.#cancelAgain();
-      this.#cancelAgain = timers.after(AND_AGAIN_AFTER_MS, tell);
+    const collect = () => this.#worker.postMessage({ type: "calm" } satisfies ToWorker);
+    const collectTwice = () => {
+      collect();
+      this.#cancelSecondCollection();
+      this.#cancelSecondCollection = timers.after(SECOND_COLLECTION_AFTER_MS, collect);
     };
-    const onError = (error: unknown) => events.log.error({ worker: index, error }, "media worker was not told of calm");
-    this.#storm = onIdle(AFTER_A_STORM, timers, tellTwice, onError);
+    const onError = (error: unknown) => events.log.error({ worker: index, error }, "media worker: idle notice failed");
+    this.#idle = onIdle(IDLE_AFTER_BURST, timers, collectTwice, onError);
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
   }
@@ -85,12 +85,12 @@ export class MediaWorker {
   /** Resolves when the sockets are bound; rejects when they cannot be. */
   start(settings: WorkerSettings): Promise<void> {
     this.#settings = { ...settings };
-    // One that died while it loaded has a successor, who finds the settings.
-    if (this.#worker !== this.#givenUp) this.#putToWork(this.#worker);
+    // The successor of a worker that died while loading uses the settings as well.
+    if (this.#worker !== this.#givenUp) this.#startWorker(this.#worker);
     return this.#ready.promise;
   }
 
-  /** 0 before there is one. */
+  /** 0 before the worker listens. */
   get port(): number {
     return this.#settings?.port ?? 0;
   }
@@ -102,7 +102,7 @@ export class MediaWorker {
       if (worker !== this.#givenUp) this.#received(data);
     };
     worker.onerror = (event) => {
-      this.#events.log.error({ worker: this.index, error: event.message }, "media worker failed");
+      this.#events.log.error({ worker: this.index, error: event.message }, "media worker: error");
       this.#lost(worker);
     };
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -111,11 +111,11 @@ export class MediaWorker {
       end();
       this.#lost(worker);
     });
-    this.#putToWork(worker);
+    this.#startWorker(worker);
     return worker;
   }
 
-  #putToWork(worker: Worker): void {
+  #startWorker(worker: Worker): void {
     const settings = this.#settings;
     if (!settings) return;
     const vitals = new Int32Array(new SharedArrayBuffer(8));
@@ -126,7 +126,7 @@ export class MediaWorker {
   #received(message: FromWorker): void {
     switch (message.type) {
       case "started":
-        // A restarted worker must come back under the port that clients know.
+        // A restarted worker must use the port that clients know.
         if (this.#settings) this.#settings.port = message.port;
         this.#listens = this.#hasListened = true;
         this.#watch();
@@ -138,7 +138,7 @@ export class MediaWorker {
             icmpErrorsSilenced: message.icmpErrorsSilenced,
             buffersRaised: message.buffersRaised,
           },
-          "media worker listens",
+          "media worker: listening",
         );
         this.#ready.resolve();
         break;
@@ -147,14 +147,14 @@ export class MediaWorker {
           this.#ready.reject(new Error(`The media worker cannot start: ${message.message}`));
           break;
         }
-        this.#events.log.error({ worker: this.index, error: message.message }, "media worker cannot start again yet");
+        this.#events.log.error({ worker: this.index, error: message.message }, "media worker: restart failed");
         this.#lost(this.#worker);
         break;
       case "event":
         this.#events.onEvent(message.event);
         break;
       case "fault":
-        this.#events.log.error({ worker: this.index, error: message.message }, "fault in the media worker");
+        this.#events.log.error({ worker: this.index, error: message.message }, "media worker: uncaught error");
         break;
       case "answer":
         this.#take(message.id)?.resolve(message.response);
@@ -171,8 +171,8 @@ export class MediaWorker {
   }
 
   /**
-   * Replaces a worker that neither answers nor beats, and one that holds too much: before the machine ends all of them.
-   * One that only beats is busy: it sheds packets, not calls.
+   * Replaces a worker that neither responds nor counts heartbeats, and one that exceeds its memory limit before the system kills
+   * the process. A worker with heartbeats is only busy: it drops packets and keeps its calls.
    */
   #watch(): void {
     const worker = this.#worker;
@@ -180,10 +180,10 @@ export class MediaWorker {
     const maxMemoryMb = this.#settings?.maxMemoryMb ?? Number.POSITIVE_INFINITY;
     let beats = 0;
     let lives = false;
-    let silentLooks = 0;
+    let silentChecks = 0;
     const isAlive = () => {
       lives = true;
-      silentLooks = 0;
+      silentChecks = 0;
     };
     const timer = setInterval(() => {
       if (worker !== this.#worker || this.#closing) {
@@ -191,21 +191,21 @@ export class MediaWorker {
         return;
       }
       const count = Atomics.load(vitals, 0);
-      silentLooks += 1;
+      silentChecks += 1;
       if (count !== beats) {
         beats = count;
         isAlive();
       }
-      if (silentLooks > (lives ? HUNG_AFTER_LOOKS : HUNG_AT_START_AFTER_LOOKS)) {
+      if (silentChecks > (lives ? HUNG_AFTER_CHECKS : HUNG_AT_START_AFTER_CHECKS)) {
         clearInterval(timer);
-        this.#events.log.error({ worker: this.index }, "media worker hangs");
+        this.#events.log.error({ worker: this.index }, "media worker: not responding");
         this.#lost(worker);
         return;
       }
       const memoryMb = Atomics.load(vitals, 1);
       if (memoryMb > maxMemoryMb) {
         clearInterval(timer);
-        this.#events.log.error({ worker: this.index, memoryMb, maxMemoryMb }, "media worker holds too much memory");
+        this.#events.log.error({ worker: this.index, memoryMb, maxMemoryMb }, "media worker: memory limit exceeded");
         this.#lost(worker);
         return;
       }
@@ -230,7 +230,7 @@ export class MediaWorker {
     if (this.#closing) return;
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    // Whoever waits for a worker that never listened waits for the next one.
+    // Callers that wait for a worker which never listened wait for the next one.
     if (this.#listens) {
       this.#listens = false;
       this.#ready = Promise.withResolvers();
@@ -246,7 +246,7 @@ export class MediaWorker {
 
   async call<M extends MediaMethod>(method: M, request: MediaRequest<M>): Promise<MediaResponse<M>> {
     await this.#ready.promise;
-    if (!ONLY_LOOKS.has(method)) this.#storm.activity();
+    if (!ONLY_LOOKS.has(method)) this.#idle.activity();
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#pending.set(id, { resolve, reject });
@@ -257,8 +257,8 @@ export class MediaWorker {
   async close(): Promise<void> {
     if (this.#closing) return this.#closing.promise;
     this.#closing = Promise.withResolvers();
-    this.#storm.stop();
-    this.#cancelAgain();
+    this.#idle.stop();
+    this.#cancelSecondCollection();
     if (this.#worker === this.#givenUp) this.#closing.resolve();
     else this.#worker.postMessage({ type: "close" } satisfies ToWorker);
     const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);

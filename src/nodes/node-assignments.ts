@@ -1,14 +1,14 @@
-/** What one media node was given of ours: the rooms it was told to open, who is in them, and what it records. */
+/** The rooms, participants and recordings that were assigned to one media node. Its events about others are refused. */
 import type { NodeEvent } from "../protocol/media/node-messages.ts";
 import type { RecordingRef } from "../protocol/media/recording.ts";
 import type { AddParticipant, ParticipantRef, ParticipantSnapshot, RoomSnapshot } from "../protocol/media-node.ts";
 
-/** Of rooms that were closed, events may still be on their way. */
+/** Remembered, because events of closed rooms may still arrive. */
 const CLOSED_ROOMS = 10_000;
-/** Files are told to be complete after their room was closed, so recordings are remembered for longer than rooms. */
+/** Remembered for longer than rooms, because files are completed after their room was closed. */
 const RECORDINGS = 10_000;
 
-/** `foreign`: of what the node was not given. `late`: of a room that was its own until just now. */
+/** `foreign` for events about what the node was not assigned, `late` for those of a room that was closed. */
 type Admission = NodeEvent | "foreign" | "late";
 
 export class NodeAssignments {
@@ -41,7 +41,7 @@ export class NodeAssignments {
     this.#rooms.get(roomId)?.delete(participantId);
   }
 
-  /** Whether it was in that room that this node was given; what a snapshot says of others is not true. */
+  /** Is true for a participant that was added to the room; others in a snapshot are invalid. */
   holds(roomId: string, { participantId, identity }: Pick<ParticipantSnapshot, "participantId" | "identity">): boolean {
     return this.#rooms.get(roomId)?.get(participantId) === identity;
   }
@@ -52,13 +52,13 @@ export class NodeAssignments {
     forgetOldest(this.#recordings, RECORDINGS);
   }
 
-  /** As the node says on its first welcome; whoever takes the rooms over closes those that were never its own. */
+  /** Takes the rooms that the node reports on its first connection; rooms that were never assigned are closed on adoption. */
   found(rooms: readonly RoomSnapshot[]): void {
     for (const { roomId, participants } of rooms)
       this.#rooms.set(roomId, new Map(participants.map(({ participantId, identity }) => [participantId, identity])));
   }
 
-  /** Everything is given up. */
+  /** Gives up all rooms and returns them. */
   clear(): { roomId: string; participantIds: string[] }[] {
     const rooms = [...this.#rooms].map(([roomId, participants]) => ({
       roomId,
@@ -68,10 +68,10 @@ export class NodeAssignments {
     return rooms;
   }
 
-  /** The event as far as it is about what the node was given. */
+  /** Returns the parts of the event that are about assigned rooms, participants and recordings. */
   admit(event: NodeEvent): Admission {
-    if (event.type === "workerCrashed") return this.#crashed(event);
-    if ("recordingId" in event) return this.#ofRecording(event);
+    if (event.type === "workerCrashed") return this.#admitCrash(event);
+    if ("recordingId" in event) return this.#admitRecording(event);
     const members = this.#rooms.get(event.roomId);
     if (!members) return this.#closedRooms.has(event.roomId) ? "late" : "foreign";
     switch (event.type) {
@@ -87,14 +87,14 @@ export class NodeAssignments {
     }
   }
 
-  #crashed(event: Extract<NodeEvent, { type: "workerCrashed" }>): Admission {
+  #admitCrash(event: Extract<NodeEvent, { type: "workerCrashed" }>): Admission {
     const rooms = event.rooms.filter(({ roomId }) => this.#rooms.has(roomId));
     if (rooms.length === 0 && event.rooms.length > 0) return "foreign";
     for (const { roomId } of rooms) this.close(roomId);
     return { ...event, rooms };
   }
 
-  #ofRecording(event: Extract<NodeEvent, { recordingId: string }>): Admission {
+  #admitRecording(event: Extract<NodeEvent, { recordingId: string }>): Admission {
     const { roomId, recordingId } = event;
     if (this.#recordings.get(recordingId) !== roomId) return "foreign";
     const identitiesOf = () => new Set(this.#rooms.get(roomId)?.values());

@@ -1,17 +1,16 @@
-/** A media node on its own: workers, its control plane's socket, and its agent. No database, no API. */
+/** The process of `stoa node`: media workers, the control plane's socket and heartbeats, without database or API. */
 import { join } from "node:path";
-import { systemNow } from "../kernel/time/clock.ts";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
+import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
-import { type RunningTls, planTls, startTls } from "../network/tls/tls.ts";
-import { mediaAddresses } from "./addresses.ts";
-import { type Agent, startAgent } from "./agent.ts";
-import { controlPlaneAt } from "./control-plane.ts";
-import { EmbeddedMedia } from "./embedded.ts";
-import { capacityOf, mediaRefused } from "./local.ts";
+import { planTls, type RunningTls, startTls } from "../network/tls/tls.ts";
+import { EmbeddedMedia } from "./embedded-media.ts";
+import { capacityOf, mediaRefused } from "./local-media.ts";
+import { mediaAddresses } from "./media-addresses.ts";
 import { nodeRecordings } from "./node-recordings.ts";
+import { controlPlaneAt, type NodeReporter, startNodeReporter } from "./node-reporter.ts";
 import { createNodeServer } from "./node-server.ts";
 import { serveNode } from "./node-server-http.ts";
 
@@ -19,10 +18,9 @@ type NodeProcessOptions = {
   config: Config;
   controlPlane: string;
   secret: string;
-  /** The address of this machine that the control plane can reach, should it listen on all of them. */
+  /** The address of this machine that the control plane can reach, if it listens on all addresses. */
   reachableHost: string;
   log: Log;
-  /** A test may want to move time itself. */
   timers?: Timers;
 };
 
@@ -30,12 +28,12 @@ export type NodeProcess = {
   internalUrl: string;
   ports: number[];
   announce: string[];
-  agent: Agent;
+  reporter: NodeReporter;
   stop(reason: string, graceMs: number): Promise<void>;
 };
 
-/** How long a stopping node goes on for those who are on their way to another. */
-const FAREWELL_MS = 3_000;
+/** How long a stopping node keeps running while its participants move to another. */
+const DRAIN_MS = 3_000;
 
 export async function startNodeProcess(options: NodeProcessOptions): Promise<NodeProcess> {
   const { config, controlPlane, secret, reachableHost, log, timers = systemTimers } = options;
@@ -53,15 +51,15 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   });
   const recordings = nodeRecordings(config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"));
   const node = createNodeServer(media, log, { media: { announce, ports: media.ports }, recordings });
-  let agent: Agent | null = null;
-  const problem = () => agent?.problem() ?? (node.connected ? null : "the control plane is not connected");
+  let reporter: NodeReporter | null = null;
+  const problem = () => reporter?.problem() ?? (node.connected ? null : "the control plane is not connected");
   const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   let front: RunningTls | null = null;
   const http = await Promise.try(async () => {
     const listener = serveNode(node, { ...plain, secret, problem, recordings });
     const upstreamPort = listener.server.port ?? 0;
-    const places = { announce, ports: media.ports };
-    if (plan) front = await startTls({ ...parts, plan, upstreamPort, media: places, turnSecret: null });
+    const endpoints = { announce, ports: media.ports };
+    if (plan) front = await startTls({ ...parts, plan, upstreamPort, media: endpoints, turnSecret: null });
     return listener;
   }).catch(async (error) => {
     await media.close();
@@ -69,7 +67,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   });
 
   const internalUrl = config.SFU_INTERNAL_URL ?? ownUrl(config, front, reachableHost, http.server.port);
-  agent = startAgent({
+  reporter = startNodeReporter({
     node: media,
     registration: {
       name: config.SFU_NODE_NAME,
@@ -84,19 +82,19 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
     timers,
     log,
   });
-  const { stop: stopAgent } = agent;
-  await agent.reported;
+  const { stop: stopReporting } = reporter;
+  await reporter.reported;
 
   return {
     internalUrl,
     ports: media.ports,
     announce,
-    agent,
+    reporter,
     async stop(reason, graceMs) {
-      log.info({ reason }, "media node stopping");
-      stopAgent();
+      log.info({ reason }, "media node: stopping");
+      stopReporting();
       node.announceClosing();
-      const until = performance.now() + Math.min(graceMs, FAREWELL_MS);
+      const until = performance.now() + Math.min(graceMs, DRAIN_MS);
       while (node.connected && performance.now() < until && (await media.load()).participants > 0) await Bun.sleep(50);
       await http.stop(0);
       await front?.close();
@@ -105,8 +103,13 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   };
 }
 
-/** By its domain, by the edge in its place, or by the plain server. */
-function ownUrl({ DOMAIN, PUBLIC_URL }: Config, front: RunningTls | null, host: string, port: number | undefined): string {
+/** The URL by the domain, the TLS multiplexer or the plain server. */
+function ownUrl(
+  { DOMAIN, PUBLIC_URL }: Config,
+  front: RunningTls | null,
+  host: string,
+  port: number | undefined,
+): string {
   if (DOMAIN !== undefined && PUBLIC_URL !== undefined) return PUBLIC_URL;
   return front ? `https://${bracketed(host)}:${front.multiplexer.port}` : `http://${bracketed(host)}:${port}`;
 }

@@ -1,23 +1,22 @@
-/** Reads what a media node on another machine sends: checked against the protocol, and nothing else of it kept. */
+/** Validates messages of a media node on another machine against the protocol, and removes unknown fields. */
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Value } from "@sinclair/typebox/value";
 import {
-  NODE_RESPONSES,
   NODE_EVENTS,
   NODE_FRAMES,
+  NODE_RESPONSES,
   type NodeEvent,
   type NodeFrame,
 } from "../protocol/media/node-messages.ts";
 import type { MediaMethod, MediaResponse } from "../protocol/media-node.ts";
 import { NODE_FRAME_MAX_BYTES } from "./remote-protocol.ts";
 
-/** Not what the protocol says. */
 export const MALFORMED = Symbol("malformed");
 
 export type NodeReader = ReturnType<typeof createNodeReader>;
 
-/** Never throws, whatever was sent. Each schema is compiled with the first message of its kind. */
+/** Never throws. Each schema is compiled with the first message of its type. */
 export function createNodeReader() {
   const checks = new Map<TSchema, TypeCheck<TSchema>>();
 
@@ -28,7 +27,7 @@ export function createNodeReader() {
     return check.Check(value) ? Value.Clean(schema, value) : MALFORMED;
   }
 
-  /** By its `type`, which names one of the schemas itself and nothing that they inherit. */
+  /** Selects the schema by the value's `type`; inherited properties do not count. */
   function readTyped(schemas: Record<string, TSchema>, value: unknown): unknown {
     const { type } = (value ?? {}) as { type?: unknown };
     return typeof type === "string" && Object.hasOwn(schemas, type) ? read(schemas[type], value) : MALFORMED;

@@ -1,4 +1,4 @@
-/** What a media node has recorded: kept in a folder of its own until the control plane has come for it. */
+/** The recorded files of a media node, which it keeps until the control plane has fetched them. */
 import { rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { StartRecording } from "../protocol/media/recording.ts";
@@ -10,11 +10,11 @@ const RECORDING_ID = /^[0-9a-f-]{36}$/;
 const FILE_NAME = /^[0-9a-f-]{36}\.(?:webm|mp4)$/;
 
 export function nodeRecordings(folder: string) {
-  /** Those that are being written, and their rooms. */
+  /** Rooms by running recording. */
   const running = new Map<string, string>();
 
   return {
-    /** Where files are put is the node's own affair, whatever the control plane says. */
+    /** The node chooses the directory, whatever the control plane requests. */
     begin(request: StartRecording): StartRecording {
       const { recordingId, roomId } = request;
       if (!RECORDING_ID.test(recordingId)) throw new Error("not the id of a recording");
@@ -22,7 +22,7 @@ export function nodeRecordings(folder: string) {
       return { ...request, directory: join(folder, recordingId) };
     },
 
-    heard(event: MediaEvent): void {
+    onEvent(event: MediaEvent): void {
       if (event.type === "recordingEnded" || event.type === "recordingFailed") running.delete(event.recordingId);
       if (event.type !== "workerCrashed") return;
       const lost = new Set(event.rooms.map(({ roomId }) => roomId));
@@ -31,13 +31,13 @@ export function nodeRecordings(folder: string) {
 
     isRunning: (recordingId: string): boolean => running.has(recordingId),
 
-    /** Null unless both are names that a node gives. */
+    /** Returns null unless both names have the form that nodes use. */
     pathOf: (recordingId: string, fileName: string): string | null =>
       RECORDING_ID.test(recordingId) && FILE_NAME.test(fileName) ? join(folder, recordingId, fileName) : null,
 
     async remove(path: string): Promise<void> {
       await rm(path, { force: true });
-      // The last one takes its folder with it.
+      // The directory is removed with its last file.
       await rmdir(dirname(path)).catch(() => {});
     },
   };

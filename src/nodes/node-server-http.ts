@@ -1,16 +1,16 @@
 import type { Server } from "bun";
+import { sameSecret } from "../kernel/crypto/secrets.ts";
 import { parseRange } from "../kernel/http/range.ts";
 import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
-import { sameSecret } from "../kernel/crypto/secrets.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { NodeRecordings } from "./node-recordings.ts";
 import type { NodeServer } from "./node-server.ts";
 import {
-  CONVERSATION_HEADER,
   LAST_SEQ_HEADER,
   NODE_FILES_PATH,
   NODE_FRAME_MAX_BYTES,
   NODE_SOCKET_PATH,
+  SESSION_HEADER,
   TERM_HEADER,
 } from "./remote-protocol.ts";
 
@@ -18,29 +18,29 @@ type NodeHttpOptions = {
   hostname: string;
   port: number;
   secret: string;
-  /** Null when the node can work; otherwise why it cannot. */
+  /** Null when the node is ready, otherwise the reason. */
   problem(): string | null;
   recordings: NodeRecordings;
 };
 
-type Data = { conversation: string; lastSeq: number; events?: ReturnType<NodeServer["connect"]> };
+type Data = { session: string; lastSeq: number; events?: ReturnType<NodeServer["connect"]> };
 
-/** The node's own little server: its control plane's socket, and whether it lives. No API, no database. */
+/** The HTTP server of a media node: its control plane's socket, recorded files and health. It has no API. */
 export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener {
   const { hostname, port, secret, problem, recordings } = options;
   const isControlPlane = (request: Request) => {
-    const given = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-    return given !== undefined && sameSecret(given, secret);
+    const presented = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+    return presented !== undefined && sameSecret(presented, secret);
   };
 
-  // A server that was overtaken without knowing must not take the rooms back.
+  // A former leader that does not know its successor must not take the rooms back.
   let highestTerm = 0;
 
-  /** Why this is not a request of the server that leads; null when it is. */
+  /** Returns null for a request of the current leader, otherwise the refusal. */
   function refusal(request: Request): Response | null {
     if (!isControlPlane(request)) return new Response("not the control plane's secret", { status: 401 });
     const term = Number(request.headers.get(TERM_HEADER) ?? 0);
-    if (term < highestTerm) return new Response("another server leads since", { status: 409 });
+    if (term < highestTerm) return new Response("another server leads now", { status: 409 });
     highestTerm = term;
     return null;
   }
@@ -61,7 +61,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
         if (refused) return refused;
         const { headers } = request;
         const lastSeq = Number(headers.get(LAST_SEQ_HEADER) ?? 0);
-        const data = { conversation: headers.get(CONVERSATION_HEADER) ?? crypto.randomUUID(), lastSeq };
+        const data = { session: headers.get(SESSION_HEADER) ?? crypto.randomUUID(), lastSeq };
         if (server.upgrade(request, { data })) return undefined;
         return new Response("a WebSocket is expected", { status: 426, headers: { upgrade: "websocket" } });
       },
@@ -72,7 +72,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
     websocket: {
       maxPayloadLength: NODE_FRAME_MAX_BYTES,
       backpressureLimit: NODE_FRAME_MAX_BYTES,
-      // A control plane that cannot keep up comes back and reads on where it was.
+      // A control plane that cannot keep up reconnects and resumes.
       closeOnBackpressureLimit: true,
       idleTimeout: 16,
       open(ws) {
@@ -92,7 +92,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
   return { server, loopback: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
 }
 
-/** One that is still being written waits: whoever reads it would take its middle for its end. */
+/** A file of a running recording is not served, because its reader would take it for complete. */
 async function recordedFile(request: Bun.BunRequest, recordings: NodeRecordings): Promise<Response> {
   const { recordingId = "", fileName = "" } = request.params as Record<string, string>;
   const path = recordings.pathOf(recordingId, fileName);

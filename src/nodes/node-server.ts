@@ -1,5 +1,4 @@
-/** The node's end of the conversation with its control plane (remote-protocol.ts). */
-
+/** The media node's end of the protocol with its control plane (remote-protocol.ts). */
 import type { Log } from "../kernel/log.ts";
 import { createReplayRing } from "../kernel/socket/replay-ring.ts";
 import type { Socket } from "../kernel/socket/sockets.ts";
@@ -7,10 +6,10 @@ import type { StartRecording } from "../protocol/media/recording.ts";
 import {
   type AddParticipant,
   MEDIA_METHODS,
+  type MediaEndpoints,
   MediaError,
   type MediaEvent,
   type MediaNode,
-  type MediaPlaces,
   type RoomSnapshot,
 } from "../protocol/media-node.ts";
 import type { NodeRecordings } from "./node-recordings.ts";
@@ -22,37 +21,36 @@ import {
   type ToNode,
 } from "./remote-protocol.ts";
 
-type ConversationRef = { conversation: string; lastSeq: number };
+type SessionRef = { session: string; lastSeq: number };
 
 export type NodeServer = {
-  /** A control plane has come, or come back; an older connection of it is closed. */
-  connect(socket: Socket, ref: ConversationRef): { received(text: string): void; closed(): void };
+  /** Takes a connection of the control plane, and closes an older one. */
+  connect(socket: Socket, ref: SessionRef): { received(text: string): void; closed(): void };
   readonly connected: boolean;
   /** Tells the control plane to take its rooms elsewhere. */
   announceClosing(): void;
 };
 
-/** The newer connection has taken over. */
 const CLOSE_REPLACED = 4409;
 const CLOSE_MALFORMED = 4400;
 
-type NodeServerParts = { media?: MediaPlaces; recordings?: NodeRecordings };
+type NodeServerParts = { media?: MediaEndpoints; recordings?: NodeRecordings };
 
 const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
 
 export function createNodeServer(node: MediaNode, log: Log, { media, recordings }: NodeServerParts = {}): NodeServer {
-  /** Room → participant → what the control plane wants to find again. */
+  /** The control plane's own records by room and participant, which it gets back after a restart. */
   const records = new Map<string, Map<string, string>>();
-  let conversation = "";
+  let session = "";
   let ring = newRing();
   let lastCall = 0;
   let connection: Socket | null = null;
-  /** Null while the welcome is still being put together: what happens meanwhile waits in the ring. */
+  /** Null until the welcome has been sent; events wait in the ring meanwhile. */
   let reader: Socket | null = null;
 
   node.onEvent((event) => {
     forgetLost(event);
-    recordings?.heard(event);
+    recordings?.onEvent(event);
     push({ type: "event", event });
   });
 
@@ -64,20 +62,20 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
   const send = (socket: Socket, frame: FromNode) => socket.send(JSON.stringify(frame));
 
   async function perform({ id, method, request }: Extract<ToNode, { type: "call" }>): Promise<void> {
-    const asked = conversation;
+    const requestSession = session;
     try {
       if (!MEDIA_METHODS.includes(method)) throw new Error(`no such method: ${method}`);
       const call = node[method] as (request: unknown) => Promise<unknown>;
       const isRecording = method === "startRecording" && recordings !== undefined;
       const response = await call.call(node, isRecording ? recordings.begin(request as StartRecording) : request);
       remember(method, request);
-      // Another control plane has taken over; it counts its calls from the beginning.
-      if (asked === conversation) push({ type: "answer", id, response });
+      // Another control plane that has taken over counts its calls from 1.
+      if (requestSession === session) push({ type: "answer", id, response });
     } catch (error) {
       const code = error instanceof MediaError ? error.code : null;
-      if (code === null) log.error({ err: error, method }, "call of the control plane failed");
+      if (code === null) log.error({ err: error, method }, "control plane: call failed");
       const message = error instanceof Error ? error.message : String(error);
-      if (asked === conversation) push({ type: "error", id, code, message });
+      if (requestSession === session) push({ type: "error", id, code, message });
     }
   }
 
@@ -104,10 +102,10 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
       }));
   }
 
-  async function welcome(socket: Socket, ref: ConversationRef): Promise<void> {
-    const known = ref.conversation === conversation ? ring.since(ref.lastSeq) : null;
+  async function welcome(socket: Socket, ref: SessionRef): Promise<void> {
+    const known = ref.session === session ? ring.since(ref.lastSeq) : null;
     if (!known) {
-      conversation = ref.conversation;
+      session = ref.session;
       ring = newRing();
       lastCall = 0;
     }
@@ -144,7 +142,7 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
       reader = null;
       before?.close(CLOSE_REPLACED, "replaced");
       welcome(socket, ref).catch((err) => {
-        log.error({ err }, "control plane was not welcomed");
+        log.error({ err }, "control plane: welcome failed");
         socket.close(1011, "failed");
       });
       return {

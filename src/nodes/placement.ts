@@ -2,26 +2,26 @@ import type { Runtime } from "../kernel/runtime.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../protocol/media-node.ts";
 import type { FleetService } from "./fleet.ts";
-import type { MediaNodes } from "./nodes.ts";
+import type { MediaNodes } from "./media-nodes.ts";
 import { allocate } from "./registration/allocation.ts";
 
-/** Where a room's media runs. */
+/** The media node of a room. */
 export type Placed = { serverName: string; region: string; node: MediaNode };
 
 export type Placements = {
-  /** Opens the room on the best node that answers; `SVC_NO_RTC_CAPACITY` when none does. */
+  /** Opens the room on the best node that accepts it; throws `SVC_NO_RTC_CAPACITY` when none does. */
   open(room: { id: string; region: string | null }): Promise<Placed>;
-  /** The room goes on where it was found. */
+  /** Keeps the room on the node where it was found. */
   adopt(roomId: string, placed: Placed): Placed;
-  /** Ends the room's media there. */
+  /** Closes the room on its node. */
   release(roomId: string, placed: Placed): void;
-  /** The node is lost or has forgotten the room: nothing is left to end there. */
+  /** The node was lost or has forgotten the room, so there is nothing to close. */
   forget(roomId: string): void;
 };
 
 export function createPlacements({ config, log }: Runtime, fleet: FleetService, nodes: MediaNodes): Placements {
   const placed = new Map<string, string>();
-  /** A room that is opened again waits until its closing has gone out, or the two could cross. */
+  /** Opening a room again waits for its closing, because the two calls could overtake each other. */
   const closing = new Map<string, Promise<void>>();
 
   const placedOn = (serverName: string) => {
@@ -42,7 +42,7 @@ export function createPlacements({ config, log }: Runtime, fleet: FleetService, 
           return { serverName: name, region: itsRegion, node };
         } catch (error) {
           if (!(error instanceof MediaError)) throw error;
-          log.warn({ serverName: name, roomId, code: error.code }, "media node does not take the room");
+          log.warn({ serverName: name, roomId, code: error.code }, "placement: media node refused the room");
         }
       }
       throw new ApiError("SVC_NO_RTC_CAPACITY");
@@ -57,7 +57,7 @@ export function createPlacements({ config, log }: Runtime, fleet: FleetService, 
       placed.delete(roomId);
       const closed = node
         .closeRoom({ roomId })
-        .catch((err) => log.warn({ err, serverName, roomId }, "media node did not close the room"))
+        .catch((err) => log.warn({ err, serverName, roomId }, "placement: closing the room failed"))
         .then(() => {
           if (closing.get(roomId) === closed) closing.delete(roomId);
         });

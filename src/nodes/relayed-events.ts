@@ -1,18 +1,18 @@
-/** A node sees our relay where a client is behind it: in what it tells, the client takes that place. */
+/** Replaces the address of our TURN relay in a node's events by that of the client behind it. */
 import { networkInterfaces } from "node:os";
 import type { ClientTable } from "../protocol/client-table.ts";
 import type { MediaEvent, TransportStats } from "../protocol/media-node.ts";
 
-/** The client behind an `address:port` that is one of our relay's sockets; null for everybody else. */
-export type ClientBehind = (remoteAddress: string) => string | null;
+/** Returns the client behind an `address:port` of our relay; null for other addresses. */
+export type RelayedClient = (remoteAddress: string) => string | null;
 
-export function clientsBehindRelay(table: ClientTable): ClientBehind {
+export function relayedClients(table: ClientTable): RelayedClient {
   return (remoteAddress) => {
     const [, address = "", port = ""] = /^\[?(.*?)\]?:(\d+)$/.exec(remoteAddress) ?? [];
     const client = table.clientOf(Number(port));
     if (!client) return null;
-    const isOurs = table.relayedOf(Number(port))?.address === address || isOwnAddress(address);
-    return isOurs ? `${client.address}:${client.port}` : null;
+    const isRelay = table.relayedOf(Number(port))?.address === address || isOwnAddress(address);
+    return isRelay ? `${client.address}:${client.port}` : null;
   };
 }
 
@@ -20,21 +20,21 @@ function isOwnAddress(address: string): boolean {
   return Object.values(networkInterfaces()).some((own) => own?.some((one) => one.address === address));
 }
 
-export function asSeenByClients(event: MediaEvent, clientBehind: ClientBehind): MediaEvent {
+export function withRelayedClient(event: MediaEvent, relayedClient: RelayedClient): MediaEvent {
   switch (event.type) {
     case "participantConnected":
     case "participantReconnected": {
-      const client = clientBehind(event.remoteAddress);
+      const client = relayedClient(event.remoteAddress);
       return client === null ? event : { ...event, transport: "relay", remoteAddress: client };
     }
     case "transportStats":
-      return { ...event, stats: statsBehind(event.stats, clientBehind) };
+      return { ...event, stats: withRelayedStats(event.stats, relayedClient) };
     default:
       return event;
   }
 }
 
-function statsBehind(stats: TransportStats, clientBehind: ClientBehind): TransportStats {
-  const client = stats.remoteAddress === null ? null : clientBehind(stats.remoteAddress);
+function withRelayedStats(stats: TransportStats, relayedClient: RelayedClient): TransportStats {
+  const client = stats.remoteAddress === null ? null : relayedClient(stats.remoteAddress);
   return client === null ? stats : { ...stats, transport: "relay", remoteAddress: client };
 }

@@ -1,19 +1,19 @@
-/** The files that a media node on another machine has recorded, over its own little server. */
+/** Recorded files on a media node on another machine, over its HTTP server. */
 import type { NodeFile, NodeFiles } from "../protocol/media/node-files.ts";
 import { NODE_FILES_PATH, TERM_HEADER } from "./remote-protocol.ts";
 
 type Options = { internalUrl: string; secret: string; term: number };
 
-/** Nobody who deletes a recording waits for a silent node. */
+/** Deleting a recording does not wait longer for a silent node. */
 const REMOVE_WITHIN_MS = 5_000;
 
 export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
-  const ask = (method: string, { recordingId, fileName }: NodeFile, signal: AbortSignal, more: object = {}) => {
+  const request = (method: string, { recordingId, fileName }: NodeFile, signal: AbortSignal, more: object = {}) => {
     const path = [recordingId, fileName].map(encodeURIComponent).join("/");
     return fetch(new URL(`${NODE_FILES_PATH}${path}`, internalUrl), {
       method,
       signal,
-      // A node answers for itself: it was not trusted with whatever it would send us to.
+      // A node must not redirect requests, with the secret, to another server.
       redirect: "error",
       headers: { ...more, authorization: `Bearer ${secret}`, [TERM_HEADER]: String(term) },
     });
@@ -21,7 +21,7 @@ export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
 
   return {
     async read(file, from, signal) {
-      const response = await ask("GET", file, signal, { range: `bytes=${from}-` });
+      const response = await request("GET", file, signal, { range: `bytes=${from}-` });
       const { status, body } = response;
       const range = response.headers.get("content-range") ?? "";
       if (status === 206 && body) {
@@ -31,7 +31,7 @@ export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
         throw new Error("the media node answered with another range");
       }
       await body?.cancel();
-      // All of it came before.
+      // The whole file was read before.
       const size = Number(/^bytes \*\/(\d{1,15})$/.exec(range)?.[1]);
       if (status === 416) return { body: new Response("").body ?? new ReadableStream(), size };
       if (status === 423) return "busy";
@@ -40,7 +40,7 @@ export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
     },
 
     async remove(file) {
-      const response = await ask("DELETE", file, AbortSignal.timeout(REMOVE_WITHIN_MS));
+      const response = await request("DELETE", file, AbortSignal.timeout(REMOVE_WITHIN_MS));
       await response.body?.cancel();
       if (!response.ok) throw new Error(`the media node answered ${response.status}`);
     },

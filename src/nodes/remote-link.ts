@@ -1,27 +1,27 @@
-/** The socket to a media node on another machine: dialled, watched, and dialled again. */
+/** The WebSocket to a media node on another machine, with reconnection and liveness checks. */
 import type { Log } from "../kernel/log.ts";
 import { every, type Timers } from "../kernel/time/timers.ts";
 import type { NodeFrame } from "../protocol/media/node-messages.ts";
 import { MALFORMED, type NodeReader } from "./node-reader.ts";
-import { CONVERSATION_HEADER, LAST_SEQ_HEADER, NODE_SOCKET_PATH, TERM_HEADER, type ToNode } from "./remote-protocol.ts";
+import { LAST_SEQ_HEADER, NODE_SOCKET_PATH, SESSION_HEADER, TERM_HEADER, type ToNode } from "./remote-protocol.ts";
 
 type RemoteLinkDeps = {
   serverName: string;
   internalUrl: string;
   secret: string;
-  /** 0 for a server that stands alone. */
+  /** 0 without a cluster. */
   term: number;
   timers: Timers;
   log: Log;
-  /** Where the conversation stands, asked at every dial. */
-  conversation(): { id: string; lastSeq: number };
+  /** The session to resume, read at every dial. */
+  session(): { id: string; lastSeq: number };
   reader: Pick<NodeReader, "frame">;
   onFrame(frame: NodeFrame): void;
-  /** Something came that is no frame. */
+  /** A message was not a valid frame. */
   onMalformed(): void;
-  /** The socket is gone; it is dialled again. */
+  /** The socket was closed, and is dialled again. */
   onDown(): void;
-  /** Nobody listens there: the process is gone, and its media with it. */
+  /** The connection was refused: the process has ended, and its media with it. */
   onRefused(): void;
 };
 
@@ -30,7 +30,7 @@ export type RemoteLink = {
   close(): void;
 };
 
-/** As Bun has it; the types are those of a browser, because web/ shares them. */
+/** Bun's WebSocket; the global type is that of browsers, because web/ shares it. */
 type NodeSocket = WebSocket & { terminate(): void };
 const NodeSocket = WebSocket as unknown as {
   new (url: string, options: { headers: Record<string, string>; perMessageDeflate: false }): NodeSocket;
@@ -48,19 +48,19 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
   let socket: NodeSocket | null = null;
   let failures = 0;
   let problem: string | null = null;
-  let heardAtMs = 0;
+  let receivedAtMs = 0;
   let closed = false;
   let cancelDial = () => {};
 
   function dial(): void {
-    const { id, lastSeq } = deps.conversation();
+    const { id, lastSeq } = deps.session();
     const headers = {
       authorization,
-      [CONVERSATION_HEADER]: id,
+      [SESSION_HEADER]: id,
       [LAST_SEQ_HEADER]: String(lastSeq),
       [TERM_HEADER]: String(term),
     };
-    // Nothing that a node sends is inflated.
+    // Compression is off, so that a node cannot send a decompression bomb.
     const dialled = new NodeSocket(url.href.replace(/^http/, "ws"), { headers, perMessageDeflate: false });
     socket = dialled;
     let welcomed = false;
@@ -69,7 +69,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     });
     dialled.onmessage = ({ data }) => {
       if (socket !== dialled) return;
-      heardAtMs = performance.now();
+      receivedAtMs = performance.now();
       const frame = deps.reader.frame(data);
       if (frame === MALFORMED) {
         deps.onMalformed();
@@ -79,7 +79,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
         welcomed = true;
         failures = 0;
         problem = null;
-        log.info({ serverName, resumed: frame.resumed }, "connected to media node");
+        log.info({ serverName, resumed: frame.resumed }, "media node: connected");
       }
       deps.onFrame(frame);
     };
@@ -87,7 +87,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
       cancelTimeout();
       if (socket !== dialled || closed) return;
       socket = null;
-      if (welcomed) log.warn({ serverName }, "connection to media node lost");
+      if (welcomed) log.warn({ serverName }, "media node: connection lost");
       deps.onDown();
       void diagnose().finally(redial);
     };
@@ -99,7 +99,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     cancelDial = timers.after(longest * (0.5 + Math.random() / 2), dial);
   }
 
-  /** A failed upgrade does not tell why; a plain request does. */
+  /** A plain request shows why the upgrade failed, which a WebSocket does not. */
   async function diagnose(): Promise<void> {
     let found: string | null = null;
     try {
@@ -111,21 +111,21 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
         redirect: "manual",
       });
       await body?.cancel();
-      if (status === 401) found = "it refuses the SFU_REGISTRATION_SECRET";
-      else if (status === 409) found = "it follows a server that leads since";
+      if (status === 401) found = "it rejects the SFU_REGISTRATION_SECRET";
+      else if (status === 409) found = "it follows a newer leader";
       else if (status !== 426) found = `it answers ${status}`;
     } catch (error) {
       const { code, message } = error as { code?: string; message?: string };
       found = message ?? String(error);
       if (code === "ECONNREFUSED" && !closed) deps.onRefused();
     }
-    if (found !== null && found !== problem) log.warn({ serverName, problem: found }, "media node cannot be reached");
+    if (found !== null && found !== problem) log.warn({ serverName, problem: found }, "media node: unreachable");
     problem = found;
   }
 
   const cancelPings = every({ timers, log }, PING_EVERY_MS, () => {
     if (socket?.readyState !== WebSocket.OPEN) return;
-    if (performance.now() - heardAtMs > SILENT_AFTER_MS) socket.terminate();
+    if (performance.now() - receivedAtMs > SILENT_AFTER_MS) socket.terminate();
     else socket.send(JSON.stringify({ type: "ping" } satisfies ToNode));
   });
 

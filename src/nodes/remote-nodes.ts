@@ -1,58 +1,58 @@
 import type { Runtime } from "../kernel/runtime.ts";
 import { every } from "../kernel/time/timers.ts";
-import type { MediaPlaces } from "../protocol/media-node.ts";
+import type { MediaEndpoints } from "../protocol/media-node.ts";
 import type { FleetService } from "./fleet.ts";
-import type { MediaNodes } from "./nodes.ts";
-import type { ClientBehind } from "./relayed-events.ts";
-import { type NodeRefusal, RemoteMedia } from "./remote.ts";
+import type { MediaNodes } from "./media-nodes.ts";
+import type { RelayedClient } from "./relayed-events.ts";
+import { type NodeRefusal, RemoteMedia } from "./remote-media.ts";
 
 type RemoteNodes = {
-  /** Nodes that were there before this process have been reached, or cannot be. */
+  /** Resolves when nodes from before this process have been reached, or are unreachable. */
   settled: Promise<void>;
-  /** Where the media of those that are known is reached; again whenever that changes. */
-  onPlaces(listener: (places: MediaPlaces[]) => void): void;
+  /** Calls the listener now and on every change with the media endpoints of all known nodes. */
+  onEndpoints(listener: (endpoints: MediaEndpoints[]) => void): void;
   stop(): Promise<void>;
 };
 
 type RemoteNodesDeps = {
   fleet: FleetService;
   nodes: MediaNodes;
-  /** What to show the node of that name; null: it is not to be called. */
+  /** The secret for the node of this name; null when it must not be called. */
   secretFor: (serverName: string) => string | null;
-  clientBehind: ClientBehind | null;
+  relayedClient: RelayedClient | null;
   term?: number;
 };
 
-/** A node silent for longer is dialled no more, until it reports again. */
+/** A node that is silent for longer is not dialled until it reports again. */
 const FORGET_AFTER_MS = 10 * 60_000;
-/** A node whose secret was revoked, by another process too, is hung up on. */
+/** The connection to a node whose secret was revoked, also by another process, is closed within this time. */
 const REVOKED_WITHIN_MS = 5_000;
-/** How long a start waits for nodes that may hold calls from before it. */
+/** How long a start waits for nodes that may have rooms from before it. */
 const SETTLE_MS = 3_000;
 
-/** Keeps a connection to every registered node that lives outside this process. */
+/** Keeps a connection to every registered node outside of this process. */
 export function connectRemoteNodes(
   { bus, config, log, metrics, now, timers }: Runtime,
-  { fleet, nodes, secretFor, clientBehind, term = 0 }: RemoteNodesDeps,
+  { fleet, nodes, secretFor, relayedClient, term = 0 }: RemoteNodesDeps,
 ): RemoteNodes {
   const links = new Map<string, { internalUrl: string; secret: string; media: RemoteMedia }>();
-  const placesListeners: ((places: MediaPlaces[]) => void)[] = [];
+  const endpointListeners: ((endpoints: MediaEndpoints[]) => void)[] = [];
   const refusals = metrics.counter(
     "stoa_media_node_messages_refused_total",
     "Messages of media nodes that were dropped, by reason",
     ["reason"],
   );
 
-  function tellPlaces(): void {
-    const places = [...links.values()].flatMap(({ media }) => media.places ?? []);
-    for (const listener of placesListeners) listener(places);
+  function publishEndpoints(): void {
+    const endpoints = [...links.values()].flatMap(({ media }) => media.endpoints ?? []);
+    for (const listener of endpointListeners) listener(endpoints);
   }
 
   function drop(serverName: string): void {
     void links.get(serverName)?.media.close();
     links.delete(serverName);
     nodes.remove(serverName);
-    tellPlaces();
+    publishEndpoints();
   }
 
   function ensure(serverName: string, internalUrl: string): void {
@@ -66,12 +66,12 @@ export function connectRemoteNodes(
     }
     if (secret === null) return;
     if (!/^https?:$/.test(URL.parse(internalUrl)?.protocol ?? "")) {
-      log.warn({ serverName }, "media node: internalUrl is no http or https address");
+      log.warn({ serverName }, "media node: internalUrl is not an HTTP URL");
       return;
     }
     const onRefused = (reason: NodeRefusal) => refusals.inc({ reason });
-    const told = { onPlaces: tellPlaces, onRefused, ...(clientBehind ? { clientBehind } : {}) };
-    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, ...told });
+    const callbacks = { onEndpoints: publishEndpoints, onRefused, ...(relayedClient ? { relayedClient } : {}) };
+    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, ...callbacks });
     links.set(serverName, { internalUrl, secret, media });
     nodes.add(serverName, media, internalUrl);
   }
@@ -96,9 +96,9 @@ export function connectRemoteNodes(
   const reached = Promise.all([...links.values()].map(({ media }) => media.settled));
   return {
     settled: Promise.race([reached, Bun.sleep(SETTLE_MS)]).then(() => {}),
-    onPlaces(listener) {
-      placesListeners.push(listener);
-      tellPlaces();
+    onEndpoints(listener) {
+      endpointListeners.push(listener);
+      publishEndpoints();
     },
     async stop() {
       cancelForgetting();

@@ -206,16 +206,18 @@ export type MediaEvent =
   /** A remote node was reached for the first time, and these rooms were already open there. */
   | { type: "roomsFound"; rooms: RoomSnapshot[] };
 
-export type MediaErrorCode =
-  | "ROOM_NOT_FOUND"
-  | "PARTICIPANT_NOT_FOUND"
-  | "TRACK_NOT_FOUND"
-  | "PERMISSION_DENIED"
-  | "NEGOTIATION_FAILED"
-  | "PAYLOAD_TOO_LARGE"
-  | "RATE_LIMITED"
-  | "RECORDING_RUNS"
-  | "RTC_SERVER_UNREACHABLE";
+export const MEDIA_ERROR_CODES = [
+  "ROOM_NOT_FOUND",
+  "PARTICIPANT_NOT_FOUND",
+  "TRACK_NOT_FOUND",
+  "PERMISSION_DENIED",
+  "NEGOTIATION_FAILED",
+  "PAYLOAD_TOO_LARGE",
+  "RATE_LIMITED",
+  "RECORDING_RUNS",
+  "RTC_SERVER_UNREACHABLE",
+] as const;
+export type MediaErrorCode = (typeof MEDIA_ERROR_CODES)[number];
 
 /** The only error that a MediaNode throws on purpose; code and message are sent to the client. */
 export class MediaError extends Error {
@@ -229,7 +231,7 @@ export class MediaError extends Error {
 }
 
 /** The addresses that clients are given for a node's media, and the ports of its workers. */
-export type MediaPlaces = { announce: readonly string[]; ports: readonly number[] };
+export type MediaEndpoints = { announce: readonly string[]; ports: readonly number[] };
 
 export interface MediaNode {
   /** Only for a remote node, which continues without this process. */

@@ -1,3 +1,4 @@
+import { mayPublish } from "../../src/protocol/may-publish.ts";
 import type { NodeLoad } from "../../src/protocol/media/node-load.ts";
 import {
   MediaError,
@@ -6,7 +7,6 @@ import {
   type ParticipantSnapshot,
 } from "../../src/protocol/media-node.ts";
 import type { Permissions, Track } from "../../src/protocol/room-records.ts";
-import { mayPublish } from "../../src/protocol/may-publish.ts";
 
 type Peer = {
   roomId: string;

@@ -1,6 +1,6 @@
 import type { Config } from "../../src/kernel/config/index.ts";
 import type { Socket, SocketEvents } from "../../src/kernel/socket/sockets.ts";
-import { createMediaNodes } from "../../src/nodes/nodes.ts";
+import { createMediaNodes } from "../../src/nodes/media-nodes.ts";
 import { written } from "./logged-runtime.ts";
 import { type FakeMediaNode, fakeMediaNode } from "./media-node.ts";
 import { type TestServer, testServer } from "./server.ts";

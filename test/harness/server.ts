@@ -6,7 +6,7 @@ import type { Config } from "../../src/kernel/config/index.ts";
 import { createReadiness } from "../../src/kernel/http/health.ts";
 import { closeRuntime, createRuntime, type Runtime } from "../../src/kernel/runtime.ts";
 import type { Timers } from "../../src/kernel/time/timers.ts";
-import { createMediaNodes, type MediaNodes } from "../../src/nodes/nodes.ts";
+import { createMediaNodes, type MediaNodes } from "../../src/nodes/media-nodes.ts";
 import { createServices, type Services } from "../../src/services.ts";
 import { createTestAccounts, type TestAccounts } from "./accounts.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/time/timers.ts";
-import { RemoteMedia } from "../../src/nodes/remote.ts";
+import { RemoteMedia } from "../../src/nodes/remote-media.ts";
 import type { RecordedFile } from "../../src/protocol/media/recording.ts";
 import { MEDIA_METHODS, MediaError, type MediaEvent, type MediaMethod } from "../../src/protocol/media-node.ts";
 import type { Recording } from "../../src/protocol/recordings.ts";

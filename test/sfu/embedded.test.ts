@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/nodes/embedded.ts";
+import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../src/nodes/embedded-media.ts";
 import { MediaError, type MediaEvent } from "../../src/protocol/media-node.ts";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
@@ -118,7 +118,7 @@ describe("the embedded media node", () => {
   test("a worker that holds more memory than it may is replaced like one that hangs, and the log says so", async () => {
     const { promise: told, resolve } = Promise.withResolvers<object>();
     const error = (details: object, message: string) => {
-      if (message === "media worker holds too much memory") resolve(details);
+      if (message === "media worker: memory limit exceeded") resolve(details);
     };
     const { media, events } = await start({ workers: 1, maxMemoryMb: 192, log: { ...log, error } });
     const [port] = media.ports;

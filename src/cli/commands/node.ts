@@ -60,9 +60,9 @@ export function nodeCommand(argv: readonly string[]): Command {
         const running = await startNodeProcess({ config, controlPlane, secret, reachableHost, log }).catch((error) => {
           throw explain(error, config);
         });
-        if (running.agent.refused()) {
+        if (running.reporter.refused()) {
           await running.stop("refused", 0);
-          throw new CommandFailure(`${controlPlane}: ${running.agent.problem()}${remedyOf(running, config)}`);
+          throw new CommandFailure(`${controlPlane}: ${running.reporter.problem()}${remedyOf(running, config)}`);
         }
         console.log(greeting(running, config, controlPlane).join("\n"));
         return running;
@@ -115,15 +115,15 @@ function addressTowards(host: string): Promise<string> {
   });
 }
 
-function remedyOf({ agent }: NodeProcess, { SFU_NODE_NAME }: Config): string {
-  return agent.problem()?.includes("secret")
+function remedyOf({ reporter }: NodeProcess, { SFU_NODE_NAME }: Config): string {
+  return reporter.problem()?.includes("secret")
     ? ". SFU_REGISTRATION_SECRET must be the server's: its variable, or the file sfu-secret in its DATA_DIR."
     : ` (${SFU_NODE_NAME}). Choose another with --sfu-node-name.`;
 }
 
-function greeting({ internalUrl, ports, announce, agent }: NodeProcess, config: Config, controlPlane: string) {
+function greeting({ internalUrl, ports, announce, reporter }: NodeProcess, config: Config, controlPlane: string) {
   const { SFU_NODE_NAME: name, SFU_REGION: region, SFU_CAPACITY: capacity } = config;
-  const problem = agent.problem();
+  const problem = reporter.problem();
   return [
     `Stoa ${VERSION} media node ${name}, region ${region}${capacity === 0 ? "" : `, at most ${capacity} rooms`}`,
     `  Media          udp and tcp ${ports.join(", ")}, for clients at ${announce.join(", ")}`,

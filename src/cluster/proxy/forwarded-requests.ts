@@ -6,7 +6,6 @@ const CLIENT_HEADER = "x-stoa-edge-client";
 const CREDENTIAL_HEADER = "x-stoa-edge";
 const HOP_BY_HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "proxy-connection"];
 
-/** How long a request waits while no server leads. */
 export const LEADER_WAIT_MS = 5_000;
 
 type ForwardDeps = { link: Pick<LeaderLink, "waitForLeader" | "unreachable">; credential: string };

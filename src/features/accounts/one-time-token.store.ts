@@ -17,10 +17,11 @@ export const oneTimeTokens = sqliteTable("one_time_tokens", {
 
 export function oneTimeTokenStore({ $client: client }: Db) {
   const byDigest = rowsOf(client, oneTimeTokens)<[string]>("WHERE digest = ?");
-  const remove = changing(() =>
-    client.prepare<unknown, [string, OneTimePurpose]>("DELETE FROM one_time_tokens WHERE user_id = ? AND purpose = ?"),
+  const remove = changing<[string, OneTimePurpose]>(
+    client,
+    "DELETE FROM one_time_tokens WHERE user_id = ? AND purpose = ?",
   );
-  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM one_time_tokens WHERE expires_at <= ?"));
+  const expire = changing<[number]>(client, "DELETE FROM one_time_tokens WHERE expires_at <= ?");
 
   return {
     find: (digest: string) => byDigest.get(digest),

@@ -39,29 +39,22 @@ export function sessionStore({ $client: client }: Db) {
     "WHERE user_id = ? AND expires_at > ? AND id < ? ORDER BY id DESC LIMIT ?",
   );
   const refreshToken = rowsOf(client, refreshTokens)<[string]>("WHERE digest = ?");
-  const extend = changing(() =>
-    client.prepare<unknown, [number, number, string]>(
-      "UPDATE sessions SET refreshed_at = ?, expires_at = ? WHERE id = ?",
-    ),
+  const extend = changing<[number, number, string]>(
+    client,
+    "UPDATE sessions SET refreshed_at = ?, expires_at = ? WHERE id = ?",
   );
-  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM sessions WHERE id = ?"));
-  const removeAll = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM sessions WHERE user_id = ? AND id <> ?"),
+  const remove = changing<[string]>(client, "DELETE FROM sessions WHERE id = ?");
+  const removeAll = changing<[string, string]>(client, "DELETE FROM sessions WHERE user_id = ? AND id <> ?");
+  const expire = changing<[number]>(client, "DELETE FROM sessions WHERE expires_at <= ?");
+  const markRotated = changing<[number, string, string]>(
+    client,
+    "UPDATE refresh_tokens SET rotated_at = ?, successor = ? WHERE digest = ?",
   );
-  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM sessions WHERE expires_at <= ?"));
-  const markRotated = changing(() =>
-    client.prepare<unknown, [number, string, string]>(
-      "UPDATE refresh_tokens SET rotated_at = ?, successor = ? WHERE digest = ?",
-    ),
-  );
-  const markUsed = changing(() =>
-    client.prepare<unknown, [number, string]>("UPDATE refresh_tokens SET used_at = ? WHERE digest = ?"),
-  );
-  const prune = changing(() =>
-    client.prepare<unknown, [string, number]>(
-      `DELETE FROM refresh_tokens WHERE digest IN (SELECT digest FROM refresh_tokens
+  const markUsed = changing<[number, string]>(client, "UPDATE refresh_tokens SET used_at = ? WHERE digest = ?");
+  const prune = changing<[string, number]>(
+    client,
+    `DELETE FROM refresh_tokens WHERE digest IN (SELECT digest FROM refresh_tokens
        WHERE session_id = ? AND rotated_at IS NOT NULL ORDER BY rotated_at DESC LIMIT -1 OFFSET ?)`,
-    ),
   );
 
   return {

@@ -55,8 +55,11 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
   const recorded = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
   bus.on("chatEvent", ({ event }) => recorded.inc({ type: event.type }));
   const insert = inserter<EventRow>(db.$client, conversationEvents);
-  const after = reading<EventRow, [string, number, number]>(db.$client, `SELECT ${columnsOf(conversationEvents)} FROM conversation_events
-       WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`);
+  const after = reading<EventRow, [string, number, number]>(
+    db.$client,
+    `SELECT ${columnsOf(conversationEvents)} FROM conversation_events
+       WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
+  );
 
   /** For a new message, which takes its `seq` together with its ordinal. */
   function recordAs<T extends ChatEventType>(

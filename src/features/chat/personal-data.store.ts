@@ -67,8 +67,7 @@ const CONVERSATIONS_PER_PAGE = 100;
 /** The rows of chat that are about a user. No table has an index by user alone, which would make every send slower. */
 export function chatPersonalDataStore(db: Db) {
   const { $client: client } = db;
-  const read = <Row, Values extends SQLQueryBindings[]>(text: string) =>
-    reading<Row, Values>(client, text);
+  const read = <Row, Values extends SQLQueryBindings[]>(text: string) => reading<Row, Values>(client, text);
   const change = (text: string) => changing<SQLQueryBindings[]>(client, text);
 
   const conversationPage = read<ConversationRow, [string, string, string, number]>(

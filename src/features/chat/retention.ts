@@ -96,21 +96,33 @@ function takeWhile<T>(items: T[], isDue: (item: T) => boolean): T[] {
 
 function retentionStore({ $client: client }: Db) {
   const conversations = (where: string) =>
-    reading<RetainedConversation, [string, number, number]>(client, `SELECT id, public_id AS publicId, project_id AS projectId, environment,
+    reading<RetainedConversation, [string, number, number]>(
+      client,
+      `SELECT id, public_id AS publicId, project_id AS projectId, environment,
          ifnull(retention_days, ?2) AS retentionDays
-         FROM conversations WHERE ${where} id > ?1 ORDER BY id LIMIT ?3`);
+         FROM conversations WHERE ${where} id > ?1 ORDER BY id LIMIT ?3`,
+    );
   const all = conversations("");
   // The partial index keeps this short: without a default retention, few conversations have one.
   const limited = conversations("retention_days IS NOT NULL AND");
-  const messages = reading<AgingMessage, [string, number]>(client, `SELECT id, public_id AS publicId, seq, ordinal, attachment, reaction_count AS reactionCount,
+  const messages = reading<AgingMessage, [string, number]>(
+    client,
+    `SELECT id, public_id AS publicId, seq, ordinal, attachment, reaction_count AS reactionCount,
        created_at AS createdAt, deleted_at AS deletedAt
-       FROM messages WHERE conversation_id = ? ORDER BY seq LIMIT ?`);
-  const events = reading<AgingEvent, [string, number]>(client, "SELECT seq, at FROM conversation_events WHERE conversation_id = ? ORDER BY seq LIMIT ?");
+       FROM messages WHERE conversation_id = ? ORDER BY seq LIMIT ?`,
+  );
+  const events = reading<AgingEvent, [string, number]>(
+    client,
+    "SELECT seq, at FROM conversation_events WHERE conversation_id = ? ORDER BY seq LIMIT ?",
+  );
   const removeMessages = changing(client, "DELETE FROM messages WHERE conversation_id = ? AND seq <= ?");
   const removeMentions = changing(client, "DELETE FROM message_mentions WHERE conversation_id = ? AND ordinal <= ?");
   const removeEvents = changing(client, "DELETE FROM conversation_events WHERE conversation_id = ? AND seq <= ?");
-  const uncountMessages = changing(client, `UPDATE conversations SET removed_ordinal = ?2, message_count = message_count - ?3,
-       reaction_count = reaction_count - ?4 WHERE id = ?1`);
+  const uncountMessages = changing(
+    client,
+    `UPDATE conversations SET removed_ordinal = ?2, message_count = message_count - ?3,
+       reaction_count = reaction_count - ?4 WHERE id = ?1`,
+  );
   const setLogStart = changing(client, "UPDATE conversations SET log_start_seq = ?2 WHERE id = ?1");
 
   return {

@@ -28,7 +28,10 @@ export function liveStreamStore({ $client: client }: Db) {
     `WHERE project_id = ?1 AND environment = ?2 AND id < ?3 AND (?4 IS NULL OR visibility = ?4)
      AND (?5 IS NULL OR status = ?5) ORDER BY id DESC LIMIT ?6`,
   );
-  const raisePeak = changing(client, "UPDATE live_streams SET peak_viewer_count = max(peak_viewer_count, ?2) WHERE id = ?1");
+  const raisePeak = changing(
+    client,
+    "UPDATE live_streams SET peak_viewer_count = max(peak_viewer_count, ?2) WHERE id = ?1",
+  );
   const selectHosts = rowsOf(client, hosts);
   const host = selectHosts<[string, string]>("WHERE stream_id = ? AND identity = ? AND removed_at IS NULL");
   const activeHosts = selectHosts<[string]>("WHERE stream_id = ? AND removed_at IS NULL ORDER BY added_at, identity");

@@ -23,11 +23,17 @@ export function liveStreamPersonalData(runtime: Runtime): PersonalData {
   const { $client: client } = runtime.db;
   const OF_TENANT = "project_id = ?1 AND environment = ?2";
   const STREAMS = `(SELECT id FROM live_streams WHERE ${OF_TENANT})`;
-  const roles = reading<StreamRole, [string, string, string]>(client, `SELECT s.public_id AS streamId, h.role AS role, h.added_at AS at FROM live_streams s
+  const roles = reading<StreamRole, [string, string, string]>(
+    client,
+    `SELECT s.public_id AS streamId, h.role AS role, h.added_at AS at FROM live_streams s
          JOIN live_stream_hosts h ON h.stream_id = s.id AND h.identity = ?3 WHERE s.${OF_TENANT}
        UNION ALL SELECT s.public_id, 'VIEWER', v.joined_at FROM live_streams s
-         JOIN live_stream_viewers v ON v.stream_id = s.id AND v.identity = ?3 WHERE s.${OF_TENANT}`);
-  const streamOf = reading<{ id: string }, [string, string, string]>(client, `SELECT id FROM live_streams WHERE ${OF_TENANT} AND public_id = ?3`);
+         JOIN live_stream_viewers v ON v.stream_id = s.id AND v.identity = ?3 WHERE s.${OF_TENANT}`,
+  );
+  const streamOf = reading<{ id: string }, [string, string, string]>(
+    client,
+    `SELECT id FROM live_streams WHERE ${OF_TENANT} AND public_id = ?3`,
+  );
   const eraseRoles = [
     `DELETE FROM live_stream_hosts WHERE identity = ?3 AND stream_id IN ${STREAMS}`,
     `DELETE FROM live_stream_viewers WHERE identity = ?3 AND stream_id IN ${STREAMS}`,

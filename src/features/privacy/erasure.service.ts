@@ -1,14 +1,18 @@
 import type { Author } from "../../kernel/author.ts";
 import { ScrubDelayed, scrubDatabase } from "../../kernel/db/scrub.ts";
-import type { User } from "../../kernel/personal-data.ts";
+import type { PersonalData, User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { appendErasure, digestOf, readErasures } from "./erasure-list.ts";
 import type { ExportService } from "./export.service.ts";
 import type { PrivacyStore } from "./privacy.store.ts";
 import type { ErasureRow } from "./privacy.table.ts";
-import type { PrivacyDeps } from "./privacy.ts";
 
-type ErasureDeps = Pick<PrivacyDeps, "features" | "compactSearch"> & { store: PrivacyStore; exports: ExportService };
+type ErasureDeps = {
+  store: PrivacyStore;
+  exports: ExportService;
+  features: PersonalData[];
+  compactSearch: () => Promise<void>;
+};
 
 const DISCONNECT_CHECK_MS = 250;
 /** A client that does not answer the close is cut off long before this many checks. */

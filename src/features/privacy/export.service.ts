@@ -5,14 +5,21 @@ import { ArchiveWriter } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
 import type { Author } from "../../kernel/author.ts";
 import { sameSecret } from "../../kernel/crypto/secrets.ts";
-import { PERSONAL_DATA_KINDS, type PersonalDataKind, type User } from "../../kernel/personal-data.ts";
+import {
+  PERSONAL_DATA_KINDS,
+  type PersonalData,
+  type PersonalDataKind,
+  type User,
+} from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Download } from "../storage/download.ts";
+import type { StorageQuota } from "../storage/quota.ts";
 import { ExportQueue } from "./export-queue.ts";
 import type { PrivacyStore } from "./privacy.store.ts";
 import type { ExportRow } from "./privacy.table.ts";
-import type { PrivacyDeps } from "./privacy.ts";
+
+type ExportDeps = { store: PrivacyStore; features: PersonalData[]; quota: Pick<StorageQuota, "requireFree"> };
 
 const FOLDER = "exports";
 const MIME_TYPE = "application/x-tar";
@@ -25,11 +32,7 @@ const MAX_RUNNING_PER_PROJECT = 100;
 export type ExportService = ReturnType<typeof exportService>;
 
 /** Makes exports: one tar with a file of JSON lines for each kind of data, and the files of the user. */
-export function exportService(
-  runtime: Runtime,
-  deps: Pick<PrivacyDeps, "features" | "quota"> & { store: PrivacyStore },
-) {
-  const { store, features, quota } = deps;
+export function exportService(runtime: Runtime, { store, features, quota }: ExportDeps) {
   const { bus, config, ids, keyring, log, now, write } = runtime;
   const folder = join(config.DATA_DIR, FOLDER);
   const pathOf = (id: string) => join(folder, `${id}.tar`);

@@ -11,52 +11,41 @@ export type PrivacyStore = ReturnType<typeof privacyStore>;
 export function privacyStore({ $client: client }: Db) {
   const ERASURE = columnsOf(personErasures);
   const EXPORT = columnsOf(personExports);
-  const latest = reading(() =>
-    client.prepare<ErasureRow, [string, string, string]>(
-      `SELECT ${ERASURE} FROM person_erasures WHERE project_id = ? AND environment = ? AND digest = ?
+  const latest = reading<ErasureRow, [string, string, string]>(
+    client,
+    `SELECT ${ERASURE} FROM person_erasures WHERE project_id = ? AND environment = ? AND digest = ?
        ORDER BY requested_at DESC LIMIT 1`,
-    ),
   );
-  const open = reading(() =>
-    client.prepare<ErasureRow, []>(
-      `SELECT ${ERASURE} FROM person_erasures WHERE finished_at IS NULL ORDER BY requested_at`,
-    ),
+  const open = reading<ErasureRow, []>(
+    client,
+    `SELECT ${ERASURE} FROM person_erasures WHERE finished_at IS NULL ORDER BY requested_at`,
   );
-  const erased = changing(() =>
-    client.prepare("UPDATE person_erasures SET user_id = NULL, erased_at = ?2 WHERE id = ?1"),
+  const erased = changing(client, "UPDATE person_erasures SET user_id = NULL, erased_at = ?2 WHERE id = ?1");
+  const finished = changing(client, "UPDATE person_erasures SET finished_at = ?2 WHERE id = ?1");
+  const exportById = reading<ExportRow, [string, string, string, string]>(
+    client,
+    `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ? AND id = ?`,
   );
-  const finished = changing(() => client.prepare("UPDATE person_erasures SET finished_at = ?2 WHERE id = ?1"));
-  const exportById = reading(() =>
-    client.prepare<ExportRow, [string, string, string, string]>(
-      `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ? AND id = ?`,
-    ),
-  );
-  const anyExport = reading(() =>
-    client.prepare<ExportRow, [string]>(`SELECT ${EXPORT} FROM person_exports WHERE id = ?`),
-  );
-  const exportsOf = reading(() =>
-    client.prepare<ExportRow, [string, string, string]>(
-      `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ?
+  const anyExport = reading<ExportRow, [string]>(client, `SELECT ${EXPORT} FROM person_exports WHERE id = ?`);
+  const exportsOf = reading<ExportRow, [string, string, string]>(
+    client,
+    `SELECT ${EXPORT} FROM person_exports WHERE project_id = ? AND environment = ? AND user_id = ?
        ORDER BY requested_at, id`,
-    ),
   );
-  const running = reading(() =>
-    client.prepare<ExportRow, []>(`SELECT ${EXPORT} FROM person_exports WHERE status = 'RUNNING'`),
+  const running = reading<ExportRow, []>(client, `SELECT ${EXPORT} FROM person_exports WHERE status = 'RUNNING'`);
+  const runningOf = reading<{ count: number }, [string]>(
+    client,
+    "SELECT count(*) AS count FROM person_exports WHERE project_id = ? AND status = 'RUNNING'",
   );
-  const runningOf = reading(() =>
-    client.prepare<{ count: number }, [string]>(
-      "SELECT count(*) AS count FROM person_exports WHERE project_id = ? AND status = 'RUNNING'",
-    ),
+  const old = reading<ExportRow, [number, number]>(
+    client,
+    `SELECT ${EXPORT} FROM person_exports WHERE requested_at < ? ORDER BY requested_at LIMIT ?`,
   );
-  const old = reading(() =>
-    client.prepare<ExportRow, [number, number]>(
-      `SELECT ${EXPORT} FROM person_exports WHERE requested_at < ? ORDER BY requested_at LIMIT ?`,
-    ),
+  const settle = changing(
+    client,
+    "UPDATE person_exports SET status = ?2, bytes = ?3, sha256 = ?4, finished_at = ?5 WHERE id = ?1",
   );
-  const settle = changing(() =>
-    client.prepare("UPDATE person_exports SET status = ?2, bytes = ?3, sha256 = ?4, finished_at = ?5 WHERE id = ?1"),
-  );
-  const removeExport = changing(() => client.prepare("DELETE FROM person_exports WHERE id = ?"));
+  const removeExport = changing(client, "DELETE FROM person_exports WHERE id = ?");
 
   return {
     insertErasure: inserter<ErasureRow>(client, personErasures),

@@ -15,7 +15,7 @@ import type { ErasureRow, ExportRow } from "./privacy.table.ts";
 const DAY_MS = 86_400_000;
 const ADDRESSES_PER_UNIT = 200;
 
-export type PrivacyDeps = {
+type PrivacyDeps = {
   /** The personal data of every feature, in the order in which it is erased. */
   features: PersonalData[];
   /** Removes what the search index keeps of deleted words. */

@@ -33,12 +33,8 @@ export function apiKeyStore({ $client: client }: Db) {
   const newest = select<[string, string, Environment | null, number]>(
     "WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR environment = ?3) ORDER BY id DESC LIMIT ?4",
   );
-  const revoke = changing(() =>
-    client.prepare<unknown, [number, string]>("UPDATE api_keys SET revoked_at = ? WHERE id = ?"),
-  );
-  const touch = changing(() =>
-    client.prepare<unknown, [number, string]>("UPDATE api_keys SET last_used_at = ? WHERE id = ?"),
-  );
+  const revoke = changing<[number, string]>(client, "UPDATE api_keys SET revoked_at = ? WHERE id = ?");
+  const touch = changing<[number, string]>(client, "UPDATE api_keys SET last_used_at = ? WHERE id = ?");
 
   return {
     /** Neither revoked nor of an archived project. */

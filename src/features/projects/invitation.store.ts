@@ -33,13 +33,12 @@ export function invitationStore({ $client: client }: Db) {
     "WHERE project_id = ? AND expires_at > ? AND id < ? ORDER BY id DESC LIMIT ?",
   );
   const insert = inserter<InvitationRow>(client, invitations);
-  const removeByEmail = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM invitations WHERE project_id = ? AND email = ?"),
+  const removeByEmail = changing<[string, string]>(
+    client,
+    "DELETE FROM invitations WHERE project_id = ? AND email = ?",
   );
-  const remove = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM invitations WHERE project_id = ? AND id = ?"),
-  );
-  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM invitations WHERE expires_at <= ?"));
+  const remove = changing<[string, string]>(client, "DELETE FROM invitations WHERE project_id = ? AND id = ?");
+  const expire = changing<[number]>(client, "DELETE FROM invitations WHERE expires_at <= ?");
 
   return {
     findByDigest: (digest: string, at: number) => byDigest.get(digest, at),

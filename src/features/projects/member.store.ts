@@ -30,28 +30,21 @@ export function memberStore({ $client: client }: Db) {
   const membership = rowsOf(client, projectMembers)<[string, string]>("WHERE project_id = ? AND user_id = ?");
   const select = `SELECT ${columnsOf(projectMembers, "m")}, u.email, u.name
     FROM project_members m JOIN users u ON u.id = m.user_id`;
-  const byUser = reading(() =>
-    client.prepare<Member, [string, string]>(`${select} WHERE m.project_id = ? AND m.user_id = ?`),
-  );
-  const newest = reading(() =>
-    client.prepare<Member, [string, number, string, number]>(
-      `${select} WHERE m.project_id = ? AND (m.added_at, m.user_id) < (?, ?)
+  const byUser = reading<Member, [string, string]>(client, `${select} WHERE m.project_id = ? AND m.user_id = ?`);
+  const newest = reading<Member, [string, number, string, number]>(
+    client,
+    `${select} WHERE m.project_id = ? AND (m.added_at, m.user_id) < (?, ?)
        ORDER BY m.added_at DESC, m.user_id DESC LIMIT ?`,
-    ),
   );
-  const owners = reading(() =>
-    client.prepare<{ count: number }, [string]>(
-      "SELECT count(*) AS count FROM project_members WHERE project_id = ? AND role = 'OWNER'",
-    ),
+  const owners = reading<{ count: number }, [string]>(
+    client,
+    "SELECT count(*) AS count FROM project_members WHERE project_id = ? AND role = 'OWNER'",
   );
-  const setRole = changing(() =>
-    client.prepare<unknown, [ProjectRole, string, string]>(
-      "UPDATE project_members SET role = ? WHERE project_id = ? AND user_id = ?",
-    ),
+  const setRole = changing<[ProjectRole, string, string]>(
+    client,
+    "UPDATE project_members SET role = ? WHERE project_id = ? AND user_id = ?",
   );
-  const remove = changing(() =>
-    client.prepare<unknown, [string, string]>("DELETE FROM project_members WHERE project_id = ? AND user_id = ?"),
-  );
+  const remove = changing<[string, string]>(client, "DELETE FROM project_members WHERE project_id = ? AND user_id = ?");
 
   return {
     roleIn: (projectId: string, userId: string): ProjectRole | null => membership.get(projectId, userId)?.role ?? null,

@@ -7,11 +7,10 @@ export function projectStore({ $client: client }: Db) {
   const select = rowsOf(client, projects);
   const byId = select<[string]>("WHERE id = ?");
   const active = select<[]>("WHERE status = 'ACTIVE' ORDER BY id DESC");
-  const memberships = reading(() =>
-    client.prepare<{ id: string; role: ProjectRole }, [string, string, string | null, number]>(
-      `SELECT p.id, m.role FROM project_members m JOIN projects p ON p.id = m.project_id
+  const memberships = reading<{ id: string; role: ProjectRole }, [string, string, string | null, number]>(
+    client,
+    `SELECT p.id, m.role FROM project_members m JOIN projects p ON p.id = m.project_id
        WHERE m.user_id = ?1 AND p.id < ?2 AND (?3 IS NULL OR p.status = ?3) ORDER BY p.id DESC LIMIT ?4`,
-    ),
   );
 
   return {

@@ -16,12 +16,18 @@ export const pushPersonalColumns: PersonalColumns = {
 /** The browsers of a user, and what it wants to be notified of. */
 export function pushPersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
-  const subscriptions = reading<SubscriptionRow, [string, string, string]>(client, `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions
-       WHERE project_id = ? AND environment = ? AND user_id = ?`);
+  const subscriptions = reading<SubscriptionRow, [string, string, string]>(
+    client,
+    `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions
+       WHERE project_id = ? AND environment = ? AND user_id = ?`,
+  );
   const removeSubscription = changing(client, "DELETE FROM push_subscriptions WHERE id = ?");
-  const settings = reading<SettingRow & { conversationPublicId: string }, [string, string, string, string, string]>(client, `SELECT ${columnsOf(notificationSettings, "s")}, c.public_id AS conversationPublicId FROM conversations c
+  const settings = reading<SettingRow & { conversationPublicId: string }, [string, string, string, string, string]>(
+    client,
+    `SELECT ${columnsOf(notificationSettings, "s")}, c.public_id AS conversationPublicId FROM conversations c
        CROSS JOIN notification_settings s ON s.conversation_id = c.id AND s.user_id = ?3
-       WHERE c.project_id = ?1 AND c.environment = ?2 AND c.id > ?4 AND c.id <= ?5`);
+       WHERE c.project_id = ?1 AND c.environment = ?2 AND c.id > ?4 AND c.id <= ?5`,
+  );
   const removeSetting = changing(client, "DELETE FROM notification_settings WHERE conversation_id = ? AND user_id = ?");
 
   const subscriptionsOf = ({ projectId, environment, userId }: User) =>

@@ -17,7 +17,10 @@ export type PushStore = ReturnType<typeof pushStore>;
 
 export function pushStore({ $client: client }: Db) {
   const subscription = (rest: string) =>
-    reading<SubscriptionRow, (string | number)[]>(client, `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions ${rest}`);
+    reading<SubscriptionRow, (string | number)[]>(
+      client,
+      `SELECT ${columnsOf(pushSubscriptions)} FROM push_subscriptions ${rest}`,
+    );
   const byId = subscription("WHERE id = ?");
   const byPublicId = subscription("WHERE public_id = ? AND project_id = ? AND environment = ?");
   const byEndpoint = subscription("WHERE endpoint = ? AND project_id = ? AND environment = ?");
@@ -25,25 +28,49 @@ export function pushStore({ $client: client }: Db) {
   const ofUsers = subscription(
     "WHERE project_id = ? AND environment = ? AND user_id IN (SELECT value FROM json_each(?)) ORDER BY user_id, id",
   );
-  const tenants = reading<Tenant, []>(client, "SELECT DISTINCT project_id AS projectId, environment FROM push_subscriptions");
+  const tenants = reading<Tenant, []>(
+    client,
+    "SELECT DISTINCT project_id AS projectId, environment FROM push_subscriptions",
+  );
   const remove = changing(client, "DELETE FROM push_subscriptions WHERE id = ?");
   const setPushedAt = changing(client, "UPDATE push_subscriptions SET last_pushed_at = ?2 WHERE id = ?1");
 
-  const firstQueued = reading<QueuedRow, []>(client, `SELECT ${columnsOf(pushQueue)} FROM push_queue ORDER BY id LIMIT 1`);
+  const firstQueued = reading<QueuedRow, []>(
+    client,
+    `SELECT ${columnsOf(pushQueue)} FROM push_queue ORDER BY id LIMIT 1`,
+  );
   const advance = changing(client, "UPDATE push_queue SET position = ?2 WHERE id = ?1");
   const dequeue = changing(client, "DELETE FROM push_queue WHERE id = ?");
-  const members = reading<{ userId: string }, [string, string, number]>(client, `SELECT user_id AS userId FROM conversation_members
-       WHERE conversation_id = ? AND user_id > ? AND status = 'ACTIVE' ORDER BY user_id LIMIT ?`);
+  const members = reading<{ userId: string }, [string, string, number]>(
+    client,
+    `SELECT user_id AS userId FROM conversation_members
+       WHERE conversation_id = ? AND user_id > ? AND status = 'ACTIVE' ORDER BY user_id LIMIT ?`,
+  );
 
-  const due = reading<DeliveryRow, [number, number]>(client, `SELECT ${columnsOf(pushDeliveries)} FROM push_deliveries WHERE next_attempt_at <= ?
-       ORDER BY next_attempt_at, id LIMIT ?`);
-  const next = reading<{ at: number | null }, [number]>(client, "SELECT min(next_attempt_at) AS at FROM push_deliveries WHERE next_attempt_at > ?");
+  const due = reading<DeliveryRow, [number, number]>(
+    client,
+    `SELECT ${columnsOf(pushDeliveries)} FROM push_deliveries WHERE next_attempt_at <= ?
+       ORDER BY next_attempt_at, id LIMIT ?`,
+  );
+  const next = reading<{ at: number | null }, [number]>(
+    client,
+    "SELECT min(next_attempt_at) AS at FROM push_deliveries WHERE next_attempt_at > ?",
+  );
   const removeDelivery = changing(client, "DELETE FROM push_deliveries WHERE id = ? AND subject_id = ?");
-  const retryAt = changing(client, "UPDATE push_deliveries SET attempt_count = attempt_count + 1, next_attempt_at = ?2 WHERE id = ?1");
-  const postpone = changing(client, "UPDATE push_deliveries SET next_attempt_at = max(next_attempt_at, ?2) WHERE subscription_id = ?1");
+  const retryAt = changing(
+    client,
+    "UPDATE push_deliveries SET attempt_count = attempt_count + 1, next_attempt_at = ?2 WHERE id = ?1",
+  );
+  const postpone = changing(
+    client,
+    "UPDATE push_deliveries SET next_attempt_at = max(next_attempt_at, ?2) WHERE subscription_id = ?1",
+  );
   const dropTopic = changing(client, "DELETE FROM push_deliveries WHERE topic = ? AND kind = ?");
 
-  const setting = reading<SettingRow, [string, string]>(client, `SELECT ${columnsOf(notificationSettings)} FROM notification_settings WHERE conversation_id = ? AND user_id = ?`);
+  const setting = reading<SettingRow, [string, string]>(
+    client,
+    `SELECT ${columnsOf(notificationSettings)} FROM notification_settings WHERE conversation_id = ? AND user_id = ?`,
+  );
 
   return {
     get: (id: string): SubscriptionRow | null => byId.get(id),

@@ -16,18 +16,16 @@ export const roomPersonalColumns: PersonalColumns = {
 /** The tokens with which a user joins rooms, and its permissions there. */
 export function roomPersonalData({ bus, db }: Runtime, liveRooms: LiveRooms): PersonalData {
   const { $client: client } = db;
-  const tokens = reading(() =>
-    client.prepare<{ tokenId: string; roomId: string }, [string, string, string]>(
-      `SELECT t.id AS tokenId, t.room_id AS roomId FROM rtc_tokens t JOIN rooms r ON r.id = t.room_id
+  const tokens = reading<{ tokenId: string; roomId: string }, [string, string, string]>(
+    client,
+    `SELECT t.id AS tokenId, t.room_id AS roomId FROM rtc_tokens t JOIN rooms r ON r.id = t.room_id
        WHERE r.project_id = ?1 AND r.environment = ?2 AND t.participant_identity = ?3`,
-    ),
   );
-  const removeToken = changing(() => client.prepare<unknown, [string]>("DELETE FROM rtc_tokens WHERE id = ?"));
-  const removePermissions = changing(() =>
-    client.prepare<unknown, [string, string, string]>(
-      `DELETE FROM participant_permissions WHERE participant_identity = ?3
+  const removeToken = changing<[string]>(client, "DELETE FROM rtc_tokens WHERE id = ?");
+  const removePermissions = changing<[string, string, string]>(
+    client,
+    `DELETE FROM participant_permissions WHERE participant_identity = ?3
        AND room_id IN (SELECT id FROM rooms WHERE project_id = ?1 AND environment = ?2)`,
-    ),
   );
   const tokensOf = ({ projectId, environment, userId }: User) => tokens.all(projectId, environment, userId);
 

@@ -16,14 +16,11 @@ export function roomStore({ $client: client }: Db) {
   const newest = select<[string, Environment, string, string, number]>(
     "WHERE project_id = ? AND environment = ? AND status = ? AND id < ? ORDER BY id DESC LIMIT ?",
   );
-  const close = changing(() =>
-    client.prepare<unknown, [number, string]>(
-      "UPDATE rooms SET status = 'CLOSED', updated_at = ?1, closed_at = ?1 WHERE id = ?2",
-    ),
+  const close = changing<[number, string]>(
+    client,
+    "UPDATE rooms SET status = 'CLOSED', updated_at = ?1, closed_at = ?1 WHERE id = ?2",
   );
-  const markRecording = changing(() =>
-    client.prepare<unknown, [number, string]>("UPDATE rooms SET recording = ? WHERE id = ?"),
-  );
+  const markRecording = changing<[number, string]>(client, "UPDATE rooms SET recording = ? WHERE id = ?");
 
   return {
     find: (id: string) => byId.get(id),

@@ -42,20 +42,18 @@ export type RtcTokenStore = ReturnType<typeof rtcTokenStore>;
 
 export function rtcTokenStore({ $client: client }: Db) {
   const byId = rowsOf(client, rtcTokens)<[string]>("WHERE id = ?");
-  const usable = reading(() =>
-    client.prepare<{ id: string }, [string, string, number]>(
-      `SELECT id FROM rtc_tokens
+  const usable = reading<{ id: string }, [string, string, number]>(
+    client,
+    `SELECT id FROM rtc_tokens
        WHERE room_id = ? AND participant_identity = ? AND revoked_at IS NULL AND expires_at > ?`,
-    ),
   );
   const insert = inserter<RtcTokenRow>(client, rtcTokens);
-  const revoke = changing(() =>
-    client.prepare<unknown, [number, string]>("UPDATE rtc_tokens SET revoked_at = ? WHERE id = ?"),
+  const revoke = changing<[number, string]>(client, "UPDATE rtc_tokens SET revoked_at = ? WHERE id = ?");
+  const extend = changing<[number, string]>(
+    client,
+    "UPDATE rtc_tokens SET expires_at = max(expires_at, ?) WHERE id = ?",
   );
-  const extend = changing(() =>
-    client.prepare<unknown, [number, string]>("UPDATE rtc_tokens SET expires_at = max(expires_at, ?) WHERE id = ?"),
-  );
-  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM rtc_tokens WHERE expires_at <= ?"));
+  const expire = changing<[number]>(client, "DELETE FROM rtc_tokens WHERE expires_at <= ?");
   const permissionsOf = rowsOf(
     client,
     participantPermissions,
@@ -65,9 +63,7 @@ export function rtcTokenStore({ $client: client }: Db) {
     participantPermissions,
     "ON CONFLICT (room_id, participant_identity) DO UPDATE SET permissions = excluded.permissions",
   );
-  const deletePermissions = changing(() =>
-    client.prepare<unknown, [string]>("DELETE FROM participant_permissions WHERE room_id = ?"),
-  );
+  const deletePermissions = changing<[string]>(client, "DELETE FROM participant_permissions WHERE room_id = ?");
 
   return {
     find: (id: string) => byId.get(id),

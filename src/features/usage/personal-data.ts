@@ -13,14 +13,14 @@ type UsedSession = { id: string; roomName: string; startedAt: number; endedAt: n
 /** The media sessions of a user. Erasing removes the user id; the minutes stay, because they were used. */
 export function usagePersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
-  const sessions = reading(() =>
-    client.prepare<UsedSession, [string, string, string, number, number]>(
-      `SELECT id, room_name AS roomName, started_at AS startedAt, ended_at AS endedAt FROM usage_sessions
+  const sessions = reading<UsedSession, [string, string, string, number, number]>(
+    client,
+    `SELECT id, room_name AS roomName, started_at AS startedAt, ended_at AS endedAt FROM usage_sessions
        WHERE rowid > ?4 AND rowid <= ?5 AND project_id = ?1 AND environment = ?2 AND participant_identity = ?3`,
-    ),
   );
-  const anonymize = changing(() =>
-    client.prepare<unknown, [string]>(`UPDATE usage_sessions SET participant_identity = '${ERASED}' WHERE id = ?`),
+  const anonymize = changing<[string]>(
+    client,
+    `UPDATE usage_sessions SET participant_identity = '${ERASED}' WHERE id = ?`,
   );
   const sessionsOf = ({ projectId, environment, userId }: User) =>
     rowPages(db, "usage_sessions", (after, until) => sessions.all(projectId, environment, userId, after, until));

@@ -44,23 +44,20 @@ const FIRST_OWNER = `SELECT user_id FROM project_members
 const IN_PROJECTS = "project_id IN (SELECT value FROM json_each(?))";
 
 export function usageStore({ $client: client }: Db) {
-  const accountOf = reading(() =>
-    client.prepare<{ userId: string | null }, [string]>(
-      `SELECT (${FIRST_OWNER}) AS userId FROM projects p WHERE p.id = ?`,
-    ),
+  const accountOf = reading<{ userId: string | null }, [string]>(
+    client,
+    `SELECT (${FIRST_OWNER}) AS userId FROM projects p WHERE p.id = ?`,
   );
-  const projectsOf = reading(() =>
-    client.prepare<{ id: string; name: string }, [string]>(
-      `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
+  const projectsOf = reading<{ id: string; name: string }, [string]>(
+    client,
+    `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
        WHERE m.user_id = ?1 AND (${FIRST_OWNER}) = ?1 ORDER BY p.id`,
-    ),
   );
-  const addDay = changing(() =>
-    client.prepare<unknown, [string, string, number, number, number]>(
-      `INSERT INTO usage_days (project_id, date, minutes, sessions, recorded_minutes) VALUES (?, ?, ?, ?, ?)
+  const addDay = changing<[string, string, number, number, number]>(
+    client,
+    `INSERT INTO usage_days (project_id, date, minutes, sessions, recorded_minutes) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (project_id, date) DO UPDATE SET minutes = minutes + excluded.minutes,
          sessions = sessions + excluded.sessions, recorded_minutes = recorded_minutes + excluded.recorded_minutes`,
-    ),
   );
   const select = rowsOf(client, usageSessions);
   const byId = select<[string]>("WHERE id = ?");
@@ -68,21 +65,18 @@ export function usageStore({ $client: client }: Db) {
   const open = select<[string]>(`WHERE ${IN_PROJECTS} AND ended_at IS NULL`);
   const history = select<[string, number]>(`WHERE ${IN_PROJECTS} ORDER BY started_at DESC, id DESC LIMIT ?`);
   const days = rowsOf(client, usageDays)<[string, string, string]>(`WHERE ${IN_PROJECTS} AND date BETWEEN ? AND ?`);
-  const touch = changing(() =>
-    client.prepare<unknown, [number, string]>(
-      "UPDATE usage_sessions SET last_seen_at = ? WHERE id = ? AND ended_at IS NULL",
-    ),
+  const touch = changing<[number, string]>(
+    client,
+    "UPDATE usage_sessions SET last_seen_at = ? WHERE id = ? AND ended_at IS NULL",
   );
-  const end = changing(() =>
-    client.prepare<unknown, [number, string]>(
-      "UPDATE usage_sessions SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2",
-    ),
+  const end = changing<[number, string]>(
+    client,
+    "UPDATE usage_sessions SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2",
   );
-  const minutesIn = reading(() =>
-    client.prepare<{ minutes: number }, [number, string, number, number]>(
-      `SELECT coalesce(sum(max(1, (coalesce(ended_at, ?1) - started_at + 59999) / 60000)), 0) AS minutes
+  const minutesIn = reading<{ minutes: number }, [number, string, number, number]>(
+    client,
+    `SELECT coalesce(sum(max(1, (coalesce(ended_at, ?1) - started_at + 59999) / 60000)), 0) AS minutes
        FROM usage_sessions WHERE room_id = ?2 AND started_at >= ?3 AND started_at <= ?4`,
-    ),
   );
 
   return {

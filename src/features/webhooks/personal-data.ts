@@ -11,16 +11,13 @@ type StoredEvent = { id: string; type: string; body: string };
 /** Events about a user that wait for delivery or can be sent again. */
 export function webhookPersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
-  const events = reading(() =>
-    client.prepare<StoredEvent, [number, number, string, string, string]>(
-      `SELECT id, type, body FROM webhook_events
+  const events = reading<StoredEvent, [number, number, string, string, string]>(
+    client,
+    `SELECT id, type, body FROM webhook_events
        WHERE seq > ? AND seq <= ? AND project_id = ? AND environment = ? AND instr(body, ?) > 0`,
-    ),
   );
-  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM webhook_events WHERE id = ?"));
-  const rewrite = changing(() =>
-    client.prepare<unknown, [string, string]>("UPDATE webhook_events SET body = ?2 WHERE id = ?1"),
-  );
+  const remove = changing<[string]>(client, "DELETE FROM webhook_events WHERE id = ?");
+  const rewrite = changing<[string, string]>(client, "UPDATE webhook_events SET body = ?2 WHERE id = ?1");
 
   return {
     async erase({ projectId, environment, userId }) {

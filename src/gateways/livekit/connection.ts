@@ -61,7 +61,6 @@ export type AdmittedClient = {
   request: ClientRequest;
   token: LivekitToken;
   openedAt: number;
-  /** The token has joined this room before. */
   isReturning: boolean;
 };
 
@@ -183,7 +182,6 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     return snapshot?.participants.find(({ participantId }) => participantId === id)?.lastDataSequence ?? 0;
   }
 
-  /** Serves an accepted socket until it closes. */
   function connect(network: TopicSocket, admitted: AdmittedClient): SocketEvents {
     let isClosed = false;
     let current: { client: LivekitSession; socket: ReturnType<LivekitSession["attach"]> } | null = null;

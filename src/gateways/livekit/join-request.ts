@@ -78,7 +78,6 @@ function unpack(packed: string): JoinRequest {
   }
 }
 
-/** The names of the SDKs in the query. */
 const SDKS: Record<string, ClientInfo_SDK> = {
   js: ClientInfo_SDK.JS,
   swift: ClientInfo_SDK.SWIFT,

@@ -15,7 +15,6 @@ type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & {
 
 export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
 
-/** Serves LiveKit's client SDKs, server SDKs and agent workers. */
 export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
   const { config, now } = runtime;
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);

@@ -45,7 +45,6 @@ type LivekitSessionDeps = {
   mode: ConnectionMode;
   autoSubscribe: boolean;
   sources: ReadonlySet<TrackSource> | null;
-  /** When the room was created. */
   createdAt: number;
 };
 
@@ -56,7 +55,6 @@ export class LivekitSession {
   readonly mode: ConnectionMode;
   readonly notifier: SignalNotifier;
   readonly published: PublishedTracks;
-  readonly #deps: LivekitSessionDeps;
   readonly #selection: TrackSelection;
   readonly #negotiator: Negotiator;
   readonly #handleRequest: (request: Request) => Promise<void>;
@@ -66,9 +64,8 @@ export class LivekitSession {
   #tail: Promise<void> = Promise.resolve();
   #cancelDeferral: (() => void) | null = null;
 
-  constructor(deps: LivekitSessionDeps) {
+  constructor(private readonly deps: LivekitSessionDeps) {
     const { runtime, session, sources, details, createdAt } = deps;
-    this.#deps = deps;
     this.session = session;
     this.client = deps.client;
     this.mode = deps.mode;
@@ -107,7 +104,7 @@ export class LivekitSession {
     };
     this.#link = { network, socket };
     this.send(first);
-    this.#deps.signaling.membership.attach(this.session, socket);
+    this.deps.signaling.membership.attach(this.session, socket);
     return socket;
   }
 
@@ -119,7 +116,7 @@ export class LivekitSession {
   deferChanges(): void {
     this.notifier.hold();
     this.#selection.hold();
-    this.#cancelDeferral = this.#deps.runtime.timers.after(DEFER_CHANGES_MS, () => {
+    this.#cancelDeferral = this.deps.runtime.timers.after(DEFER_CHANGES_MS, () => {
       if (this.session.link.state === "left") return;
       this.#releaseChanges();
       this.#enqueue(() => this.#negotiator.update());
@@ -133,7 +130,6 @@ export class LivekitSession {
     this.notifier.release();
   }
 
-  /** Sends what the client missed and continues its peer connections. */
   resume(): void {
     this.#releaseChanges();
     this.#enqueue(() => this.#negotiator.resume());
@@ -176,7 +172,7 @@ export class LivekitSession {
   }
 
   #leave(): void {
-    this.#deps.signaling.membership.leave(this.session, "left");
+    this.deps.signaling.membership.leave(this.session, "left");
     this.#link?.network.close(1000, "left");
     this.#link = null;
   }
@@ -197,7 +193,7 @@ export class LivekitSession {
   #failed(error: unknown, request?: Request): void {
     if (this.session.link.state === "left") return;
     const known = error instanceof FrameError || error instanceof ApiError ? error : frameErrorOf(error);
-    const { log } = this.#deps.runtime;
+    const { log } = this.deps.runtime;
     if (!known) log.error({ err: error, request: request?.case }, "livekit: request failed");
     if (request) {
       const reason =
@@ -224,7 +220,7 @@ export class LivekitSession {
   }
 
   #pong(request: Extract<Request, { case: "pingReq" | "ping" | "trickle" }>): void {
-    const timestamp = BigInt(this.#deps.runtime.now());
+    const timestamp = BigInt(this.deps.runtime.now());
     if (request.case === "pingReq") {
       const value = new Pong({ lastPingTimestamp: request.value.timestamp, timestamp });
       this.send({ case: "pongResp", value });

@@ -22,16 +22,14 @@ export type PublishedTrack = {
 
 /** The tracks that one client has announced, by their client ids. Their media follows in an offer. */
 export class PublishedTracks {
-  readonly #session: RtcSession;
-  readonly #sources: ReadonlySet<TrackSource> | null;
   readonly #byCid = new Map<string, PublishedTrack>();
   /** By the id in the session description where it differs: Firefox makes one up for each sender. */
   readonly #byAlias = new Map<string, PublishedTrack>();
 
-  constructor(session: RtcSession, sources: ReadonlySet<TrackSource> | null) {
-    this.#session = session;
-    this.#sources = sources;
-  }
+  constructor(
+    private readonly session: RtcSession,
+    private readonly sources: ReadonlySet<TrackSource> | null,
+  ) {}
 
   find(trackId: string): PublishedTrack | undefined {
     return [...this.#byCid.values()].find((track) => track.trackId === trackId);
@@ -45,8 +43,8 @@ export class PublishedTracks {
     if (!kind || request.cid === "") return "only audio and video tracks are published here";
     if (request.cid.length > MAX_NAME) return `cid: at most ${MAX_NAME} characters`;
     const source = sourceOf(request.source);
-    if (!mayPublish(this.#session.permissions, kind)) return `the token does not permit to publish ${kind}`;
-    if (this.#sources && !this.#sources.has(source)) return `the token does not permit to publish this source`;
+    if (!mayPublish(this.session.permissions, kind)) return `the token does not permit to publish ${kind}`;
+    if (this.sources && !this.sources.has(source)) return `the token does not permit to publish this source`;
     if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
     const trackId = newTrackId();
     const name = request.name.slice(0, MAX_NAME);
@@ -66,7 +64,6 @@ export class PublishedTracks {
     }
   }
 
-  /** The sections of an offer that publish an announced and permitted track. */
   publishedSections(sections: readonly Section[], midToTrackId: Record<string, string>): NamedSection[] {
     const sending = sections.filter(({ sends, kind }) => sends && kind !== "application");
     const found = new Map(sending.map((section) => [section, this.#named(section, midToTrackId)]));
@@ -74,7 +71,7 @@ export class PublishedTracks {
     return sending.flatMap((section) => {
       const { mid, kind, cid } = section;
       const track = found.get(section) ?? this.#firstUnplaced(placed, kind);
-      if (track?.section.kind !== kind || !mayPublish(this.#session.permissions, kind)) return [];
+      if (track?.section.kind !== kind || !mayPublish(this.session.permissions, kind)) return [];
       if (!placed.has(track)) {
         placed.add(track);
         if (cid !== null) this.#byAlias.set(cid, track);

@@ -24,7 +24,6 @@ export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: 
 type RtcDeps = {
   connections: LivekitConnections;
   log: Log;
-  /** Throws when the address has made too many attempts. */
   requireAttempt: (kind: "connect" | "validate", ipAddress: string) => void;
 };
 
@@ -32,7 +31,6 @@ const PATHS: Record<ConnectionMode, string> = { one: "/rtc/v1", two: "/rtc" };
 
 type ResponseSettings = { status?: unknown; headers: Record<string, unknown> };
 
-/** The response to a request without a WebSocket upgrade. */
 function socketExpected(set: ResponseSettings): string {
   set.status = 426;
   set.headers["content-type"] = "text/plain; charset=utf-8";

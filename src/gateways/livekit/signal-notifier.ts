@@ -30,7 +30,6 @@ type NotifierDeps = {
   session: RtcSession;
   published: PublishedTracks;
   details: LivekitDetails;
-  /** When the room was created. */
   createdAt: number;
   send(message: Message): void;
 };
@@ -44,27 +43,23 @@ const ACTIONS: Record<Extract<Push, { type: "bye" }>["action"], LeaveRequest_Act
 
 /** Translates the room's pushes into LiveKit's messages for one client, and keeps what the client knows of the room. */
 export class SignalNotifier {
-  readonly #deps: NotifierDeps;
   /** The participants that the client knows, by identity, as they were last sent. */
   readonly #known = new Map<string, ParticipantInfo>();
   #speaking = new Set<string>();
   readonly #paused = new Set<string>();
   #isDeferring = false;
 
-  constructor(deps: NotifierDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: NotifierDeps) {}
 
-  /** All other announced participants, for a client that joins. */
   others(): ParticipantInfo[] {
-    const { session } = this.#deps;
+    const { session } = this.deps;
     return [...session.room.sessions.values()]
       .filter((other) => other !== session && other.announced)
       .map((other) => this.#describe(other));
   }
 
   self(): ParticipantInfo {
-    const { session, details } = this.#deps;
+    const { session, details } = this.deps;
     return participantInfo(session, details);
   }
 
@@ -94,7 +89,7 @@ export class SignalNotifier {
   }
 
   push(push: Push): void {
-    const { session, send } = this.#deps;
+    const { session, send } = this.deps;
     switch (push.type) {
       case "participant.joined":
       case "participant.updated":
@@ -120,7 +115,7 @@ export class SignalNotifier {
         this.#speakers(push.speakers);
         break;
       case "recording.changed":
-        send({ case: "roomUpdate", value: new RoomUpdate({ room: roomInfo(session.room, this.#deps.createdAt) }) });
+        send({ case: "roomUpdate", value: new RoomUpdate({ room: roomInfo(session.room, this.deps.createdAt) }) });
         break;
       case "layers.wanted":
         this.#layersWanted(push.trackId, push.layers);
@@ -154,11 +149,11 @@ export class SignalNotifier {
       action: ACTIONS[action],
       canReconnect: action !== "stop",
     });
-    this.#deps.send({ case: "leave", value });
+    this.deps.send({ case: "leave", value });
   }
 
   #changed(identity: string): void {
-    const { session, details } = this.#deps;
+    const { session, details } = this.deps;
     if (identity === session.identity) {
       this.#update([participantInfo(session, details)]);
       return;
@@ -172,9 +167,9 @@ export class SignalNotifier {
   }
 
   #describe(other: RtcSession): ParticipantInfo {
-    const info = participantInfo(other, this.#deps.details);
+    const info = participantInfo(other, this.deps.details);
     // A viewer who waits for a live stream to start does not see tracks.
-    if (this.#deps.session.waiting) info.tracks = [];
+    if (this.deps.session.waiting) info.tracks = [];
     this.#known.set(other.identity, info);
     return info;
   }
@@ -187,12 +182,12 @@ export class SignalNotifier {
   }
 
   #update(participants: ParticipantInfo[]): void {
-    this.#deps.send({ case: "update", value: new ParticipantUpdate({ participants }) });
+    this.deps.send({ case: "update", value: new ParticipantUpdate({ participants }) });
   }
 
   /** LiveKit sends only changes, so a speaker who falls silent is named once. */
   #speakers(speakers: Extract<Push, { type: "speakers.changed" }>["speakers"]): void {
-    const { session, send } = this.#deps;
+    const { session, send } = this.deps;
     const now = new Map(
       speakers.flatMap(({ identity, level }) => {
         const of = session.room.sessions.get(identity);
@@ -209,7 +204,7 @@ export class SignalNotifier {
   }
 
   #unpublished(trackId: string): void {
-    const { published, send } = this.#deps;
+    const { published, send } = this.deps;
     if (!published.find(trackId)) return;
     published.remove(trackId);
     send({ case: "trackUnpublished", value: new TrackUnpublishedResponse({ trackSid: trackSid(trackId) }) });
@@ -217,7 +212,7 @@ export class SignalNotifier {
 
   /** An echo of the client's own request could undo a later one, so only other changes are sent. */
   #muted(trackId: string, muted: boolean): void {
-    const { published, send } = this.#deps;
+    const { published, send } = this.deps;
     const track = published.find(trackId);
     if (!track || track.muted === muted) return;
     track.muted = muted;
@@ -225,7 +220,7 @@ export class SignalNotifier {
   }
 
   #layersWanted(trackId: string, layers: Extract<Push, { type: "layers.wanted" }>["layers"]): void {
-    const track = this.#deps.session.tracks.get(trackId);
+    const track = this.deps.session.tracks.get(trackId);
     const qualities = (["low", "medium", "high"] as const).map(
       (layer) => new SubscribedQuality({ quality: LAYER_QUALITY[layer], enabled: layers.includes(layer) }),
     );
@@ -235,20 +230,20 @@ export class SignalNotifier {
       subscribedQualities: qualities,
       subscribedCodecs: [new SubscribedCodec({ codec, qualities })],
     });
-    this.#deps.send({ case: "subscribedQualityUpdate", value });
+    this.deps.send({ case: "subscribedQualityUpdate", value });
   }
 
   #delivery(trackId: string, paused: boolean): void {
     if (paused === this.#paused.has(trackId)) return;
     if (paused) this.#paused.add(trackId);
     else this.#paused.delete(trackId);
-    const publisher = [...this.#deps.session.room.sessions.values()].find(({ tracks }) => tracks.has(trackId));
+    const publisher = [...this.deps.session.room.sessions.values()].find(({ tracks }) => tracks.has(trackId));
     if (!publisher) return;
     const state = new StreamStateInfo({
       participantSid: participantSid(publisher.id),
       trackSid: trackSid(trackId),
       state: paused ? StreamState.PAUSED : StreamState.ACTIVE,
     });
-    this.#deps.send({ case: "streamStateUpdate", value: new StreamStateUpdate({ streamStates: [state] }) });
+    this.deps.send({ case: "streamStateUpdate", value: new StreamStateUpdate({ streamStates: [state] }) });
   }
 }

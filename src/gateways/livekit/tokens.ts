@@ -35,7 +35,6 @@ export type VideoGrant = {
 
 export type LivekitToken = {
   key: ApiKeyCaller;
-  /** The hash of the signed token. */
   hash: string;
   /** The id of the token that this one replaces; null unless we signed it. */
   tokenId: string | null;
@@ -137,7 +136,6 @@ const SOURCES: Record<string, TrackSource> = {
   screen_share_audio: "screenShareAudio",
 };
 
-/** Null means every source. */
 export function sourcesOf({ canPublishSources }: VideoGrant): ReadonlySet<TrackSource> | null {
   if (!Array.isArray(canPublishSources) || canPublishSources.length === 0) return null;
   return new Set(canPublishSources.flatMap((source) => SOURCES[String(source).toLowerCase()] ?? []));
@@ -200,7 +198,6 @@ export function createTokenRefresh(runtime: Runtime, { apiKeys, rtcTokens, signT
     client.send({ case: "refreshToken", value });
   }
 
-  /** Refreshes now and regularly until the returned function is called. */
   return (token: LivekitToken, client: RefreshedClient): (() => void) => {
     const failed = (err: unknown) => runtime.log.error({ err }, "livekit: token refresh failed");
     refresh(token, client).catch(failed);

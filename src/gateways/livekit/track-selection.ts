@@ -15,30 +15,27 @@ const MAX_HEIGHT = 8_640;
 /** No client shows more tracks at once; choices beyond the limit are ignored. */
 const MAX_CHOICES = 2_048;
 
-/** The tracks that one client wants to receive, and its settings for them. */
 export class TrackSelection {
-  readonly #session: RtcSession;
-  readonly #automatic: boolean;
   /** The tracks for which the client has chosen the opposite of its default. */
   readonly #exceptions = new Set<string>();
   readonly #settings = new Map<string, TrackSettings>();
   /** While changes are deferred, only these tracks are wanted. */
   #only: ReadonlySet<string> | null = null;
 
-  constructor(session: RtcSession, automatic: boolean) {
-    this.#session = session;
-    this.#automatic = automatic;
-  }
+  constructor(
+    private readonly session: RtcSession,
+    private readonly automatic: boolean,
+  ) {}
 
   /** The wanted tracks of all other participants, in the order of their joins. */
   wanted(): (WantedTrack & { track: Track; publisher: RtcSession })[] {
-    const { room, permissions, waiting } = this.#session;
+    const { room, permissions, waiting } = this.session;
     if (!permissions.subscribe || waiting) return [];
     return [...room.sessions.values()].flatMap((publisher) =>
-      publisher.identity === this.#session.identity
+      publisher.identity === this.session.identity
         ? []
         : [...publisher.tracks.values()]
-            .filter(({ id }) => this.#exceptions.has(id) !== this.#automatic && (this.#only?.has(id) ?? true))
+            .filter(({ id }) => this.#exceptions.has(id) !== this.automatic && (this.#only?.has(id) ?? true))
             .map((track) => ({ trackId: track.id, kind: track.kind, track, publisher })),
     );
   }
@@ -60,7 +57,7 @@ export class TrackSelection {
 
   subscribe(trackIds: readonly string[], wanted: boolean): void {
     for (const trackId of trackIds) {
-      if (wanted === this.#automatic) this.#exceptions.delete(trackId);
+      if (wanted === this.automatic) this.#exceptions.delete(trackId);
       else if (this.#exceptions.size < MAX_CHOICES) this.#exceptions.add(trackId);
     }
   }

@@ -34,7 +34,6 @@ type JoinDeps = {
   rooms: RoomService;
   rtcTokens: RtcTokenService;
   iceServers: IceServers;
-  /** Whether the room's live stream has not started, so that its viewers wait. */
   isWaitingRoom: (roomId: string) => boolean;
 };
 

@@ -19,7 +19,6 @@ const ANNOUNCE_AFTER_MS = 5_000;
 /** A socket with more unsent bytes is closed; its client reconnects and resumes. */
 const SLOW_READER_BYTES = 1024 * 1024;
 
-/** The reasons for which the server ends a session. */
 type DismissReason = Exclude<LeaveReason, "left" | "timeout" | "failed">;
 
 export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "stop" | "rejoin" }> = {
@@ -111,7 +110,6 @@ export function createMembership(
     broadcast(session.room, { type: "participant.joined", participant: presentParticipant(session) }, session);
   }
 
-  /** Tells the room that a participant's public fields have changed. */
   function update(session: RtcSession): void {
     saveToNode(session);
     if (!session.announced || session.link.state === "left") return;

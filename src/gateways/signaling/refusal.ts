@@ -34,7 +34,6 @@ const CLOSE_CODE_OF: Partial<Record<ErrorCode, CloseCode>> = {
   SVC_RTC_SERVER_UNREACHABLE: CLOSE_CODES.noCapacity,
 };
 
-/** Translates the error that ended a join. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof ApiError) return refuse(error.code, CLOSE_CODE_OF[error.code] ?? CLOSE_CODES.restart);

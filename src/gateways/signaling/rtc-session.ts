@@ -43,7 +43,6 @@ export type RtcSession = {
   name: string | null;
   attributes: Record<string, string>;
   readonly kind: ParticipantKind;
-  /** A hidden participant is never announced. */
   readonly hidden: boolean;
   /** A viewer who waits for the live stream to start gets no media. */
   waiting: boolean;
@@ -56,14 +55,12 @@ export type RtcSession = {
   readonly tracks: Map<string, Track>;
 };
 
-/** A room with participants or with joins under way. */
 export type LiveRoom = {
   readonly id: string;
   readonly name: string;
   readonly projectId: string;
   readonly environment: Environment;
   readonly region: string | null;
-  /** Every call in the room is recorded. */
   readonly record: boolean;
   recording: boolean;
   readonly sessions: Map<string, RtcSession>;
@@ -151,7 +148,6 @@ type RoomFields = {
   recording: boolean;
 };
 
-/** The rooms with participants, and their sessions by id and by identity. */
 export function createSessionRegistry() {
   const rooms = new Map<string, LiveRoom>();
   const sessions = new Map<string, RtcSession>();
@@ -189,7 +185,6 @@ export function createSessionRegistry() {
       if (present.get(session.identity) === session) present.delete(session.identity);
     },
 
-    /** True when the room was removed. */
     removeRoomIfEmpty(room: LiveRoom): boolean {
       if (room.sessions.size > 0 || room.pending > 0 || rooms.get(room.id) !== room) return false;
       return rooms.delete(room.id);

@@ -43,7 +43,6 @@ export type RtcSocketDeps = {
   originPolicy: (projectId: string) => OriginPolicy;
   /** Null when the address may connect; otherwise it made too many attempts, or the server is stopping. */
   admissionRefusal: (ipAddress: string) => Refusal | null;
-  /** Whether an expired token might still resume a session. */
   isPresent: (roomId: string, identity: string) => boolean;
 };
 

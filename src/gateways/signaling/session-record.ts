@@ -26,7 +26,6 @@ export type SessionRecord = {
 };
 
 type Keys = Pick<Keyring, "key">;
-/** The record is bound to these values. */
 type Subject = { serverName: string; roomId: string; participantId: string; identity: string };
 
 const ALGORITHM = "aes-256-gcm";

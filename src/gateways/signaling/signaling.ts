@@ -38,7 +38,6 @@ type SignalingDeps = {
 export type Signaling = ReturnType<typeof createSignaling>;
 export type SignalingCore = Signaling["core"];
 
-/** Composes the RTC sockets, the sessions and the rooms. */
 export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
   const { rtcTokens, fleet, nodes, originPolicy, isArchived } = deps;

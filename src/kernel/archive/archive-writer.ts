@@ -40,7 +40,6 @@ export class ArchiveWriter {
     await this.#close(name, createHash("sha256").update(content).digest("hex"), content.length);
   }
 
-  /** False when there is no such file. */
   async addFile(name: string, path: string): Promise<boolean> {
     const source = await open(path, constants.O_RDONLY).catch(absent);
     if (source === null) return false;

@@ -44,7 +44,6 @@ export function paddingOf(size: number): number {
   return (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
 }
 
-/** Fills the whole buffer; false when the file ends earlier. */
 export async function readFully(file: FileHandle, buffer: Buffer): Promise<boolean> {
   for (let at = 0; at < buffer.length; ) {
     const { bytesRead } = await file.read(buffer, at, buffer.length - at);

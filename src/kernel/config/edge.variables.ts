@@ -46,7 +46,6 @@ export const edgeVariables = {
   ),
 };
 
-/** PUBLIC_URL when only DOMAIN is set. */
 export function publicUrlOfDomain({
   DOMAIN,
   EDGE_PORT,

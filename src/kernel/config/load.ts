@@ -14,7 +14,6 @@ export type ConfigInput = {
   /** By variable name: `--chat-max-text-length 10` arrives as CHAT_MAX_TEXT_LENGTH. */
   flags?: Readonly<Record<string, unknown>>;
   env?: Readonly<Record<string, string | undefined>>;
-  /** The parsed TOML. */
   file?: Readonly<Record<string, unknown>>;
 };
 

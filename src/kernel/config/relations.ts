@@ -15,7 +15,6 @@ function relayProblems({ DOMAIN, TLS_CERT, TURN, TURN_UDP_PORT, ACME_CHALLENGE, 
   return problems;
 }
 
-/** Settings that are valid only together. */
 export function relationProblems(config: Config): string[] {
   const problems: string[] = [];
   const isSet = (name: VariableName) => {

@@ -11,8 +11,8 @@ export type Variable<Value = unknown> = {
   /** The accepted values in words, for error messages and the documentation. */
   readonly range: string;
   readonly description: string;
-  /** Never printed, logged or documented with its value. */
-  readonly secret: boolean;
+  /** A secret is never printed, logged or documented with its value. */
+  readonly secret?: boolean;
   read(raw: unknown): Reading<Value>;
 };
 
@@ -32,7 +32,6 @@ export function integer(
     fallbackText: bounds.fallbackText,
     range,
     description,
-    secret: false,
     read(raw) {
       const digits = trimmed(raw);
       const value = digits !== undefined && /^-?\d{1,15}$/.test(digits) ? Number(digits) : raw;
@@ -52,7 +51,6 @@ export function boolean(fallback: boolean, description: string): Variable<boolea
     fallback,
     range,
     description,
-    secret: false,
     read(raw) {
       if (typeof raw === "boolean") return { ok: true, value: raw };
       const word = String(raw).trim().toLowerCase();
@@ -73,7 +71,6 @@ export function choice<const Value extends string>(
     fallback,
     range,
     description,
-    secret: false,
     read(raw) {
       const value = values.find((candidate) => candidate === trimmed(raw));
       return value === undefined ? { ok: false, expected: range } : { ok: true, value };
@@ -81,14 +78,12 @@ export function choice<const Value extends string>(
   };
 }
 
-/** A text that always has a value. */
 export function text(fallback: string, check: Check, description: string): Variable<string> {
   return {
     type: "text",
     fallback,
     range: check.expected,
     description,
-    secret: false,
     read(raw) {
       const value = trimmed(raw);
       if (value === undefined || !check.accepts(value)) return { ok: false, expected: check.expected };
@@ -118,7 +113,6 @@ export function path(fallback: string, description: string): Variable<string> {
   return { ...text(fallback, pathCheck, description), type: "path" };
 }
 
-/** A file or directory that may be absent. */
 export function optionalPath(description: string): Variable<string | undefined> {
   return { ...optional(pathCheck, description), type: "path" };
 }
@@ -135,7 +129,6 @@ export function list(fallback: readonly string[], check: Check, description: str
     fallback,
     range,
     description,
-    secret: false,
     read(raw) {
       const parts = Array.isArray(raw)
         ? raw.map(trimmed)

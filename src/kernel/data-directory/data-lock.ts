@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { giveToOwnerOf } from "./durable-file.ts";
 
-/** How a running server describes itself in its data directory. */
 export type ServerNote = {
   pid: number;
   version: string;
@@ -59,7 +58,6 @@ export function lockData(dataDir: string): DataLock {
   };
 }
 
-/** The server that is running on this data, or null. */
 export function runningServer(dataDir: string): ServerNote | null {
   const note = readNote(dataDir);
   if (note === null) return null;

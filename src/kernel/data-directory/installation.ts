@@ -1,6 +1,6 @@
 import type { Keyring } from "../crypto/secrets.ts";
 import type { Db } from "../db/open.ts";
-import { run } from "../db/statements.ts";
+import { changing } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 
 export type InstallationData = { db: Db; write: Writer["write"] };
@@ -35,7 +35,7 @@ function storedValue(db: Db, name: string): string | undefined {
 
 export function setInstallationValue(unit: Unit, db: Db, name: string, value: string): void {
   const put = "INSERT INTO installation VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-  run(unit, { run: () => db.$client.run(put, [name, value]) });
+  changing<[string, string]>(db.$client, put).run(unit, name, value);
 }
 
 /** A changed master secret would invalidate every credential, so it requires a flag. */

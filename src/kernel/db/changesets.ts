@@ -7,7 +7,6 @@ import { BUSY_TIMEOUT_MS, MAP_DATABASE } from "./open.ts";
  * young, so nothing else uses it.
  */
 
-/** The part of a statement that stores and drizzle use. */
 export type PlainStatement = {
   get(...values: SQLQueryBindings[]): unknown;
   all(...values: SQLQueryBindings[]): unknown[];
@@ -42,7 +41,6 @@ export class RecordingConnection {
     this.#session = this.#client.createSession();
   }
 
-  /** The changeset since `begin`. */
   changes(): Uint8Array {
     if (this.#session === null) throw new Error("nothing is being recorded");
     return this.#session.changeset();
@@ -76,7 +74,6 @@ export class RecordingConnection {
   }
 }
 
-/** Behaves like a statement of bun:sqlite. */
 class RecordedStatement implements PlainStatement {
   readonly #rows: StatementSync;
   #arrays: StatementSync | null = null;
@@ -147,7 +144,6 @@ export class ApplyingConnection {
     this.#client.exec(sql);
   }
 
-  /** Runs `work` in one transaction. */
   transaction(work: () => void): void {
     this.#client.exec("BEGIN IMMEDIATE");
     try {

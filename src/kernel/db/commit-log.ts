@@ -37,13 +37,11 @@ export class LogRefused extends Error {
 }
 
 export type LogInfo = {
-  /** Identifies the log. */
   id: string;
   /** The fingerprint of the STOA_SECRET that all members share. */
   secretFingerprint: string;
   /** The last position written; 0 in a new log. */
   head: number;
-  /** Counts changes of leadership. */
   term: number;
   /** The address of the current or last leader. */
   leader: string | null;
@@ -102,7 +100,6 @@ export type CommitLog = {
   isKnownToLeader(url: string): Promise<boolean>;
   members(): Promise<Member[]>;
   truncate(position: number): Promise<void>;
-  /** Deletes the log, including its identity. */
   reset(): Promise<void>;
   close(): Promise<void>;
 };

@@ -1,8 +1,7 @@
 import type { Db } from "./open.ts";
-import { run } from "./statements.ts";
+import { changing } from "./statements.ts";
 import type { Unit } from "./writer.ts";
 
-/** The position of a database in its commit log. */
 export type LogPosition = { logId: string; position: number; term: number };
 
 type Reads = { prepare(sql: string): { get(): unknown } };
@@ -15,7 +14,6 @@ export function logPosition(client: Reads): LogPosition | null {
   return row as LogPosition | null;
 }
 
-/** Detaches the file from its log. */
 export function leaveLog(unit: Unit, db: Db): void {
-  if (logPosition(db.$client) !== null) run(unit, { run: () => db.$client.run("DELETE FROM log_position") });
+  if (logPosition(db.$client) !== null) changing<[]>(db.$client, "DELETE FROM log_position").run(unit);
 }

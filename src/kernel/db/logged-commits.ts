@@ -5,7 +5,6 @@ import type { SplitClient } from "./split-client.ts";
 /** How the writer commits when several servers share a commit log: first to the log, then to the local file. */
 export type LoggedCommits = {
   begin(): void;
-  /** Runs units in the open transaction. */
   run(units: () => void): void;
   /** Durable when it resolves. */
   append(): Promise<void>;
@@ -14,9 +13,7 @@ export type LoggedCommits = {
   rollback(): void;
   /** Whether the error concerns the whole commit, so that all of its callers may see it. */
   concernsWholeCommit(error: unknown): boolean;
-  /** Whether the log did not answer. */
   isLogUnavailable(error: unknown): boolean;
-  /** The last position that the local file holds. */
   readonly position: number;
 };
 

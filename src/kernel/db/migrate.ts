@@ -10,7 +10,6 @@ export class MigrationRefused extends Error {
   override readonly name = "MigrationRefused";
 }
 
-/** Reads `NNNN_name.sql` files in the order of their names. */
 export function readMigrations(folder: string): Migration[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))

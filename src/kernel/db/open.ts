@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { type IdleThresholds, type IdleWatch, onIdle } from "../scheduling/idle.ts";
-import type { Timers } from "../time/timers.ts";
+import { every, type Timers } from "../time/timers.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 
@@ -53,4 +53,25 @@ export function closeDatabase(db: Db): void {
   } finally {
     db.$client.close();
   }
+}
+
+const POLL_EVERY_MS = 250;
+
+/**
+ * Calls `onCommit` when another process has written to the database, such as the command line next to a running server:
+ * caches may be wrong from then on, for instance about a revoked key. A poll costs a few microseconds.
+ */
+export function watchForeignCommits(
+  client: Database,
+  deps: Parameters<typeof every>[0],
+  onCommit: () => void,
+): () => void {
+  const read = client.query<{ data_version: number }, []>("PRAGMA data_version");
+  let seen = read.get()?.data_version;
+  return every(deps, POLL_EVERY_MS, () => {
+    const version = read.get()?.data_version;
+    if (version === seen) return;
+    seen = version;
+    onCommit();
+  });
 }

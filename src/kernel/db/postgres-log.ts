@@ -26,7 +26,6 @@ import { postgresLeadership } from "./postgres-leadership.ts";
 export type PostgresLogOptions = {
   log: Log;
   timers: Timers;
-  /** How long an append is retried. */
   appendWithinMs?: number;
   /** A leader that is silent for this long loses its leadership. */
   leaseMs?: number;

@@ -1,4 +1,4 @@
-import type { Database, SQLQueryBindings } from "bun:sqlite";
+import type { Changes, Database, SQLQueryBindings, Statement } from "bun:sqlite";
 import { type Column, getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Unit } from "./writer.ts";
@@ -9,50 +9,38 @@ import type { Unit } from "./writer.ts";
  * compiling all of them takes a fifth of a start. Every change takes the unit of work that it belongs to.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: only `any` accepts the parameters of every statement.
-type Call = (...values: any[]) => unknown;
-/** What a prepared statement of either dialect can do. */
-type Prepared = { get: Call; all: Call; run: Call };
-
-type Reading<S extends Prepared> = Pick<S, "get" | "all">;
-type Changing<S extends Prepared> = {
-  [K in keyof Prepared]: (unit: Unit, ...values: Parameters<S[K]>) => ReturnType<S[K]>;
-};
-
-/** A statement that is compiled when it is first used. */
-export function reading<S extends Prepared>(prepare: () => S): Reading<S> {
-  let made: S | undefined;
-  const ready = () => {
-    made ??= prepare();
-    return made;
+export function reading<Row, Values extends SQLQueryBindings[]>(client: Database, sql: string) {
+  const statement = compiledOnce<Row>(client, sql);
+  return {
+    get: (...values: Values): Row | null => statement().get(...values),
+    all: (...values: Values): Row[] => statement().all(...values),
   };
-  return { get: (...values) => ready().get(...values), all: (...values) => ready().all(...values) } as Reading<S>;
 }
 
-/** The same for a statement that changes rows. */
-export function changing<S extends Prepared>(prepare: () => S): Changing<S> {
-  let made: S | undefined;
-  const ready = (unit: Unit) => {
+/** `Row` is the type of the rows that a `RETURNING` clause gives. */
+export function changing<Values extends SQLQueryBindings[], Row = unknown>(client: Database, sql: string) {
+  const statement = compiledOnce<Row>(client, sql);
+  const begin = (unit: Unit) => {
     unit.requireRunning();
-    made ??= prepare();
-    return made;
+    return statement();
   };
-  const done = <T>(unit: Unit, result: T): T => {
+  const end = <Result>(unit: Unit, result: Result): Result => {
     unit.changed();
     return result;
   };
   return {
-    get: (unit, ...values) => done(unit, ready(unit).get(...values)),
-    all: (unit, ...values) => done(unit, ready(unit).all(...values)),
-    run: (unit, ...values) => done(unit, ready(unit).run(...values)),
-  } as Changing<S>;
+    get: (unit: Unit, ...values: Values): Row | null => end(unit, begin(unit).get(...values)),
+    all: (unit: Unit, ...values: Values): Row[] => end(unit, begin(unit).all(...values)),
+    run: (unit: Unit, ...values: Values): Changes => end(unit, begin(unit).run(...values)),
+  };
 }
 
-/** Runs a change whose columns are known only when it is made. */
-export function run(unit: Unit, change: { run(): unknown }): void {
-  unit.requireRunning();
-  change.run();
-  unit.changed();
+function compiledOnce<Row>(client: Database, sql: string): () => Statement<Row, SQLQueryBindings[]> {
+  let compiled: Statement<Row, SQLQueryBindings[]> | undefined;
+  return () => {
+    compiled ??= client.prepare<Row, SQLQueryBindings[]>(sql);
+    return compiled;
+  };
 }
 
 /** `column AS property, …` of a table. */
@@ -78,10 +66,9 @@ export function rowsOf<Table extends SQLiteTable>(client: Database, table: Table
     return row;
   };
   return <Values extends SQLQueryBindings[]>(rest: string) => {
-    const statement = reading(() =>
-      client.prepare<Record<string, unknown>, SQLQueryBindings[]>(
-        `SELECT ${columnsOf(table)} FROM ${getTableName(table)} ${rest}`,
-      ),
+    const statement = reading<Record<string, unknown>, Values>(
+      client,
+      `SELECT ${columnsOf(table)} FROM ${getTableName(table)} ${rest}`,
     );
     return {
       get(...values: Values): RowOf<Table> | undefined {
@@ -104,11 +91,10 @@ export function inserter<Row extends object>(
   onConflict = "",
 ): (unit: Unit, row: Row) => number {
   const entries = Object.entries(getTableColumns(table)) as [keyof Row, Column][];
-  const statement = changing(() =>
-    client.prepare<unknown, SQLQueryBindings[]>(
-      `INSERT INTO ${getTableName(table)} (${entries.map(([, column]) => column.name).join(", ")})
-       VALUES (${entries.map(() => "?").join(", ")}) ${onConflict}`,
-    ),
+  const statement = changing<SQLQueryBindings[]>(
+    client,
+    `INSERT INTO ${getTableName(table)} (${entries.map(([, column]) => column.name).join(", ")})
+     VALUES (${entries.map(() => "?").join(", ")}) ${onConflict}`,
   );
   return (unit, row) => {
     const values = entries.map(([property, column]) => encode(column, row[property]));

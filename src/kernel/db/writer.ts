@@ -14,7 +14,6 @@ export type Writer = {
    * a tenth of a chat message. If it fails after a change all the same, all units in that commit fail with it.
    */
   checkThenWrite<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
-  /** Waits until everything submitted so far has been committed. */
   drain(): Promise<void>;
 };
 
@@ -44,7 +43,6 @@ class Unit {
     this.#callbacks.push(callback);
   }
 
-  /** Called before each change. */
   requireRunning(): void {
     if (!this.#running) throw new Error("this unit of work is over");
   }

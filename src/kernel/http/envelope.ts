@@ -23,7 +23,6 @@ export type EnvelopeDeps = InfoSources & {
   metrics: Metrics;
   tracing: Tracing | null;
   ids: Ids;
-  /** The methods of the routes at a path, for requests that match none. */
   methodsOf: (path: string) => string[];
 };
 

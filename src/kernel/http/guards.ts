@@ -68,7 +68,6 @@ export function createGuards(deps: GuardDeps) {
   };
 
   return {
-    /** Routes without a credential. */
     open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request }) => ({ info: infoOf(request) })),
 
     /** Routes of the sign-in pages: without a credential, but only from this server's own pages. */

@@ -8,7 +8,6 @@ import { ServerReadiness } from "./health.schema.ts";
 import { documented } from "./reference/docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** Null when the part is ready, otherwise the reason. */
 type ReadinessCheck = () => string | null;
 
 export type Readiness = {

@@ -4,7 +4,6 @@ import type { Idempotency } from "./idempotency.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** The dependencies of every feature's routes. */
 export type Http = {
   guards: Guards;
   rateLimit: RateLimit;

@@ -1,5 +1,6 @@
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Db } from "../db/open.ts";
+import { changeEach, pages } from "../db/pages.ts";
 import { changing, columnsOf, inserter, reading } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 import { pathOf } from "../log.ts";
@@ -32,8 +33,9 @@ export type Idempotency = {
 };
 
 export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempotency {
-  const find = reading(() =>
-    db.$client.prepare<Stored, [string]>(`SELECT ${columnsOf(idempotencyKeys)} FROM idempotency_keys WHERE id = ?`),
+  const find = reading<Stored, [string]>(
+    db.$client,
+    `SELECT ${columnsOf(idempotencyKeys)} FROM idempotency_keys WHERE id = ?`,
   );
   const save = inserter<Stored & { id: string }>(
     db.$client,
@@ -41,9 +43,7 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
     `ON CONFLICT (id) DO UPDATE SET
        body_hash = excluded.body_hash, status = excluded.status, body = excluded.body, expires_at = excluded.expires_at`,
   );
-  const expire = changing(() =>
-    db.$client.prepare<unknown, [number]>("DELETE FROM idempotency_keys WHERE expires_at <= ?"),
-  );
+  const expire = changing<[number]>(db.$client, "DELETE FROM idempotency_keys WHERE expires_at <= ?");
   const minted = createMintedCache(now);
 
   function replay<T>({ set }: IdempotentContext, kept: Stored, bodyHash: string): T {
@@ -170,4 +170,24 @@ function credentialOf(caller: Caller): string {
 
 function sha256(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
+}
+
+/** Each body is parsed, so a page has fewer rows than those of other tables. */
+const RESPONSES_PER_PAGE = 100;
+
+/** Removes stored responses whose body matches; they have no other reference to a user. */
+export async function removeStoredResponses(
+  { db: { $client: client }, write }: { db: Db; write: Writer["write"] },
+  matches: (body: unknown) => boolean,
+): Promise<void> {
+  const read = client.prepare<{ id: string; body: string }, [string, number]>(
+    "SELECT id, body FROM idempotency_keys WHERE id > ? ORDER BY id LIMIT ?",
+  );
+  const remove = changing<[string]>(client, "DELETE FROM idempotency_keys WHERE id = ?");
+  const matching = pages("", (after) => {
+    const rows = read.all(after, RESPONSES_PER_PAGE);
+    const last = rows.at(-1);
+    return last ? { until: last.id, rows: rows.filter(({ body }) => matches(JSON.parse(body))) } : null;
+  });
+  await changeEach(write, matching, (unit, { id }) => void remove.run(unit, id));
 }

@@ -2,7 +2,6 @@ import ipaddr from "ipaddr.js";
 import { ApiError } from "../../protocol/errors.ts";
 import { isLoopback } from "../net/addresses.ts";
 
-/** The browser origins that may use a project. */
 export type OriginPolicy = { allowedOrigins: string[]; allowLocalhostOrigins: boolean };
 
 const LOCALHOSTS = new Set(["localhost", "127.0.0.1", "[::1]"]);

@@ -20,7 +20,6 @@ export type RequestInfo = {
   publicUrl: string;
 };
 
-/** The HTTP server; null until it listens. */
 export type Listening = { readonly server: Server<unknown> | null };
 
 export type InfoSources = {

@@ -3,7 +3,6 @@ import { t } from "elysia";
 import { ENVIRONMENTS } from "../../protocol/enums.ts";
 import { IDENTITY_PATTERN, NAME_PATTERN } from "../../protocol/ids.ts";
 
-/** Schemas that several features share. */
 export const Timestamp = t.String({ format: "date-time", description: "ISO 8601, UTC, milliseconds" });
 export const NullableTimestamp = t.Union([Timestamp, t.Null()]);
 export const Environment = oneOf(ENVIRONMENTS);
@@ -72,5 +71,4 @@ function describeWholeNumber({ min, max }: Bounds): string {
   return open ? `must be a whole number of at least ${min}` : `must be a whole number from ${min} to ${max}`;
 }
 
-/** `true` or `false` in a query. */
 export const QueryBoolean = t.BooleanString({ error: "must be true or false" });

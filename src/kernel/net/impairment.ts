@@ -87,7 +87,6 @@ export class Impairment<Packet> {
     return this.#linkFreeAtMs;
   }
 
-  /** The packets that have arrived by now, in order. */
   takeDue(nowMs: number): Packet[] {
     let count = 0;
     while (count < this.#due.length && (this.#due[count]?.atMs ?? 0) <= nowMs) count++;

@@ -5,7 +5,6 @@ const SLICE_MS = 1;
 /** Long work that yields wherever it can be interrupted. */
 export type CooperativeTask<Result> = Generator<void, Result, void>;
 
-/** Runs a task to its end. */
 export type RunCooperatively = <Result>(task: CooperativeTask<Result>) => Promise<Result>;
 
 /** All tasks share one time slice: a hundred clients that ask for something long do not delay others a hundredfold. */

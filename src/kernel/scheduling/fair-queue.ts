@@ -7,7 +7,6 @@ export type JobSource = {
 export type FairQueueOptions = {
   /** How much of an event-loop tick all jobs of the queue get together. */
   sliceMs: number;
-  /** How many jobs of one source run before those of the next. */
   burst?: number;
   /**
    * Jobs that begin asynchronous work run in a callback each: their promises then continue before the next one begins,

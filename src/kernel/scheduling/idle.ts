@@ -14,7 +14,6 @@ export type IdleThresholds = {
 };
 
 export type IdleWatch = {
-  /** Counts one event. */
   activity(): void;
   stop(): void;
 };
@@ -64,7 +63,6 @@ const MIN_GAIN = { factor: 1.1, bytes: 1_048_576 };
  */
 const MAX_GROWTH = 1.03;
 
-/** The heap of one thread. */
 export type Heap = { bytes(): number; collectYoung(): void; collect(): void };
 const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC };
 

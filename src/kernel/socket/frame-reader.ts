@@ -93,7 +93,6 @@ export function createFrameBudget(now: Now, limit: number, windowSeconds: number
   };
 }
 
-/** The frames of a protocol by their `type`. */
 type FrameSchemas = Record<string, TObject>;
 type FrameOf<Schemas extends FrameSchemas> = { [Type in keyof Schemas]: Static<Schemas[Type]> }[keyof Schemas];
 

@@ -3,9 +3,7 @@
  * those it missed. They are kept without their numbers, because many clients share the same text.
  */
 export type ReplayRing = {
-  /** The number of the last frame. */
   readonly seq: number;
-  /** Numbers a frame and returns the text to send. */
   add(body: string): string;
   /** The frames after `lastSeq`; null when some of them are no longer kept, or `lastSeq` was never reached. */
   since(lastSeq: number): string[] | null;

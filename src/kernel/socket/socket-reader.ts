@@ -2,7 +2,6 @@ import { type EventLoop, FairQueue } from "../scheduling/fair-queue.ts";
 
 /** How many frames of a socket are handled as they arrive in one tick of the event loop; the rest waits in the queue. */
 const FRAMES_PER_BURST = 8;
-/** The time slice for the waiting frames of all sockets. */
 const SLICE_MS = 3;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** How many frames beyond the budget of a window wait to be refused one by one; with more the socket is closed. */
@@ -60,7 +59,6 @@ export class SocketReader<F extends Frame> {
     else this.#onEnd = run;
   }
 
-  /** Drops the waiting frames. */
   clear(): void {
     this.#waiting.length = 0;
     this.#waitingBytes = 0;

@@ -1,5 +1,11 @@
-import type { Fence } from "../db/fence.ts";
 import { createFrameQueue, SocketReader } from "./socket-reader.ts";
+
+/** Keeps a server of a cluster from serving stale data: another one may lead without its knowledge. */
+export type Fence = {
+  isStale(): boolean;
+  /** Resolves with true once it is not stale any more, with false when that is not expected. */
+  fresh(): Promise<boolean>;
+};
 
 /** A WebSocket as the protocols see it; tests pass their own. */
 export type Socket = {
@@ -41,7 +47,6 @@ export const SOCKET_OPTIONS = {
   perMessageDeflate: false,
 };
 
-/** The part of Bun's socket that is used here. */
 export type NetworkSocket = {
   send(data: string | Uint8Array): unknown;
   /** Frames that are sent during the callback go out together at its end. */
@@ -184,7 +189,6 @@ export function createSockets(fence: Fence | null = null) {
       serverOf.set(request, server);
     },
 
-    /** Sends to every socket that subscribed to the topic. */
     publish(topic: string, frame: string): void {
       for (const server of socketCounts.keys()) server.publish(topic, frame);
     },

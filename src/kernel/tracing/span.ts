@@ -22,7 +22,6 @@ export function newContext(parent: Pick<SpanContext, "traceId" | "spanId"> | nul
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** Reads the W3C header of a caller that traces its requests. */
 export function readTraceparent(header: string | null): Pick<SpanContext, "traceId" | "spanId"> | null {
   const [, traceId = "", spanId = ""] = TRACEPARENT.exec(header ?? "") ?? [];
   return traceId === "" || /^0+$/.test(traceId) || /^0+$/.test(spanId) ? null : { traceId, spanId };

@@ -22,7 +22,6 @@ type Ended = Pick<Span, "name" | "startMs"> & Partial<Pick<Span, "kind" | "endMs
 
 export type Tracing = ReturnType<typeof createTracing>;
 
-/** Traces and metrics for a collector; created only when one is configured. */
 export function createTracing(endpoint: string, { config, log, metrics, now, timers, fetch }: Deps) {
   const current = new AsyncLocalStorage<SpanContext>();
   const resource = { "service.name": config.OTEL_SERVICE_NAME, "service.version": VERSION };

@@ -1,4 +1,3 @@
-/** Orders a certificate (RFC 8555 §7.4). */
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { type AcmeClient, acmeError } from "./client.ts";
@@ -9,7 +8,6 @@ export type ChallengeType = (typeof CHALLENGE_TYPES)[number];
 
 /** Shows the proofs to the authority; null removes one. */
 export type ChallengeResponder = {
-  /** Resolves when the authority can see the certificate. */
   setTlsAlpn(certificate: Certificate | null): Promise<void>;
   setHttp(token: string, proof: string | null): void;
 };

@@ -15,7 +15,6 @@ type Options = {
   ca: string | undefined;
   email: string | undefined;
   external: ExternalAccount | undefined;
-  /** The challenge types in the order of the attempts. */
   challenges: readonly ChallengeType[];
   responder: ChallengeResponder;
   /** Why no attempt can succeed before the next start; null when one can. */
@@ -35,11 +34,8 @@ type Options = {
 
 export type CertificateStatus = {
   domain: string;
-  /** Null while there is no certificate. */
   expiresAt: number | null;
-  /** The time of the next attempt. */
   nextAt: number | null;
-  /** Why the last attempt failed; null when it succeeded. */
   problem: string | null;
 };
 
@@ -55,19 +51,16 @@ const RENEW_AFTER = 2 / 3;
 const JITTER = 0.05;
 
 export class CertificateRenewal {
-  readonly #options: Options;
   readonly #random: () => number;
   #certificate: Certificate | null;
   #lastAttempt: AttemptRecord;
   #renewAt: number;
-  /** When the authority is next asked for its suggested renewal time. */
   #suggestionAt = 0;
   #domainProblem = "";
   #cancel: () => void = () => {};
   #isStopped = false;
 
-  constructor(options: Options) {
-    this.#options = options;
+  constructor(private readonly options: Options) {
     this.#random = options.random ?? Math.random;
     const { store, domain, directory } = options;
     this.#certificate = store.certificate(domain);
@@ -75,7 +68,6 @@ export class CertificateRenewal {
     this.#renewAt = this.#certificate ? this.#defaultRenewalTime(this.#certificate) : 0;
   }
 
-  /** The stored certificate; an expired one is better than none. */
   get certificate(): Certificate | null {
     return this.#certificate;
   }
@@ -84,7 +76,7 @@ export class CertificateRenewal {
     const expiresAt = this.#certificate ? expiryOf(this.#certificate) : null;
     const problem = this.#domainProblem || this.#lastAttempt.problem;
     const nextAt = this.#dueAt();
-    return { domain: this.#options.domain, expiresAt, nextAt, problem: problem === "" ? null : problem };
+    return { domain: this.options.domain, expiresAt, nextAt, problem: problem === "" ? null : problem };
   }
 
   start(): () => void {
@@ -95,9 +87,8 @@ export class CertificateRenewal {
     };
   }
 
-  /** Renews the certificate if it is due and schedules the next run. */
   async #run(): Promise<void> {
-    const { now, timers } = this.#options;
+    const { now, timers } = this.options;
     if (this.#isStopped) return;
     let nextMs = LONGEST_SLEEP_MS;
     try {
@@ -105,7 +96,7 @@ export class CertificateRenewal {
       const dueAt = this.#dueAt();
       nextMs = dueAt > now() ? dueAt - now() : await this.#renew();
     } catch (err) {
-      this.#options.log.error({ err }, "acme: certificate renewal failed unexpectedly");
+      this.options.log.error({ err }, "acme: certificate renewal failed unexpectedly");
       nextMs = MINUTE_MS;
     }
     if (this.#isStopped) return;
@@ -115,12 +106,11 @@ export class CertificateRenewal {
   #dueAt(): number {
     const { at, notBefore } = this.#lastAttempt;
     // The record was written by a clock that was ahead; waiting for its time could take years.
-    return at > this.#options.now() + HOUR_MS ? this.#renewAt : Math.max(this.#renewAt, notBefore);
+    return at > this.options.now() + HOUR_MS ? this.#renewAt : Math.max(this.#renewAt, notBefore);
   }
 
-  /** Returns the time until the next run. */
   async #renew(): Promise<number> {
-    const { log, domain, precheck, isStrict, now, unableReason = null } = this.#options;
+    const { log, domain, precheck, isStrict, now, unableReason = null } = this.options;
     if (unableReason !== null) return this.#putOff(new Error(unableReason), this.#outcome());
     const problem = await precheck();
     if (problem !== null && problem !== this.#domainProblem) {
@@ -144,7 +134,7 @@ export class CertificateRenewal {
   }
 
   async #obtain(): Promise<Certificate> {
-    const { directory, ca, email, external, userAgent, store, timers, now, challenges } = this.#options;
+    const { directory, ca, email, external, userAgent, store, timers, now, challenges } = this.options;
     const account = store.account(directory);
     const client = new AcmeClient({ directoryUrl: directory, account, ca, userAgent });
     if (account.url === null) store.saveAccount(await client.register(email, external));
@@ -152,10 +142,9 @@ export class CertificateRenewal {
     let failure: unknown;
     for (const challenge of challenges) {
       try {
-        return await orderCertificate({ ...this.#options, client, challenge, sleep, now });
+        return await orderCertificate({ ...this.options, client, challenge, sleep, now });
       } catch (error) {
         if (error instanceof AcmeError && error.type === "accountDoesNotExist") {
-          // The next attempt registers a new account.
           store.saveAccount({ ...account, url: null });
         }
         failure = error;
@@ -166,7 +155,7 @@ export class CertificateRenewal {
   }
 
   #obtained(certificate: Certificate): void {
-    const { store, log, domain, directory, onCertificate, now } = this.#options;
+    const { store, log, domain, directory, onCertificate, now } = this.options;
     store.saveCertificate(certificate);
     this.#certificate = certificate;
     this.#renewAt = this.#defaultRenewalTime(certificate);
@@ -180,7 +169,7 @@ export class CertificateRenewal {
   }
 
   #putOff(error: unknown, outcome: string): number {
-    const { log, now, domain, directory } = this.#options;
+    const { log, now, domain, directory } = this.options;
     const problem = error instanceof Error ? error.message : String(error);
     const retryAfterMs = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
     const failures = this.#lastAttempt.failures + 1;
@@ -193,7 +182,7 @@ export class CertificateRenewal {
 
   #saveAttempt(attempt: AttemptRecord): void {
     this.#lastAttempt = attempt;
-    this.#options.store.saveAttempt(attempt);
+    this.options.store.saveAttempt(attempt);
   }
 
   /** About two thirds of the lifetime, with jitter so that servers do not renew at the same moment. */
@@ -205,7 +194,7 @@ export class CertificateRenewal {
 
   /** The authority suggests when to renew, and earlier when certificates have to be replaced (RFC 9773). */
   async #followSuggestion({ cert }: Certificate): Promise<void> {
-    const { directory, ca, userAgent, store, log, now } = this.#options;
+    const { directory, ca, userAgent, store, log, now } = this.options;
     this.#suggestionAt = now() + ARI_EVERY_MS;
     try {
       const client = new AcmeClient({ directoryUrl: directory, account: store.account(directory), ca, userAgent });

@@ -13,7 +13,6 @@ export type AttemptRecord = {
   failures: number;
   notBefore: number;
   problem: string;
-  /** When it was written, by this machine's clock. */
   at: number;
 };
 
@@ -25,7 +24,6 @@ export class AcmeStore {
     this.#folder = join(dataDir, "acme");
   }
 
-  /** Another authority needs an account of its own. */
   account(directory: string): Account {
     const saved = this.#json<Account>("account.json");
     if (saved?.directory === directory) return saved;

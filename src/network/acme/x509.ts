@@ -1,4 +1,3 @@
-/** Certificate requests (PKCS #10) and challenge certificates (RFC 8737). */
 import {
   createHash,
   createPublicKey,

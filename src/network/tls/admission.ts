@@ -2,12 +2,9 @@ import type { Now } from "../../kernel/time/clock.ts";
 import { CountByHolder } from "../turn/quota.ts";
 
 export type AdmissionLimits = {
-  /** The time for the handshake and the first byte. */
   patienceMs: number;
-  /** The limits of connections that have not sent their first byte. */
   waitingPerAddress: number;
   waiting: number;
-  /** The limits of handshakes per address. */
   handshakesPerSecond: number;
   handshakeBurst: number;
 };
@@ -30,7 +27,6 @@ export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #holderOf: (address: string) => string;
   readonly #now: Now;
-  /** In the order of arrival. */
   readonly #waiting = new Set<WaitingConnection>();
   readonly #perHolder = new CountByHolder();
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();

@@ -28,11 +28,8 @@ export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
 type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
 export type CertificateSource = {
-  /** Null until the authority has issued one. */
   readonly first: Certificate | null;
-  /** Null when the certificate comes from files. */
   status(): CertificateStatus | null;
-  /** Hands every later certificate to the multiplexer. */
   start(multiplexer: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
 };
 
@@ -43,7 +40,6 @@ export function requireCertificates(config: Config): void {
   else if (config.DOMAIN !== undefined && config.ACME_CA !== undefined) readAuthority(config.ACME_CA);
 }
 
-/** Null when this server does not terminate TLS. */
 export function certificateSource(deps: Deps): CertificateSource | null {
   const { config, log, now } = deps;
   const files = certificateFiles(config);

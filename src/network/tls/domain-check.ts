@@ -44,7 +44,6 @@ function interfaceAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map(({ address }) => address));
 }
 
-/** Two addresses are compared in this form. */
 const canonical = (address: string) => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address);
 
 const isPublic = (address: string) => ipaddr.isValid(address) && ipaddr.process(address).range() === "unicast";

@@ -6,7 +6,6 @@ import type { ClientAddress } from "../../protocol/client-table.ts";
 type ProxyHeader = {
   /** Null for the proxy's own connections, such as health checks, and for clients other than TCP. */
   client: ClientAddress | null;
-  /** The header's length. */
   bytes: number;
 };
 

@@ -48,7 +48,5 @@ function connect({ peer, onPacket }: RelayRequest, bind: { hostname?: string; po
 function send(socket: Bun.udp.ConnectedSocket<"buffer">, data: Uint8Array): void {
   try {
     socket.send(data);
-  } catch {
-    // A datagram may be lost.
-  }
+  } catch {}
 }

@@ -17,19 +17,15 @@ export type TurnSettings = {
 
 export type TlsThreadSettings = {
   hostname: string;
-  /** With 0 the system chooses a free port. */
   port: number;
-  /** The plain HTTP server, and the faster transport to it if there is one. */
   upstream: { hostname: string; port: number };
   loopback: LoopbackTransport | null;
   certificate: Certificate | null;
-  /** The addresses whose PROXY headers are trusted. */
   trustedProxies: readonly string[];
   admission: AdmissionLimits;
   turn: TurnSettings | null;
   tcpClients: SharedArrayBuffer;
   udpClients: SharedArrayBuffer;
-  /** The clients behind the relay's sockets to media nodes. */
   nodeClients: SharedArrayBuffer;
 };
 
@@ -51,7 +47,6 @@ export type ToTlsThread =
   | { type: "peers"; peers: Peer[] }
   | { type: "revoke"; id: string; untilMs: number }
   | { type: "ping"; id: number }
-  /** The thread refuses new connections from now on. */
   | { type: "drain" };
 
 export type FromTlsThread =

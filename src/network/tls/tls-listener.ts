@@ -18,7 +18,6 @@ type TlsListenerOptions = {
   isTrustedProxy: ((address: string) => boolean) | null;
   admission: Admission;
   http(socket: StreamSocket, client: ClientAddress): ConnectionHandler;
-  /** Null means that TURN connections are closed. */
   turn: ((socket: StreamSocket, client: ClientAddress) => ConnectionHandler) | null;
 };
 
@@ -38,7 +37,6 @@ type TlsConnection = { client: ClientAddress | null; handler: ConnectionHandler 
 /** Replaces the fields that a connection needs no more once it has a handler. */
 const HANDLED = { client: null, settled: () => {} };
 
-/** A connection whose first bytes are read before TLS begins. */
 type PeekedConnection = {
   client: ClientAddress;
   isProxy: boolean;
@@ -52,7 +50,6 @@ type TcpSocket = Socket<PeekedConnection | null>;
 
 export class TlsListener {
   handshakes = 0;
-  readonly #options: TlsListenerOptions;
   readonly #listener: TCPSocketListener<PeekedConnection | null>;
   #certificate: Certificate | null;
   #challenge: Certificate | null = null;
@@ -60,8 +57,7 @@ export class TlsListener {
   #isPeeking = false;
   #isDraining = false;
 
-  constructor(options: TlsListenerOptions) {
-    this.#options = options;
+  constructor(private readonly options: TlsListenerOptions) {
     this.#certificate = options.certificate;
     this.#isPeeking = this.#mustPeek();
     const { hostname, port } = options;
@@ -91,7 +87,7 @@ export class TlsListener {
   }
 
   #mustPeek(): boolean {
-    return this.#options.isTrustedProxy !== null || this.#challenge !== null || this.#peekedCount > 0;
+    return this.options.isTrustedProxy !== null || this.#challenge !== null || this.#peekedCount > 0;
   }
 
   /** A listener with a `data` handler also gets all encrypted bytes, so it has one only while it has to peek. */
@@ -122,12 +118,12 @@ export class TlsListener {
   #accept(tcp: TcpSocket): void {
     tcp.data = null;
     const client = { address: unmappedAddress(tcp.remoteAddress), port: tcp.remotePort };
-    const isProxy = this.#options.isTrustedProxy?.(client.address) ?? false;
+    const isProxy = this.options.isTrustedProxy?.(client.address) ?? false;
     if (this.#isDraining) {
       tcp.terminate();
       return;
     }
-    const { admission } = this.#options;
+    const { admission } = this.options;
     const peeked: PeekedConnection = {
       client,
       isProxy,
@@ -198,7 +194,7 @@ export class TlsListener {
   #chooseHandler(tls: TlsSocket, { client, settled }: TlsConnection, first: number): ConnectionHandler | null {
     settled();
     if (client === null) return null;
-    const { http, turn } = this.#options;
+    const { http, turn } = this.options;
     if (first >= STUN_FIRST_BYTE_BELOW) return http(tls, client);
     if (turn) return turn(tls, client);
     tls.terminate();
@@ -224,7 +220,7 @@ export class TlsListener {
       peeked.bytes = peeked.bytes.subarray(header.bytes);
       peeked.isProxy = false;
       if (header.client) {
-        const settled = this.#options.admission.admit(header.client.address, () => peeked.close());
+        const settled = this.options.admission.admit(header.client.address, () => peeked.close());
         if (!settled) return "refused";
         peeked.settled();
         Object.assign(peeked, { client: header.client, settled });

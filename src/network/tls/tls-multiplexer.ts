@@ -25,7 +25,6 @@ export type TlsMultiplexerOptions = {
   port: number;
   upstream: { hostname: string; port: number };
   loopback?: LoopbackTransport | null;
-  /** Without a certificate connections are refused. */
   certificate: Certificate | null;
   trustedProxies: readonly string[];
   admission?: AdmissionLimits;
@@ -63,7 +62,6 @@ export class TlsMultiplexer {
   readonly #tables: ClientTables;
   readonly #settings: TlsThreadSettings;
   readonly #pending = new Map<number, PendingRequest>();
-  /** A restarted thread gets these again. */
   readonly #revoked = new RevokedIds();
   #peers: Peer[] = [];
   #challenge: Certificate | null = null;
@@ -78,7 +76,6 @@ export class TlsMultiplexer {
   #nextId = 1;
   #isClosed = false;
 
-  /** Resolves when the thread listens. */
   static async start(options: TlsMultiplexerOptions): Promise<TlsMultiplexer> {
     const multiplexer = new TlsMultiplexer(options);
     await multiplexer.#started.promise;
@@ -105,7 +102,6 @@ export class TlsMultiplexer {
     return this.#settings.port;
   }
 
-  /** The port of TURN without TLS; null when it is off. */
   get turnPort(): number | null {
     return this.#turnPort;
   }
@@ -122,7 +118,6 @@ export class TlsMultiplexer {
     await this.#request((id) => ({ type: "challenge", id, certificate }));
   }
 
-  /** TURN relays to no other addresses. */
   setPeers(peers: readonly Peer[]): void {
     this.#peers = [...peers];
     this.#send({ type: "peers", peers: this.#peers });
@@ -139,7 +134,6 @@ export class TlsMultiplexer {
     return this.#request((id) => ({ type: "ping", id }));
   }
 
-  /** Refuses new connections from now on. */
   drain(): void {
     this.#send({ type: "drain" });
   }

@@ -8,7 +8,7 @@ import { isLoopback } from "../../kernel/net/addresses.ts";
 import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import type { Timers } from "../../kernel/time/timers.ts";
-import type { MediaPlaces } from "../../protocol/media-node.ts";
+import type { MediaEndpoints } from "../../protocol/media-node.ts";
 import type { Peer } from "../turn/transports.ts";
 import { type CertificateSource, certificateSource } from "./certificates.ts";
 import type { TurnSettings } from "./thread-messages.ts";
@@ -27,20 +27,16 @@ export function planTls(deps: Deps): TlsPlan | null {
 
 export type RunningTls = {
   multiplexer: TlsMultiplexer;
-  /** Lets the relay also serve these media nodes. */
-  relayToNodes(places: readonly MediaPlaces[]): void;
-  /** Refuses new connections. */
+  relayToNodes(places: readonly MediaEndpoints[]): void;
   drain(): void;
   close(): Promise<void>;
 };
 
 type StartOptions = Deps & {
   plan: TlsPlan;
-  /** The port of the plain server. */
   upstreamPort: number;
   loopback?: LoopbackTransport | null;
-  media: MediaPlaces;
-  /** Null means that there is no relay. */
+  media: MediaEndpoints;
   turnSecret: string | null;
 };
 
@@ -74,7 +70,7 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
 /** One address gets at most a quarter of all allocations: enough for an office, and a flood leaves room for others. */
 const ADDRESS_SHARE = 4;
 
-function turnSettings(config: Config, { announce }: MediaPlaces, secret: string): TurnSettings {
+function turnSettings(config: Config, { announce }: MediaEndpoints, secret: string): TurnSettings {
   const total = config.TURN_MAX_ALLOCATIONS;
   return {
     secret,
@@ -101,7 +97,7 @@ function relayAddresses(announce: readonly string[]): string[] {
 }
 
 /** The relay reaches the media workers of this machine over loopback, whatever address a client names. */
-export function localPeers({ announce, ports }: MediaPlaces): Peer[] {
+export function localPeers({ announce, ports }: MediaEndpoints): Peer[] {
   return announce.flatMap((address) =>
     ports.map((port) => ({ announced: { address, port }, reached: { address: "127.0.0.1", port } })),
   );
@@ -110,7 +106,7 @@ export function localPeers({ announce, ports }: MediaPlaces): Peer[] {
 /** A media node must not make the relay reach loopback or link-local addresses of this machine. */
 const NODE_RANGES = ["unicast", "private", "uniqueLocal", "carrierGradeNat"];
 
-export function nodePeers({ announce, ports }: MediaPlaces): Peer[] {
+export function nodePeers({ announce, ports }: MediaEndpoints): Peer[] {
   return announce
     .filter((address) => ipaddr.isValid(address) && NODE_RANGES.includes(ipaddr.process(address).range()))
     .flatMap((address) => ports.map((port) => ({ announced: { address, port }, reached: { address, port } })));

@@ -43,39 +43,32 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
   readonly port: number;
   readonly protocol: TransportProtocol;
   readonly #writer: BufferedWriter;
-  readonly #server: TurnServer;
-  readonly #now: Now;
   readonly #stream = new TurnStream();
   #batch: Buffer | null = null;
   #batched = 0;
-  /** The messages that wait for room in the socket, oldest first. */
   #waiting: Waiting[] = [];
   #waitingBytes = 0;
   #isClosed = false;
 
-  readonly #scheduler: WriteScheduler;
   readonly #scheduledFlush = () => this.#flush();
 
   constructor(
     socket: StreamSocket,
     client: ClientAddress,
     protocol: TransportProtocol,
-    server: TurnServer,
-    scheduler: WriteScheduler,
-    now: Now,
+    private readonly server: TurnServer,
+    private readonly scheduler: WriteScheduler,
+    private readonly now: Now,
   ) {
     this.address = client.address;
     this.port = client.port;
     this.protocol = protocol;
     this.#writer = new BufferedWriter(socket);
-    this.#server = server;
-    this.#scheduler = scheduler;
-    this.#now = now;
   }
 
   received(data: Buffer): void {
     if (this.#isClosed) return;
-    if (!this.#stream.push(data, (message) => this.#server.receive(message, this))) this.close();
+    if (!this.#stream.push(data, (message) => this.server.receive(message, this))) this.close();
   }
 
   send(message: Uint8Array): boolean {
@@ -87,7 +80,7 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
 
   #wait(message: Uint8Array): boolean {
     if (this.#waitingBytes + message.length > MAX_WAITING_BYTES) return false;
-    this.#waiting.push({ message: Buffer.from(message), atMs: this.#now() });
+    this.#waiting.push({ message: Buffer.from(message), atMs: this.now() });
     this.#waitingBytes += message.length;
     return true;
   }
@@ -100,7 +93,7 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
     }
     if (this.#batched === 0) {
       this.#batch ??= Buffer.allocUnsafe(BATCH_BYTES);
-      this.#scheduler.add(this.#scheduledFlush);
+      this.scheduler.add(this.#scheduledFlush);
     }
     this.#batch?.set(message, this.#batched);
     this.#batched += message.length;
@@ -116,13 +109,13 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
   drained(): void {
     this.#writer.drained();
     let taken = 0;
-    const staleBefore = this.#now() - MAX_WAIT_MS;
+    const staleBefore = this.now() - MAX_WAIT_MS;
     for (const { message, atMs } of this.#waiting) {
       if (this.#writer.pendingBytes > 0) break;
       taken++;
       this.#waitingBytes -= message.length;
       // A response is sent however late it is, because clients do not repeat requests over TCP.
-      if (atMs < staleBefore && isMedia(message)) this.#server.counters.dropped++;
+      if (atMs < staleBefore && isMedia(message)) this.server.counters.dropped++;
       else this.#add(message);
     }
     if (taken > 0) this.#waiting = this.#waiting.slice(taken);
@@ -140,7 +133,7 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
     this.#isClosed = true;
     this.#batch = null;
     this.#waiting = [];
-    this.#server.closed(this);
+    this.server.closed(this);
   }
 }
 

@@ -10,7 +10,6 @@ type HandleTcp = (socket: StreamSocket, client: ClientAddress) => ConnectionHand
 
 const MAX_ATTEMPTS = 20;
 
-/** The port of TURN without TLS is unavailable. */
 export class TurnPortRefused extends Error {
   override readonly name = "TurnPortRefused";
   readonly code: string | null;
@@ -23,7 +22,6 @@ export class TurnPortRefused extends Error {
   }
 }
 
-/** Opens TURN without TLS on one port, over UDP and TCP. */
 export async function openTurnPorts(
   address: BindAddress,
   server: TurnServer,

@@ -1,5 +1,5 @@
 /** Entry point of the TLS thread. */
-import { rateLimitKey, createRangeCheck } from "../../kernel/net/addresses.ts";
+import { createRangeCheck, rateLimitKey } from "../../kernel/net/addresses.ts";
 import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { createIdleCollector } from "../../kernel/scheduling/idle.ts";
 import { systemNow } from "../../kernel/time/clock.ts";

@@ -12,11 +12,9 @@ const FIRST_PACKET_MS = 30_000;
 /** ICE checks even an unused candidate pair every 25 s. */
 const SILENCE_MS = 120_000;
 const MAX_PEERS = 16;
-/** The limit of packets that wait for the socket to a peer to open. */
 const MAX_WAITING = 8;
 const MAX_FRAME_BYTES = 65_536;
 
-/** A peer that this client has sent to. */
 type KnownPeer = {
   readonly peer: Peer;
   socket: RelaySocket | null;
@@ -26,7 +24,6 @@ type KnownPeer = {
   channelUntilMs: number;
 };
 
-/** Counted over all allocations since the start. */
 export type RelayCounters = {
   packetsIn: number;
   packetsOut: number;
@@ -38,7 +35,6 @@ export type RelayCounters = {
 
 export type AllocationOptions = {
   client: ClientTransport;
-  /** The session that the credentials were made for. */
   id: string;
   username: string;
   key: Buffer;
@@ -106,7 +102,6 @@ export class Allocation {
     if (known && nowMs < known.channelUntilMs) this.#toPeer(known, data, nowMs);
   }
 
-  /** False when the client has not sent to this peer before. */
   sendToKnownPeer(key: number | string, data: Buffer, nowMs: number): boolean {
     const known = this.#knownPeers.get(key);
     if (known) this.#toPeer(known, data, nowMs);

@@ -9,7 +9,6 @@ export type TurnLimits = {
   perId: number;
   perAddress: number;
   total: number;
-  /** The limit of each allocation in each direction. */
   bitsPerSecond: number;
 };
 
@@ -40,18 +39,14 @@ type Request = {
 const FIRST_RELAYED_PORT = 49_152;
 const RELAYED_PORTS = 65_536 - FIRST_RELAYED_PORT;
 
-/** Every allocation, and the limits of their number. */
 export class Allocations {
-  readonly #options: Options;
   readonly #byClient = new Map<ClientTransport, Allocation>();
   readonly #byId = new CountByHolder();
   readonly #byAddress = new CountByHolder();
   readonly #relayedPorts = new Set<number>();
   readonly #frame = newFrame();
 
-  constructor(options: Options) {
-    this.#options = options;
-  }
+  constructor(private readonly options: Options) {}
 
   get(line: ClientTransport): Allocation | undefined {
     return this.#byClient.get(line);
@@ -63,7 +58,7 @@ export class Allocations {
   }
 
   make({ address, isEven, ...request }: Request): Allocation | Refusal {
-    const { limits, holderOf, open, counters, now } = this.#options;
+    const { limits, holderOf, open, counters, now } = this.options;
     const { client, id } = request;
     const holder = holderOf(client.address);
     if (this.#byId.of(id) >= limits.perId || this.#byAddress.of(holder) >= limits.perAddress) return new Refusal(486);
@@ -91,9 +86,9 @@ export class Allocations {
     if (!this.#byClient.delete(client)) return;
     allocation.close();
     this.#byId.remove(id);
-    this.#byAddress.remove(this.#options.holderOf(client.address));
+    this.#byAddress.remove(this.options.holderOf(client.address));
     this.#relayedPorts.delete(relayed.port);
-    this.#options.counters.allocations = this.#byClient.size;
+    this.options.counters.allocations = this.#byClient.size;
   }
 
   /** The relayed port only names the allocation: the sockets to peers have ports of their own. */

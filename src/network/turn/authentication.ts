@@ -10,12 +10,9 @@ type AuthenticatorOptions = { secret: string; realm: string; now: Now };
 
 /** Checks long-term credentials (RFC 8489 §9.2), of which the server stores none. */
 export class TurnAuthenticator {
-  readonly #options: AuthenticatorOptions;
   readonly #revoked = new RevokedIds();
 
-  constructor(options: AuthenticatorOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: AuthenticatorOptions) {}
 
   /** A session keeps its allocation when its credentials expire, because a call may last longer. */
   authenticate(message: TurnMessage, client: ClientTransport, holder: TurnUser | undefined): TurnUser | Refusal {
@@ -25,7 +22,7 @@ export class TurnAuthenticator {
     if (username === undefined || nonce === undefined || !message.attributes.has(ATTRIBUTE.realm)) {
       return new Refusal(400);
     }
-    const { secret, now } = this.#options;
+    const { secret, now } = this.options;
     if (!isNonceFresh(nonce, secret, client, now())) return new Refusal(438);
     const user = holder?.username === username ? holder : this.#userNamed(username);
     if (!user || this.#revoked.has(user.id) || !hasIntegrity(message, user.key)) return new Refusal(401);
@@ -33,14 +30,14 @@ export class TurnAuthenticator {
   }
 
   #userNamed(username: string): TurnUser | undefined {
-    const { secret, realm, now } = this.#options;
+    const { secret, realm, now } = this.options;
     const named = readUsername(username);
     if (!named || named.expiresAtMs <= now()) return undefined;
     return { id: named.id, username, key: longTermKey(username, realm, passwordOf(secret, username)) };
   }
 
   challenge(client: ClientTransport): Attribute[] {
-    const { secret, realm, now } = this.#options;
+    const { secret, realm, now } = this.options;
     return [
       [ATTRIBUTE.realm, Buffer.from(realm)],
       [ATTRIBUTE.nonce, Buffer.from(makeNonce(secret, client, now()))],

@@ -1,6 +1,5 @@
 import type { Now } from "../../kernel/time/clock.ts";
 
-/** Limits the bytes of one allocation in one direction. */
 export class RelayBudget {
   readonly #perMs: number;
   readonly #burst: number;
@@ -25,7 +24,6 @@ export class RelayBudget {
   }
 }
 
-/** Counts by holder without keeping those that have none. */
 export class CountByHolder {
   readonly #counts = new Map<string, number>();
 
@@ -49,16 +47,13 @@ const MAX_ADDRESSES = 10_000;
 
 /** A UDP response goes to an address that may be spoofed, so each address gets only a few per second. */
 export class ChallengeLimit {
-  readonly #now: Now;
   #second = 0;
   readonly #sent = new Map<string, number>();
 
-  constructor(now: Now) {
-    this.#now = now;
-  }
+  constructor(private readonly now: Now) {}
 
   allows(address: string): boolean {
-    const second = Math.floor(this.#now() / 1_000);
+    const second = Math.floor(this.now() / 1_000);
     if (second !== this.#second) {
       this.#second = second;
       this.#sent.clear();

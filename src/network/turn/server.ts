@@ -29,7 +29,6 @@ import { type ClientTransport, type OpenRelay, type Peer, PeerTable } from "./tr
 type TurnOptions = {
   secret: string;
   realm: string;
-  /** The relayed addresses given to clients, at most one of each family. No socket listens on them. */
   relayAddresses: readonly string[];
   limits: TurnLimits;
   open: OpenRelay;
@@ -39,7 +38,6 @@ type TurnOptions = {
 };
 
 const UDP_PROTOCOL = 17;
-/** The R bit of EVEN-PORT (RFC 8656 §18.7). */
 const RESERVE_NEXT_PORT = 0x80;
 const MIN_LIFETIME_SECONDS = 600;
 const MAX_LIFETIME_SECONDS = 3_600;
@@ -59,15 +57,13 @@ export class TurnServer {
     dropped: 0,
     refusals: {},
   };
-  readonly #options: TurnOptions;
   readonly #authenticator: TurnAuthenticator;
   readonly #challenges: ChallengeLimit;
   readonly #allocations: Allocations;
   readonly #failures = new WeakMap<ClientTransport, number>();
   #peers = new PeerTable([]);
 
-  constructor(options: TurnOptions) {
-    this.#options = options;
+  constructor(private readonly options: TurnOptions) {
     this.#authenticator = new TurnAuthenticator(options);
     this.#challenges = new ChallengeLimit(options.now);
     this.#allocations = new Allocations({ ...options, counters: this.counters });
@@ -84,7 +80,7 @@ export class TurnServer {
   receive(data: Buffer, client: ClientTransport): void {
     if (isChannelData(data)) {
       const framed = readChannelData(data);
-      if (framed) this.#allocations.get(client)?.sendOnChannel(framed.channel, framed.data, this.#options.now());
+      if (framed) this.#allocations.get(client)?.sendOnChannel(framed.channel, framed.data, this.options.now());
       return;
     }
     const message = readMessage(data);
@@ -114,15 +110,13 @@ export class TurnServer {
     if (allocation) this.#allocations.release(allocation);
   }
 
-  /** Ends the allocations of an id and refuses its credentials until they expire. */
   revoke(id: string, untilMs: number): void {
     this.#authenticator.revoke(id, untilMs);
     for (const allocation of this.#allocations.all()) if (allocation.options.id === id) this.#drop(allocation);
   }
 
-  /** The owner calls this every few seconds. */
   tick(): void {
-    const nowMs = this.#options.now();
+    const nowMs = this.options.now();
     this.#authenticator.prune(nowMs);
     for (const allocation of this.#allocations.all()) if (allocation.isExpired(nowMs)) this.#drop(allocation);
   }
@@ -159,7 +153,6 @@ export class TurnServer {
 
   #allocate(message: TurnMessage, client: ClientTransport, user: TurnUser, held: Allocation | undefined): Response {
     const transaction = transactionOf(message).toString("latin1");
-    // A lost response is repeated.
     if (held) return held.options.transaction === transaction ? this.#allocated(message, held) : new Refusal(437);
     const protocol = message.attributes.get(ATTRIBUTE.requestedTransport)?.at(0);
     if (protocol !== UDP_PROTOCOL) return new Refusal(protocol === undefined ? 400 : 442);
@@ -171,13 +164,13 @@ export class TurnServer {
     const isEven = evenPort !== undefined;
     const allocation = this.#allocations.make({ client: client, ...user, transaction, address, isEven });
     if (allocation instanceof Refusal) return allocation;
-    allocation.expiresAtMs = this.#options.now() + (lifetimeOf(message) || MIN_LIFETIME_SECONDS) * 1_000;
+    allocation.expiresAtMs = this.options.now() + (lifetimeOf(message) || MIN_LIFETIME_SECONDS) * 1_000;
     return this.#allocated(message, allocation);
   }
 
   #allocated(message: TurnMessage, allocation: Allocation): Attribute[] {
     const { relayed, client } = allocation.options;
-    const seconds = Math.max(0, Math.round((allocation.expiresAtMs - this.#options.now()) / 1_000));
+    const seconds = Math.max(0, Math.round((allocation.expiresAtMs - this.options.now()) / 1_000));
     return [
       [ATTRIBUTE.relayedAddress, maskAddress(relayed, transactionOf(message))],
       [ATTRIBUTE.lifetime, uint32(seconds)],
@@ -187,7 +180,7 @@ export class TurnServer {
 
   /** The address of the requested family, by default IPv4 or else the only one. */
   #relayAddressFor(message: TurnMessage): string | undefined {
-    const { relayAddresses } = this.#options;
+    const { relayAddresses } = this.options;
     const requested = message.attributes.get(ATTRIBUTE.requestedFamily);
     const of = (family: Family | undefined) => relayAddresses.find((address) => familyOf(address) === family);
     if (requested) return of(familyNamed(requested[0] ?? 0));
@@ -200,7 +193,7 @@ export class TurnServer {
       return new Refusal(443);
     const seconds = lifetimeOf(message);
     if (seconds === 0) this.#allocations.release(allocation);
-    else allocation.expiresAtMs = this.#options.now() + seconds * 1_000;
+    else allocation.expiresAtMs = this.options.now() + seconds * 1_000;
     return [[ATTRIBUTE.lifetime, uint32(seconds)]];
   }
 
@@ -213,7 +206,7 @@ export class TurnServer {
       if (!this.#peers.hasHost(peer.address)) return new Refusal(403);
       addresses.push(peer.address);
     }
-    for (const address of addresses) allocation.permit(address, this.#options.now());
+    for (const address of addresses) allocation.permit(address, this.options.now());
     return [];
   }
 
@@ -226,7 +219,7 @@ export class TurnServer {
     const peer = this.#peers.find(address);
     if (!peer) return new Refusal(403);
     const key = peerKey(value, message.data);
-    return allocation.bind(channel.readUInt16BE(0), peer, key, this.#options.now()) ? [] : new Refusal(400);
+    return allocation.bind(channel.readUInt16BE(0), peer, key, this.options.now()) ? [] : new Refusal(400);
   }
 
   #peerIn(message: TurnMessage, value: Buffer, allocation: Allocation): Address | Refusal {
@@ -243,7 +236,7 @@ export class TurnServer {
     const data = message.attributes.get(ATTRIBUTE.data);
     if (!allocation || !value || !data || message.unknown.length > 0) return;
     const key = peerKey(value, message.data);
-    const nowMs = this.#options.now();
+    const nowMs = this.options.now();
     if (allocation.sendToKnownPeer(key, data, nowMs)) return;
     const address = this.#peerIn(message, value, allocation);
     const peer = address instanceof Refusal ? undefined : this.#peers.find(address);
@@ -270,7 +263,7 @@ export class TurnServer {
   }
 
   #mayAnswerUnauthenticated(client: ClientTransport): boolean {
-    return client.protocol !== "udp" || this.#challenges.allows(this.#options.holderOf(client.address));
+    return client.protocol !== "udp" || this.#challenges.allows(this.options.holderOf(client.address));
   }
 
   /** False when the connection is closed because of too many failures. */

@@ -1,6 +1,6 @@
 import type { RtcServerStatus } from "../../protocol/enums.ts";
 
-/** What the allocator knows of a node. Null is unknown: a node that has not reported yet counts as idle. */
+/** A node, as the allocator sees it. A node that has not reported yet (null) counts as idle. */
 export type Candidate = {
   name: string;
   region: string;
@@ -12,13 +12,13 @@ export type Candidate = {
   memoryPercent: number | null;
 };
 
-/** A node beyond this is a last resort, whatever its region: a far call is better than a broken one. */
+/** A node beyond this is the last choice, whatever its region: a distant node is better than an overloaded one. */
 const OVERLOADED_CPU_PERCENT = 90;
 const OVERLOADED_MEMORY_PERCENT = 95;
 
 /**
- * Nodes that may take one more room, best first: not overloaded, in the region wanted, least loaded, fewest
- * participants, and then by name, so that the same question gets the same answer.
+ * Nodes that can take another room, best first: not overloaded, in the wanted region, least loaded, fewest participants, and then
+ * by name, so that the result is deterministic.
  */
 export function allocate<C extends Candidate>(candidates: readonly C[], region: string): C[] {
   const keys = (node: C) => [
@@ -39,7 +39,7 @@ function isOverloaded({ cpuPercent, memoryPercent }: Candidate): boolean {
   return (cpuPercent ?? 0) >= OVERLOADED_CPU_PERCENT || (memoryPercent ?? 0) >= OVERLOADED_MEMORY_PERCENT;
 }
 
-/** In tenths: below that, figures are noise, and the number of participants tells more. */
+/** In tenths, because smaller differences are noise and the number of participants shows more. */
 function loadOf({ cpuPercent, capacity, rooms }: Candidate): number {
   const busy = (cpuPercent ?? 0) / 100;
   const full = capacity === null ? 0 : rooms / capacity;

@@ -5,23 +5,21 @@ import { type NodeKeyRow, rtcNodeKeys } from "./node-key.table.ts";
 
 export function nodeKeyStore({ $client: client }: Db) {
   const columns = columnsOf(rtcNodeKeys);
-  const find = reading(() =>
-    client.prepare<NodeKeyRow, [string]>(`SELECT ${columns} FROM rtc_node_keys WHERE public_id = ?`),
+  const find = reading<NodeKeyRow, [string]>(client, `SELECT ${columns} FROM rtc_node_keys WHERE public_id = ?`);
+  const all = reading<NodeKeyRow, []>(
+    client,
+    `SELECT ${columns} FROM rtc_node_keys ORDER BY created_at DESC, public_id`,
   );
-  const all = reading(() =>
-    client.prepare<NodeKeyRow, []>(`SELECT ${columns} FROM rtc_node_keys ORDER BY created_at DESC, public_id`),
+  const used = reading<NodeKeyRow, [string]>(
+    client,
+    `SELECT ${columns} FROM rtc_node_keys WHERE name = ? AND last_used_at IS NOT NULL ORDER BY last_used_at DESC`,
   );
-  const used = reading(() =>
-    client.prepare<NodeKeyRow, [string]>(
-      `SELECT ${columns} FROM rtc_node_keys WHERE name = ? AND last_used_at IS NOT NULL ORDER BY last_used_at DESC`,
-    ),
-  );
-  const touch = changing(() => client.prepare("UPDATE rtc_node_keys SET last_used_at = ?2 WHERE public_id = ?1"));
-  const revoke = changing(() => client.prepare("UPDATE rtc_node_keys SET revoked_at = ?2 WHERE public_id = ?1"));
+  const touch = changing(client, "UPDATE rtc_node_keys SET last_used_at = ?2 WHERE public_id = ?1");
+  const revoke = changing(client, "UPDATE rtc_node_keys SET revoked_at = ?2 WHERE public_id = ?1");
   return {
     find: (publicId: string): NodeKeyRow | null => find.get(publicId),
     all: (): NodeKeyRow[] => all.all(),
-    /** With which the node of that name has come so far, the latest first. */
+    /** The keys that the node of this name has used, the latest first. */
     usedBy: (name: string): NodeKeyRow[] => used.all(name),
     insert: inserter<NodeKeyRow>(client, rtcNodeKeys),
     touch: (unit: Unit, publicId: string, at: number) => void touch.run(unit, publicId, at),

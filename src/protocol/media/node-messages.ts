@@ -4,7 +4,7 @@
  */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { literals } from "../literals.ts";
-import type { MediaErrorCode, MediaEvent, MediaMethod, MediaResponse, RoomSnapshot } from "../media-node.ts";
+import type { MediaEvent, MediaMethod, MediaResponse, RoomSnapshot } from "../media-node.ts";
 import { Layer, Permissions, Quality, TrackKind, TrackSource } from "../room-records.ts";
 import { DATA_FRAME_MAX_BYTES, DataDropReason, DeliveryReason, SDP_MAX_BYTES } from "../signaling.ts";
 import { FlightDump } from "./flight.ts";
@@ -219,18 +219,6 @@ export const NODE_FRAMES = {
   error: event("error", { seq: Seq, id: Count, code: nullable(text(64)), message: Type.String() }),
 };
 export type NodeFrame = { [T in keyof typeof NODE_FRAMES]: Static<(typeof NODE_FRAMES)[T]> }[keyof typeof NODE_FRAMES];
-
-export const MEDIA_ERROR_CODES = Object.keys({
-  ROOM_NOT_FOUND: true,
-  PARTICIPANT_NOT_FOUND: true,
-  TRACK_NOT_FOUND: true,
-  PERMISSION_DENIED: true,
-  NEGOTIATION_FAILED: true,
-  PAYLOAD_TOO_LARGE: true,
-  RATE_LIMITED: true,
-  RECORDING_RUNS: true,
-  RTC_SERVER_UNREACHABLE: true,
-} satisfies Record<MediaErrorCode, true>) as readonly MediaErrorCode[];
 
 /** Methods without a result; the content of their answers is ignored. */
 type VoidMethod = { [M in MediaMethod]: MediaResponse<M> extends void ? M : never }[MediaMethod];

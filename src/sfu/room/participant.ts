@@ -1,4 +1,6 @@
 /** One participant in a room: its connections, its negotiations, its uplink and its downlink. */
+
+import { mayPublish } from "../../protocol/may-publish.ts";
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import type {
   MediaFailure,
@@ -10,7 +12,6 @@ import type {
 } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import { mayPublish } from "../../protocol/may-publish.ts";
 import { FlightRecorder, type FlightState } from "../flight/flight-recorder.ts";
 import { BadNetwork } from "../transport/bad-network.ts";
 import type { Connection } from "../transport/connection.ts";

@@ -49,7 +49,7 @@ describe("[8] rooms", () => {
     await page.waitForFunction(() => (document.querySelector("video")?.videoWidth ?? 0) > 0);
     await page.locator(".people").getByText("camera").waitFor();
     await button("Leave").click();
-    await page.getByText("Nobody is in this room.").waitFor();
+    await page.getByText("There are no participants in this room.").waitFor();
     await confirmed("Close the room", "Close the room");
     await page.locator("h1").getByText("Closed").waitFor();
     expect(await button("Join as a test user").count()).toBe(0);

@@ -66,7 +66,7 @@ describe("video over a bad network", () => {
             const { frameHeight = 0 } = await window.page.inbound(m);
             return (which === "full" ? frameHeight === 540 : frameHeight > 0 && frameHeight < 540) || undefined;
           },
-          `a picture of ${which} height`,
+          `a video of ${which} height`,
           timeout,
         );
         return Math.round(performance.now() - started);

@@ -21,11 +21,10 @@ async function visit(identity: string, address: string): Promise<void> {
   const path = { transport: "udp", remoteAddress: address, connectMs: 20 } as const;
   node.emit({ roomId, participantId, identity, type: "participantConnected", ...path });
   await settled();
-  const chat = changing(() =>
-    client.prepare(
-      `INSERT INTO chat_connections (id, project_id, environment, user_id, ip_address, connected_at)
+  const chat = changing(
+    client,
+    `INSERT INTO chat_connections (id, project_id, environment, user_id, ip_address, connected_at)
        VALUES (?, ?, 'DEVELOPMENT', ?, ?, ?)`,
-    ),
   );
   await runtime.write((unit) => chat.run(unit, `chat-${identity}`, server.projectId, identity, address, clock.now()));
   await services.rtcSessions.recorder.flush();

@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { eq, sql } from "drizzle-orm";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { closeDatabase, openDatabase } from "../../../src/kernel/db/open.ts";
-import { changing, inserter, reading, rowsOf, run, updater } from "../../../src/kernel/db/statements.ts";
+import { changing, inserter, reading, rowsOf, updater } from "../../../src/kernel/db/statements.ts";
 import { createWriter } from "../../../src/kernel/db/writer.ts";
 
 const db = openDatabase(":memory:");
@@ -12,53 +11,39 @@ const { write } = createWriter(db.$client, (error) => {
 });
 
 const notes = sqliteTable("notes", { id: integer("id").primaryKey(), body: text("body_text").notNull() });
-const id = sql.placeholder("id");
+type Note = typeof notes.$inferSelect;
 
-test("a statement is compiled once, when it is first used, and changes rows only with a unit of work", async () => {
-  let compiled = 0;
-  const find = reading(() => {
-    compiled++;
-    return db.select().from(notes).where(eq(notes.id, id)).prepare();
-  });
-  const all = reading(() => db.$client.prepare<{ body: string }, []>("SELECT body_text AS body FROM notes"));
-  const insert = inserter<typeof notes.$inferInsert>(db.$client, notes);
-  const change = changing(() =>
-    db
-      .update(notes)
-      .set({ body: sql`${sql.placeholder("body")}` })
-      .where(eq(notes.id, id))
-      .prepare(),
-  );
-  const remove = changing(() =>
-    db.$client.prepare<{ body: string }, [number]>("DELETE FROM notes WHERE id = ? RETURNING body_text AS body"),
+test("a statement is compiled when it is first used, and changes rows only with a unit of work", async () => {
+  const find = reading<Note, [number]>(db.$client, "SELECT id, body_text AS body FROM notes WHERE id = ?");
+  const all = reading<{ body: string }, []>(db.$client, "SELECT body_text AS body FROM notes");
+  const insert = inserter<Note>(db.$client, notes);
+  const change = changing<[string, number]>(db.$client, "UPDATE notes SET body_text = ? WHERE id = ?");
+  const remove = changing<[number], { body: string }>(
+    db.$client,
+    "DELETE FROM notes WHERE id = ? RETURNING body_text AS body",
   );
 
-  // Compiling any of them before the table is there would fail.
-  expect(compiled).toBe(0);
+  // Compiling any of them before the table exists would fail.
   db.$client.run("CREATE TABLE notes (id INTEGER PRIMARY KEY, body_text TEXT NOT NULL)");
 
   expect(await write((unit) => insert(unit, { id: 1, body: "first" }))).toBe(1);
-  expect(find.get({ id: 1 })).toEqual({ id: 1, body: "first" });
-  await write((unit) => void change.run(unit, { id: 1, body: "second" }));
-  expect(find.all({ id: 1 })).toEqual([{ id: 1, body: "second" }]);
-  expect(compiled).toBe(1);
-  await write((unit) => run(unit, db.insert(notes).values({ id: 2, body: "third" })));
+  expect(find.get(1)).toEqual({ id: 1, body: "first" });
+  expect(await write((unit) => change.run(unit, "second", 1).changes)).toBe(1);
+  expect(find.all(1)).toEqual([{ id: 1, body: "second" }]);
+  await write((unit) => void insert(unit, { id: 2, body: "third" }));
   expect(all.all()).toEqual([{ body: "second" }, { body: "third" }]);
   expect(await write((unit) => remove.get(unit, 1)?.body)).toBe("second");
-  expect(find.get({ id: 1 })).toBeUndefined();
+  expect(find.get(1)).toBeNull();
 });
 
 test("no statement changes rows with a unit of work that is over", async () => {
   const { unit } = await write((unit) => ({ unit }));
-  const insert = inserter<typeof notes.$inferInsert>(db.$client, notes);
-  const clear = changing(() => db.delete(notes).prepare());
-  const attempts = [
-    () => insert(unit, { id: 9, body: "late" }),
-    () => clear.run(unit),
-    () => run(unit, db.insert(notes).values({ id: 9, body: "late" })),
-  ];
-  for (const attempt of attempts) expect(attempt).toThrow("this unit of work is over");
-  expect(db.select().from(notes).where(eq(notes.id, 9)).all()).toEqual([]);
+  const insert = inserter<Note>(db.$client, notes);
+  const clear = changing<[]>(db.$client, "DELETE FROM notes");
+  for (const attempt of [() => insert(unit, { id: 9, body: "late" }), () => clear.run(unit)]) {
+    expect(attempt).toThrow("this unit of work is over");
+  }
+  expect(db.$client.query("SELECT id FROM notes").all()).toEqual([{ id: 2 }]);
 });
 
 test("booleans and JSON are written and read as the table declares them", async () => {

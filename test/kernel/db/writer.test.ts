@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import type { LoggedCommits } from "../../../src/kernel/db/logged-commits.ts";
-import { run } from "../../../src/kernel/db/statements.ts";
+import { changing } from "../../../src/kernel/db/statements.ts";
 import { createWriter, type Unit, type Writer } from "../../../src/kernel/db/writer.ts";
 
 const client = new Database(":memory:");
@@ -39,7 +39,8 @@ beforeEach(() => {
 });
 
 const insert = (n: number, text: string | null = "x") => client.run("INSERT INTO notes VALUES (?, ?)", [n, text]);
-const insertBy = (unit: Unit, n: number, text: string | null = "x") => run(unit, { run: () => insert(n, text) });
+const insertBy = (unit: Unit, n: number, text: string | null = "x") =>
+  void changing<[number, string | null]>(client, "INSERT INTO notes VALUES (?, ?)").run(unit, n, text);
 const numbers = () =>
   client
     .query<{ n: number }, []>("SELECT n FROM notes ORDER BY n")

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { asSeenByClients, clientsBehindRelay } from "../../../src/nodes/relayed-events.ts";
+import { withRelayedClient, relayedClients } from "../../../src/nodes/relayed-events.ts";
 import { ClientTable } from "../../../src/protocol/client-table.ts";
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 
@@ -12,8 +12,8 @@ const connected = (remoteAddress: string): MediaEvent => ({
 
 test("where a node sees our relay, the client behind it is meant; everybody else is who they are", () => {
   const table = new ClientTable();
-  const behind = clientsBehindRelay(table);
-  const seen = (remoteAddress: string) => asSeenByClients(connected(remoteAddress), behind);
+  const behind = relayedClients(table);
+  const seen = (remoteAddress: string) => withRelayedClient(connected(remoteAddress), behind);
   expect(seen("198.51.100.1:40000")).toEqual(connected("198.51.100.1:40000"));
   table.set(40_000, CLIENT, { address: "198.51.100.1", port: 40_000 });
   const relayed = { transport: "relay", remoteAddress: "203.0.113.7:50000" };

@@ -31,12 +31,11 @@ export const oauthStates = sqliteTable("oauth_states", {
 type OAuthStateRow = typeof oauthStates.$inferSelect;
 
 export function oauthStore({ $client: client }: Db) {
-  const take = changing(() =>
-    client.prepare<OAuthStateRow, [string]>(
-      `DELETE FROM oauth_states WHERE digest = ? RETURNING ${columnsOf(oauthStates)}`,
-    ),
+  const take = changing<[string], OAuthStateRow>(
+    client,
+    `DELETE FROM oauth_states WHERE digest = ? RETURNING ${columnsOf(oauthStates)}`,
   );
-  const expire = changing(() => client.prepare<unknown, [number]>("DELETE FROM oauth_states WHERE expires_at <= ?"));
+  const expire = changing<[number]>(client, "DELETE FROM oauth_states WHERE expires_at <= ?");
   const identity = rowsOf(client, oauthIdentities)<[string, string]>("WHERE provider = ? AND subject = ?");
   return {
     insertState: inserter<OAuthStateRow>(client, oauthStates),

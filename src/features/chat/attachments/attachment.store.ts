@@ -14,17 +14,29 @@ export type FoundAttachment = AttachmentRow & {
 export type AttachmentStore = ReturnType<typeof attachmentStore>;
 
 export function attachmentStore({ $client: client }: Db) {
-  const byPublicId = reading<FoundAttachment, [string]>(client, `SELECT ${columnsOf(attachments, "a")},
+  const byPublicId = reading<FoundAttachment, [string]>(
+    client,
+    `SELECT ${columnsOf(attachments, "a")},
        c.public_id AS conversationPublicId, c.project_id AS projectId, c.environment AS environment
-     FROM attachments a JOIN conversations c ON c.id = a.conversation_id WHERE a.public_id = ?`);
+     FROM attachments a JOIN conversations c ON c.id = a.conversation_id WHERE a.public_id = ?`,
+  );
   const byObjectKey = reading(client, "SELECT 1 FROM attachments WHERE object_key = ?");
   const remove = changing(client, "DELETE FROM attachments WHERE id = ?");
   // With a bound value instead of the literal 0, SQLite would not use the partial index.
-  const unsent = reading<AttachmentRow, [number, number]>(client, `SELECT ${columnsOf(attachments)} FROM attachments
-     WHERE message_count = 0 AND status IN ('PENDING', 'UPLOADED') AND created_at < ? ORDER BY created_at LIMIT ?`);
-  const forgetExpired = changing(client, `DELETE FROM attachments WHERE id IN (SELECT id FROM attachments
-       WHERE message_count = 0 AND status = 'EXPIRED' AND created_at < ? LIMIT ?)`);
-  const queued = reading<StorageRemovalRow, [number, number]>(client, `SELECT ${columnsOf(storageRemovals)} FROM storage_removals WHERE queued_at <= ? ORDER BY queued_at LIMIT ?`);
+  const unsent = reading<AttachmentRow, [number, number]>(
+    client,
+    `SELECT ${columnsOf(attachments)} FROM attachments
+     WHERE message_count = 0 AND status IN ('PENDING', 'UPLOADED') AND created_at < ? ORDER BY created_at LIMIT ?`,
+  );
+  const forgetExpired = changing(
+    client,
+    `DELETE FROM attachments WHERE id IN (SELECT id FROM attachments
+       WHERE message_count = 0 AND status = 'EXPIRED' AND created_at < ? LIMIT ?)`,
+  );
+  const queued = reading<StorageRemovalRow, [number, number]>(
+    client,
+    `SELECT ${columnsOf(storageRemovals)} FROM storage_removals WHERE queued_at <= ? ORDER BY queued_at LIMIT ?`,
+  );
   const removed = changing(client, "DELETE FROM storage_removals WHERE object_key = ?");
 
   return {

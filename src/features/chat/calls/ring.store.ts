@@ -12,13 +12,25 @@ export function ringStore({ $client: client }: Db) {
   const byPublicId = select("public_id = ?");
   const openIn = select("room_id = ? AND ended_at IS NULL ORDER BY id");
   const open = select("ended_at IS NULL ORDER BY id");
-  const openOf = reading<RingRow, [string, string, string]>(client, `SELECT ${columnsOf(rings, "r")} FROM ring_members m JOIN rings r ON r.id = m.ring_id
+  const openOf = reading<RingRow, [string, string, string]>(
+    client,
+    `SELECT ${columnsOf(rings, "r")} FROM ring_members m JOIN rings r ON r.id = m.ring_id
        WHERE m.user_id = ? AND m.status = 'RINGING' AND r.ended_at IS NULL AND r.project_id = ? AND r.environment = ?
-       ORDER BY r.id`);
-  const members = reading<RingMemberRow, [string]>(client, `SELECT ${columnsOf(ringMembers)} FROM ring_members WHERE ring_id = ? ORDER BY user_id`);
-  const settle = changing(client, "UPDATE ring_members SET status = ?3, at = ?4 WHERE ring_id = ?1 AND user_id = ?2 AND status = 'RINGING'");
+       ORDER BY r.id`,
+  );
+  const members = reading<RingMemberRow, [string]>(
+    client,
+    `SELECT ${columnsOf(ringMembers)} FROM ring_members WHERE ring_id = ? ORDER BY user_id`,
+  );
+  const settle = changing(
+    client,
+    "UPDATE ring_members SET status = ?3, at = ?4 WHERE ring_id = ?1 AND user_id = ?2 AND status = 'RINGING'",
+  );
   const end = changing(client, "UPDATE rings SET status = ?2, ended_at = ?3 WHERE id = ?1");
-  const prune = changing(client, "DELETE FROM rings WHERE id IN (SELECT id FROM rings WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)");
+  const prune = changing(
+    client,
+    "DELETE FROM rings WHERE id IN (SELECT id FROM rings WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
+  );
 
   return {
     get: (id: string): RingRow | null => byId.get(id),

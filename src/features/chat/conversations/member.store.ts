@@ -6,10 +6,16 @@ import { conversationMembers, type MemberRow } from "./conversation.table.ts";
 
 export function memberStore({ $client: client }: Db) {
   const columns = columnsOf(conversationMembers);
-  const find = reading<MemberRow, [string, string]>(client, `SELECT ${columns} FROM conversation_members WHERE conversation_id = ? AND user_id = ?`);
-  const list = reading<MemberRow, (string | number)[]>(client, `SELECT ${columns} FROM conversation_members
+  const find = reading<MemberRow, [string, string]>(
+    client,
+    `SELECT ${columns} FROM conversation_members WHERE conversation_id = ? AND user_id = ?`,
+  );
+  const list = reading<MemberRow, (string | number)[]>(
+    client,
+    `SELECT ${columns} FROM conversation_members
      WHERE conversation_id = ?1 AND status = ?2 AND (joined_at, user_id) < (?3, ?4)
-     ORDER BY joined_at DESC, user_id DESC LIMIT ?5`);
+     ORDER BY joined_at DESC, user_id DESC LIMIT ?5`,
+  );
   const remove = changing(client, "DELETE FROM conversation_members WHERE conversation_id = ? AND user_id = ?");
   return {
     find: (conversationId: string, userId: string): MemberRow | null => find.get(conversationId, userId),

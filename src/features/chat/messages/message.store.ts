@@ -26,16 +26,31 @@ export function messageStore({ $client: client }: Db) {
   const pinned = select(
     "WHERE conversation_id = ?1 AND pinned_at IS NOT NULL AND (pinned_at, id) < (?2, ?3) ORDER BY pinned_at DESC, id DESC LIMIT ?4",
   );
-  const lastSentAt = reading<{ at: number }, [string, string]>(client, "SELECT created_at AS at FROM messages WHERE conversation_id = ? AND sender_id = ? ORDER BY seq DESC LIMIT 1");
-  const firstFrom = reading<{ seq: number; createdAt: number }, [string, number]>(client, "SELECT seq, created_at AS createdAt FROM messages WHERE conversation_id = ? AND seq >= ? ORDER BY seq LIMIT 1");
+  const lastSentAt = reading<{ at: number }, [string, string]>(
+    client,
+    "SELECT created_at AS at FROM messages WHERE conversation_id = ? AND sender_id = ? ORDER BY seq DESC LIMIT 1",
+  );
+  const firstFrom = reading<{ seq: number; createdAt: number }, [string, number]>(
+    client,
+    "SELECT seq, created_at AS createdAt FROM messages WHERE conversation_id = ? AND seq >= ? ORDER BY seq LIMIT 1",
+  );
   const span = select(
     "WHERE conversation_id = ? AND seq >= ? AND seq < ? AND deleted_at IS NULL AND type <> 'event' ORDER BY seq LIMIT ?",
   );
-  const edit = changing(client, `UPDATE messages SET text = ?2, metadata = ?3, mentions = ?4, edited_at = ?5, updated_at = ?6 WHERE id = ?1`);
-  const tombstone = changing(client, `UPDATE messages SET text = NULL, metadata = NULL, mentions = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
-       deleted_at = ?2, deleted_by = ?3, updated_at = ?2 WHERE id = ?1`);
+  const edit = changing(
+    client,
+    `UPDATE messages SET text = ?2, metadata = ?3, mentions = ?4, edited_at = ?5, updated_at = ?6 WHERE id = ?1`,
+  );
+  const tombstone = changing(
+    client,
+    `UPDATE messages SET text = NULL, metadata = NULL, mentions = NULL, attachment = NULL, reaction_count = 0, pinned_at = NULL,
+       deleted_at = ?2, deleted_by = ?3, updated_at = ?2 WHERE id = ?1`,
+  );
   const removeSender = changing(client, "UPDATE messages SET sender_id = NULL, client_message_id = NULL WHERE id = ?");
-  const countReplies = changing<[string, number], { replyCount: number }>(client, "UPDATE messages SET reply_count = reply_count + ?2 WHERE public_id = ?1 RETURNING reply_count AS replyCount");
+  const countReplies = changing<[string, number], { replyCount: number }>(
+    client,
+    "UPDATE messages SET reply_count = reply_count + ?2 WHERE public_id = ?1 RETURNING reply_count AS replyCount",
+  );
   const pin = changing(client, "UPDATE messages SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1");
   const countReactions = changing(client, "UPDATE messages SET reaction_count = reaction_count + ?2 WHERE id = ?1");
 

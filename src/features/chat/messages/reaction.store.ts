@@ -4,11 +4,20 @@ import type { Unit } from "../../../kernel/db/writer.ts";
 import { REACTION_USERS_SHOWN, type ReactionSummary } from "../../../protocol/chat-records.ts";
 
 export function reactionStore({ $client: client }: Db) {
-  const list = reading<{ emoji: string; userId: string }, [number]>(client, "SELECT emoji, user_id AS userId FROM message_reactions WHERE message_id = ? ORDER BY id");
-  const add = changing(client, "INSERT INTO message_reactions (message_id, emoji, user_id, created_at) VALUES (?, ?, ?, ?)");
+  const list = reading<{ emoji: string; userId: string }, [number]>(
+    client,
+    "SELECT emoji, user_id AS userId FROM message_reactions WHERE message_id = ? ORDER BY id",
+  );
+  const add = changing(
+    client,
+    "INSERT INTO message_reactions (message_id, emoji, user_id, created_at) VALUES (?, ?, ?, ?)",
+  );
   const remove = changing(client, "DELETE FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?");
   const clear = changing(client, "DELETE FROM message_reactions WHERE message_id = ?");
-  const has = reading<{ one: number }, [number, string, string]>(client, "SELECT 1 AS one FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?");
+  const has = reading<{ one: number }, [number, string, string]>(
+    client,
+    "SELECT 1 AS one FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?",
+  );
   return {
     /** In the order in which each emoji was first used. */
     summary(messageId: number): ReactionSummary[] {

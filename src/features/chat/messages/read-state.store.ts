@@ -25,26 +25,41 @@ const UNREAD = `
      AND mm.ordinal > ifnull(r.last_read_ordinal, 0)) AS mentionCount`;
 
 export function readStateStore({ $client: client }: Db) {
-  const find = reading<ReadStateRow, [string, string]>(client, `SELECT ${columnsOf(readStates)} FROM read_states WHERE conversation_id = ? AND user_id = ?`);
-  const mark = changing(client, `INSERT INTO read_states VALUES (?, ?, ?, ?, ?, ?)
+  const find = reading<ReadStateRow, [string, string]>(
+    client,
+    `SELECT ${columnsOf(readStates)} FROM read_states WHERE conversation_id = ? AND user_id = ?`,
+  );
+  const mark = changing(
+    client,
+    `INSERT INTO read_states VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (conversation_id, user_id) DO UPDATE SET
        last_read_message_id = excluded.last_read_message_id, last_read_seq = excluded.last_read_seq,
        last_read_ordinal = excluded.last_read_ordinal, last_read_at = excluded.last_read_at
-     WHERE excluded.last_read_seq > last_read_seq`);
-  const unread = reading<UnreadCounts, [string, string]>(client, `SELECT ${UNREAD} FROM conversations c
-     LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1 WHERE c.id = ?2`);
-  const unreadOfUser = reading<UnreadRow, (string | number | null)[]>(client, `SELECT c.public_id AS conversationId, ${UNREAD}
+     WHERE excluded.last_read_seq > last_read_seq`,
+  );
+  const unread = reading<UnreadCounts, [string, string]>(
+    client,
+    `SELECT ${UNREAD} FROM conversations c
+     LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1 WHERE c.id = ?2`,
+  );
+  const unreadOfUser = reading<UnreadRow, (string | number | null)[]>(
+    client,
+    `SELECT c.public_id AS conversationId, ${UNREAD}
      FROM conversation_members cm JOIN conversations c ON c.id = cm.conversation_id
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1
      WHERE cm.user_id = ?1 AND cm.status = 'ACTIVE' AND c.project_id = ?2 AND c.environment = ?3
        AND (?4 IS NULL OR c.id IN (SELECT value FROM json_each(?4)))
-     ORDER BY c.id DESC`);
-  const receipts = reading<ReceiptRow, (string | number)[]>(client, `SELECT m.user_id AS userId, m.joined_at AS joinedAt, r.last_read_message_id AS lastReadMessageId,
+     ORDER BY c.id DESC`,
+  );
+  const receipts = reading<ReceiptRow, (string | number)[]>(
+    client,
+    `SELECT m.user_id AS userId, m.joined_at AS joinedAt, r.last_read_message_id AS lastReadMessageId,
        r.last_read_seq AS lastReadSeq, r.last_read_at AS lastReadAt
      FROM conversation_members m LEFT JOIN read_states r
        ON r.conversation_id = m.conversation_id AND r.user_id = m.user_id
      WHERE m.conversation_id = ?1 AND m.status = 'ACTIVE' AND (m.joined_at, m.user_id) < (?2, ?3)
-     ORDER BY m.joined_at DESC, m.user_id DESC LIMIT ?4`);
+     ORDER BY m.joined_at DESC, m.user_id DESC LIMIT ?4`,
+  );
   return {
     find: (conversationId: string, userId: string): ReadStateRow | null => find.get(conversationId, userId),
     /** True when the position moved; it only moves forward. */

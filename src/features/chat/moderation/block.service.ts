@@ -54,9 +54,18 @@ export function blockService({ bus, db, now }: Runtime, members: MemberStore) {
 function blockStore({ $client: client }: Db) {
   const columns = columnsOf(chatBlocks);
   const ofUser = "project_id = ? AND environment = ? AND user_id = ?";
-  const find = reading<BlockRow, string[]>(client, `SELECT ${columns} FROM chat_blocks WHERE ${ofUser} AND blocked_user_id = ?`);
-  const list = reading<BlockRow, (string | number)[]>(client, `SELECT ${columns} FROM chat_blocks WHERE ${ofUser} AND blocked_user_id > ? ORDER BY blocked_user_id LIMIT ?`);
-  const count = reading<{ count: number }, string[]>(client, `SELECT count(*) AS count FROM chat_blocks WHERE ${ofUser}`);
+  const find = reading<BlockRow, string[]>(
+    client,
+    `SELECT ${columns} FROM chat_blocks WHERE ${ofUser} AND blocked_user_id = ?`,
+  );
+  const list = reading<BlockRow, (string | number)[]>(
+    client,
+    `SELECT ${columns} FROM chat_blocks WHERE ${ofUser} AND blocked_user_id > ? ORDER BY blocked_user_id LIMIT ?`,
+  );
+  const count = reading<{ count: number }, string[]>(
+    client,
+    `SELECT count(*) AS count FROM chat_blocks WHERE ${ofUser}`,
+  );
   const tenants = reading<Tenant, []>(client, "SELECT DISTINCT project_id AS projectId, environment FROM chat_blocks");
   const remove = changing(client, `DELETE FROM chat_blocks WHERE ${ofUser} AND blocked_user_id = ?`);
   return {

@@ -7,17 +7,26 @@ import { messageReports, type ReportRow } from "./moderation.table.ts";
 
 export function reportStore({ $client: client }: Db) {
   const select = (rest: string) =>
-    reading<ReportRow, (string | number | null)[]>(client, `SELECT ${columnsOf(messageReports)} FROM message_reports ${rest}`);
+    reading<ReportRow, (string | number | null)[]>(
+      client,
+      `SELECT ${columnsOf(messageReports)} FROM message_reports ${rest}`,
+    );
   const byPublicId = select("WHERE public_id = ? AND project_id = ? AND environment = ?");
   const byReporter = select("WHERE message_id = ? AND reporter_user_id = ?");
   const all = select("WHERE project_id = ? AND environment = ? AND id < ? ORDER BY id DESC LIMIT ?");
   const ofStatus = select(
     "WHERE project_id = ? AND environment = ? AND status = ? AND id < ? ORDER BY id DESC LIMIT ?",
   );
-  const resolve = changing(client, `UPDATE message_reports SET status = 'RESOLVED', action = ?2, resolved_at = ?3
-       WHERE message_id = ?1 AND status = 'OPEN'`);
-  const prune = changing(client, `DELETE FROM message_reports WHERE id IN
-       (SELECT id FROM message_reports WHERE resolved_at IS NOT NULL AND resolved_at < ? LIMIT ?)`);
+  const resolve = changing(
+    client,
+    `UPDATE message_reports SET status = 'RESOLVED', action = ?2, resolved_at = ?3
+       WHERE message_id = ?1 AND status = 'OPEN'`,
+  );
+  const prune = changing(
+    client,
+    `DELETE FROM message_reports WHERE id IN
+       (SELECT id FROM message_reports WHERE resolved_at IS NOT NULL AND resolved_at < ? LIMIT ?)`,
+  );
   return {
     find: ({ projectId, environment }: Tenant, publicId: string): ReportRow | null =>
       byPublicId.get(publicId, projectId, environment),

@@ -72,7 +72,10 @@ export function wordListService({ bus, db, now }: Runtime) {
 }
 
 function wordListStore({ $client: client }: Db) {
-  const get = reading<{ words: string }, [string, string]>(client, "SELECT words FROM chat_word_lists WHERE project_id = ? AND environment = ?");
+  const get = reading<{ words: string }, [string, string]>(
+    client,
+    "SELECT words FROM chat_word_lists WHERE project_id = ? AND environment = ?",
+  );
   const tenants = reading<Tenant, []>(client, "SELECT project_id AS projectId, environment FROM chat_word_lists");
   const put = inserter<typeof chatWordLists.$inferSelect>(
     client,

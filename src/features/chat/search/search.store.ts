@@ -17,8 +17,11 @@ export type SearchStore = ReturnType<typeof searchStore>;
 export function searchStore({ $client: client }: Db) {
   const mark = changing(client, "INSERT OR IGNORE INTO search_pending SELECT id FROM messages WHERE public_id = ?");
   const markRow = changing(client, "INSERT OR IGNORE INTO search_pending VALUES (?)");
-  const pending = reading<PendingMessage, [number]>(client, `SELECT p.message_id AS id, m.conversation_id AS conversationId, m.text AS text, m.attachment AS attachment
-     FROM search_pending p LEFT JOIN messages m ON m.id = p.message_id ORDER BY p.message_id LIMIT ?`);
+  const pending = reading<PendingMessage, [number]>(
+    client,
+    `SELECT p.message_id AS id, m.conversation_id AS conversationId, m.text AS text, m.attachment AS attachment
+     FROM search_pending p LEFT JOIN messages m ON m.id = p.message_id ORDER BY p.message_id LIMIT ?`,
+  );
   const isPending = reading(client, "SELECT 1 FROM search_pending LIMIT 1");
   const done = changing(client, "DELETE FROM search_pending WHERE message_id <= ?");
   const newest = reading<{ id: number | null }, []>(client, "SELECT max(id) AS id FROM message_search_docsize");
@@ -27,10 +30,13 @@ export function searchStore({ $client: client }: Db) {
   const merge = changing(client, "INSERT INTO message_search (message_search, rank) VALUES ('merge', ?)");
   const changes = reading<{ total: number }, []>(client, "SELECT total_changes() AS total");
   // The order of the index is used, so that a page needs no sort over all matches.
-  const find = reading<MessageRow, [string, string, number, number]>(client, `SELECT ${columnsOf(messages, "m")} FROM message_search s JOIN messages m ON m.id = s.rowid
+  const find = reading<MessageRow, [string, string, number, number]>(
+    client,
+    `SELECT ${columnsOf(messages, "m")} FROM message_search s JOIN messages m ON m.id = s.rowid
      WHERE message_search MATCH ?1 AND m.conversation_id = ?2 AND m.deleted_at IS NULL
        AND s.rowid <= (SELECT id FROM messages WHERE conversation_id = ?2 AND seq < ?3 ORDER BY seq DESC LIMIT 1)
-     ORDER BY s.rowid DESC LIMIT ?4`);
+     ORDER BY s.rowid DESC LIMIT ?4`,
+  );
   return {
     /** Marks a new message. */
     markRow: (unit: Unit, id: number) => void markRow.run(unit, id),

@@ -6,9 +6,15 @@ import { type ChatTokenRow, chatTokens } from "./token.table.ts";
 export function chatTokenStore({ $client: client }: Db) {
   const columns = columnsOf(chatTokens);
   const find = reading<ChatTokenRow, [string]>(client, `SELECT ${columns} FROM chat_tokens WHERE id = ?`);
-  const usable = reading<{ id: string }, [string, string, string, number]>(client, `SELECT id FROM chat_tokens WHERE project_id = ? AND environment = ? AND user_id = ?
-       AND expires_at > ? AND revoked_at IS NULL`);
-  const revoked = reading<{ id: string; expiresAt: number }, [number]>(client, "SELECT id, expires_at AS expiresAt FROM chat_tokens WHERE expires_at > ? AND revoked_at IS NOT NULL");
+  const usable = reading<{ id: string }, [string, string, string, number]>(
+    client,
+    `SELECT id FROM chat_tokens WHERE project_id = ? AND environment = ? AND user_id = ?
+       AND expires_at > ? AND revoked_at IS NULL`,
+  );
+  const revoked = reading<{ id: string; expiresAt: number }, [number]>(
+    client,
+    "SELECT id, expires_at AS expiresAt FROM chat_tokens WHERE expires_at > ? AND revoked_at IS NOT NULL",
+  );
   const revoke = changing(client, "UPDATE chat_tokens SET revoked_at = ?2 WHERE id = ?1");
   const removeExpired = changing(client, "DELETE FROM chat_tokens WHERE expires_at <= ?");
   return {

@@ -14,50 +14,45 @@ export function deliveryStore({ $client: client }: Db) {
   const newest = select<[string, string, DeliveryStatus | null, number]>(
     "WHERE endpoint_id = ?1 AND id < ?2 AND (?3 IS NULL OR status = ?3) ORDER BY id DESC LIMIT ?4",
   );
-  const insert = changing(() =>
-    client.prepare<unknown, [string, string, string, number, number]>(
-      `INSERT INTO webhook_deliveries (id, endpoint_id, event_id, forced, next_attempt_at, created_at)
+  const insert = changing<[string, string, string, number, number]>(
+    client,
+    `INSERT INTO webhook_deliveries (id, endpoint_id, event_id, forced, next_attempt_at, created_at)
        VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING`,
-    ),
   );
   const pending = (condition: string) =>
-    reading(() =>
-      client.prepare<PendingDelivery, [string, string, number]>(
-        `SELECT d.id, d.event_id AS eventId, e.order_key AS orderKey, d.next_attempt_at AS dueAt
+    reading<PendingDelivery, [string, string, number]>(
+      client,
+      `SELECT d.id, d.event_id AS eventId, e.order_key AS orderKey, d.next_attempt_at AS dueAt
          FROM webhook_deliveries d JOIN webhook_events e ON e.id = d.event_id
          WHERE d.status = 'PENDING' AND d.endpoint_id = ?1 ${condition}
            AND (e.order_key IS NULL OR e.order_key NOT IN (SELECT value FROM json_each(?2)))
          ORDER BY d.next_attempt_at, d.id LIMIT ?3`,
-      ),
     );
   const allPending = pending("");
   const forcedPending = pending("AND d.forced = 1");
-  const record = changing(() =>
-    client.prepare<unknown, [string, DeliveryStatus, string, number | null, string | null, number | null]>(
-      `UPDATE webhook_deliveries SET status = ?2, attempts = json_insert(attempts, '$[#]', json(?3)),
+  const record = changing<[string, DeliveryStatus, string, number | null, string | null, number | null]>(
+    client,
+    `UPDATE webhook_deliveries SET status = ?2, attempts = json_insert(attempts, '$[#]', json(?3)),
          attempt_count = attempt_count + 1, next_attempt_at = ?4, last_error = coalesce(?5, last_error),
          delivered_at = ?6 WHERE id = ?1`,
-    ),
   );
-  const reopen = changing(() =>
-    client.prepare<unknown, [number, string]>(
-      `UPDATE webhook_deliveries SET status = 'PENDING', round_start = attempt_count, next_attempt_at = ?,
+  const reopen = changing<[number, string]>(
+    client,
+    `UPDATE webhook_deliveries SET status = 'PENDING', round_start = attempt_count, next_attempt_at = ?,
          delivered_at = NULL WHERE id = ?`,
-    ),
   );
-  const waiting = reading(() =>
-    client.prepare<{ pending: number; oldestAt: number | null }, [string]>(
-      `SELECT count(*) AS pending, min(d.created_at) AS oldestAt FROM webhook_deliveries d
+  const waiting = reading<{ pending: number; oldestAt: number | null }, [string]>(
+    client,
+    `SELECT count(*) AS pending, min(d.created_at) AS oldestAt FROM webhook_deliveries d
        JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.project_id = ? AND d.status = 'PENDING'`,
-    ),
   );
-  const pendingCount = reading(() =>
-    client.prepare<{ count: number }, []>("SELECT count(*) AS count FROM webhook_deliveries WHERE status = 'PENDING'"),
+  const pendingCount = reading<{ count: number }, []>(
+    client,
+    "SELECT count(*) AS count FROM webhook_deliveries WHERE status = 'PENDING'",
   );
-  const pendingEndpoints = reading(() =>
-    client.prepare<{ id: string }, []>(
-      "SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries WHERE status = 'PENDING'",
-    ),
+  const pendingEndpoints = reading<{ id: string }, []>(
+    client,
+    "SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries WHERE status = 'PENDING'",
   );
 
   return {

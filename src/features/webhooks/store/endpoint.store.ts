@@ -13,34 +13,26 @@ export function endpointStore({ $client: client }: Db) {
     "WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR environment = ?3) ORDER BY id DESC LIMIT ?4",
   );
   const ofProject = select<[string]>("WHERE project_id = ?");
-  const active = reading(() =>
-    client.prepare<{ id: string }, []>("SELECT id FROM webhook_endpoints WHERE status = 'ACTIVE'"),
+  const active = reading<{ id: string }, []>(client, "SELECT id FROM webhook_endpoints WHERE status = 'ACTIVE'");
+  const count = reading<{ count: number }, [string, Environment]>(
+    client,
+    "SELECT count(*) AS count FROM webhook_endpoints WHERE project_id = ? AND environment = ?",
   );
-  const count = reading(() =>
-    client.prepare<{ count: number }, [string, Environment]>(
-      "SELECT count(*) AS count FROM webhook_endpoints WHERE project_id = ? AND environment = ?",
-    ),
+  const remove = changing<[string]>(client, "DELETE FROM webhook_endpoints WHERE id = ?");
+  const recordSuccess = changing<[number, string]>(
+    client,
+    "UPDATE webhook_endpoints SET consecutive_failures = 0, failing_since = NULL, last_delivery_at = ? WHERE id = ?",
   );
-  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM webhook_endpoints WHERE id = ?"));
-  const recordSuccess = changing(() =>
-    client.prepare<unknown, [number, string]>(
-      "UPDATE webhook_endpoints SET consecutive_failures = 0, failing_since = NULL, last_delivery_at = ? WHERE id = ?",
-    ),
-  );
-  const recordFailure = changing(() =>
-    client.prepare<unknown, [string, number, number, number]>(
-      `UPDATE webhook_endpoints SET consecutive_failures = ?2, failing_since = coalesce(failing_since, ?3),
+  const recordFailure = changing<[string, number, number, number]>(
+    client,
+    `UPDATE webhook_endpoints SET consecutive_failures = ?2, failing_since = coalesce(failing_since, ?3),
          missed_since = min(coalesce(missed_since, ?4), ?4) WHERE id = ?1`,
-    ),
   );
-  const recordRecovery = changing(() =>
-    client.prepare<unknown, [string]>("UPDATE webhook_endpoints SET missed_since = NULL WHERE id = ?"),
-  );
-  const disable = changing(() =>
-    client.prepare<unknown, [string, WebhookDisabledReason, number]>(
-      `UPDATE webhook_endpoints SET status = 'DISABLED', disabled_reason = ?2, updated_at = ?3,
+  const recordRecovery = changing<[string]>(client, "UPDATE webhook_endpoints SET missed_since = NULL WHERE id = ?");
+  const disable = changing<[string, WebhookDisabledReason, number]>(
+    client,
+    `UPDATE webhook_endpoints SET status = 'DISABLED', disabled_reason = ?2, updated_at = ?3,
          missed_since = coalesce(missed_since, ?3) WHERE id = ?1`,
-    ),
   );
 
   return {

@@ -15,29 +15,26 @@ const RANGE = `FROM webhook_events e WHERE ${READABLE} AND e.seq > ?4 AND e.seq 
 
 /** The log of events: the outbox, and the source of redeliveries. */
 export function eventStore({ $client: client }: Db) {
-  const insert = changing(() =>
-    client.prepare<unknown, (string | number | null)[]>(
-      `INSERT INTO webhook_events (id, project_id, environment, type, body, message_id, order_key, created_at)
+  const insert = changing<(string | number | null)[]>(
+    client,
+    `INSERT INTO webhook_events (id, project_id, environment, type, body, message_id, order_key, created_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    ),
   );
-  const last = reading(() => client.prepare<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM webhook_events"));
-  const range = reading(() =>
-    client.prepare<{ seq: number; id: string }, [...ReaderValues, number, number, number]>(
-      `SELECT e.seq, e.id ${RANGE}`,
-    ),
+  const last = reading<{ seq: number | null }, []>(client, "SELECT max(seq) AS seq FROM webhook_events");
+  const range = reading<{ seq: number; id: string }, [...ReaderValues, number, number, number]>(
+    client,
+    `SELECT e.seq, e.id ${RANGE}`,
   );
-  const unread = reading(() =>
-    client.prepare<{ count: number; oldestAt: number | null }, [...ReaderValues, number, number, number]>(
-      `SELECT count(*) AS count, min(created_at) AS oldestAt FROM (SELECT e.created_at ${RANGE})`,
-    ),
+  const unread = reading<{ count: number; oldestAt: number | null }, [...ReaderValues, number, number, number]>(
+    client,
+    `SELECT count(*) AS count, min(created_at) AS oldestAt FROM (SELECT e.created_at ${RANGE})`,
   );
-  const missed = reading(() =>
-    client.prepare<
-      { seq: number; id: string; deliveryId: string | null },
-      [...ReaderValues, string, number, number, number, number]
-    >(
-      `SELECT e.seq, e.id, d.id AS deliveryId FROM webhook_events e
+  const missed = reading<
+    { seq: number; id: string; deliveryId: string | null },
+    [...ReaderValues, string, number, number, number, number]
+  >(
+    client,
+    `SELECT e.seq, e.id, d.id AS deliveryId FROM webhook_events e
        LEFT JOIN webhook_deliveries d ON d.event_id = e.id AND d.endpoint_id = ?4
        WHERE ${READABLE} AND e.seq > ?5 AND e.created_at >= ?6 AND e.created_at <= ?7
          AND (d.status IS NULL OR d.status = 'FAILED')
@@ -45,26 +42,20 @@ export function eventStore({ $client: client }: Db) {
          AND NOT EXISTS (SELECT 1 FROM webhook_periods p WHERE p.endpoint_id = ?4 AND e.seq > p.position
            AND e.seq <= coalesce(p.end_seq, e.seq))
        ORDER BY e.seq LIMIT ?8`,
-    ),
   );
-  const body = reading(() =>
-    client.prepare<{ body: string; createdAt: number }, [string]>(
-      "SELECT body, created_at AS createdAt FROM webhook_events WHERE id = ?",
-    ),
+  const body = reading<{ body: string; createdAt: number }, [string]>(
+    client,
+    "SELECT body, created_at AS createdAt FROM webhook_events WHERE id = ?",
   );
-  const type = reading(() =>
-    client.prepare<{ type: string }, [string]>("SELECT type FROM webhook_events WHERE id = ?"),
+  const type = reading<{ type: string }, [string]>(client, "SELECT type FROM webhook_events WHERE id = ?");
+  const ofMessage = reading<{ id: string; body: string }, [string]>(
+    client,
+    "SELECT id, body FROM webhook_events WHERE message_id = ?",
   );
-  const ofMessage = reading(() =>
-    client.prepare<{ id: string; body: string }, [string]>("SELECT id, body FROM webhook_events WHERE message_id = ?"),
-  );
-  const rewrite = changing(() =>
-    client.prepare<unknown, [string, string]>("UPDATE webhook_events SET body = ? WHERE id = ?"),
-  );
-  const prune = changing(() =>
-    client.prepare<unknown, [number, number]>(
-      "DELETE FROM webhook_events WHERE seq IN (SELECT seq FROM webhook_events WHERE created_at < ? LIMIT ?)",
-    ),
+  const rewrite = changing<[string, string]>(client, "UPDATE webhook_events SET body = ? WHERE id = ?");
+  const prune = changing<[number, number]>(
+    client,
+    "DELETE FROM webhook_events WHERE seq IN (SELECT seq FROM webhook_events WHERE created_at < ? LIMIT ?)",
   );
 
   const valuesOf = ({ projectId, environment, events }: Reader): ReaderValues => [

@@ -6,24 +6,22 @@ import { type PeriodRow, webhookPeriods } from "./webhook.table.ts";
 /** The ranges of the event log that an endpoint gets, and its position in each. */
 export function periodStore({ $client: client }: Db) {
   const ofEndpoint = rowsOf(client, webhookPeriods)<[string]>("WHERE endpoint_id = ? ORDER BY start_seq");
-  const begin = changing(() =>
-    client.prepare<unknown, [string, number]>(
-      `INSERT INTO webhook_periods (endpoint_id, start_seq, position) VALUES (?1, ?2, ?2)
+  const begin = changing<[string, number]>(
+    client,
+    `INSERT INTO webhook_periods (endpoint_id, start_seq, position) VALUES (?1, ?2, ?2)
        ON CONFLICT (endpoint_id, start_seq) DO UPDATE SET end_seq = NULL`,
-    ),
   );
-  const end = changing(() =>
-    client.prepare<unknown, [number, string]>(
-      "UPDATE webhook_periods SET end_seq = ? WHERE endpoint_id = ? AND end_seq IS NULL",
-    ),
+  const end = changing<[number, string]>(
+    client,
+    "UPDATE webhook_periods SET end_seq = ? WHERE endpoint_id = ? AND end_seq IS NULL",
   );
-  const move = changing(() =>
-    client.prepare<unknown, [number, string, number]>(
-      "UPDATE webhook_periods SET position = ? WHERE endpoint_id = ? AND start_seq = ?",
-    ),
+  const move = changing<[number, string, number]>(
+    client,
+    "UPDATE webhook_periods SET position = ? WHERE endpoint_id = ? AND start_seq = ?",
   );
-  const remove = changing(() =>
-    client.prepare<unknown, [string, number]>("DELETE FROM webhook_periods WHERE endpoint_id = ? AND start_seq = ?"),
+  const remove = changing<[string, number]>(
+    client,
+    "DELETE FROM webhook_periods WHERE endpoint_id = ? AND start_seq = ?",
   );
 
   return {

@@ -32,7 +32,6 @@ type AgentsDeps = {
   apiKeys: SigningKeys;
   signToken: SignToken;
   serverInfo: ServerInfo;
-  /** The room's row; undefined when the room is deleted. */
   find: (roomId: string) => RoomRow | undefined;
 };
 
@@ -55,7 +54,6 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     },
   );
 
-  /** Assigns a job for every wanted agent that has none. */
   function fill(roomAgents: RoomAgents): void {
     // Most projects have no agents, and their rooms are not looked up.
     const row = workers.servesTenant(roomAgents) ? find(roomAgents.roomId) : undefined;

@@ -36,7 +36,7 @@ export function dispatchStore({ $client: client }: Db) {
     `ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, agent_identity = excluded.agent_identity,
        job_ended = excluded.job_ended`,
   );
-  const remove = changing(() => client.prepare<unknown, [string]>("DELETE FROM agent_dispatches WHERE id = ?"));
+  const remove = changing<[string]>(client, "DELETE FROM agent_dispatches WHERE id = ?");
   return {
     all: (): DispatchRow[] => inOrder.all(),
     save: (unit: Unit, row: DispatchRow) => void save(unit, row),

@@ -18,7 +18,6 @@ const MAX_METADATA_BYTES = 16 * 1_024;
 const MAX_AGENT_NAME = 128;
 const MAX_DISPATCHES_PER_TOKEN = 16;
 
-/** A request for an agent in a room. */
 export type DispatchRequest = { agentName: string; metadata: string; attributes: Record<string, string> };
 
 /** A room without explicit dispatches gets the unnamed agents. */
@@ -40,7 +39,6 @@ export type Dispatch = DispatchRequest & {
   readonly jobs: Map<string, AssignedJob>;
 };
 
-/** Returns a sentence when the request is invalid. */
 export function dispatchProblem({ agentName, metadata, attributes }: DispatchRequest): string | null {
   if (agentName.length > MAX_AGENT_NAME) return `agent_name: at most ${MAX_AGENT_NAME} characters`;
   const bytes = Buffer.byteLength(metadata) + Buffer.byteLength(JSON.stringify(attributes));

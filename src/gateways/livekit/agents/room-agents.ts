@@ -7,10 +7,8 @@ import { type DispatchRow, dispatchStore } from "./dispatch.store.ts";
 import { type AssignedJob, type Dispatch, type DispatchRequest, newDispatch, UNNAMED } from "./dispatch.ts";
 import type { AgentWorker } from "./workers.ts";
 
-/** The key of the job for the whole room. */
 const ROOM_JOB = `${JobType.JT_ROOM} `;
 
-/** The key of a job within its dispatch. */
 export const jobKey = (type: JobType, sessionId: string | undefined) => `${type} ${sessionId ?? ""}`;
 
 /** The agents of one room, from the first participant's join until the last one has left. */
@@ -107,11 +105,9 @@ export function createRoomAgents({ db, write, log, now }: Runtime, { find, regis
       return () => void requested.delete(tokenId);
     },
 
-    /** The first participant decides which agents join without a request. */
     onFirstJoin,
     open,
     add,
-    /** Whether the room has no participants except agents. */
     isAlone,
     find: (roomId: string): RoomAgents | undefined => byRoom.get(roomId),
     all: (): Iterable<RoomAgents> => byRoom.values(),

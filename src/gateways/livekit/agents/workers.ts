@@ -38,20 +38,20 @@ type Outgoing = ServerMessage["message"];
 export class AgentWorker {
   readonly id: string;
   readonly key: ApiKeyCaller;
-  /** Null until the worker has registered. */
   registration: WorkerRegistration | null = null;
   load = 0;
-  readonly #socket: TopicSocket;
-  readonly #timers: Timers;
   #isFull = false;
   #isGone = false;
   readonly #pending = new Map<string, (response: AvailabilityResponse | null) => void>();
 
-  constructor(id: string, key: ApiKeyCaller, socket: TopicSocket, timers: Timers) {
+  constructor(
+    id: string,
+    key: ApiKeyCaller,
+    private readonly socket: TopicSocket,
+    private readonly timers: Timers,
+  ) {
     this.id = id;
     this.key = key;
-    this.#socket = socket;
-    this.#timers = timers;
   }
 
   get isGone(): boolean {
@@ -66,7 +66,6 @@ export class AgentWorker {
     this.registration = { agentName, type, permissions: allowedPermissions };
   }
 
-  /** True when the worker has become free. */
   reported(status: WorkerStatus | undefined, load: number): boolean {
     const wasFree = this.isFree;
     this.#isFull = status === WorkerStatus.WS_FULL;
@@ -74,7 +73,6 @@ export class AgentWorker {
     return !wasFree && this.isFree;
   }
 
-  /** Resolves to null without a response. */
   requestAvailability(job: Job): Promise<AvailabilityResponse | null> {
     return new Promise((resolve) => {
       if (this.#isGone) return resolve(null);
@@ -83,7 +81,7 @@ export class AgentWorker {
         this.#pending.delete(job.id);
         resolve(response);
       };
-      const cancel = this.#timers.after(RESPONSE_TIMEOUT_MS, () => respond(null));
+      const cancel = this.timers.after(RESPONSE_TIMEOUT_MS, () => respond(null));
       this.#pending.set(job.id, respond);
       this.send({ case: "availability", value: new AvailabilityRequest({ job }) });
     });
@@ -106,11 +104,11 @@ export class AgentWorker {
   }
 
   send(message: Outgoing): void {
-    if (!this.#isGone) this.#socket.sendBytes(new ServerMessage({ message }).toBinary());
+    if (!this.#isGone) this.socket.sendBytes(new ServerMessage({ message }).toBinary());
   }
 
   close(code: number, reason: string): void {
-    this.#socket.close(code, reason);
+    this.socket.close(code, reason);
     this.gone();
   }
 
@@ -147,7 +145,6 @@ export type JobNotAccepted = "declined" | "none";
 
 export type Workers = ReturnType<typeof createWorkers>;
 
-/** The workers of all projects, and the choice of a worker for a job. */
 export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: WorkerEvents) {
   const { bus, config, now, timers } = runtime;
   const workers = new Set<AgentWorker>();
@@ -166,7 +163,6 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
         isOf(tenant, worker) && worker.registration?.type === type && worker.registration.agentName === agentName,
     );
 
-  /** A random choice, weighted by free capacity. */
   function choose(free: readonly AgentWorker[]): AgentWorker | undefined {
     const capacity = (worker: AgentWorker) => Math.max(0.01, 1 - worker.load);
     let left = Math.random() * free.reduce((sum, worker) => sum + capacity(worker), 0);
@@ -208,7 +204,6 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
       case "migrateJob":
         events.jobsClaimed(worker, new Set(message.value.jobIds));
         break;
-      // Simulated jobs are not supported.
       case "simulateJob":
       case undefined:
         break;

@@ -1,6 +1,5 @@
 import type { TrackKind } from "../../../protocol/room-records.ts";
 
-/** A receiving section of a peer connection, and the track on it. */
 export type MediaSection = {
   readonly mid: string;
   readonly kind: TrackKind;
@@ -42,7 +41,6 @@ export class MediaSections {
     this.#sections.clear();
   }
 
-  /** Whether a negotiation would change which tracks are on the sections. */
   differsFrom(wanted: readonly WantedTrack[]): boolean {
     const ids = new Set(wanted.map(({ trackId }) => trackId));
     return this.all().some(({ trackId }) => trackId !== null && !ids.has(trackId)) || this.#waiting(wanted).length > 0;

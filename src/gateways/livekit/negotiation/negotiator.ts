@@ -30,7 +30,6 @@ export interface Negotiator {
 
 export const refOf = ({ room, id }: RtcSession): ParticipantRef => ({ roomId: room.id, participantId: id });
 
-/** Gives wanted tracks a section where one is free. */
 export function placeWantedTracks(sections: MediaSections, selection: TrackSelection): void {
   sections.place(selection.wanted());
   selection.limitTo(sections.all().flatMap(({ trackId }) => trackId ?? []));

@@ -6,7 +6,6 @@ export type Section = {
   kind: TrackKind | "application";
   sends: boolean;
   receives: boolean;
-  /** The client's id of the track that it sends. */
   cid: string | null;
 };
 
@@ -119,7 +118,6 @@ export function writeClientOffer(
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** Turns the node's answer into the server's offer. */
 export const answerToOffer = (answer: string) => answer.replaceAll("a=setup:passive", "a=setup:actpass");
 
 /** Turns the client's answer into the client's offer of the same session. */

@@ -16,7 +16,6 @@ import type { LivekitToken } from "../tokens.ts";
 
 const ROOM_NAME = new RegExp(NAME_PATTERN);
 
-/** Throws a TwirpError when the dispatch is refused. */
 export async function dispatchInto(
   agents: Agents,
   room: RoomRow,
@@ -30,7 +29,6 @@ export async function dispatchInto(
   return dispatch;
 }
 
-/** LiveKit's AgentDispatchService, which brings named agents into a room. */
 export function createDispatchService(
   { write }: Runtime,
   { rooms, agents }: { rooms: RoomService; agents: Agents },

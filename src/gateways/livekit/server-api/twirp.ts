@@ -67,7 +67,6 @@ async function readBody(request: Request): Promise<Uint8Array> {
   return Buffer.concat(parts);
 }
 
-/** Twirp's error codes and their HTTP statuses. */
 const STATUSES = {
   bad_route: 404,
   malformed: 400,

@@ -53,7 +53,6 @@ const SOCKETS: Socket[] = [
   },
 ];
 
-/** Describes both sockets as AsyncAPI, from the schemas of their frames. */
 export function* describeSockets(version: string, names: SchemaNames): CooperativeTask<Json> {
   const { refer, components } = yield* createComponents(names);
   const publicOf = (schema: TSchema) => publicSchema(unwrapSchema(schema as never));

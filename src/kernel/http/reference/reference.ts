@@ -8,7 +8,6 @@ import { createLargeResponses, type LargeResponses } from "../serving/large-resp
 import type { SchemaNames } from "./components.ts";
 
 type ReferenceOptions = {
-  /** The folder with the compressed viewer of the build. */
   folder: string;
   version: string;
   /** Called at the first request, when all routes exist. */

@@ -5,11 +5,9 @@ import { createRangeCheck } from "../../net/addresses.ts";
 import { type Listening, socketAddress } from "../request-info.ts";
 import type { TlsClients } from "./tls-clients.ts";
 
-/** How a request reached this server. */
 export type Arrival = {
   /** The address of the connection: the client itself, or the last proxy. */
   peer: string;
-  /** Whether TRUSTED_PROXIES names the peer. */
   trusted: boolean;
   forwardedFor: string | null;
   forwardedProto: string | null;

@@ -4,7 +4,6 @@ import type { Config } from "../../config/index.ts";
 import type { Log } from "../../log.ts";
 import { every, type Timers } from "../../time/timers.ts";
 
-/** A certificate chain and its private key, both as PEM text. */
 export type Certificate = { cert: string; key: string };
 
 export type CertificateFiles = { cert: string; key: string };

@@ -25,7 +25,6 @@ export type RequestAdmissionDeps = {
 /** When a request may begin; null means now. */
 export type RequestAdmission = (request: Request) => Promise<void> | null;
 
-/** The waiting requests of one address. */
 type Line = { requests: { begin: () => void; bytes: number }[]; bytes: number; runNext(): boolean };
 
 /**

@@ -3,7 +3,6 @@ import type { ClientTable } from "../../../protocol/client-table.ts";
 import { unmappedAddress } from "../../net/addresses.ts";
 import { createForwardedClient, type LoopbackTransport } from "../../net/loopback-transport.ts";
 
-/** The clients behind the TLS thread of this process. */
 export type TlsClients = {
   /** The client's address; undefined for a request that did not come through the TLS thread. */
   clientOf(request: Request, server: Server<unknown> | null): string | undefined;

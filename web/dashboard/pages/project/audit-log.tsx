@@ -81,7 +81,7 @@ function Entries() {
               value={actorId}
               onValue={setActorId}
               options={[
-                { value: "", label: "Everybody" },
+                { value: "", label: "All users" },
                 ...(members.data ?? []).map(({ userId, email }) => ({ value: userId, label: email })),
               ]}
             />

@@ -50,7 +50,7 @@ export function Members() {
         live={members}
         id={({ userId }) => userId}
         search={({ name, email }) => `${name ?? ""} ${email}`}
-        empty="Nobody."
+        empty="No members."
         columns={[
           {
             title: "Member",

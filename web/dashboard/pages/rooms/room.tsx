@@ -90,7 +90,7 @@ export function OneRoom() {
             <h2>Participants</h2>
             {participantCount === null && <p class="note warn">The media server of this room does not answer.</p>}
             {participants.length === 0 ? (
-              <div class="empty">Nobody is in this room.</div>
+              <div class="empty">There are no participants in this room.</div>
             ) : (
               <ul class="people">
                 {participants.map((one) => (
