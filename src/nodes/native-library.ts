@@ -1,4 +1,4 @@
-/** Where the native part of the packet path is: inside the binary, or made from its C files in a checkout. */
+/** Finds the native library of the packet path: embedded in the binary, or compiled from C in a checkout. */
 import { dlopen, FFIType } from "bun:ffi";
 import { closeSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -9,10 +9,10 @@ import { findDisagreement } from "../sfu/fast-path/self-test.ts";
 
 export type FanOutChoice = "auto" | "typescript" | "native";
 
-/** `path` is good for every thread of this process until `close`. */
+/** `path` can be loaded by every thread of this process until `close`. */
 export type NativeLibrary = { path: string; close(): void };
 
-/** The operator asked for native code, and this machine or build has none that works. */
+/** The operator requires native code, and it does not work on this machine or build. */
 export class NativeUnavailable extends Error {
   override readonly name = "NativeUnavailable";
 }
@@ -22,7 +22,7 @@ const LIBC = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
 type Log = { info(details: object, message: string): void };
 
-/** Null: TypeScript has to do. Throws when the operator insists on native code and there is none. A checkout compiles into `cache`. */
+/** Returns null when TypeScript is used instead; throws when native code is required. A checkout compiles into `cache`. */
 export async function findNativeLibrary(
   choice: FanOutChoice,
   log: Log,
@@ -32,28 +32,25 @@ export async function findNativeLibrary(
   let library: NativeLibrary | null = null;
   try {
     library = Bun.isStandaloneExecutable ? await embedded() : await compiled(cache);
-    prove(library);
+    verify(library);
     return library;
   } catch (error) {
     library?.close();
     const reason = error instanceof Error ? error.message : String(error);
-    if (choice === "native") throw new NativeUnavailable(`MEDIA_FAN_OUT=native cannot be had here: ${reason}.`);
-    log.info({ reason }, "packets are protected and sent by TypeScript: native code cannot be used");
+    if (choice === "native") throw new NativeUnavailable(`MEDIA_FAN_OUT=native is unavailable: ${reason}.`);
+    log.info({ reason }, "packet path: native code unavailable, using TypeScript");
     return null;
   }
 }
 
-/**
- * A library has to be a file to be loaded, but none that others could touch or that a read-only or noexec folder could refuse:
- * it lies in memory.
- */
+/** The library is loaded from a file in memory, which other processes cannot change and a noexec file system cannot refuse. */
 async function embedded(): Promise<NativeLibrary> {
   const file = join(assetFolder("dist/native"), "media.so");
   if (!existsSync(file)) throw new Error("it is not part of this build");
   const fd = createMemoryFile();
   const library = { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
   try {
-    // By a thread of Bun's own, from where the bytes lie in the binary: without a copy of megabytes on this one's heap.
+    // Bun copies the bytes on another thread, without megabytes on this thread's heap.
     await Bun.write(Bun.file(fd), Bun.file(file));
   } catch (error) {
     library.close();
@@ -71,10 +68,10 @@ function createMemoryFile(): number {
       const fd = symbols.memfd_create(Buffer.from("stoa-media\0"), MEMFD_CLOEXEC);
       if (fd >= 0) return fd;
     } catch {
-      // The next name of libc, or none.
+      // The next libc name is tried.
     }
   }
-  throw new Error("the system gives no memory file");
+  throw new Error("the system provides no memory file");
 }
 
 async function compiled(cache: string): Promise<NativeLibrary> {
@@ -86,7 +83,7 @@ async function compiled(cache: string): Promise<NativeLibrary> {
   return { path, close() {} };
 }
 
-function prove(library: NativeLibrary): void {
+function verify(library: NativeLibrary): void {
   const path = openNativePath(library.path);
   try {
     const disagreement = findDisagreement(path);

@@ -70,7 +70,7 @@ test("[17] who comes after a worker that hangs waits until its thread has ended,
   const { look, thread, errors } = await supervised();
   Atomics.add(thread.vitals, 0, 1);
   look(7);
-  expect(errors).toEqual(["media worker hangs"]);
+  expect(errors).toEqual(["media worker: not responding"]);
   expect(thread.isTerminated).toBe(true);
   await turns();
   expect(Thread.all).toHaveLength(1);
@@ -90,14 +90,14 @@ test("[17] a worker that has not come to anything yet is given longer than one t
   look(5);
   expect(errors).toEqual([]);
   look(2);
-  expect(errors).toEqual(["media worker hangs"]);
+  expect(errors).toEqual(["media worker: not responding"]);
   thread.end();
 });
 
 test("[17] one that never comes to anything is replaced at last", async () => {
   const { look, thread, errors } = await supervised();
   look(31);
-  expect(errors).toEqual(["media worker hangs"]);
+  expect(errors).toEqual(["media worker: not responding"]);
   expect(thread.isTerminated).toBe(true);
   thread.end();
 });

@@ -5,11 +5,11 @@ export const rtcServers = sqliteTable("rtc_servers", {
   region: text("region").notNull(),
   publicHost: text("public_host").notNull(),
   internalUrl: text("internal_url").notNull(),
-  /** Rooms it can hold; null is as many as come. */
+  /** The maximum number of rooms; null without a limit. */
   capacity: integer("capacity"),
   version: text("version"),
   draining: integer("draining", { mode: "boolean" }).notNull().default(false),
-  /** Figures of the last heartbeat; null until one has come since it registered. */
+  /** Figures of the last heartbeat; null until the first one after a registration. */
   activeRooms: integer("active_rooms"),
   activeParticipants: integer("active_participants"),
   cpuPercent: real("cpu_percent"),
@@ -18,7 +18,7 @@ export const rtcServers = sqliteTable("rtc_servers", {
   networkOutBps: real("network_out_bps"),
   registeredAt: integer("registered_at").notNull(),
   lastHeartbeatAt: integer("last_heartbeat_at"),
-  /** The later of registration and heartbeat: the last sign of life. */
+  /** The later of registration and heartbeat. */
   seenAt: integer("seen_at").notNull(),
 });
 

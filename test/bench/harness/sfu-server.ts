@@ -1,5 +1,5 @@
 /** The media node in a process of its own, so that its CPU time is its alone. One JSON object a line: calls in, answers out. */
-import { EmbeddedMedia } from "../../../src/nodes/embedded.ts";
+import { EmbeddedMedia } from "../../../src/nodes/embedded-media.ts";
 
 const [address = "127.0.0.1", workers = "1"] = process.argv.slice(2);
 const media = await EmbeddedMedia.start({

@@ -1,7 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { createLog } from "../../../src/kernel/log.ts";
-import { startAgent } from "../../../src/nodes/agent.ts";
-import { ownControlPlane } from "../../../src/nodes/control-plane.ts";
+import { ownControlPlane, startNodeReporter } from "../../../src/nodes/node-reporter.ts";
 import { fakeClock } from "../../harness/clock.ts";
 import { fakeMediaNode } from "../../harness/media-node.ts";
 import { testServer } from "../../harness/server.ts";
@@ -35,7 +34,7 @@ test("refusals have the status that a node elsewhere would get", async () => {
 
 test("an agent that is stopped does not wait for a commit that never comes", async () => {
   const asked = Promise.withResolvers<void>();
-  const agent = startAgent({
+  const agent = startNodeReporter({
     node: fakeMediaNode(),
     registration,
     controlPlane: {
@@ -60,7 +59,7 @@ test("an agent that is stopped before its node has told its load writes nothing 
   const load = Promise.withResolvers<Awaited<ReturnType<typeof node.load>>>();
   const figures = await node.load();
   const beats: string[] = [];
-  const agent = startAgent({
+  const agent = startNodeReporter({
     node: Object.assign(node, { load: () => load.promise }),
     registration,
     controlPlane: { register: async () => 200, beat: async (name) => beats.push(name) && 200 },

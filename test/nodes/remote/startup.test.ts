@@ -6,7 +6,7 @@ import { createLog } from "../../../src/kernel/log.ts";
 import { type NodeProcess, startNodeProcess } from "../../../src/nodes/node-process.ts";
 import { PROGRAM, startStoa, stoa } from "../../cli/stoa.ts";
 import { fakeClock } from "../../harness/clock.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { testConfig } from "../../harness/test-config.ts";
 import { makeCertificate, presentedName } from "../../ops/certificate.ts";
 import { until } from "./until.ts";
@@ -44,7 +44,7 @@ test("[11] stoa node with another secret ends with what to do about it, and show
   const wrong = { SFU_REGISTRATION_SECRET: "another-secret-of-20" };
   const { code, err, out } = await stoa(node("n1", "--control-plane", server.url), { env: wrong });
   expect(code).toBe(1);
-  expect(err).toContain(`${server.url}: the control plane refuses the secret`);
+  expect(err).toContain(`${server.url}: the control plane rejects the secret`);
   expect(err).toContain("SFU_REGISTRATION_SECRET must be the server's");
   expect(err + out).not.toContain("another-secret-of-20");
   expect(err).not.toContain("    at ");
@@ -63,7 +63,7 @@ test("[11] a name that a living node has is refused with a sentence", async () =
   await spawned(node("twin", "--control-plane", server.url), { env });
   const { code, err } = await stoa(node("twin", "--control-plane", server.url), { env });
   expect(code).toBe(1);
-  expect(err).toContain("another media node of this name is alive");
+  expect(err).toContain("another media node with this name is running");
   expect(err).toContain("--sfu-node-name");
 }, 20_000);
 
@@ -76,11 +76,11 @@ test("[11] a control plane that is not there yet: the node says so, keeps trying
 
   const eager = ["--sfu-heartbeat-timeout-seconds", "1"];
   const { out } = await spawned(node("early", "--control-plane", first.url, ...eager), { env });
-  expect(out).toContain("Not registered yet (nobody listens there); it keeps trying.");
+  expect(out).toContain("Not registered yet (connection refused); it keeps trying.");
   const url = /reaches this node at (\S+)/.exec(out)?.[1] ?? "";
   const waiting = await fetch(`${url}/readyz`);
   expect(waiting.status).toBe(503);
-  expect(await waiting.json()).toMatchObject({ reasons: ["nobody listens there"] });
+  expect(await waiting.json()).toMatchObject({ reasons: ["connection refused"] });
 
   const later = ["serve", "--media-udp-port", "0", "--media-workers", "1", "--data-dir", dataDir, "--port", port];
   await spawned(later, { env });

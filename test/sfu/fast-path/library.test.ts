@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { EmbeddedMedia } from "../../../src/nodes/embedded.ts";
+import { EmbeddedMedia } from "../../../src/nodes/embedded-media.ts";
 import { findDisagreement } from "../../../src/sfu/fast-path/self-test.ts";
 import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import { nativePath } from "../packet-paths.ts";
@@ -64,7 +64,7 @@ test("without a compiler TypeScript takes over, and the log says why", async () 
 
 test("[11] who insists on native code is told why there is none", async () => {
   const { err, code } = await findWithoutCompiler("native");
-  expect(err).toContain("MEDIA_FAN_OUT=native cannot be had here: there is no C compiler.");
+  expect(err).toContain("MEDIA_FAN_OUT=native is unavailable: there is no C compiler.");
   expect(code).toBe(1);
 });
 

@@ -8,7 +8,7 @@ import { isLoopback } from "../kernel/net/addresses.ts";
 type MediaAddresses = {
   /** IP addresses in the candidates of every answer. */
   announce: string[];
-  /** What to bind. */
+  /** The address to bind. */
   hostname: string;
 };
 
@@ -23,8 +23,8 @@ const MACHINE: AddressSource = {
 };
 
 /**
- * Where clients reach the media port. Names are resolved here, because some browsers ignore candidates that are names;
- * one that cannot be resolved is logged and left out, for a call in the house should not fail with the name server.
+ * The addresses under which clients reach the media ports. Names are resolved here, because some browsers ignore candidates with
+ * names; a name that cannot be resolved is logged and skipped, so that local calls do not depend on DNS.
  */
 export async function mediaAddresses(config: Config, log: Log, source = MACHINE): Promise<MediaAddresses> {
   const announce = new Set<string>();
@@ -43,7 +43,7 @@ function ownAddresses({ HOST, PUBLIC_URL }: Config, { interfaces }: AddressSourc
     .flatMap((entries) => entries ?? [])
     .filter(({ internal, address }) => !internal && usable(address))
     .map(({ address }) => address);
-  // A server for this machine alone (the default) must work without any network.
+  // A server for this machine only (the default) must work without a network.
   const isLocal = PUBLIC_URL === undefined && isLoopback(HOST);
   return isLocal ? ["127.0.0.1", ...own] : own;
 }
@@ -52,7 +52,7 @@ async function resolved(name: string, log: Log, { resolve }: AddressSource): Pro
   try {
     return await resolve(name);
   } catch (err) {
-    log.warn({ err, name }, "PUBLIC_IP cannot be resolved");
+    log.warn({ err, name }, "media: PUBLIC_IP cannot be resolved");
     return [];
   }
 }

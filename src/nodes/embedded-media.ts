@@ -1,4 +1,4 @@
-/** The media node inside this process: one Worker per core it may use, every room pinned to one of them. */
+/** The media node inside this process: one worker thread per core; every room is pinned to one worker. */
 import { cpus, totalmem } from "node:os";
 import type { NodeLoad } from "../protocol/media/node-load.ts";
 import {
@@ -19,23 +19,23 @@ import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./nati
 type MediaLog = { info(details: object, message: string): void; error(details: object, message: string): void };
 
 type ListenOptions = {
-  /** Of the first worker; worker n takes the n-th after it. 0: any free ones. */
+  /** The port of the first worker; the others follow. 0 for any free ports. */
   port: number;
-  /** Address to bind; `::` takes both families. */
+  /** The address to bind; `::` for IPv4 and IPv6. */
   hostname: string;
   /** IP addresses under which clients reach this machine. */
   announce: string[];
-  /** Also listen for ICE over TCP, on the same port numbers. */
+  /** Also listens for ICE over TCP on the same ports. */
   tcp: boolean;
-  /** MiB that one worker may hold before it is replaced; 2048 unless it is said. */
+  /** The memory in MiB beyond which a worker is replaced; 2048 by default. */
   maxMemoryMb?: number;
-  /** Credentials of checks that are answered and lead nowhere. */
+  /** Credentials of checks that are answered without a connection. */
   probe?: { ufrag: string; pwd: string };
-  /** Whom the relay of this machine speaks for. */
+  /** The clients behind this machine's TURN relay. */
   relayed?: SharedArrayBuffer;
-  /** Who protects and sends packets; native code where it can be had, unless it is said. */
+  /** Native code by default, where it is available. */
   fanOut?: FanOutChoice;
-  /** All, unless a test wants one in particular. */
+  /** All by default. */
   srtpProfiles?: SrtpProfile[];
 };
 
@@ -46,7 +46,7 @@ const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_8
 
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
-  /** Room → worker, and who is in it: what is lost when that worker dies. */
+  /** The worker and participants of each room, which are lost when the worker dies. */
   readonly #rooms = new Map<string, { worker: MediaWorker; participants: Set<string> }>();
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #log: MediaLog;
@@ -59,7 +59,7 @@ export class EmbeddedMedia implements MediaNode {
     return media;
   }
 
-  /** The threads load their code from now on; `listen` puts them to work. */
+  /** The threads begin to load their code; `listen` starts them. */
   static spawn(workers: number, log: MediaLog): EmbeddedMedia {
     const media = new EmbeddedMedia(log);
     for (let index = 0; index < workers; index++) {
@@ -77,7 +77,7 @@ export class EmbeddedMedia implements MediaNode {
     this.#log = log;
   }
 
-  /** Until all sockets are bound; when they cannot be, it is closed. */
+  /** Resolves when all sockets are bound; closes the node when one cannot be. */
   async listen(options: ListenOptions): Promise<void> {
     const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...settings } = options;
     if (this.#workers.length === 0) throw new Error("the media node is closed");
@@ -120,7 +120,7 @@ export class EmbeddedMedia implements MediaNode {
     this.#emit({ type: "workerCrashed", worker: worker.index, rooms });
   }
 
-  /** The worker with the fewest participants; they are what costs. */
+  /** The worker with the fewest participants, which are what costs. */
   #leastLoaded(): MediaWorker {
     const load = new Map(this.#workers.map((worker) => [worker, 0]));
     for (const room of this.#rooms.values())
@@ -204,7 +204,7 @@ export class EmbeddedMedia implements MediaNode {
     };
   }
 
-  /** Of the whole process since the last call: workers share it, and each of them has a thread of its own to fill. */
+  /** The processor time of the whole process since the last call, relative to all cores. */
   #cpuPercent(): number | null {
     const { user, system } = process.cpuUsage();
     const sample = { atMs: performance.now(), micros: user + system };
@@ -223,14 +223,14 @@ export class EmbeddedMedia implements MediaNode {
   async close(): Promise<void> {
     this.#rooms.clear();
     await Promise.all(this.#workers.map((worker) => worker.close()));
-    // More than one close finds no worker any more, and the library closed.
+    // The library is closed once, however often this is called.
     if (this.#workers.length > 0) this.#library?.close();
     this.#workers.length = 0;
     this.#listeners.clear();
   }
 }
 
-/** The most that is known. */
+/** The largest known value. */
 function most(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? null : Math.max(...known);

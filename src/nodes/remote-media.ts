@@ -1,15 +1,16 @@
-/** A media node on another machine, as a MediaNode of this process. */
+/** A media node on another machine, with the interface of a local one. */
 import type { Log } from "../kernel/log.ts";
 import type { Timers } from "../kernel/time/timers.ts";
 import type { NodeFiles } from "../protocol/media/node-files.ts";
-import { MEDIA_ERROR_CODES, type NodeFrame } from "../protocol/media/node-messages.ts";
+import type { NodeFrame } from "../protocol/media/node-messages.ts";
 import {
   type AddParticipant,
+  MEDIA_ERROR_CODES,
+  type MediaEndpoints,
   MediaError,
   type MediaEvent,
   type MediaMethod,
   type MediaNode,
-  type MediaPlaces,
   type MediaRequest,
   type MediaResponse,
   type ParticipantRef,
@@ -18,7 +19,7 @@ import {
 } from "../protocol/media-node.ts";
 import { NodeAssignments } from "./node-assignments.ts";
 import { createNodeReader, MALFORMED } from "./node-reader.ts";
-import { asSeenByClients, type ClientBehind } from "./relayed-events.ts";
+import { type RelayedClient, withRelayedClient } from "./relayed-events.ts";
 import { remoteFiles } from "./remote-files.ts";
 import { openRemoteLink, type RemoteLink } from "./remote-link.ts";
 import type { NodeCall, Welcome } from "./remote-protocol.ts";
@@ -26,32 +27,32 @@ import type { NodeCall, Welcome } from "./remote-protocol.ts";
 type RemoteMediaOptions = {
   serverName: string;
   internalUrl: string;
-  /** What both sides know: SFU_REGISTRATION_SECRET. */
+  /** The shared secret, SFU_REGISTRATION_SECRET. */
   secret: string;
-  /** 0 for a server that stands alone. */
+  /** 0 without a cluster. */
   term: number;
   timers: Timers;
   log: Log;
-  /** Who is behind a socket of our relay, which a node takes for the client itself. */
-  clientBehind?: ClientBehind;
-  /** The node has said where its media is. */
-  onPlaces?: () => void;
-  /** Something that the node sent was dropped. */
+  /** Finds the client behind a socket of our TURN relay, which the node takes for the client. */
+  relayedClient?: RelayedClient;
+  /** The node has reported its media endpoints. */
+  onEndpoints?: () => void;
+  /** A message of the node was dropped. */
   onRefused?: (reason: NodeRefusal) => void;
 };
 
-/** It is not of the protocol, or about what the node was not given. */
+/** The message violates the protocol, or is about a room or recording that the node was not assigned. */
 export type NodeRefusal = "malformed" | "foreign";
 
 const CALL_TIMEOUT_MS = 5_000;
-/** Without a connection for so long, its rooms are given up: their clients would wait for nothing. */
+/** After this time without a connection its rooms are given up, because their clients would wait in vain. */
 const LOST_AFTER_MS = 5_000;
-/** A node that sends nonsense without end fills no log. */
+/** Limits the log entries about a node that keeps sending malformed messages. */
 const LOG_REFUSALS_EVERY_MS = 10_000;
-/** What a node calls an error reaches records and clients. */
+/** A node's error messages reach records and clients. */
 const MAX_REASON_CHARACTERS = 500;
 
-/** `away` waits for the connection to return, `lost` expects nothing of it any more (and still dials). */
+/** `away` waits for the connection to return; `lost` has given up the node's rooms, and still dials. */
 type State = "away" | "connected" | "lost" | "closed";
 
 type Pending = {
@@ -68,16 +69,16 @@ export class RemoteMedia implements MediaNode {
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #pending = new Map<number, Pending>();
   readonly #reader = createNodeReader();
-  /** What is lost when the node is, and all that it may speak of. */
+  /** The rooms and recordings of the node, which are lost with it and limit its messages. */
   readonly #assigned = new NodeAssignments();
   readonly #settled = Promise.withResolvers<void>();
   #state: State = "away";
   #cancelLoss = () => {};
-  #conversation = { id: crypto.randomUUID() as string, lastSeq: 0 };
+  #session = { id: crypto.randomUUID() as string, lastSeq: 0 };
   #nextId = 1;
-  /** Rooms that are found were those of an earlier process; later on they are those that were given up. */
+  /** On the first connection the node's rooms are those of an earlier process, later those that were given up. */
   #isFirst = true;
-  #places: MediaPlaces | null = null;
+  #endpoints: MediaEndpoints | null = null;
   #refused = { count: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
 
   constructor(options: RemoteMediaOptions) {
@@ -86,9 +87,9 @@ export class RemoteMedia implements MediaNode {
     this.#awaitLoss();
     this.#link = openRemoteLink({
       ...options,
-      conversation: () => {
-        if (this.#state === "lost") this.#conversation = { id: crypto.randomUUID(), lastSeq: 0 };
-        return this.#conversation;
+      session: () => {
+        if (this.#state === "lost") this.#session = { id: crypto.randomUUID(), lastSeq: 0 };
+        return this.#session;
       },
       reader: this.#reader,
       onFrame: (frame) => this.#received(frame),
@@ -102,12 +103,12 @@ export class RemoteMedia implements MediaNode {
     return { connected: this.#state === "connected", files: this.#files };
   }
 
-  /** Null until it has said so. */
-  get places(): MediaPlaces | null {
-    return this.#places;
+  /** Null until the node has reported them. */
+  get endpoints(): MediaEndpoints | null {
+    return this.#endpoints;
   }
 
-  /** Resolves when the node was reached, or is known not to be there. */
+  /** Resolves when the node was reached or is known to be unreachable. */
   get settled(): Promise<void> {
     return this.#settled.promise;
   }
@@ -123,15 +124,15 @@ export class RemoteMedia implements MediaNode {
         this.#lose();
         break;
       case "event":
-        this.#conversation.lastSeq = frame.seq;
-        this.#happened(frame.event);
+        this.#session.lastSeq = frame.seq;
+        this.#admit(frame.event);
         break;
       case "answer":
-        this.#conversation.lastSeq = frame.seq;
+        this.#session.lastSeq = frame.seq;
         this.#answered(frame.id, frame.response);
         break;
       case "error": {
-        this.#conversation.lastSeq = frame.seq;
+        this.#session.lastSeq = frame.seq;
         const code = MEDIA_ERROR_CODES.find((known) => known === frame.code) ?? "RTC_SERVER_UNREACHABLE";
         this.#take(frame.id)?.reject(new MediaError(code, reasonOf(frame.message)));
         break;
@@ -139,8 +140,8 @@ export class RemoteMedia implements MediaNode {
     }
   }
 
-  #happened(told: unknown): void {
-    const event = this.#reader.event(told);
+  #admit(value: unknown): void {
+    const event = this.#reader.event(value);
     if (event === MALFORMED) {
       this.#refuse("malformed", { frame: "event" });
       return;
@@ -148,8 +149,8 @@ export class RemoteMedia implements MediaNode {
     const admitted = this.#assigned.admit(event);
     if (admitted === "foreign") this.#refuse("foreign", { event: event.type });
     else if (admitted !== "late") {
-      const { clientBehind = () => null } = this.#options;
-      this.#emit(asSeenByClients(withShortReason(admitted), clientBehind));
+      const { relayedClient = () => null } = this.#options;
+      this.#emit(withRelayedClient(withShortReason(admitted), relayedClient));
     }
   }
 
@@ -166,7 +167,6 @@ export class RemoteMedia implements MediaNode {
     pending.reject(unreachable(`The media node gave no valid answer (${method}).`));
   }
 
-  /** What is not of the protocol, or not about what the node was given, has no effect. */
   #refuse(reason: NodeRefusal, details: object): void {
     const { serverName, log, onRefused } = this.#options;
     onRefused?.(reason);
@@ -178,13 +178,13 @@ export class RemoteMedia implements MediaNode {
   }
 
   #welcomed({ resumed, lastCall, rooms, media }: Welcome): void {
-    this.#places = media ?? null;
-    this.#options.onPlaces?.();
+    this.#endpoints = media ?? null;
+    this.#options.onEndpoints?.();
     this.#cancelLoss();
-    // The node started anew, or was without us for too long: what it had of ours is gone.
+    // The node was restarted, or was without this server for too long, and has lost its rooms.
     if (!resumed && !this.#isFirst) this.#lose();
     const wasLost = this.#state === "lost";
-    if (!resumed) this.#conversation.lastSeq = 0;
+    if (!resumed) this.#session.lastSeq = 0;
     this.#state = "connected";
     for (const { call } of this.#pending.values()) if (call.id > lastCall) this.#link.send(call);
     if (this.#isFirst) this.#find(rooms);
@@ -193,11 +193,11 @@ export class RemoteMedia implements MediaNode {
     this.#settled.resolve();
   }
 
-  /** Their clients were sent elsewhere while the node was away. */
+  /** The clients of these rooms were sent elsewhere while the node was away. */
   #closeGivenUp(found: Promise<RoomRef[]>): void {
     found
       .then((rooms) => Promise.all(rooms.map((room) => this.#assigned.has(room.roomId) || this.closeRoom(room))))
-      .catch((err) => this.#options.log.warn({ err }, "media node did not close the rooms that were given up"));
+      .catch((err) => this.#options.log.warn({ err }, "media node: closing abandoned rooms failed"));
   }
 
   #find(rooms: Welcome["rooms"]): void {
@@ -215,7 +215,7 @@ export class RemoteMedia implements MediaNode {
     this.#cancelLoss = this.#options.timers.after(LOST_AFTER_MS, () => this.#lose());
   }
 
-  /** Calls fail, rooms are given up, and the node starts from nothing should it come back. */
+  /** Fails calls and gives up the rooms; a node that comes back starts without rooms. */
   #lose(): void {
     this.#settled.resolve();
     if (this.#state === "lost" || this.#state === "closed") return;
@@ -224,7 +224,7 @@ export class RemoteMedia implements MediaNode {
     this.#rejectAll("The media node is lost.");
     const rooms = this.#assigned.clear();
     if (rooms.length === 0) return;
-    this.#options.log.warn({ serverName: this.#options.serverName, rooms: rooms.length }, "media node lost");
+    this.#options.log.warn({ serverName: this.#options.serverName, rooms: rooms.length }, "media node: lost");
     this.#emit({ type: "workerCrashed", worker: null, rooms });
   }
 
@@ -234,7 +234,7 @@ export class RemoteMedia implements MediaNode {
         listener(event);
       } catch (err) {
         const { log, serverName } = this.#options;
-        log.error({ err, serverName, event: event.type }, "media node: event could not be handled");
+        log.error({ err, serverName, event: event.type }, "media node: event handler failed");
       }
     }
   }
@@ -250,7 +250,7 @@ export class RemoteMedia implements MediaNode {
     for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(unreachable(message));
   }
 
-  /** A call made while the connection is away waits for it; an ending one as long as the node is not given up. */
+  /** A call during an interruption waits for the connection; without a timeout, until the node is given up. */
   async #call<M extends MediaMethod>(
     method: M,
     request: MediaRequest<M>,
@@ -272,7 +272,7 @@ export class RemoteMedia implements MediaNode {
       await this.#call("openRoom", request);
       this.#assigned.open(request.roomId);
     } catch (error) {
-      // It may have been opened all the same, and then nobody would ever close it.
+      // The room may have been opened despite the error, and would never be closed.
       this.closeRoom(request).catch(() => {});
       throw error;
     }
@@ -289,7 +289,7 @@ export class RemoteMedia implements MediaNode {
   }
 
   async removeParticipant(request: ParticipantRef): Promise<void> {
-    // What it still says of the participant, it says before its answer.
+    // Events about the participant come before the response.
     await this.#call("removeParticipant", request, null).finally(() => this.#assigned.remove(request));
   }
 
@@ -305,7 +305,7 @@ export class RemoteMedia implements MediaNode {
     return this.#call("startRecording", request);
   }
 
-  /** Also one that an earlier process started. */
+  /** The recording may have been started by an earlier process. */
   stopRecording(request: MediaRequest<"stopRecording">): Promise<void> {
     this.#assigned.record(request);
     return this.#call("stopRecording", request);
@@ -327,7 +327,7 @@ export class RemoteMedia implements MediaNode {
     return () => this.#listeners.delete(listener);
   }
 
-  /** It lives elsewhere now: what it had of ours is gone. */
+  /** The node has moved to another address and lost its rooms. */
   abandon(): void {
     this.#lose();
   }
@@ -353,7 +353,7 @@ function reasonOf(message: string): string {
     .toWellFormed();
 }
 
-/** Why a recording failed is kept in its record. */
+/** The reason of a failed recording is saved in its record. */
 function withShortReason(event: MediaEvent): MediaEvent {
   return event.type === "recordingFailed" ? { ...event, reason: reasonOf(event.reason) } : event;
 }

@@ -2,26 +2,25 @@ import { randomBytes } from "node:crypto";
 import type { Config } from "../kernel/config/index.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import { VERSION } from "../kernel/version.ts";
-import { mediaAddresses } from "./addresses.ts";
-import { type Agent, startAgent } from "./agent.ts";
-import type { ControlPlane } from "./control-plane.ts";
-import { EmbeddedMedia } from "./embedded.ts";
+import { EmbeddedMedia } from "./embedded-media.ts";
+import { mediaAddresses } from "./media-addresses.ts";
+import type { MediaNodes } from "./media-nodes.ts";
 import { NativeUnavailable } from "./native-library.ts";
-import type { MediaNodes } from "./nodes.ts";
+import { type ControlPlane, type NodeReporter, startNodeReporter } from "./node-reporter.ts";
 
 type LocalMedia = {
   node: EmbeddedMedia;
-  /** UDP (and TCP) ports of the workers, and the addresses under which clients are told to reach them. */
+  /** UDP (and TCP) ports of the workers, and the addresses that are announced to clients. */
   ports: number[];
   announce: string[];
-  /** With these `stoa doctor` tries the way to the media ports. */
+  /** ICE credentials with which `stoa doctor` checks the media ports. */
   probe: { ufrag: string; pwd: string };
   /** Registers with the control plane and keeps reporting to it. */
-  report(to: { controlPlane: ControlPlane; internalUrl: string }): Agent;
+  report(to: { controlPlane: ControlPlane; internalUrl: string }): NodeReporter;
   close(): Promise<void>;
 };
 
-/** A start that must not go on; the message tells the operator what to do. */
+/** The media node cannot start; the message tells the operator what to do. */
 export class MediaRefused extends Error {
   override readonly name = "MediaRefused";
 }
@@ -38,7 +37,7 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
   return new MediaRefused(`${reason}. Choose another with --media-udp-port.`);
 }
 
-/** The media node of this process: its workers and, once HTTP is up, its agent. */
+/** Starts the media node of this process; it reports to the control plane once HTTP is up. */
 export async function startLocalMedia(
   { config, log, timers }: Runtime,
   nodes: MediaNodes,
@@ -68,7 +67,7 @@ export async function startLocalMedia(
     probe,
     report({ controlPlane, internalUrl }) {
       nodes.add(name, node, internalUrl);
-      return startAgent({
+      return startNodeReporter({
         node,
         registration: { name, region, publicHost: announce[0] ?? hostname, internalUrl, capacity, version: VERSION },
         controlPlane,
@@ -81,7 +80,7 @@ export async function startLocalMedia(
   };
 }
 
-/** Rooms this node takes; as many as come unless it is said. */
+/** The maximum number of rooms; undefined without a limit. */
 export function capacityOf({ SFU_CAPACITY }: Config): number | undefined {
   return SFU_CAPACITY === 0 ? undefined : SFU_CAPACITY;
 }

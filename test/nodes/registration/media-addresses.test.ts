@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../../src/kernel/log.ts";
-import { type AddressSource, mediaAddresses } from "../../../src/nodes/addresses.ts";
+import { type AddressSource, mediaAddresses } from "../../../src/nodes/media-addresses.ts";
 import { testConfig } from "../../harness/test-config.ts";
 
 const log = createLog({ level: "silent", format: "json" });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/kernel/log.ts";
-import { startAgent } from "../../../src/nodes/agent.ts";
-import { controlPlaneAt } from "../../../src/nodes/control-plane.ts";
+import { controlPlaneAt, startNodeReporter } from "../../../src/nodes/node-reporter.ts";
 import { fakeClock } from "../../harness/clock.ts";
 import { fakeMediaNode } from "../../harness/media-node.ts";
 
@@ -22,7 +21,7 @@ async function agentWith(answers: (call: Call) => number, heartbeatTimeoutSecond
     calls.push(call);
     return new Response("{}", { status: answers(call) });
   }) as unknown as typeof fetch;
-  const agent = startAgent({
+  const agent = startNodeReporter({
     node,
     registration: { name: "n1", region: "eu", publicHost: "h", internalUrl: "http://n1" },
     controlPlane: controlPlaneAt({ url: "http://control", secret: "s3cret", fetch: answering }),
@@ -83,7 +82,7 @@ describe("[2] a media node's agent", () => {
   test("says why it is not known, and heals by itself", async () => {
     let status = 401;
     const { agent, advance } = await agentWith(() => status);
-    expect(agent.problem()).toContain("refuses the secret");
+    expect(agent.problem()).toContain("rejects the secret");
     status = 200;
     await advance(10_000);
     expect(agent.problem()).toBeNull();

@@ -1,0 +1,82 @@
+import { Elysia, t } from "elysia";
+import type { Http } from "../kernel/http/http.ts";
+import { documented } from "../kernel/http/reference/docs.ts";
+import { page, pageQuery } from "../kernel/http/serving/pages.ts";
+import type { Runtime } from "../kernel/runtime.ts";
+import type { FleetService } from "./fleet.ts";
+import { FleetMetrics, Heartbeat, HeartbeatAnswer, RegisterServer, RtcServer } from "./registration/server.schema.ts";
+
+/** The media servers: routes for operators, and routes that media nodes call. */
+export const fleetRoutes = (http: Http, runtime: Runtime, services: { fleet: FleetService }) =>
+  new Elysia().use(fleetOperatorRoutes(http, runtime, services)).use(fleetNodeRoutes(http, runtime, services));
+
+/** Routes for operators. */
+const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>
+  new Elysia({ prefix: "/v1/rtc/servers", tags: ["fleet"] })
+    .use(guards.operator)
+    .get(
+      "",
+      (context) =>
+        page(context, context.query, {
+          name: "rtc-servers",
+          shape: ["number", "string"],
+          read: (after, limit) =>
+            fleet.list(Number(after?.[0] ?? Number.MAX_SAFE_INTEGER), String(after?.[1] ?? ""), limit),
+          position: (row) => [row.registeredAt, row.name],
+          show: fleet.present,
+        }),
+      {
+        ...documented("The media servers", ["SVC_PERMISSION_DENIED", "SVC_INVALID_CURSOR"]),
+        query: t.Object(pageQuery),
+        response: { 200: t.Array(RtcServer) },
+      },
+    )
+    .get("/metrics", () => fleet.metrics(), {
+      ...documented("Totals over the fleet", ["SVC_PERMISSION_DENIED"]),
+      response: { 200: FleetMetrics },
+    })
+    .get("/:name", ({ params }) => fleet.present(fleet.find(params.name)), {
+      ...documented("One media server", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
+      response: { 200: RtcServer },
+    })
+    .post("/:name/drain", ({ params }) => write((unit) => fleet.drain(unit, params.name)), {
+      ...documented("Send it no new rooms", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
+      response: { 200: RtcServer },
+    })
+    .post("/:name/undrain", ({ params }) => write((unit) => fleet.undrain(unit, params.name)), {
+      ...documented("Back into the allocation pool", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
+      response: { 200: RtcServer },
+    });
+
+/** Routes for media nodes, with the shared secret or their own. */
+const fleetNodeRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>
+  new Elysia({ prefix: "/v1/rtc/servers", tags: ["fleet: nodes"] })
+    .use(guards.node)
+    .post(
+      "/register",
+      async ({ body, caller, set }) => {
+        const { created, server } = await write((unit) => fleet.register(unit, body, caller.key));
+        set.status = created ? 201 : 200;
+        return server;
+      },
+      {
+        ...documented("A media node registers; a known name reclaims its row", [
+          "SVC_CONFLICT",
+          "SVC_PERMISSION_DENIED",
+        ]),
+        body: RegisterServer,
+        response: { 200: RtcServer, 201: RtcServer },
+      },
+    )
+    .put(
+      "/:name/heartbeat",
+      ({ params, body, caller }) => write((unit) => fleet.beat(unit, params.name, body, caller.key)),
+      {
+        ...documented("A media node reports that it lives, and its load", [
+          "SVC_RTC_SERVER_NOT_FOUND",
+          "SVC_PERMISSION_DENIED",
+        ]),
+        body: Heartbeat,
+        response: { 200: HeartbeatAnswer },
+      },
+    );

@@ -1,0 +1,76 @@
+import type { Timers } from "../kernel/time/timers.ts";
+import {
+  MEDIA_METHODS,
+  MediaError,
+  type MediaEvent,
+  type MediaMethod,
+  type MediaNode,
+} from "../protocol/media-node.ts";
+
+type Listener = (serverName: string, event: MediaEvent) => void;
+
+/** The media nodes that this process can call, by their names in the fleet. */
+export type MediaNodes = {
+  find(serverName: string): MediaNode | null;
+  /** Events of every node, also of those added later. */
+  onEvent(listener: Listener): void;
+  add(serverName: string, node: MediaNode, internalUrl?: string): void;
+  remove(serverName: string): void;
+  /** The URL of the connected node of this name, which no other can take; null without one. */
+  urlOf(serverName: string): string | null;
+};
+
+export function createMediaNodes(timers: Timers): MediaNodes {
+  const nodes = new Map<string, { node: MediaNode; withDeadline: MediaNode; internalUrl: string | undefined }>();
+  const listeners: Listener[] = [];
+  return {
+    find: (serverName) => nodes.get(serverName)?.withDeadline ?? null,
+    onEvent: (listener) => void listeners.push(listener),
+    remove: (serverName) => void nodes.delete(serverName),
+    urlOf(serverName) {
+      const { node, internalUrl = null } = nodes.get(serverName) ?? {};
+      return node?.remote?.connected === false ? null : internalUrl;
+    },
+    add(serverName, node, internalUrl) {
+      const known = nodes.get(serverName);
+      const isKnown = known?.node === node;
+      nodes.set(serverName, {
+        node,
+        withDeadline: isKnown ? known.withDeadline : withDeadline(node, timers),
+        internalUrl,
+      });
+      if (isKnown) return;
+      node.onEvent((event) => {
+        for (const listener of listeners) listener(serverName, event);
+      });
+    },
+  };
+}
+
+/** Longer than any response takes, and short enough for a waiting client to try again. */
+const ANSWER_WITHIN_MS = 10_000;
+
+/** Makes calls to a stuck worker or a silent machine fail with `RTC_SERVER_UNREACHABLE` instead of waiting. */
+function withDeadline(node: MediaNode, timers: Timers): MediaNode {
+  const call =
+    (method: MediaMethod) =>
+    (request: never): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const cancel = timers.after(ANSWER_WITHIN_MS, () =>
+          reject(new MediaError("RTC_SERVER_UNREACHABLE", "The media server does not answer.")),
+        );
+        node[method](request).then(resolve, reject).finally(cancel);
+      });
+  const methods = Object.fromEntries(MEDIA_METHODS.map((method) => [method, call(method)])) as Pick<
+    MediaNode,
+    MediaMethod
+  >;
+  return {
+    ...methods,
+    get remote() {
+      return node.remote;
+    },
+    onEvent: (listener) => node.onEvent(listener),
+    close: () => node.close(),
+  };
+}
