@@ -15,7 +15,7 @@ export type Hooks = { detail?: unknown; body?: unknown; query?: unknown; respons
 
 /** Adds to an operation what the generator omits, and removes what it should not contain. */
 export function completeOperation(verb: string, generated: Operation, hooks: Hooks): Operation {
-  const { "x-errors": _, "x-answers": __, ...operation } = generated;
+  const { "x-errors": _, "x-body-types": __, ...operation } = generated;
   const credentials = credentialsOf(hooks);
   // A body that cannot be parsed is refused on every route with a guard, also without a body schema.
   const readsBody = hooks.body !== undefined || (verb !== "get" && credentials.length > 0);
