@@ -16,11 +16,11 @@ export async function publishBrightness(codec: VideoCodec): Promise<void> {
   const tone = new OscillatorNode(context, { frequency: 440 });
   tone.connect(destination);
   tone.start();
-  const [picture] = canvas.captureStream(25).getVideoTracks();
+  const [video] = canvas.captureStream(25).getVideoTracks();
   const [sound] = destination.stream.getAudioTracks();
   const { localParticipant } = window.room;
   const options = { source: "camera", codec, simulcast: false } as const;
-  await localParticipant.publish(picture as MediaStreamTrack, options);
+  await localParticipant.publish(video as MediaStreamTrack, options);
   await localParticipant.publish(sound as MediaStreamTrack, { source: "microphone" });
 }
 

@@ -86,12 +86,12 @@ test("[18] hls.js plays the audio and video of a live stream close to the live e
 
 test.each([
   ["AV1 as it is sent", "AV1", /CODECS="av01\./],
-  ["VP8 encoded anew, where HLS_TRANSCODE says so", "VP8", /CODECS="avc1\./],
+  ["VP8 transcoded, with HLS_TRANSCODE", "VP8", /CODECS="avc1\./],
 ] as const)(
   "[18] hls.js plays %s",
-  async (_, codec, told) => {
+  async (_, codec, expected) => {
     const { stream, list, host, page } = await watch(codec, 3);
-    expect(list).toMatch(told);
+    expect(list).toMatch(expected);
     const player = await page.evaluate(hlsPlayer);
     expect([player.errors, player.width]).toEqual([[], 320]);
     expect(player.soundBytes).toBeGreaterThan(0);

@@ -70,5 +70,5 @@ test("[4.5] a waiting viewer watches and chats when the host goes live, and is n
   await viewer.waitForFunction(() => window.streamStatus.includes("ENDED"));
   expect(await liveStreams.get(stream.id)).toMatchObject({ status: "ENDED", viewerCount: 0, peakViewerCount: 1 });
   expect(host.errors).toEqual([]);
-  console.log(`      told of the end after ${Math.round(toldMs)} ms`);
+  console.log(`      notified of the end after ${Math.round(toldMs)} ms`);
 }, 180_000);

@@ -88,12 +88,12 @@ for (const codec of ["VP8", "H264"] as const) {
     const files = stopped.files as File[];
     expect(files.map(({ kind }) => kind).sort()).toEqual(["audio", "audio", "video", "video"]);
     for (const identity of ["person-0", "person-1"]) {
-      const [picture, sound] = ["video", "audio"].map((kind) =>
+      const [video, audio] = ["video", "audio"].map((kind) =>
         files.find((one) => one.identity === identity && one.kind === kind),
       ) as [File, File];
-      expect(picture.codec).toBe(codec.toLowerCase());
-      const shown = flashes(await download(recording.id, picture), picture.offsetMs);
-      const heard = beeps(await download(recording.id, sound), sound.offsetMs);
+      expect(video.codec).toBe(codec.toLowerCase());
+      const shown = flashes(await download(recording.id, video), video.offsetMs);
+      const heard = beeps(await download(recording.id, audio), audio.offsetMs);
       expect(shown.length).toBeGreaterThanOrEqual(3);
       expect(heard.length).toBeGreaterThanOrEqual(3);
       const distances = apart(shown, heard);

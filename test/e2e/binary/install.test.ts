@@ -132,8 +132,8 @@ describe("install.sh fails closed and keeps what was installed", () => {
   });
 
   test.each([
-    ["with the length told", `content-length: ${BINARY.length}\r\n`],
-    ["with no length told", ""],
+    ["with a content length", `content-length: ${BINARY.length}\r\n`],
+    ["without a content length", ""],
   ])("a download cut off, %s", async (_, length) => {
     const checksums = readFileSync(join(release, "checksums.txt"), "utf8");
     const server = createServer((socket) =>
@@ -378,7 +378,7 @@ test("the systemd unit is well formed, never runs as root and outlasts a drain",
   expect([await new Response(verify.stderr).text(), await verify.exited]).toEqual(["", 0]);
 });
 
-test("a domain is refused when it is none, and without the service that it is for", async () => {
+test("an invalid domain is refused, and so is a domain without the service", async () => {
   const wrong = ["localhost", "192.0.2.1", "https://rtc.example.com", "rtc.example.com/rooms", "rtc..example.com"];
   const cases = wrong.map((domain) => ["--service", "--domain", domain]);
   for (const args of [["--domain"], ["--domain", "rtc.example.com"], ...cases]) {

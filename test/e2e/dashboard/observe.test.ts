@@ -77,15 +77,15 @@ describe("[8] connections and errors", () => {
     const kinds = page.getByRole("list", { name: "Errors by kind" });
     expect(await kinds.getByRole("button").allInnerTexts()).toHaveLength(4);
     await kinds.getByRole("button", { name: /^ICE error/ }).click();
-    await page.waitForFunction(() => document.querySelectorAll(".mishap").length === 3);
+    await page.waitForFunction(() => document.querySelectorAll(".error-card").length === 3);
     expect(parameter("category")).toBe("ICE_ERROR");
     await page.getByRole("radio", { name: "1h" }).click();
-    await page.waitForFunction(() => document.querySelectorAll(".mishap").length === 1);
+    await page.waitForFunction(() => document.querySelectorAll(".error-card").length === 1);
     await page.goto(page.url());
     await loaded(page);
-    expect(await page.locator(".mishap").count()).toBe(1);
+    expect(await page.locator(".error-card").count()).toBe(1);
     await page.getByRole("button", { name: "Only ICE error ×" }).click();
-    await page.waitForFunction(() => document.querySelectorAll(".mishap").length === 5);
+    await page.waitForFunction(() => document.querySelectorAll(".error-card").length === 5);
   }, 180_000);
 });
 

@@ -18,11 +18,11 @@ const { PICTURES } = process.env;
  * Checks four views of a page, or two if the page behind a dialog was checked already. Screenshots are for people to
  * review.
  */
-export async function examine(page: Page, name: string, pictures: "all" | "brief" = "all"): Promise<void> {
+export async function examine(page: Page, name: string, views: "all" | "brief" = "all"): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
   // The backdrop of a dialog covers only the visible part.
   const fullPage = (await page.getByRole("dialog").count()) === 0;
-  const picture = async (kind: string) => {
+  const screenshot = async (kind: string) => {
     await settle(page);
     if (PICTURES !== "1") return;
     await page.screenshot({ path: join(SCREENSHOTS, `${name}-${kind}.png`), fullPage, animations: "disabled" });
@@ -30,19 +30,19 @@ export async function examine(page: Page, name: string, pictures: "all" | "brief
 
   await page.setViewportSize(DESK);
   await page.emulateMedia({ colorScheme: "light" });
-  await picture("1440-light");
+  await screenshot("1440-light");
   expect([name, await serious(page)]).toEqual([name, []]);
   await page.emulateMedia({ colorScheme: "dark" });
-  if (pictures === "all") {
-    await picture("1440-dark");
+  if (views === "all") {
+    await screenshot("1440-dark");
     // The other rules do not depend on the colours.
     expect([name, await serious(page, ["color-contrast"])]).toEqual([name, []]);
   }
   await page.setViewportSize(PHONE);
-  await picture("390-dark");
+  await screenshot("390-dark");
   expect([name, await stillTooWide(page)]).toEqual([name, []]);
   await page.emulateMedia({ colorScheme: "light" });
-  if (pictures === "all") await picture("390-light");
+  if (views === "all") await screenshot("390-light");
   await page.setViewportSize(DESK);
 }
 

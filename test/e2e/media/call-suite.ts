@@ -29,7 +29,7 @@ export function describeCall(name: string, scene: () => Scene): { call(): Call }
     }, 60_000);
 
     test(
-      "a cut socket resumes: not a frame is lost, and nobody notices",
+      "a dropped socket resumes without losing a frame, and the others are not notified",
       () => resumesAfterACut(scene(), call),
       60_000,
     );

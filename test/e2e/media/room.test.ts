@@ -58,11 +58,11 @@ describe("a publisher and a viewer", () => {
           const difference = Math.abs((await shownAt(audio)) - (await shownAt(video)));
           return difference < 150 ? difference : undefined;
         },
-        "sound and picture in step",
+        "audio and video in sync",
         20_000,
       );
     });
-    console.log(`sound and picture ${Math.round(apartMs)} ms apart`);
+    console.log(`audio and video ${Math.round(apartMs)} ms apart`);
     await Promise.all([publisher.close(), viewer.close()]);
   }, 180_000);
 

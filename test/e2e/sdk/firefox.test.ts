@@ -73,8 +73,8 @@ describe("[6] Firefox and Chromium in one room", () => {
     expect(stats).toMatchObject({ path: "udp", rttMs: expect.any(Number) });
     expect(stats?.inBps).toBeGreaterThan(0);
     expect(stats?.outBps).toBeGreaterThan(0);
-    const picture = stats?.tracks.find(({ direction, kind, bps }) => direction === "in" && kind === "video" && bps);
-    expect(picture).toMatchObject({ codec: "VP8", height: expect.any(Number) });
+    const video = stats?.tracks.find(({ direction, kind, bps }) => direction === "in" && kind === "video" && bps);
+    expect(video).toMatchObject({ codec: "VP8", height: expect.any(Number) });
     for (const page of [anna, fritz] as Scripted[]) {
       const errors = await page.evaluate(() => window.seen.filter((line) => line.startsWith("error")), undefined);
       expect(errors).toEqual([]);

@@ -61,7 +61,7 @@ describe("[6] a call and a chat reconnect", () => {
     noErrors([chromium]);
   }, 240_000);
 
-  test.concurrent("after 5 seconds without a packet, and nobody has left", async () => {
+  test.concurrent("after 5 seconds without a packet, without a leave", async () => {
     const pages = await twoPages(stage);
     const call = await openCall(stage, "cut-5", pages);
     await call.bothSeeAndHear();

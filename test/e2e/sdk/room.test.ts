@@ -149,9 +149,9 @@ describe("[6] a call between two pages of another origin", () => {
     expect(stats?.rttMs).toBeNumber();
     expect(stats?.inBps).toBeGreaterThan(0);
     expect(stats?.outBps).toBeGreaterThan(0);
-    const picture = stats?.tracks.find(({ direction, kind, bps }) => direction === "in" && kind === "video" && bps);
-    expect(picture?.codec).toBe("VP8");
-    expect(picture?.height).toBeGreaterThan(0);
+    const video = stats?.tracks.find(({ direction, kind, bps }) => direction === "in" && kind === "video" && bps);
+    expect(video?.codec).toBe("VP8");
+    expect(video?.height).toBeGreaterThan(0);
   }, 180_000);
 
   const farewells = () => ben.evaluate(() => window.seen.filter((line) => line.startsWith("left anna")));

@@ -11,7 +11,7 @@ function clock(durationMs = 60_000) {
   return { clock: made, pass };
 }
 
-test("the clock runs at its rate, stands, jumps within its bounds, and ends", () => {
+test("the clock runs at its rate, pauses, seeks within its bounds, and ends", () => {
   const { clock: one, pass } = clock();
   pass(5_000);
   expect(one.positionMs).toBe(0);
@@ -32,7 +32,7 @@ test("the clock runs at its rate, stands, jumps within its bounds, and ends", ()
   expect(one.positionMs).toBe(60_000);
 });
 
-test("a track is shown where its file lies, jumps when it is far off, and is nudged when it is near", () => {
+test("a track plays at the offset of its file, seeks when it is far off, and adjusts its rate when it is near", () => {
   const file = { offsetMs: 10_000, durationMs: 5_000 };
   const at = (positionMs: number) => ({ positionMs, rate: 1 });
   expect(stepOf(file, at(9_999), 0).show).toBe(false);
@@ -51,7 +51,7 @@ const TIMELINE: Entry[] = [
   { atMs: 4_000, type: "participant.left", identity: "ada" },
 ];
 
-test("people are there from their join to their leave; of those who were there before, throughout", () => {
+test("participants are present from join to leave, or from the start if they joined before", () => {
   const identities = ["ada", "bob", "eve"];
   expect(participantsAt(TIMELINE, identities, 500)).toEqual(["eve", "ada"]);
   expect(participantsAt(TIMELINE, identities, 2_500)).toEqual(["eve", "ada", "bob"]);
@@ -63,7 +63,7 @@ test("people are there from their join to their leave; of those who were there b
   ]);
 });
 
-test("the bar shows who spoke when, the loudest of several, and nothing so short that it is not seen", () => {
+test("the bar shows the loudest speaker at each time, and leaves out spans too short to see", () => {
   const said = (atMs: number, ...names: string[]): Entry => ({
     ...{ atMs, type: "speakers.changed" },
     speakers: names.map((identity) => ({ identity, level: 0 })),
@@ -88,11 +88,11 @@ test("the bar shows who spoke when, the loudest of several, and nothing so short
   expect([speakingIntervals([], 0), speakingIntervals([said(0, "ada")], 0)]).toEqual([[], []]);
 });
 
-test("time is shown as people read it", () => {
+test("time is shown as minutes and seconds", () => {
   expect([0, 61_000, 3_661_500].map(clockText)).toEqual(["00:00", "01:01", "1:01:01"]);
 });
 
-test("whoever was there before the recording began is there until they are told to leave", () => {
+test("a participant from before the recording is present until its leave", () => {
   const left: Entry[] = [{ atMs: 3_000, type: "participant.left", identity: "ada" }];
   expect(participantsAt(left, ["ada"], 0)).toEqual(["ada"]);
   expect(participantsAt(left, ["ada"], 3_000)).toEqual([]);

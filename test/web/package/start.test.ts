@@ -120,12 +120,12 @@ test("[11] stoa test passes the server to the command, returns its exit code, an
   expect(await missing.exited).toBe(127);
 }, 120_000);
 
-test("[11] stoa join puts somebody into a room who shows bars, and says something in its chat", async () => {
+test("[11] stoa join publishes test media in a room and sends a chat message", async () => {
   const server = await startStoa();
   const stoa = new Stoa(server);
   const env = { ...environment(), STOA_URL: server.url, STOA_API_KEY: server.apiKey };
   const join = (...args: string[]) => Bun.spawn([PROGRAM, "join", ...args], { env, stdout: "pipe", stderr: "pipe" });
-  // Found out before anybody has joined.
+  // The error is detected before joining.
   const mistaken = join("standup", "--publish", "tone,video");
   expect(await new Response(mistaken.stderr).text()).toContain("nothing to publish called video: tone, tone:HZ, bars");
   expect([await mistaken.exited, (await stoa.rooms.list()).length]).toEqual([2, 0]);

@@ -180,7 +180,7 @@ test("only unacknowledged messages are repeated, however old they are", async ()
   const [reliable] = before.of("reliable");
   reliable?.setState("open");
   for (const payload of ["one", "two", "three"]) await before.data.send(payload, {});
-  reliable?.receive({ received: 2 });
+  reliable?.receive({ heard: 2 });
   before.transport.close();
   jest.setSystemTime(Date.now() + 60_000);
   const after = opened(buffer);
@@ -193,12 +193,12 @@ test("messages beyond the buffer's size wait and are sent in order, also on the 
   const before = opened(buffer);
   const [reliable] = before.of("reliable");
   reliable?.setState("open");
-  reliable?.receive({ received: 0 });
+  reliable?.receive({ heard: 0 });
   const count = 1_000;
   const sending = Array.from({ length: count }, (_, n) => before.data.send(String(n), {}));
   for (let n = 0; n < 1_000; n++) await settle();
   expect(reliable?.sent).toHaveLength(400);
-  reliable?.receive({ received: 100 });
+  reliable?.receive({ heard: 100 });
   for (let n = 0; n < 1_000; n++) {
     jest.advanceTimersByTime(5);
     await settle();
@@ -214,7 +214,7 @@ test("messages beyond the buffer's size wait and are sent in order, also on the 
   });
   while (!done) {
     jest.advanceTimersByTime(5);
-    next?.receive({ received: next.frames.at(-1)?.seq ?? 0 });
+    next?.receive({ heard: next.frames.at(-1)?.seq ?? 0 });
     await settle();
   }
   expect(before.bySocket).toEqual([]);
@@ -230,7 +230,7 @@ test("duplicates are delivered once, and received messages are acknowledged with
   for (const seq of [1, 2, 3]) reliable?.receive({ seq, from: "ann", payload: `${seq}` });
   expect(reliable?.frames).toEqual([]);
   jest.advanceTimersByTime(250);
-  expect(reliable?.frames).toEqual([{ received: 3 } as never]);
+  expect(reliable?.frames).toEqual([{ heard: 3 } as never]);
   reliable?.receive({ seq: 4, from: "ann", payload: "4" });
   expect(reliable?.frames).toHaveLength(1);
   before.transport.close();
@@ -249,7 +249,7 @@ test("a large amount of received data is acknowledged at once", () => {
   const [reliable] = of("reliable");
   reliable?.setState("open");
   for (let seq = 1; seq <= 10; seq++) reliable?.receive({ seq, from: "ann", payload: "x".repeat(60_000) });
-  expect(reliable?.frames).toEqual([{ received: 5 }, { received: 10 }] as never);
+  expect(reliable?.frames).toEqual([{ heard: 5 }, { heard: 10 }] as never);
   expect(jest.getTimerCount()).toBe(0);
 });
 

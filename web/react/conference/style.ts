@@ -1,6 +1,6 @@
 /**
- * The look of a conference. Whoever shows one sets the variables on it or above it; what is not set follows the light or
- * the dark of the page.
+ * The style of a conference. A page can set the variables on it or on a parent; the defaults follow the page's light or dark
+ * colour scheme.
  */
 export const CONFERENCE_STYLE = `
 .stoa-conference {

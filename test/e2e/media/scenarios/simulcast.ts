@@ -50,9 +50,9 @@ export async function movesBetweenLayers({ ann }: Call): Promise<void> {
     return { trackId, tookMs, flow: stop(), changes, before, after };
   }, HEIGHTS);
   const during = (figure: string) => (after[figure] ?? 0) - (before[figure] ?? 0);
-  const told = changes.map(({ layer, reason }) => `${layer} (${reason})`).join(", ");
+  const reasons = changes.map(({ layer, reason }) => `${layer} (${reason})`).join(", ");
   console.log(
-    `layer switches: ${tookMs.join(", ")} ms; ${told}; ${during("pliCount")} keyframe requests of the decoder`,
+    `layer switches: ${tookMs.join(", ")} ms; ${reasons}; ${during("pliCount")} keyframe requests of the decoder`,
   );
   expect(changes.at(-1)).toMatchObject({ trackId, layer: "high" });
   expect(during("packetsLost")).toBe(0);

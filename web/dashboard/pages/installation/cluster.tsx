@@ -111,7 +111,7 @@ function Figures({ members, position, term, ledSince, leader }: Overview) {
         records of the log
       </Figure>
       <Figure label="Last takeover" value={<Ago at={ledSince} />}>
-        {leader === null ? "nobody leads" : `by ${leader}`}
+        {leader === null ? "no leader" : `by ${leader}`}
       </Figure>
       <Figure label="Position" value={countText(position)}>
         in term {term ?? "–"}

@@ -22,7 +22,7 @@ export function PersonalData() {
     return (
       <>
         <PageHead title="People’s data" />
-        <div class="empty">Only owners and admins may look into what is held about somebody.</div>
+        <div class="empty">Only owners and admins may see personal data.</div>
       </>
     );
   }
@@ -44,7 +44,7 @@ export function PersonalData() {
         </button>
       </form>
       {userId === "" ? (
-        <div class="empty">Look somebody up to see what is held about them, to hand it out, or to erase it.</div>
+        <div class="empty">Look up a user to see, export or erase the stored data.</div>
       ) : (
         <Person userId={userId} />
       )}

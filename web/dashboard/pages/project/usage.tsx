@@ -85,7 +85,7 @@ export function Usage() {
             <section class="stack">
               <h2>Sessions</h2>
               {history.length === 0 ? (
-                <div class="empty">Nobody has been in a room yet.</div>
+                <div class="empty">There were no participants yet.</div>
               ) : (
                 <Table
                   label="Sessions"
