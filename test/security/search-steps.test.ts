@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { searchService } from "../../src/features/chat/search.service.ts";
-import { searchStore } from "../../src/features/chat/store/search.store.ts";
+import { searchService } from "../../src/features/chat/search/search.service.ts";
+import { searchStore } from "../../src/features/chat/search/search.store.ts";
 import type { Runtime } from "../../src/kernel/runtime.ts";
 import { testServer } from "../harness/server.ts";
 
