@@ -307,7 +307,7 @@ test("with a commit log, units of several event-loop ticks are one record, up to
     slow.write((unit) => {
       if (n % 4 === 0) setImmediate(() => turns.push(n));
       nowMs += 2;
-      run(unit, { run: () => insert(n) });
+      insertBy(unit, n);
     }),
   );
   await Promise.all(writes);
@@ -322,11 +322,11 @@ test("with a commit log, checkThenWrite work that fails after a change in a late
   const first = Array.from({ length: 4 }, (_, n) =>
     slow.write((unit) => {
       nowMs += 2;
-      run(unit, { run: () => insert(n) });
+      insertBy(unit, n);
     }),
   );
   const broken = slow.checkThenWrite((unit) => {
-    run(unit, { run: () => insert(100) });
+    insertBy(unit, 100);
     throw new Error("too late");
   });
   const outcomes = await Promise.allSettled([...first, broken]);
@@ -337,6 +337,6 @@ test("with a commit log, checkThenWrite work that fails after a change in a late
   ]);
   expect(records).toEqual([]);
   expect(client.query("SELECT n FROM notes").all()).toEqual([]);
-  await slow.write((unit) => run(unit, { run: () => insert(1) }));
+  await slow.write((unit) => insertBy(unit, 1));
   expect(records).toEqual([1]);
 });
