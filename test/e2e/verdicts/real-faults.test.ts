@@ -28,14 +28,14 @@ async function wrong(...causes: VerdictCause[]): Promise<Record<string, unknown>
   return Object.fromEntries(all.flat());
 }
 
-test("[17] a line that loses packets, or has too little room for them, is named, and which way", async () => {
+test("[17] a lossy link and a narrow link are found as causes, with their direction", async () => {
   expect(await wrong("uplink_loss", "downlink_loss", "downlink_narrow")).toEqual({});
 }, 180_000);
 
-test("[17] so are a long way, a relay far away, a line that breaks again and again, and a camera that is pulled out", async () => {
+test("[17] a long round trip, a distant relay, repeated outages and a camera failure are found as causes", async () => {
   expect(await wrong("high_rtt", "relayed", "reconnects", "device")).toEqual({});
 }, 180_000);
 
-test("[17] so are a slow computer and a firewall that lets no media through", async () => {
+test("[17] a slow computer and a firewall that blocks media are found as causes", async () => {
   expect(await wrong("media_stalled", "publisher_cpu")).toEqual({});
 }, 180_000);

@@ -40,7 +40,7 @@ function columnsWith(address: string): string[] {
   });
 }
 
-test("[19] addresses leave the records of connections after their days; the records and what is newer stay", async () => {
+test("[19] addresses are removed from connections after their retention; newer ones stay", async () => {
   await visit("ada", OLD);
   const held = columnsWith(OLD);
   expect(held).toEqual(

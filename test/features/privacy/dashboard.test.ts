@@ -6,7 +6,7 @@ afterAll(server.close);
 const at = (path: string, projectId = server.projectId) =>
   `/v1/projects/${projectId}/people/${path}?environment=DEVELOPMENT`;
 
-test("[19] owners and admins see, export and erase what is held about somebody; nobody else does", async () => {
+test("[19] only owners and admins see, export and erase the data of a user", async () => {
   const { key, projectId } = server;
   const made = await server.call("POST", "/v1/chat/conversations", {
     key,

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeBackup } from "../../../src/ops/backup/make-backup.ts";
 import { createApi } from "../../harness/api.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { startReceiver } from "../webhooks/receiver.ts";
 
 const ZOE = "zoe.erasable@example";
@@ -88,7 +88,7 @@ function filesWith(text: string, folder = server.runtime.config.DATA_DIR): strin
   });
 }
 
-test("[19] an unknown user is nobody: zeros, not an error", async () => {
+test("[19] an unknown user has zeros, not an error", async () => {
   const { status, body } = await server.call("GET", "/v1/people/nobody");
   expect(status).toBe(200);
   expect(body).toMatchObject({ userId: "nobody", total: 0, erasure: null });
@@ -110,7 +110,7 @@ test("[19] the overview counts what is held, by kind", async () => {
   expect(counts.tokens).toBeGreaterThan(0);
 });
 
-test("[19] an export is one tar of everything, which any tar reads", async () => {
+test("[19] an export is one archive of everything, which any tar program reads", async () => {
   const { id, status, url } = await post(`/v1/people/${ZOE}/exports`);
   expect({ status, url }).toEqual({ status: "RUNNING", url: undefined });
   await server.services.privacy.exports.settled();
@@ -141,7 +141,7 @@ test("[19] an export is one tar of everything, which any tar reads", async () =>
   await Bun.$`rm -rf ${folder} ${tar}`;
 });
 
-test("[19] erased: tombstones without a gap, everything else gone, from the bytes of the files too", async () => {
+test("[19] an erasure leaves tombstones without a gap, and nothing else, not even in the bytes of the files", async () => {
   const chat = await post("/v1/chat/tokens", { userId: ZOE });
   const socket = new WebSocket(`${chat.endpoint}?token=${chat.token}`);
   await new Promise((opened) => socket.addEventListener("message", opened, { once: true }));
@@ -201,7 +201,7 @@ test("[19] erased: tombstones without a gap, everything else gone, from the byte
   expect(JSON.stringify(audit)).not.toContain(ZOE);
 }, 60_000);
 
-test("[19] somebody of the same name in another environment is somebody else", async () => {
+test("[19] a user of the same id in another environment is another user", async () => {
   const { key } = await server.runtime.write((unit) =>
     server.services.apiKeys.create(unit, server.projectId, { name: "live", environment: "PRODUCTION" }),
   );
@@ -214,7 +214,7 @@ test("[19] somebody of the same name in another environment is somebody else", a
   expect((await live.call("GET", `/v1/people/${ZOE}`)).body).toMatchObject({ counts: { messages: 1 }, erasure: null });
 });
 
-test("[19] whoever comes back is somebody new, and can be erased again", async () => {
+test("[19] an erased user who returns is a new user, and can be erased again", async () => {
   await post(`/v1/chat/conversations/${room.id}/messages`, { senderId: ZOE, text: "I am back" });
   expect((await overview()).counts.messages).toBe(1);
   await server.call("DELETE", `/v1/people/${ZOE}`);

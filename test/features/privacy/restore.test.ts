@@ -35,7 +35,7 @@ async function end({ child }: RunningStoa, signal: "SIGKILL" | "SIGTERM"): Promi
 
 const inDatabase = (text: string) => readFileSync(join(dataDir, "stoa.db")).includes(text);
 
-test("[19] an erasure that was answered survives kill -9, and a restore from an older backup does not undo it", async () => {
+test("[19] an accepted erasure survives kill -9, and a restore of an older backup does not undo it", async () => {
   await stoa(["admin", "create", "op@example.com"], { env, stdin: "a long password\n" });
   const keys = await stoa(["keys", "create", "--project", "mine", "--create-project", "--json"], { env });
   const first = await serve();

@@ -87,7 +87,7 @@ const get = (url: string, headers: Record<string, string> = {}, method = "GET") 
   server.app.handle(new Request(url, { headers, method }));
 
 describe("[18] with a bucket, recordings", () => {
-  test("go there once they have ended, leave the disk, and are read from there by the same addresses", async () => {
+  test("ended recordings move from the disk to the bucket, and keep their addresses", async () => {
     const { id, fileId, folder, key, content } = await recorded(1_000);
     const before = await address(id, fileId);
     expect(s3.objects.has(key)).toBe(false);
@@ -119,7 +119,7 @@ describe("[18] with a bucket, recordings", () => {
     expect((await get(before)).status).toBe(403);
   });
 
-  test("that are long go in parts, and on with the part that was missing after a restart", async () => {
+  test("large files are uploaded in parts, and continue with the missing part after a restart", async () => {
     const { id, key, content, folder } = await recorded(40 * MIB);
     const taken: number[] = [];
     s3.onPart = (number) => {
@@ -152,7 +152,7 @@ describe("[18] with a bucket, recordings", () => {
     expect(s3.uploads.size).toBe(0);
   });
 
-  test("begin again when the bucket has forgotten an upload that was half-way", async () => {
+  test("an upload that the bucket dropped begins again", async () => {
     const { id, key } = await recorded(33 * MIB);
     s3.onPart = (number) => (number === 2 ? 500 : 200);
     await stop(id);
@@ -164,7 +164,7 @@ describe("[18] with a bucket, recordings", () => {
     expect(s3.objects.get(key)?.bytes).toHaveLength(33 * MIB);
   });
 
-  test("stay here and can be read while the bucket does not answer", async () => {
+  test("files stay on the disk and readable while the bucket does not respond", async () => {
     s3.failing = true;
     const { id, fileId, folder, key } = await recorded(500);
     await stop(id);
@@ -177,7 +177,7 @@ describe("[18] with a bucket, recordings", () => {
     expect([s3.objects.has(key), (await get(url)).status]).toEqual([true, 307]);
   });
 
-  test("that are deleted while the bucket does not answer go from there later", async () => {
+  test("files that are deleted while the bucket does not respond are removed from it later", async () => {
     const { id, key } = await recorded(500);
     await stop(id);
     await locations.moveFiles();
@@ -189,7 +189,7 @@ describe("[18] with a bucket, recordings", () => {
     expect(s3.objects.has(key)).toBe(false);
   });
 
-  test("that are deleted half-way leave neither parts nor objects", async () => {
+  test("files that are deleted during their upload leave neither parts nor objects", async () => {
     const { id, key, folder } = await recorded(40 * MIB);
     const second = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
@@ -209,7 +209,7 @@ describe("[18] with a bucket, recordings", () => {
     expect([s3.uploads.size, s3.objects.has(key), existsSync(folder)]).toEqual([0, false, false]);
   });
 
-  test("are composed from there into a film that goes there, too", async () => {
+  test("a composition reads from the bucket and is uploaded to it", async () => {
     const { id, folder, key, recordingId } = await recorded(1_000);
     await stop(id);
     await locations.moveFiles();
@@ -227,7 +227,7 @@ describe("[18] with a bucket, recordings", () => {
     expect([s3.objects.has(film), s3.objects.has(key)]).toEqual([false, true]);
   }, 60_000);
 
-  test("lose the tracks of whoever is erased, also those of a recording that goes on", async () => {
+  test("an erasure removes the tracks of the user, also those of a running recording", async () => {
     const done = await recorded(700, "eve");
     await stop(done.id);
     const kept = await recorded(700, "bob");

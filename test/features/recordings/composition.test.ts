@@ -76,7 +76,7 @@ describe("[18] the command of a composition", () => {
   };
   const graphOf = (command: string[]) => (command[command.indexOf("-filter_complex") + 1] ?? "").split(";");
 
-  test("lays every file at its offset, side by side, and mixes the sound", () => {
+  test("overlays every file at its offset, side by side, and mixes the audio", () => {
     const command = compositionCommand({ ...usual, layout: "grid" });
     expect(command.filter((_, index) => command[index - 1] === "-i")).toEqual(["/r/a.webm", "/r/b.webm", "/r/c.webm"]);
     expect(command.slice(-7)).toEqual(["-t", "4.000", "-movflags", "+faststart", "-f", "mp4", "/r/out.mp4"]);
@@ -102,14 +102,14 @@ describe("[18] the command of a composition", () => {
     ]);
   });
 
-  test("leaves out what was heard before the recording began", () => {
+  test("leaves out audio from before the recording", () => {
     const early = files.map((file) => ({ ...file, offsetMs: -25 }));
     expect(graphOf(compositionCommand({ ...usual, files: early, layout: "grid" }))).toContain(
       "[2:a]aresample=48000:async=1:first_pts=0,atrim=start=0.025,asetpts=PTS-STARTPTS[sound2]",
     );
   });
 
-  test("puts who speaks on the stage, for as long as they do", () => {
+  test("puts the speaker on the stage while it speaks", () => {
     const speakers = [{ atMs: 2_000, speakers: [{ identity: "bob", level: 0.9 }] }];
     const graph = graphOf(compositionCommand({ ...usual, layout: "speaker", speakers })).join("\n");
     expect(graph).toMatch(
@@ -118,7 +118,7 @@ describe("[18] the command of a composition", () => {
     expect(graph).toMatch(/\[large1\]overlay=x=0.*enable='gte\(t,2\.000\)\*lt\(t,3\.500\)'/);
   });
 
-  test("writes everybody's name into the corner of their picture, while they are seen", () => {
+  test("draws a caption into the corner of each tile while it has video", () => {
     const fileOf = new Map([
       [tileKeyOf({ ...camera, identity: "ada" }), "name0"],
       [tileKeyOf({ ...camera, identity: "bob" }), "name1"],
@@ -131,14 +131,14 @@ describe("[18] the command of a composition", () => {
     expect(stage.filter((line) => line.includes("textfile=name0"))).toHaveLength(2);
   });
 
-  test("shows names as one line, and long ones shortened", () => {
+  test("shows captions in one line, and long ones shortened", () => {
     const shown = (identity: string, source = "camera") => captionOf({ identity, source });
     expect(shown("a':,;[]%{n}\\\nb")).toBe("a':,;[]%{n}\\ b");
     expect(shown("ada", "screenShare")).toBe("ada · screen");
     expect([...shown("é".repeat(80))]).toHaveLength(40);
   });
 
-  test("has a place for everybody, inside the picture and on no other", () => {
+  test("has a tile for every participant, inside the canvas and without overlap", () => {
     for (let count = 1; count <= 30; count++) {
       const cells = gridOf(count, 1_280, 720);
       expect(new Set(cells.map(({ x, y }) => `${x} ${y}`)).size).toBe(count);
@@ -149,7 +149,7 @@ describe("[18] the command of a composition", () => {
     }
   });
 
-  test("shows a screen before any speaker, and nobody for less than two seconds", () => {
+  test("prefers a screen to any speaker, and keeps each on the stage for two seconds", () => {
     const films = [film("ada", 0, 20_000), film("bob", 0, 20_000), film("eve", 10_000, 5_000, "screenShare")];
     const loud = (atMs: number, identity: string) => ({ atMs, speakers: [{ identity, level: 1 }] });
     const events = [loud(1_000, "bob"), loud(3_000, "bob"), loud(3_500, "ada"), loud(12_000, "bob")];
@@ -165,7 +165,7 @@ describe("[18] the command of a composition", () => {
 });
 
 describe("[18] a composition", () => {
-  test("is made also where the data directory was given as a relative path", async () => {
+  test("works with a relative data directory", async () => {
     const { compose, ended } = await recorded([
       { kind: "video", offsetMs: 0, bytes: encoded("webm", 1, "-c:v", "libvpx") },
     ]);
@@ -173,7 +173,7 @@ describe("[18] a composition", () => {
     expect((await ended()).composition).toMatchObject({ status: "READY", error: null });
   }, 60_000);
 
-  test("is one film as long as the recording, downloaded like its files, and replaced by the next", async () => {
+  test("is one video as long as the recording, downloaded like its files, and replaced by the next", async () => {
     const { id, folder, compose, ended, read } = await recorded([
       { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
       { kind: "video", offsetMs: 1_000, bytes: encoded("webm", 2, "-c:v", "libvpx") },
@@ -201,7 +201,7 @@ describe("[18] a composition", () => {
     expect((await read()).files).toHaveLength(3);
   }, 60_000);
 
-  test("that ffmpeg cannot make has failed with its reason, leaves nothing behind, and may be asked for again", async () => {
+  test("fails with the reason of ffmpeg, leaves no file, and can be requested again", async () => {
     const { compose, ended, folder } = await recorded([{ kind: "video", offsetMs: 0, bytes: Buffer.from("no film") }]);
     await compose({ layout: "grid" });
     const { composition, files } = await ended();
@@ -213,7 +213,7 @@ describe("[18] a composition", () => {
     await ended();
   }, 60_000);
 
-  test("leaves out a file that its media node lost, and needs at least one that is there", async () => {
+  test("leaves out a file that its media node lost, and needs at least one other", async () => {
     const bytes = encoded("webm", 1, "-c:v", "libvpx");
     const file = { kind: "video", bytes } as const;
     const { compose, ended, folder } = await recorded([
@@ -235,7 +235,7 @@ describe("[18] a composition", () => {
     expect(await compose({ layout: "grid" })).toMatchObject({ status: 409, body: { code: "SVC_CONFLICT" } });
   }, 60_000);
 
-  test("opens nothing that a recorded file names", async () => {
+  test("opens no path that a recorded file contains", async () => {
     const list = Buffer.from("ffconcat version 1.0\nfile other.webm\n");
     const { compose, ended, folder } = await recorded([{ kind: "video", offsetMs: 0, bytes: list }]);
     writeFileSync(join(folder, "other.webm"), encoded("webm", 1, "-c:v", "libvpx"));
@@ -244,7 +244,7 @@ describe("[18] a composition", () => {
     expect((await ended()).composition).toMatchObject({ status: "FAILED", error });
   }, 60_000);
 
-  test("ends with its recording, and the files with both", async () => {
+  test("is removed with its recording, together with the files", async () => {
     const { id, compose, folder } = await recorded([
       { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
     ]);
@@ -253,7 +253,7 @@ describe("[18] a composition", () => {
     expect(existsSync(folder)).toBe(false);
   }, 60_000);
 
-  test("is given up when it is not wanted any more: no film, no trace, and the files stay", async () => {
+  test("can be cancelled: no video, no record of it, and the files stay", async () => {
     const { id, compose, read, folder } = await recorded([
       { kind: "video", offsetMs: 0, bytes: encoded("webm", 2, "-c:v", "libvpx") },
     ]);
@@ -265,7 +265,7 @@ describe("[18] a composition", () => {
     expect((await discard()).status).toBe(204);
   }, 60_000);
 
-  test("of an earlier version, which kept no reason, has none", async () => {
+  test("of an earlier version has no reason", async () => {
     const { id, read } = await recorded([]);
     const state = { status: "FAILED", progress: 0, fileId: null };
     await server.runtime.write(() => {
@@ -275,7 +275,7 @@ describe("[18] a composition", () => {
     expect((await read()).composition as object).toEqual({ ...state, error: null });
   });
 
-  test("that a stop of the server cut short has failed", async () => {
+  test("fails when the server stops during it", async () => {
     const { id, read } = await recorded([]);
     const running = JSON.stringify({ status: "RUNNING", progress: 0.5, fileId: null });
     await server.runtime.write(() => {
@@ -286,7 +286,7 @@ describe("[18] a composition", () => {
     expect((await read()).composition).toEqual({ ...FRESH, status: "FAILED", error });
   });
 
-  test("needs ffmpeg, an end and something recorded", async () => {
+  test("needs ffmpeg, an ended recording and a recorded file", async () => {
     const { compose } = await recorded([]);
     expect(await compose({ layout: "grid" })).toMatchObject({ status: 409, body: { code: "SVC_CONFLICT" } });
     expect((await compose({ layout: "circle" })).status).toBe(400);

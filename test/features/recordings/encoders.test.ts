@@ -75,7 +75,7 @@ async function publishInTheEnd(stream: Stream): Promise<void> {
   }
 }
 
-test("[18] however often a host publishes anew, two encoders run: that of the track, and that of the one before", async () => {
+test("[18] at most two encoders run for a host that restarts its track often", async () => {
   const stream = begin();
   for (let n = 0; n < 30; n++) {
     stream.publish(`track-${n}`);
@@ -91,7 +91,7 @@ test("[18] however often a host publishes anew, two encoders run: that of the tr
   await until(() => running().length === 0);
 }, 60_000);
 
-test("[18] all streams together have so many, and those that come later are told so until one ends", async () => {
+test("[18] the number of encoders is limited over all streams, and others are refused until one ends", async () => {
   const before = pids().length;
   const streams = Array.from({ length: MOST }, begin);
   for (const stream of streams) await publishInTheEnd(stream);

@@ -56,7 +56,7 @@ async function recorded(settings: Record<string, string | number> = {}) {
   return { server, stoa, ada, id, room, read };
 }
 
-test("[18] the server is killed: every file plays as far as it was written, and the record says so", async () => {
+test("[18] after a kill every file plays as far as it was written, and the recording is INTERRUPTED", async () => {
   const { server, stoa, id, read } = await recorded();
   let before = await read();
   while (before.files.length < 2 || before.files.some(({ durationMs }) => durationMs < 4_000)) {
@@ -93,7 +93,7 @@ test("[18] the server is killed: every file plays as far as it was written, and 
   }
 }, 120_000);
 
-test("[18] the disk is full: the call goes on, the recording has failed and says why", async () => {
+test("[18] on a full disk the call continues, and the recording fails with the reason", async () => {
   const disk = pathOf(folder, "disk");
   await Bun.$`mkdir ${disk}`.quiet();
   unmount = await mountSmall(disk, "128k");

@@ -12,7 +12,7 @@ function written(seed: number, length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8) * 7 + seed) & 0xff);
 }
 
-test("[18] what is appended is what the file holds, of however many files that share their memory", async () => {
+test("[18] a file holds what was appended, however many files share the buffer", async () => {
   const errors: Error[] = [];
   const files = Array.from({ length: 5 }, (_, seed) => {
     const path = join(folder, `${seed}.webm`);
@@ -48,7 +48,7 @@ test("[18] what is appended is what the file holds, of however many files that s
   expect(errors).toEqual([]);
 });
 
-test("[18] a file that nobody adds to any more is on disk soon, without its end", async () => {
+test("[18] a file without new data is soon on disk, without being ended", async () => {
   const path = join(folder, "soon.mp4");
   const sink = new FileSink(path, () => {}, 0);
   sink.append([{ data: written(7, 100), at: 0, length: 100 }]);
@@ -58,7 +58,7 @@ test("[18] a file that nobody adds to any more is on disk soon, without its end"
   await sink.finish(new Uint8Array(0), []);
 });
 
-test("[18] what the disk does not take is said once, and nothing more is kept", async () => {
+test("[18] a write error is reported once, and nothing more is buffered", async () => {
   const errors: string[] = [];
   const sink = new FileSink(join(folder, "missing/no.webm"), (error) => errors.push(error.message), 0);
   sink.append([{ data: written(1, 10), at: 0, length: 10 }]);

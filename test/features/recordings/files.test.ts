@@ -150,7 +150,7 @@ for (const [name, kind] of Object.entries(KINDS)) {
     const sent = sources.get(kind) ?? [];
     const packets = packetsOf(sent);
 
-    test("what was sent is what a decoder finds in the file", () => {
+    test("a decoder finds in the file what was sent", () => {
       const { whole, written } = record(kind, packets);
       expect(written).toBe(sent.length);
       const found = probe(whole, kind.ending);
@@ -161,13 +161,13 @@ for (const [name, kind] of Object.entries(KINDS)) {
       if (name !== "opus") expect([found.width, found.height]).toEqual([320, 240]);
     });
 
-    test("the file plays as far as it was written when the writing ends without warning", () => {
+    test("a file that was cut off plays as far as it was written", () => {
       const { cut } = record(kind, packets);
       const found = probe(cut, kind.ending);
       expect(found.frames).toBeGreaterThan(sent.length - 2 * 25 * (name === "opus" ? 2 : 1));
     });
 
-    test("order of arrival and repetition change nothing", () => {
+    test("reordered and repeated packets change nothing", () => {
       const shuffled = packets.flatMap((packet, i) =>
         i % 7 === 3 && i + 2 < packets.length
           ? []
@@ -178,7 +178,7 @@ for (const [name, kind] of Object.entries(KINDS)) {
       expect(Buffer.compare(record(kind, shuffled).whole, record(kind, packets).whole)).toBe(0);
     });
 
-    test("a lost packet costs the frames made from it, and no decoder stumbles", () => {
+    test("a lost packet costs only its frames, and causes no decoder error", () => {
       const lost = Math.floor(packets.length / 2) + 1;
       const { whole, written, asked } = record(kind, [...packets.slice(0, lost), ...packets.slice(lost + 1)]);
       expect(written).toBeLessThan(sent.length);
@@ -188,7 +188,7 @@ for (const [name, kind] of Object.entries(KINDS)) {
   });
 }
 
-test("time that no frame fills stays empty: a pause of five seconds is five seconds in the file", () => {
+test("a pause of five seconds is five seconds in the file", () => {
   for (const kind of [KINDS.vp8, KINDS.h264] as Kind[]) {
     const sent = sources.get(kind) ?? [];
     const paused = sent.map((frame, i) => (i < 50 ? frame : { ...frame, timestamp: frame.timestamp + 5 * 90_000 }));

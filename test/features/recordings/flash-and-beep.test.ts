@@ -41,7 +41,7 @@ test("flashes and beeps are found where a file has them", () => {
 const at = (file: RecordedFile | undefined) => join(directory, file?.fileName ?? "");
 const packets = () => opus(readFileSync(made(`${crypto.randomUUID()}.opus`, TONE, "-c:a", "libopus")));
 
-test("[18] what flashed when it beeped does so in what a browser sends, which reports its sound as of when it was sent", async () => {
+test("[18] flashes and beeps of a browser, which reports the time of sending, stay together", async () => {
   const camera = recordedTrack(directory, "video");
   const microphone = recordedTrack(directory, "audio");
   const pictures = vp8(readFileSync(made("sent.ivf", PICTURE, "-c:v", "libvpx", ...REALTIME)));
@@ -65,7 +65,7 @@ test("[18] what flashed when it beeped does so in what a browser sends, which re
   expectMoments(beeps(at(sound), sound?.offsetMs ?? 0), MOMENTS);
 });
 
-test("[18] sound of whoever reports when it was heard stays there, also when a recording begins in the middle of it", async () => {
+test("[18] audio with capture times keeps its place, also when a recording begins in the middle of it", async () => {
   for (const known of [false, true]) {
     const microphone = recordedTrack(directory, "audio");
     // Of before the first packet that is recorded.
@@ -83,7 +83,7 @@ test("[18] sound of whoever reports when it was heard stays there, also when a r
   }
 });
 
-test("[18] one packet that was lost, or that overtook a report, does not move the sound", async () => {
+test("[18] a lost packet, or one that overtakes a report, does not move the audio", async () => {
   const microphone = recordedTrack(directory, "audio");
   packets().forEach((frame, i) => {
     const sentAt = STARTED_AT + i * PACKET_MS + PACKET_MS;
@@ -95,7 +95,7 @@ test("[18] one packet that was lost, or that overtook a report, does not move th
   expectMoments(beeps(at(sound), sound?.offsetMs ?? 0), MOMENTS);
 });
 
-test("[18] a film has them together, also where the sound begins before the recording", () => {
+test("[18] a composition keeps them together, also where the audio begins before the recording", () => {
   const output = join(directory, "film.mp4");
   const ada = { identity: "ada", durationMs: 4_000 };
   const camera = { ...ada, kind: "video", codec: "vp8", source: "camera", offsetMs: -40 } as const;

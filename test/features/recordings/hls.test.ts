@@ -93,7 +93,7 @@ async function fetched(url: string): Promise<{ text: string; bytes: Uint8Array }
 }
 
 describe("[18] a live stream as HLS", () => {
-  test("is made of its recording: parts at once, segments that any decoder plays, and an end", async () => {
+  test("it has parts at once, segments that any decoder plays, and an end", async () => {
     const { index, streamId, recordingId, send, behindTheScenes } = await onAir();
     expect(behindTheScenes).toBeUndefined();
     send("video", VIDEO.pieces);
@@ -133,7 +133,7 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(`${base}/video.m3u8`)).status).toBe(404);
   });
 
-  test("answers a list, and a part, that is asked for ahead when it is there", async () => {
+  test("a blocking request for a playlist or a part is answered when it exists", async () => {
     const { index, streamId, send } = await onAir();
     const waiting = get(index);
     send("video", VIDEO.pieces.slice(0, 3));
@@ -153,7 +153,7 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(`${base}/../../etc/passwd`)).status).toBe(404);
   });
 
-  test("carries AV1 as it is sent, and a minute of rewind as long as it goes on", async () => {
+  test("it carries AV1 unchanged, with a minute of rewind", async () => {
     const encoder = [
       "-c:v",
       "libaom-av1",
@@ -194,7 +194,7 @@ describe("[18] a live stream as HLS", () => {
     await served.stop(true);
   }, 60_000);
 
-  test("goes on with another track of the same host, and carries nobody else's beside it", async () => {
+  test("it continues with another track of the same host, and has no tracks of others", async () => {
     const { index, streamId, roomId, recordingId, send } = await onAir();
     send("audio", AUDIO.pieces.slice(0, 5));
     send("video", VIDEO.pieces.slice(0, 9));
@@ -212,7 +212,7 @@ describe("[18] a live stream as HLS", () => {
     expect(bytes.length).toBeGreaterThan(0);
   });
 
-  test("says why there is none: not begun, not recorded, a codec that it does not carry, nothing sent, no token", async () => {
+  test("it is refused with the reason: not started, not recorded, unsupported codec, no media, no token", async () => {
     const made = await call("POST", "/v1/live-streams", { title: "later", hostIdentity: "ada" });
     const path = `/v1/live-streams/${made.body.id}`;
     const viewer = await call("POST", `${path}/viewer-tokens`, { identity: "grace" });
@@ -249,7 +249,7 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(silent.index)).status).toBe(401);
   });
 
-  test("ends with its stream, which is a replay with its chat from then on", async () => {
+  test("it ends with the live stream, which then has a replay with its chat", async () => {
     const { streamId, roomId, send } = await onAir();
     send("video", VIDEO.pieces.slice(0, 3));
     await call("POST", `/v1/live-streams/${streamId}/end`);
@@ -261,7 +261,7 @@ describe("[18] a live stream as HLS", () => {
   });
 });
 
-test("[18] a long list is told once: whoever has it is told the newest part of it", () => {
+test("[18] a delta update leaves out the segments that a player already has", () => {
   const segments: Segment[] = Array.from({ length: 40 }, (_, index) => ({
     ...{ atMs: index * 4_000, durationMs: 4_000, head: 0, discontinuity: false, complete: true },
     parts: index > 36 ? [{ durationMs: 500, independent: true }] : [],

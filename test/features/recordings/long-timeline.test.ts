@@ -41,7 +41,7 @@ for (let n = 0; n < MESSAGES; n++) {
 }
 const list = (body: unknown) => body as Entry[];
 
-test("[18] a timeline comes in answers of 1,000 entries and 2 MiB at the most, whole and in order", async () => {
+test("[18] a timeline is served in pages of at most 1,000 entries and 2 MiB, complete and in order", async () => {
   const found = await pages(`${path}/timeline`, list);
   expect(found.length).toBeGreaterThan(2);
   for (const { entries, bytes } of found) {
@@ -55,14 +55,14 @@ test("[18] a timeline comes in answers of 1,000 entries and 2 MiB at the most, w
   expect(all).toHaveLength(EVENTS + MESSAGES);
 });
 
-test("[18] a page may be shorter, and each begins where the one before ended", async () => {
+test("[18] a page can be shorter, and begins where the one before ended", async () => {
   const short = await pages(`${path}/timeline?limit=200`, list);
   const long = await pages(`${path}/timeline`, list);
   expect(short.slice(0, -1).map(({ entries }) => entries.length)).toEqual(short.slice(1).map(() => 200));
   expect(short.flatMap(({ entries }) => entries)).toEqual(long.flatMap(({ entries }) => entries));
 });
 
-test("[18] what comes without a limit can be asked for by one, and no more", async () => {
+test("[18] the default page size is also the highest limit", async () => {
   const { body } = await call("POST", `${path}/view-tokens`, {});
   const token = String(body.url).split("#token=")[1];
   for (const address of [`${path}/timeline`, `/v1/replays/${token}`]) {
@@ -78,7 +78,7 @@ test("[18] what comes without a limit can be asked for by one, and no more", asy
   }
 });
 
-test("[18] whoever holds a link to the replay reads it in parts as well", async () => {
+test("[18] a replay link reads the timeline in pages, too", async () => {
   const { body } = await call("POST", `${path}/view-tokens`, {});
   const token = String(body.url).split("#token=")[1];
   const found = await pages(`/v1/replays/${token}`, (replay) => (replay as { timeline: Entry[] }).timeline);
@@ -88,7 +88,7 @@ test("[18] whoever holds a link to the replay reads it in parts as well", async 
   expect(all.filter(({ text }) => text !== undefined)).toHaveLength(MESSAGES);
 });
 
-test("[18] of a call, the words that stand in its timeline are not more than can be read at once", async () => {
+test("[18] the timeline of a call limits the text of its messages", async () => {
   const tenant = { projectId: server.projectId, environment: "DEVELOPMENT" } as const;
   const said = server.services.chat.roomMessages(tenant, roomId, 0, server.clock.now());
   const characters = said.reduce((sum, { text }) => sum + (text?.length ?? 0), 0);

@@ -50,7 +50,7 @@ function written(publicId: string, roomId: string, change: Partial<RecordedFile>
 }
 
 describe("[18] recordings", () => {
-  test("of an empty room begin when somebody comes, run once, and are complete when they are stopped", async () => {
+  test("a recording of an empty room begins with the first participant, and is complete when stopped", async () => {
     const roomId = await server.room();
     const begun = await record(roomId, { name: "standup" });
     expect(begun.status).toBe(201);
@@ -74,13 +74,13 @@ describe("[18] recordings", () => {
     expect(hooks(begun.body.id)).toEqual(["recording.started", "recording.ready"]);
   });
 
-  test("that nobody sent anything to are ready, without files", async () => {
+  test("a recording without media is READY without files", async () => {
     const roomId = await server.room();
     const { body } = await record(roomId);
     expect((await call("POST", `/v1/recordings/${body.id}/stop`)).body).toMatchObject({ status: "READY", files: [] });
   });
 
-  test("can be downloaded in parts by whoever holds the address, until they are deleted", async () => {
+  test("files are downloaded by signed address, also in ranges, until they are deleted", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     const { body } = await record(roomId);
@@ -118,7 +118,7 @@ describe("[18] recordings", () => {
     expect((await call("GET", `/v1/recordings/${body.id}`)).body.code).toBe("SVC_RECORDING_NOT_FOUND");
   });
 
-  test("that cannot be written fail with the reason, and the call goes on", async () => {
+  test("a recording that cannot be written fails with the reason, and the call continues", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     const { body } = await record(roomId);
@@ -136,7 +136,7 @@ describe("[18] recordings", () => {
     expect((await record(roomId)).status).toBe(201);
   });
 
-  test("are made by themselves where every call is recorded: one a call, and not again once stopped by hand", async () => {
+  test("a room that records every call makes one recording per call, and none after it was stopped", async () => {
     const room = await call("POST", "/v1/rooms", { name: crypto.randomUUID(), record: true });
     const roomId = String(room.body.id);
     expect(room.body).toMatchObject({ record: true, recording: false });
@@ -162,7 +162,7 @@ describe("[18] recordings", () => {
     expect((await list()).map(({ status }) => status)).toEqual(["READY", "READY"]);
   });
 
-  test("tell what happened while they ran, at the moment at which it did", async () => {
+  test("the timeline has the events of a recording at their times", async () => {
     const roomId = await server.room();
     const { body } = await record(roomId);
     clock.advance(500);
@@ -182,7 +182,7 @@ describe("[18] recordings", () => {
     ]);
   });
 
-  test("tell what was said beside them while they ran; its words to a key, never to a session", async () => {
+  test("the timeline has messages, with texts for API keys only", async () => {
     const roomId = await server.room();
     const conversation = await call("POST", "/v1/chat/conversations", { name: `beside-${roomId}`, roomId });
     const say = async (text: string, senderId = "ada") =>
@@ -214,7 +214,7 @@ describe("[18] recordings", () => {
     ]);
   });
 
-  test("that a crash interrupted say so, and can be downloaded as far as they were written", async () => {
+  test("an interrupted recording says so, and can be downloaded as far as it was written", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     const { body } = await record(roomId);
@@ -229,7 +229,7 @@ describe("[18] recordings", () => {
     expect((await call("GET", `/v1/rooms/${roomId}`)).body).toMatchObject({ recording: false });
   });
 
-  test("are nobody else's, and a viewer of the project neither starts, stops nor downloads them", async () => {
+  test("other projects have no access, and a viewer cannot start, stop or download recordings", async () => {
     const roomId = await server.room();
     const { body } = await record(roomId);
     const other = await server.project();
@@ -242,7 +242,7 @@ describe("[18] recordings", () => {
     expect((await server.call("POST", `${path}/stop`, { key: session.token })).body).toMatchObject({ status: "READY" });
   });
 
-  test("are stopped when they are as long as they may be, and removed when they are old", async () => {
+  test("recordings stop at the longest duration, and are removed after their retention", async () => {
     const brief = await rtcServer({ RECORDING_MAX_MINUTES: 10, RECORDING_RETENTION_DAYS: 2 });
     const roomId = await brief.room();
     const made = await brief.call("POST", `/v1/rooms/${roomId}/recordings`, { key: brief.key, body: {} });

@@ -38,7 +38,7 @@ async function recorded() {
 }
 
 describe("[18] a link to a replay", () => {
-  test("shows the recording, what was said beside it, and where its files are, to whoever holds it", async () => {
+  test("shows the recording, its messages and the addresses of its files", async () => {
     const { share, roomId, recordingId, fileId } = await recorded();
     const conversation = await server.call("POST", "/v1/chat/conversations", { key, body: { name: "beside", roomId } });
     await server.call("POST", `/v1/chat/conversations/${conversation.body.id}/messages`, {
@@ -55,7 +55,7 @@ describe("[18] a link to a replay", () => {
     expect(server.logLines.join("")).not.toContain(url.split("#token=")[1] ?? "");
   });
 
-  test("ends when it said it would, and its files' addresses with it", async () => {
+  test("expires at its time, together with its files' addresses", async () => {
     const { share } = await recorded();
     const brief = await share({ ttlSeconds: 1 });
     const { body } = await replayed(brief);
@@ -80,7 +80,7 @@ describe("[18] a link to a replay", () => {
     expect(await replayed(url)).toMatchObject({ status: 403, body: { message: "The recording was deleted." } });
   });
 
-  test("cannot be made up: another recording or a later end breaks its seal", async () => {
+  test("cannot be forged: another recording or a later expiry breaks its signature", async () => {
     const one = await recorded();
     const other = await recorded();
     const token = Buffer.from((await one.share()).split("#token=")[1] ?? "", "base64url").toString();
@@ -96,7 +96,7 @@ describe("[18] a link to a replay", () => {
     }
   });
 
-  test("is made by who manages recordings, for a week at most", async () => {
+  test("is made by members who manage recordings, for a week at most", async () => {
     const { path } = await recorded();
     const developer = await server.session({ projectId, role: "DEVELOPER" });
     const inProject = `/v1/projects/${projectId}${path.slice("/v1".length)}/view-tokens`;

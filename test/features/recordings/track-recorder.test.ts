@@ -34,7 +34,7 @@ const recorded = (kind: "audio" | "video", rids: readonly string[] = [], more: P
 const read = (file: RecordedFile | undefined) => readFileSync(join(directory, file?.fileName ?? ""));
 
 describe("a recorded track", () => {
-  test("is told in parts where a live stream is made of it, and a picture to begin with is asked for in time", async () => {
+  test("is emitted in parts for a live stream, and requests a keyframe in time", async () => {
     const camera = recorded("video");
     const [layer] = camera.publication.layers;
     if (!layer) throw new Error("no layer");
@@ -64,7 +64,7 @@ describe("a recorded track", () => {
     expect(askedAt.filter((at) => at > 100 && at < 900)).toEqual([]);
   });
 
-  test("is the same whether its packets come one by one or many at once, and keeps nothing from coming so", async () => {
+  test("is the same whether packets arrive one by one or in batches, and does not prevent batches", async () => {
     const [singly, together] = [recorded("video"), recorded("video")];
     for (const camera of [singly, together]) {
       camera.send(PICTURES[0] as SentFrame, VP8, STARTED_AT);
@@ -87,7 +87,7 @@ describe("a recorded track", () => {
     await microphone.recorder.end();
   });
 
-  test("of a codec that no live stream carries says so", async () => {
+  test("of a codec that HLS does not support says so", async () => {
     for (const [codec, pictures] of [
       [VP8, PICTURES],
       [VP9, VP9_PICTURES],
@@ -102,7 +102,7 @@ describe("a recorded track", () => {
     }
   });
 
-  test("of such a codec is told picture by picture where somebody encodes it anew", async () => {
+  test("of such a codec is emitted frame by frame for transcoding", async () => {
     const feeds: RecordedFeed[] = [];
     const camera = recorded("video", [], { feed: (feed) => feeds.push(feed) });
     PICTURES.slice(0, 50).forEach((frame, i) => {
@@ -118,7 +118,7 @@ describe("a recorded track", () => {
     expect(probe(Buffer.concat(feeds.map(({ data }) => Buffer.from(data, "base64"))), "webm").frames).toBe(25);
   });
 
-  test("lies where its publisher made it, however late it arrived", async () => {
+  test("keeps its capture time, however late it arrived", async () => {
     const camera = recorded("video");
     // It needs 300 ms to get here, and reports come after a second.
     const madeAt = STARTED_AT + 5_000;
@@ -136,7 +136,7 @@ describe("a recorded track", () => {
     expect(Math.abs(found.durationSeconds * 1_000 - (picture?.durationMs ?? 0))).toBeLessThan(50);
   });
 
-  test("moves as a whole when its publisher's clock is known better, with what comes after", async () => {
+  test("moves as a whole when the publisher's clock is known better", async () => {
     const camera = recorded("video");
     PICTURES.forEach((frame, i) => {
       camera.send(frame, VP8, STARTED_AT + i * 40);
@@ -154,7 +154,7 @@ describe("a recorded track", () => {
     expect(Math.abs(found.durationSeconds - 3)).toBeLessThan(0.05);
   });
 
-  test("is empty while it is muted, and that time is kept", async () => {
+  test("has a gap while it is muted", async () => {
     const { publication, recorder, send, ended } = recorded("video");
     const at = (i: number) => STARTED_AT + i * 40;
     PICTURES.forEach((frame, i) => {
@@ -169,7 +169,7 @@ describe("a recorded track", () => {
     expect(Math.abs(found.durationSeconds - 3)).toBeLessThan(0.1);
   });
 
-  test("asks for a keyframe when it is no longer muted, until one comes", async () => {
+  test("requests a keyframe after unmuting, until one arrives", async () => {
     const { publication, recorder, send } = recorded("video");
     const at = (i: number) => STARTED_AT + i * 40;
     const asked: number[] = [];
@@ -187,7 +187,7 @@ describe("a recorded track", () => {
     expect(afterMute).toEqual([28, 41]);
   });
 
-  test("of sound lasts until it ends, although silence is not sent", async () => {
+  test("of audio lasts until its end, although silence is not sent", async () => {
     for (const [silentMs, countedMs] of [
       [300, 300],
       [5_000, 0],
@@ -203,7 +203,7 @@ describe("a recorded track", () => {
     }
   });
 
-  test("of sound lasts until it ends, also when it waits for a packet before the silence", async () => {
+  test("of audio lasts until its end, also when a packet before the silence is missing", async () => {
     const { recorder, send, lose, ended } = recorded("audio");
     SOUND.slice(0, 50).forEach((frame, i) => {
       if (i === 48) lose(frame, OPUS);
@@ -214,7 +214,7 @@ describe("a recorded track", () => {
     expect(ended[0]?.durationMs).toBe(1_300);
   });
 
-  test("goes on in the same file when a better layer comes, from that layer's keyframe", async () => {
+  test("continues in the same file with a better layer, from that layer's keyframe", async () => {
     const { recorder, send, ended, started } = recorded("video", ["q", "h"]);
     PICTURES.forEach((frame, i) => {
       const at = STARTED_AT + i * 40;
@@ -244,7 +244,7 @@ describe("a recorded track", () => {
     expect(probe(read(ended[1]), "mp4")).toMatchObject({ codec: "h264", width: 320, height: 240 });
   });
 
-  test("that cannot be written says why, once, and takes packets as before", async () => {
+  test("that cannot be written reports the reason once, and accepts packets as before", async () => {
     const { recorder, send, errors } = recorded("audio");
     rmSync(directory, { recursive: true });
     SOUND.forEach((frame, i) => {

@@ -34,7 +34,7 @@ type Call = {
 };
 
 describe("[17] calls", () => {
-  test("last from the first join to the last leave", async () => {
+  test("a call lasts from the first join to the last leave", async () => {
     const roomId = await server.room();
     expect(await calls(`?roomId=${roomId}`)).toEqual([]);
     const ada = await server.joined(roomId, "ada");
@@ -77,7 +77,7 @@ describe("[17] calls", () => {
     });
   });
 
-  test("outlast a dropped socket, and end when its window is over", async () => {
+  test("a call outlasts a dropped socket, and ends when the resume window is over", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     await settled();
@@ -91,7 +91,7 @@ describe("[17] calls", () => {
     expect(told(roomId)[2]?.data).toMatchObject({ identity: "ada", reason: "timeout", durationMs: 20_000 });
   });
 
-  test("do not end between a client and the one that replaces it; a person counts once", async () => {
+  test("a call does not end when a client replaces another, and counts its identity once", async () => {
     const roomId = await server.room();
     const first = await server.joined(roomId, "ada");
     await server.joined(roomId, "ada", { join: { connectionId: "another" } });
@@ -103,7 +103,7 @@ describe("[17] calls", () => {
     ]);
   });
 
-  test("of a room that is closed end, with everybody in them", async () => {
+  test("closing a room ends its call and all participations", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     await server.joined(roomId, "bob");
@@ -113,7 +113,7 @@ describe("[17] calls", () => {
     expect(types(roomId).filter((type) => type === "ended")).toHaveLength(1);
   });
 
-  test("are nobody else's to read, and an unknown one is not found", async () => {
+  test("other projects cannot read a call, and an unknown call is not found", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     await settled();
@@ -126,7 +126,7 @@ describe("[17] calls", () => {
     expect((await server.call("GET", "/v1/calls?roomId=nobody", { key })).body).toEqual([] as never);
   });
 
-  test("from before a crash end when they were last known to live, exactly once, with everybody in them", async () => {
+  test("a call from before a crash ends once, with its participations, when it was last seen", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     await settled();

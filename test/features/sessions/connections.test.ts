@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { type TestServer, testServer } from "../../harness/server.ts";
-import { CONNECTED, tell } from "./facts.ts";
+import { CONNECTED, emitConnectionEvent } from "./emit-events.ts";
 
 let server: TestServer;
 let projectId: string;
@@ -20,9 +20,9 @@ type Event = { type: string; source: string; data: Record<string, unknown> | nul
 const detail = async (id = "conn-1") =>
   (await get(`/v1/connections/${id}`)).body as Record<string, never> & { events: Event[] };
 
-describe("[4.6] the story of a connection", () => {
+describe("[4.6] the record of a connection", () => {
   test("joined, connected, left: states, times and timeline", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
     expect(await detail()).toMatchObject({
       state: "CONNECTING",
       connectedAt: null,
@@ -30,8 +30,8 @@ describe("[4.6] the story of a connection", () => {
       joinTimeMs: null,
     });
     server.clock.advance(180);
-    tell(server, { projectId }, CONNECTED);
-    tell(server, { projectId }, { type: "stats", rttMs: 21, jitterMs: 2.5, packetLossPercent: 0 });
+    emitConnectionEvent(server, { projectId }, CONNECTED);
+    emitConnectionEvent(server, { projectId }, { type: "stats", rttMs: 21, jitterMs: 2.5, packetLossPercent: 0 });
     server.clock.advance(60_000);
     expect(await detail()).toMatchObject({
       state: "CONNECTED",
@@ -40,7 +40,7 @@ describe("[4.6] the story of a connection", () => {
       rttMs: 21,
       jitterMs: 2.5,
     });
-    tell(server, { projectId }, { type: "left", reason: "left" });
+    emitConnectionEvent(server, { projectId }, { type: "left", reason: "left" });
     const record = await detail();
     expect(record).toMatchObject({
       state: "DISCONNECTED",
@@ -61,72 +61,72 @@ describe("[4.6] the story of a connection", () => {
     ]);
   });
 
-  test("a network that goes and returns counts once, though socket and packets notice it apart", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
-    tell(server, { projectId }, CONNECTED);
+  test("an outage counts once, although the socket and the packets notice it at different times", async () => {
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, CONNECTED);
     server.clock.advance(8_000);
-    tell(server, { projectId }, { type: "reconnecting", path: "media", reason: "consent_timeout" });
+    emitConnectionEvent(server, { projectId }, { type: "reconnecting", path: "media", reason: "consent_timeout" });
     expect(await detail()).toMatchObject({ state: "RECONNECTING" });
-    tell(server, { projectId }, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
+    emitConnectionEvent(server, { projectId }, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
     server.clock.advance(4_000);
-    tell(server, { projectId }, { type: "reconnected", path: "signaling" });
-    tell(server, { projectId }, { type: "reconnected", path: "media" });
+    emitConnectionEvent(server, { projectId }, { type: "reconnected", path: "signaling" });
+    emitConnectionEvent(server, { projectId }, { type: "reconnected", path: "media" });
     expect(await detail()).toMatchObject({ state: "CONNECTED", reconnectCount: 1, errors: [] });
     server.clock.advance(120_000);
-    tell(server, { projectId }, { type: "reconnecting", path: "media", reason: "consent_timeout" });
-    tell(server, { projectId }, { type: "reconnected", path: "media" });
+    emitConnectionEvent(server, { projectId }, { type: "reconnecting", path: "media", reason: "consent_timeout" });
+    emitConnectionEvent(server, { projectId }, { type: "reconnected", path: "media" });
     expect(await detail()).toMatchObject({ reconnectCount: 2 });
   });
 
-  test("media that stalls is an error of the network, on the timeline until it flows again", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
-    tell(server, { projectId }, CONNECTED);
-    tell(server, { projectId }, { type: "mediaStalled" });
-    tell(server, { projectId }, { type: "mediaFlows" });
+  test("stalled media is a network error, and the timeline shows when it flows again", async () => {
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, CONNECTED);
+    emitConnectionEvent(server, { projectId }, { type: "mediaStalled" });
+    emitConnectionEvent(server, { projectId }, { type: "mediaFlows" });
     const record = await detail();
     expect(record).toMatchObject({ state: "CONNECTED", reconnectCount: 0 });
     expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", code: "media_stalled" }]);
     expect(record.events.slice(-2).map(({ data }) => data)).toEqual([{ media: "stalled" }, { media: "flowing" }]);
   });
 
-  test("one that does not return is FAILED with exactly one error", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
-    tell(server, { projectId }, CONNECTED);
-    tell(server, { projectId }, { type: "reconnecting", path: "media", reason: "consent_timeout" });
-    tell(server, { projectId }, { type: "mediaFailed", reason: "consent_timeout" });
-    tell(server, { projectId }, { type: "left", reason: "timeout" });
+  test("a connection that does not return is FAILED with exactly one error", async () => {
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, CONNECTED);
+    emitConnectionEvent(server, { projectId }, { type: "reconnecting", path: "media", reason: "consent_timeout" });
+    emitConnectionEvent(server, { projectId }, { type: "mediaFailed", reason: "consent_timeout" });
+    emitConnectionEvent(server, { projectId }, { type: "left", reason: "timeout" });
     const record = await detail();
     expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });
     expect(record.errors).toMatchObject([{ category: "NETWORK_ERROR", connectionId: "conn-1", code: "timeout" }]);
   });
 
-  test("media that never came is an ICE error, once, however it ends", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
-    tell(server, { projectId }, { type: "mediaFailed", reason: "ice_timeout" });
-    tell(server, { projectId }, { type: "mediaFailed", reason: "ice_timeout" });
-    tell(server, { projectId }, { type: "left", reason: "failed" });
+  test("media that never arrives is exactly one ICE error, however the connection ends", async () => {
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, { type: "mediaFailed", reason: "ice_timeout" });
+    emitConnectionEvent(server, { projectId }, { type: "mediaFailed", reason: "ice_timeout" });
+    emitConnectionEvent(server, { projectId }, { type: "left", reason: "failed" });
     const { body } = await get("/v1/errors");
     expect(body).toMatchObject([{ category: "ICE_ERROR", code: "ice_timeout" }]);
     expect(body).toHaveLength(1);
     expect((body as never as { suggestedAction: string }[])[0]?.suggestedAction).toContain("MEDIA_UDP_PORT");
   });
 
-  test("a node that is lost is an SFU error, and the rejoin continues the same record", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
-    tell(server, { projectId }, CONNECTED);
-    tell(server, { projectId }, { type: "left", reason: "node_lost" });
+  test("a lost node is an SFU error, and the rejoin continues the same record", async () => {
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, CONNECTED);
+    emitConnectionEvent(server, { projectId }, { type: "left", reason: "node_lost" });
     expect((await detail()).errors).toMatchObject([{ category: "SFU_ERROR" }]);
-    tell(server, { projectId, sessionId: "again" }, { type: "started", mode: "new" });
-    tell(server, { projectId, sessionId: "again" }, CONNECTED);
+    emitConnectionEvent(server, { projectId, sessionId: "again" }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId, sessionId: "again" }, CONNECTED);
     expect(await detail()).toMatchObject({ state: "CONNECTED", disconnectedAt: null, reconnectCount: 1 });
     expect((await get("/v1/connections")).body).toHaveLength(1);
   });
 
-  test("a crash leaves nothing open: what ran ends at its last sign of life", async () => {
-    tell(server, { projectId }, { type: "started", mode: "new" });
-    tell(server, { projectId }, CONNECTED);
+  test("after a crash, open connections end at their last sign of life", async () => {
+    emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId }, CONNECTED);
     server.clock.advance(30_000);
-    tell(server, { projectId }, { type: "stats", rttMs: 1, jitterMs: 1, packetLossPercent: 0 });
+    emitConnectionEvent(server, { projectId }, { type: "stats", rttMs: 1, jitterMs: 1, packetLossPercent: 0 });
     await flush();
     server.clock.advance(600_000);
     await server.services.rtcSessions.recorder.recover();
@@ -168,7 +168,7 @@ describe("[4.6] refused joins", () => {
     expect((await get("/v1/errors?connectionId=conn-9")).body).toMatchObject([{ category, code }]);
   });
 
-  test("one without a name is an error without a connection; one of no project is nobody's", async () => {
+  test("a refusal without an identity is an error without a connection, and one without a project is not recorded", async () => {
     refuse("TOKEN_EXPIRED", { connectionId: null });
     refuse("AUTH_ERROR", { projectId: null });
     const { body } = await get("/v1/errors");
@@ -182,13 +182,13 @@ describe("[4.6] lists", () => {
   const many = (count: number) => {
     for (let n = 0; n < count; n++) {
       server.clock.advance(1_000);
-      tell(
+      emitConnectionEvent(
         server,
         { projectId, connectionId: `c-${n}`, roomId: n % 2 ? "odd" : "even" },
         { type: "started", mode: "new" },
       );
       if (n % 3 === 0)
-        tell(
+        emitConnectionEvent(
           server,
           { projectId, connectionId: `c-${n}`, roomId: n % 2 ? "odd" : "even" },
           { type: "left", reason: "left" },
@@ -196,7 +196,7 @@ describe("[4.6] lists", () => {
     }
   };
 
-  test("newest first, filtered by state and room, paged without gap or repetition", async () => {
+  test("lists are newest first, filtered by state and room, and paged without gap or repetition", async () => {
     many(25);
     expect((await get("/v1/connections?state=DISCONNECTED")).body).toHaveLength(9);
     expect((await get("/v1/connections?roomId=odd")).body).toHaveLength(12);
@@ -242,11 +242,11 @@ describe("[4.6] lists", () => {
     expect((await server.call("GET", path, { key: stranger.token })).body.code).toBe("SVC_PROJECT_NOT_FOUND");
   });
 
-  test("what is past its retention goes, in small steps, and takes its timeline along", async () => {
+  test("records past their retention are removed in small steps, with their timelines", async () => {
     many(450);
     await flush();
     server.clock.advance(31 * 86_400_000);
-    tell(server, { projectId, connectionId: "young" }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId, connectionId: "young" }, { type: "started", mode: "new" });
     await flush();
     await server.services.rtcSessions.connections.prune();
     expect((await get("/v1/connections")).body).toMatchObject([{ connectionId: "young" }]);
@@ -260,7 +260,7 @@ describe("[4.6] lists", () => {
 test("[4.6] a retention of 0 days keeps everything", async () => {
   const keeping = testServer({ CONNECTION_RETENTION_DAYS: 0 });
   const { projectId, key } = await keeping.project();
-  tell(keeping, { projectId }, { type: "started", mode: "new" });
+  emitConnectionEvent(keeping, { projectId }, { type: "started", mode: "new" });
   await keeping.services.rtcSessions.recorder.flush();
   keeping.clock.advance(1000 * 86_400_000);
   await keeping.services.rtcSessions.connections.prune();
@@ -269,7 +269,7 @@ test("[4.6] a retention of 0 days keeps everything", async () => {
 });
 
 describe("[4.6] metrics", () => {
-  test("nothing measured is null, not zero and not a hundred", async () => {
+  test("a figure that was not measured is null, not zero", async () => {
     expect((await get("/v1/metrics")).body).toMatchObject({
       rangeSeconds: 86_400,
       connections: 0,
@@ -281,16 +281,16 @@ describe("[4.6] metrics", () => {
     });
   });
 
-  test("rates, durations and percentiles of what was measured, within the range", async () => {
+  test("rates, durations and percentiles cover what was measured within the range", async () => {
     for (let n = 1; n <= 10; n++) {
       const scene = { projectId, connectionId: `c-${n}` };
-      tell(server, scene, { type: "started", mode: "new" });
-      if (n <= 8) tell(server, scene, { ...CONNECTED, type: "connected", joinTimeMs: n * 100 } as typeof CONNECTED);
+      emitConnectionEvent(server, scene, { type: "started", mode: "new" });
+      if (n <= 8) emitConnectionEvent(server, scene, { ...CONNECTED, type: "connected", joinTimeMs: n * 100 } as typeof CONNECTED);
     }
     server.clock.advance(10_000);
-    for (let n = 1; n <= 4; n++) tell(server, { projectId, connectionId: `c-${n}` }, { type: "left", reason: "left" });
-    tell(server, { projectId, connectionId: "c-9" }, { type: "mediaFailed", reason: "ice_timeout" });
-    tell(server, { projectId, connectionId: "c-9" }, { type: "left", reason: "failed" });
+    for (let n = 1; n <= 4; n++) emitConnectionEvent(server, { projectId, connectionId: `c-${n}` }, { type: "left", reason: "left" });
+    emitConnectionEvent(server, { projectId, connectionId: "c-9" }, { type: "mediaFailed", reason: "ice_timeout" });
+    emitConnectionEvent(server, { projectId, connectionId: "c-9" }, { type: "left", reason: "failed" });
     expect((await get("/v1/metrics?range=15m")).body).toMatchObject({
       rangeSeconds: 900,
       connections: 10,

@@ -8,7 +8,7 @@ afterAll(() => server.close());
 
 type Dependency = { name: string; status: string; latencyMs: number; detail: string | null };
 
-test("[4.6] each dependency is really asked; what does not answer is named", async () => {
+test("[4.6] each dependency is probed, and one that does not respond is named", async () => {
   const { key } = await server.project();
   const { status, body } = await server.call("GET", "/v1/diagnostics", { key });
   expect(status).toBe(200);
@@ -23,7 +23,7 @@ test("[4.6] each dependency is really asked; what does not answer is named", asy
   for (const { latencyMs } of dependencies) expect(latencyMs).toBeGreaterThanOrEqual(0);
 });
 
-test("[4.6] a data directory that is gone shows as storage that is down", async () => {
+test("[4.6] a missing data directory shows as storage that is down", async () => {
   const broken = testServer();
   const { key } = await broken.project();
   rmSync(broken.runtime.config.DATA_DIR, { recursive: true });
@@ -50,7 +50,7 @@ test("[4.6] one dependency that hangs delays no other beyond its own time limit"
   expect(dependencies.map((one) => one.status)).toEqual(["ok", "down", "degraded", "ok", "ok"]);
 });
 
-test("[17] whoever asks while a project is being diagnosed gets that diagnosis; the next one asks anew", async () => {
+test("[17] requests during a diagnosis of a project share it, and a later request starts another", async () => {
   const asked: string[] = [];
   const open: (() => void)[] = [];
   const fine: Probe = async () => ({ status: "ok", detail: null });

@@ -3,7 +3,7 @@ import { EvidenceCollector } from "../../../src/features/sessions/calls/evidence
 
 const FIGURES = { rttMs: 30, jitterMs: 3, packetLossPercent: 0 };
 
-test("[17] an outage that the socket and the packets notice is one; the same path twice is two", () => {
+test("[17] an outage of socket and packets is one reconnect; two of the same path are two", () => {
   const gathered = new EvidenceCollector();
   gathered.record({ type: "reconnected", path: "signaling" }, 10_000);
   gathered.record({ type: "reconnected", path: "media" }, 14_000);
@@ -13,7 +13,7 @@ test("[17] an outage that the socket and the packets notice is one; the same pat
   expect(gathered.at(60_000).reconnects).toBe(3);
 });
 
-test("[17] pictures count as held back from one measurement to the next, also across two windows", () => {
+test("[17] reduced video counts from one measurement to the next, also across two windows", () => {
   const whole = new EvidenceCollector();
   for (const [at, heldBack] of [
     [5_000, true],
@@ -28,7 +28,7 @@ test("[17] pictures count as held back from one measurement to the next, also ac
   expect(next.at(25_000).heldBackSeconds).toBe(5);
 });
 
-test("[17] a server counts as busy from one measurement to the next, and at its most", () => {
+test("[17] a server counts as busy from one measurement to the next, with its highest load", () => {
   const gathered = new EvidenceCollector();
   const stats = { type: "stats", ...FIGURES } as const;
   for (const [at, busy] of [
@@ -41,7 +41,7 @@ test("[17] a server counts as busy from one measurement to the next, and at its 
   expect(gathered.at(21_000)).toMatchObject({ serverCpuPercent: 99, serverBusySeconds: 5 });
 });
 
-test("[17] the round trip is the usual one: a moment in which everything stood still does not make a line slow", () => {
+test("[17] the round trip is the median, so a single stall does not make a link slow", () => {
   const gathered = new EvidenceCollector();
   let at = 0;
   const measure = (rttMs: number) => {

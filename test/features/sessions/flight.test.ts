@@ -32,7 +32,7 @@ async function ask<T>(method: string, path: string): Promise<T> {
   return (await response.json()) as T;
 }
 
-test("[17] packets that get lost on the way are in the dump, and a replay tells what was done about them", async () => {
+test("[17] lost packets are in the dump, and a replay shows how they were repaired", async () => {
   const enter = async (user: string, options: Parameters<typeof join>[2] = {}) => {
     const { rtc } = await stoa.mintJoin({ room: "lossy", user });
     const participant = await join(rtc.endpoint, rtc.token, options);
@@ -95,7 +95,7 @@ const DUMP: FlightDump = {
   states: [],
 };
 
-test("[17] a classified error keeps the dump by itself, once; who has left has none to ask for", async () => {
+test("[17] a classified error saves one dump, and a participant who left has none to request", async () => {
   const faked = await rtcServer();
   const { clock, key, node } = faked;
   try {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { bars, join } from "../../../src/rtc-client/participant/participant.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { startReceiver } from "../webhooks/receiver.ts";
 
 type Value = { stringValue?: string; intValue?: string };
@@ -72,7 +72,7 @@ async function until<T>(look: () => T | undefined): Promise<T> {
 const named = (name: string, traceId?: string) =>
   spans.find((span) => span.name === name && (traceId === undefined || span.traceId === traceId));
 
-test("[observability] a request, what it writes, its event and its delivery are one trace, below the caller's", async () => {
+test("[observability] a request, its write, its event and its delivery are one trace, below the caller's", async () => {
   await server.runtime.write((unit) =>
     server.services.webhooks.create(
       unit,
@@ -132,7 +132,7 @@ test("[observability] a join is a trace from the socket to the first packet", as
   }
 }, 60_000);
 
-test("[observability] the figures of /metrics reach the collector in its own form", async () => {
+test("[observability] the figures of /metrics reach the collector in the OTLP format", async () => {
   const requests = await until(() => metrics.get("stoa_http_requests_total"));
   expect(requests.sum).toMatchObject({ isMonotonic: true });
   expect(requests.sum?.dataPoints.length).toBeGreaterThan(0);
@@ -143,7 +143,7 @@ test("[observability] the figures of /metrics reach the collector in its own for
   expect(String(total)).toBe(point?.count ?? "");
 }, 60_000);
 
-test("[observability] without a collector there is nothing of it", async () => {
+test("[observability] without a collector nothing is traced", async () => {
   const plain = await realServer();
   try {
     expect(plain.runtime.tracing).toBeNull();

@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from "bun:test";
 import { metricsShown } from "../../../src/features/sessions/metrics/grafana.ts";
 import { testServer } from "../../harness/server.ts";
-import { CONNECTED, tell } from "./facts.ts";
+import { CONNECTED, emitConnectionEvent } from "./emit-events.ts";
 
 const server = testServer();
 afterAll(() => server.close());
 
-test("[10] every metric that the Grafana dashboard asks for exists", async () => {
+test("[10] every metric of the Grafana dashboard exists", async () => {
   const { text } = await server.call("GET", "/metrics");
   const offered = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
   expect(metricsShown().filter((name) => !offered.has(name))).toEqual([]);
@@ -21,11 +21,11 @@ test("[10] the dashboard is one that Grafana imports", async () => {
   expect(body.__inputs).toMatchObject([{ name: "DS_PROMETHEUS", pluginId: "prometheus" }]);
 });
 
-test("[10] connections, joins and chat are counted as they happen; what is unknown is absent", async () => {
+test("[10] connections, joins and chat are counted at once, and unknown figures are absent", async () => {
   const { projectId, key } = await server.project();
-  tell(server, { projectId }, { type: "started", mode: "new" });
-  tell(server, { projectId }, CONNECTED);
-  tell(server, { projectId }, { type: "left", reason: "left" });
+  emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
+  emitConnectionEvent(server, { projectId }, CONNECTED);
+  emitConnectionEvent(server, { projectId }, { type: "left", reason: "left" });
   const body = { name: "lobby" };
   await server.call("POST", "/v1/chat/conversations", { key, body });
   await server.call("POST", "/v1/chat/conversations/lobby/messages", { key, body: { text: "hi" } });

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { type TestServer, testServer } from "../../harness/server.ts";
-import { CONNECTED, tell } from "./facts.ts";
+import { CONNECTED, emitConnectionEvent } from "./emit-events.ts";
 
 const MINUTE = 60_000;
 let server: TestServer;
@@ -38,8 +38,8 @@ const say = async (text: string, environmentKey = key) => {
   ).toBe(201);
 };
 
-describe("[4.6] figures over time", () => {
-  test("every step of the range is there, oldest first, and empty ones are zero", async () => {
+describe("[4.6] metrics over time", () => {
+  test("every step of the range is listed, oldest first, and empty ones are zero", async () => {
     for (const [range, steps, stepSeconds] of [
       ["15m", 15, 60],
       ["1h", 60, 60],
@@ -55,21 +55,21 @@ describe("[4.6] figures over time", () => {
     }
   });
 
-  test("participants and rooms are the most at once, also of those who came before the range", async () => {
-    tell(server, { projectId, connectionId: "old" }, { type: "started", mode: "new" });
-    tell(server, { projectId, connectionId: "old" }, CONNECTED);
+  test("participants and rooms are the highest number at once, including earlier joins", async () => {
+    emitConnectionEvent(server, { projectId, connectionId: "old" }, { type: "started", mode: "new" });
+    emitConnectionEvent(server, { projectId, connectionId: "old" }, CONNECTED);
     server.clock.advance(30 * MINUTE);
     for (const [connectionId, roomId] of [
       ["a", "room-1"],
       ["b", "room-2"],
     ] as const) {
-      tell(server, { projectId, connectionId, roomId, identity: connectionId }, { type: "started", mode: "new" });
-      tell(server, { projectId, connectionId, roomId, identity: connectionId }, CONNECTED);
+      emitConnectionEvent(server, { projectId, connectionId, roomId, identity: connectionId }, { type: "started", mode: "new" });
+      emitConnectionEvent(server, { projectId, connectionId, roomId, identity: connectionId }, CONNECTED);
     }
     server.clock.advance(MINUTE);
     for (const connectionId of ["a", "b"]) {
       const roomId = connectionId === "a" ? "room-1" : "room-2";
-      tell(server, { projectId, connectionId, roomId, identity: connectionId }, { type: "left", reason: "left" });
+      emitConnectionEvent(server, { projectId, connectionId, roomId, identity: connectionId }, { type: "left", reason: "left" });
     }
     server.clock.advance(2 * MINUTE);
     const { points } = await series("15m");
@@ -78,7 +78,7 @@ describe("[4.6] figures over time", () => {
     expect(values(points, "joins").reduce((sum, count) => sum + count)).toBe(2);
   });
 
-  test("messages are counted as they come, kept over a flush, and not of the other environment", async () => {
+  test("messages are counted at once, kept over a flush, and separate for each environment", async () => {
     await say("one");
     await say("two");
     server.clock.advance(MINUTE);
@@ -93,7 +93,7 @@ describe("[4.6] figures over time", () => {
     expect(text).not.toContain("three");
   });
 
-  test("webhook attempts are told apart, and old minutes are forgotten", async () => {
+  test("failed webhook attempts are counted separately, and old minutes are removed", async () => {
     const attempted = (delivered: boolean) =>
       server.runtime.write((unit) =>
         server.runtime.bus.publish(unit, "webhookAttempted", { projectId, environment: "DEVELOPMENT", delivered }),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type TestServer, testServer } from "../../harness/server.ts";
-import { CONNECTED, tell } from "./facts.ts";
+import { CONNECTED, emitConnectionEvent } from "./emit-events.ts";
 
 let server: TestServer;
 let project: { projectId: string; key: string };
@@ -38,12 +38,12 @@ test("[4.6] a connection that the server has not seen yet is opened by its clien
   expect(events).toMatchObject([{ type: "connection_started", source: "client" }]);
 });
 
-test("[4.6] client and server tell one story, merged by the client's connectionId and ordered by time", async () => {
+test("[4.6] events of client and server are one timeline, merged by connectionId and ordered by time", async () => {
   const scene = { projectId: project.projectId, connectionId: "merged", roomId };
   const sentAt = new Date(server.clock.now()).toISOString();
-  tell(server, scene, { type: "started", mode: "new" });
+  emitConnectionEvent(server, scene, { type: "started", mode: "new" });
   server.clock.advance(1_000);
-  tell(server, scene, CONNECTED);
+  emitConnectionEvent(server, scene, CONNECTED);
   await report({
     connectionId: "merged",
     type: "signaling_state_changed",
@@ -66,7 +66,7 @@ test("[4.6] another participant's connection is 403, and nothing is added to it"
   expect((await timeline("annas")).events).toHaveLength(1);
 });
 
-test("[4.6] a client's error is classified, its failure to connect ends the record", async () => {
+test("[4.6] a client's error is classified, and its failure to connect ends the record", async () => {
   await report({ connectionId: "sad", type: "error", data: { code: "NotAllowedError" } });
   await report({ connectionId: "sad", type: "connection_failed", data: { code: "UDP_BLOCKED" } });
   const { state, errors } = await timeline("sad");
@@ -88,7 +88,7 @@ test.each([
   expect((await report(body)).status).toBe(status);
 });
 
-test("[4.6] a time that cannot be is taken for now", async () => {
+test("[4.6] an impossible time counts as now", async () => {
   await report({ connectionId: "odd-clock", type: "connected", timestamp: "1999-01-01T00:00:00.000Z" });
   const { events } = await timeline("odd-clock");
   expect(events[0]?.timestamp).toBe(new Date(server.clock.now()).toISOString());
@@ -106,11 +106,11 @@ test("[8] 600 reports in a window per token, with the headers of every budget", 
   expect((await report(one, await mint("calm"))).status).not.toBe(429);
 });
 
-test("[4.6] an API key is no RTC token", async () => {
+test("[4.6] an API key is not accepted as an RTC token", async () => {
   expect((await report({ connectionId: "x", type: "error" }, project.key)).status).toBe(401);
 });
 
-test("[4.6] a record that only its client knows of is nobody who is there", async () => {
+test("[4.6] a connection that only its client reported does not count as a participant", async () => {
   const active = async () => {
     await server.services.rtcSessions.recorder.flush();
     const { activeRooms, activeParticipants } = (await server.call("GET", "/v1/metrics", { key: project.key })).body;
@@ -122,21 +122,21 @@ test("[4.6] a record that only its client knows of is nobody who is there", asyn
   expect((await timeline("phantom")).state).toBe("CONNECTING");
 });
 
-test("[4.6] what cannot be written once is written the next time, and spoils nobody else's record", async () => {
+test("[4.6] a record that could not be written is written the next time, and affects no other record", async () => {
   const { db } = server.runtime;
   const scene = (connectionId: string) => ({ projectId: project.projectId, connectionId, roomId });
-  tell(server, scene("unlucky"), { type: "started", mode: "new" });
+  emitConnectionEvent(server, scene("unlucky"), { type: "started", mode: "new" });
   db.$client.run("PRAGMA query_only = ON");
   await expect(server.services.rtcSessions.recorder.flush()).rejects.toThrow(/readonly/);
   db.$client.run("PRAGMA query_only = OFF");
 
   await report({ connectionId: "unlucky", type: "signaling_state_changed" });
-  tell(server, scene("lucky"), { type: "started", mode: "new" });
+  emitConnectionEvent(server, scene("lucky"), { type: "started", mode: "new" });
   expect((await timeline("lucky")).state).toBe("CONNECTING");
   expect((await timeline("unlucky")).events).toMatchObject([{ type: "signaling_state_changed", source: "client" }]);
 });
 
-test("[4.6] a token opens few records by telling alone, and one that cannot join none", async () => {
+test("[4.6] a token opens a limited number of records by telemetry, and one that cannot join opens none", async () => {
   const records = async () => {
     await server.services.rtcSessions.recorder.flush();
     return server.runtime.db.$client.query("SELECT count(*) AS n FROM rtc_connections").get() as { n: number };

@@ -10,7 +10,7 @@ type Entry = { atMs: number; type: string; identity?: string; [more: string]: un
 const read = async <T>(path: string, credential = key) =>
   JSON.parse((await server.call("GET", path, { key: credential })).text) as T;
 
-test("[17] the timeline of a call tells who came, what they sent, how it was, what failed and what was said", async () => {
+test("[17] the timeline of a call has joins, tracks, quality, errors and messages", async () => {
   const roomId = await server.room();
   const members = [{ userId: "ada" }, { userId: "edsger" }];
   const made = await server.call("POST", "/v1/chat/conversations", { key, body: { name: "beside", roomId, members } });

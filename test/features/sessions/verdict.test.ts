@@ -38,19 +38,19 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
   server_overload: { serverCpuPercent: 98, serverBusySeconds: 200, downlinkLossPercent: 12 },
 };
 
-test("[17] a server that is busy and loses nothing is no cause, and neither is an encoder held back for moments", () => {
+test("[17] a busy server that loses nothing is no cause, nor is an encoder that is limited for moments", () => {
   expect(verdictOf({ ...HEALTHY, serverCpuPercent: 99, serverBusySeconds: 600 }).cause).toBe("none");
   const hour = { excellent: 3_600_000, good: 0, poor: 0, lost: 0 };
   expect(verdictOf({ ...HEALTHY, qualityMs: hour, limitedByCpuSeconds: 20 }).cause).toBe("none");
 });
 
-test("[17] a line that is bad all along is not the server's fault because it was busy for a moment", () => {
+test("[17] a link that is always bad is not explained by a server that was busy for a moment", () => {
   const bad = { ...HEALTHY, uplinkLossPercent: 9, serverCpuPercent: 97 };
   expect(verdictOf({ ...bad, serverBusySeconds: 20 }).cause).toBe("uplink_loss");
   expect(verdictOf({ ...bad, serverBusySeconds: 300 }).cause).toBe("server_overload");
 });
 
-test("[17] a healthy call has no cause, and neither has one of which nothing is known", () => {
+test("[17] a healthy call and a call without measurements have no cause", () => {
   expect(verdictOf(HEALTHY)).toMatchObject({ quality: "excellent", cause: "none", evidence: {} });
   const unknown: Evidence = {
     ...HEALTHY,
@@ -73,7 +73,7 @@ test("[17] every cause can be found", () => {
 });
 
 for (const [cause, fault] of Object.entries(FAULTS)) {
-  test(`[17] ${cause} is named by its evidence, in one sentence`, () => {
+  test(`[17] ${cause} is found by its evidence and explained in one sentence`, () => {
     const verdict = verdictOf({ ...HEALTHY, ...fault });
     expect(verdict.cause).toBe(cause as VerdictCause);
     expect(verdict.sentence).toMatch(/^[A-Z].*\.$/);
@@ -84,7 +84,7 @@ for (const [cause, fault] of Object.entries(FAULTS)) {
   });
 }
 
-test("[17] the worse direction is named, and what explains the rest comes first", () => {
+test("[17] the worse direction is the cause, and a cause that explains others comes first", () => {
   expect(verdictOf({ ...HEALTHY, uplinkLossPercent: 5, downlinkLossPercent: 20 }).cause).toBe("downlink_loss");
   expect(verdictOf({ ...HEALTHY, uplinkLossPercent: 20, downlinkLossPercent: 5 }).cause).toBe("uplink_loss");
   // The same loss and the same encoder: only a full line lets packets wait.
@@ -97,7 +97,7 @@ test("[17] the worse direction is named, and what explains the rest comes first"
   expect(verdictOf({ ...HEALTHY, ...stalledByLoss }).cause).toBe("uplink_loss");
 });
 
-test("[17] what waits before it leaves is a full line, also where the encoder feels nothing; a long way is none", () => {
+test("[17] queueing in the upload means a full link, even if the encoder does not notice; a long round trip does not", () => {
   expect(verdictOf({ ...HEALTHY, rttMs: 600, uplinkWaitMs: 560 }).cause).toBe("uplink_narrow");
   expect(verdictOf({ ...HEALTHY, rttMs: 760, uplinkWaitMs: 720, uplinkLossPercent: 4 }).cause).toBe("uplink_narrow");
   expect(verdictOf({ ...HEALTHY, rttMs: 900, uplinkWaitMs: 210 }).cause).toBe("high_rtt");
@@ -112,7 +112,7 @@ test("[17] what waits before it leaves is a full line, also where the encoder fe
   expect(verdictOf({ ...HEALTHY, ...narrow }).cause).toBe("downlink_narrow");
 });
 
-test("[17] a call of sound alone needs little room, and has no fault for it", () => {
+test("[17] an audio call has a low bandwidth estimate without a cause", () => {
   expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 64_000 }).cause).toBe("none");
   // A server that keeps its queue short keeps the line excellent, and the picture small.
   expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 64_000, heldBackSeconds: 60 }).cause).toBe("downlink_narrow");
@@ -122,7 +122,7 @@ test("[17] a call of sound alone needs little room, and has no fault for it", ()
   expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 900_000, heldBackSeconds: 60 }).cause).toBe("none");
 });
 
-test("[17] a relay alone is no fault, and a short bad moment is not the call's quality", () => {
+test("[17] a relay alone is no cause, and a short bad moment is not the call's quality", () => {
   expect(verdictOf({ ...HEALTHY, transport: "relay" }).cause).toBe("none");
   const moment = { excellent: 95_000, good: 0, poor: 0, lost: 5_000 };
   expect(verdictOf({ ...HEALTHY, qualityMs: moment }).quality).toBe("excellent");

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import type { TransportStats } from "../../../src/protocol/media-node.ts";
 import { rtcServer, settled } from "../../harness/rtc.ts";
-import { measuredCalls } from "./measured.ts";
+import { measuredCalls } from "./measured-calls.ts";
 
 const server = await rtcServer();
 afterAll(server.close);
@@ -9,7 +9,7 @@ const { clock, node } = server;
 
 const { measured, participants, serverBusy, verdictOf } = measuredCalls(server);
 
-test("[17] a verdict is shown while the call is on, and kept when its participant leaves", async () => {
+test("[17] a verdict is shown during the call, and kept when its participant leaves", async () => {
   const { roomId, subject, client, stats } = await measured("ada");
   stats({});
   expect(await verdictOf(roomId, "ada")).toMatchObject({ cause: "none", quality: "excellent" });
@@ -26,7 +26,7 @@ test("[17] a verdict is shown while the call is on, and kept when its participan
   expect(left?.verdict).toMatchObject({ cause: "uplink_loss", quality: "poor", evidence: { uplinkLossPercent: 10 } });
 });
 
-test("[17] what a client says of its camera and its encoder counts for its own verdict alone", async () => {
+test("[17] a client's report about its camera or encoder counts only for its own verdict", async () => {
   const device = await measured("dora");
   const slow = await measured("sam");
   const report = (token: string, body: object) => server.call("POST", "/v1/telemetry/events", { key: token, body });
@@ -45,7 +45,7 @@ test("[17] what a client says of its camera and its encoder counts for its own v
   expect((await verdictOf(made.roomId, "max"))?.cause).toBe("none");
 });
 
-test("[17] media that stalls, and a server that is overloaded, are named", async () => {
+test("[17] stalled media and an overloaded server are found as causes", async () => {
   const { roomId, subject } = await measured("stan");
   node.emit({ ...subject, type: "mediaStalled" });
   clock.advance(8_000);
@@ -73,7 +73,7 @@ test("[17] media that stalls, and a server that is overloaded, are named", async
   expect((await verdictOf(starved.roomId, "sue"))?.cause).toBe("server_overload");
 });
 
-test("[17] an upload that becomes narrow late in a call is not taken for a lossy one", async () => {
+test("[17] an upload that becomes narrow late in a call is not mistaken for a lossy one", async () => {
   const { roomId, stats } = await measured("nora");
   const often = (count: number, change: Partial<TransportStats>) => {
     for (let n = 0; n < count; n++) {
@@ -96,7 +96,7 @@ test("[17] an upload that becomes narrow late in a call is not taken for a lossy
   expect((await verdictOf(lossy.roomId, "lola"))?.cause).toBe("uplink_loss");
 });
 
-test("[17] what made the last part of a call bad is its cause, where the whole of it shows none", async () => {
+test("[17] the cause of a bad last part is the cause of the call if the whole shows none", async () => {
   const { roomId, subject, stats } = await measured("lars");
   const often = (count: number, change: Partial<TransportStats>) => {
     for (let n = 0; n < count; n++) {
@@ -115,7 +115,7 @@ test("[17] what made the last part of a call bad is its cause, where the whole o
   expect(await verdictOf(roomId, "lars")).toMatchObject({ cause: "none", quality: "excellent" });
 });
 
-test("[17] whoever is in a call is told why it has turned bad, once, and when that is over; nobody else is", async () => {
+test("[17] only the affected participant is notified, once, when its call turns bad and when that is over", async () => {
   const { roomId, subject, client, stats } = await measured("eve");
   const bob = await server.joined(roomId, "bob");
   const told = () => client.of("quality.explained").map(({ cause }) => cause);

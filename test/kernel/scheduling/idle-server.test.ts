@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type ChatRest, chatRest, outcome } from "../../features/chat/rest.ts";
-import { tell } from "../../features/sessions/facts.ts";
+import { emitConnectionEvent } from "../../features/sessions/emit-events.ts";
 
 let chat: ChatRest;
 beforeEach(async () => {
@@ -19,16 +19,16 @@ test("records of past connections leave the memory after a burst, and telemetry 
   const { server, projectId, key } = chat;
   const { recorder } = server.services.rtcSessions;
   const scene = (connectionId: string) => ({ projectId, connectionId, identity: connectionId });
-  tell(server, scene("stays"), { type: "started", mode: "new" });
+  emitConnectionEvent(server, scene("stays"), { type: "started", mode: "new" });
   for (let n = 0; n < 200; n++) {
-    tell(server, scene(`goes-${n}`), { type: "started", mode: "new" });
-    tell(server, scene(`goes-${n}`), { type: "left", reason: "left" });
+    emitConnectionEvent(server, scene(`goes-${n}`), { type: "started", mode: "new" });
+    emitConnectionEvent(server, scene(`goes-${n}`), { type: "left", reason: "left" });
   }
   await recorder.flush();
   expect(recorder.inMemory()).toBe(201);
   await burst();
   expect(recorder.inMemory()).toBe(1);
-  tell(server, scene("goes-7"), { type: "started", mode: "new" });
+  emitConnectionEvent(server, scene("goes-7"), { type: "started", mode: "new" });
   await recorder.flush();
   const { body } = await server.call("GET", "/v1/connections?limit=200", { key });
   const records = (body as unknown as { connectionId: string }[]).filter(

@@ -10,7 +10,7 @@ type Scene = {
 };
 
 /** Says on the bus what signaling says, at the clock's time. */
-export function tell(server: TestServer, scene: Scene, event: RtcConnectionChange): void {
+export function emitConnectionEvent(server: TestServer, scene: Scene, event: RtcConnectionChange): void {
   const at = server.clock.now();
   const { projectId, connectionId = "conn-1", identity = "anna", sessionId = `session-${connectionId}` } = scene;
   server.runtime.bus.emit("rtcConnection", {

@@ -20,7 +20,7 @@ async function told() {
   return { errors, connections };
 }
 
-test("[7] a token that has expired: TOKEN_ERROR, once, on a connection that failed", async () => {
+test("[7] an expired token is one TOKEN_ERROR on a failed connection", async () => {
   const { token } = await server.mint(await server.room(), "anna", { ttlSeconds: 60 });
   server.clock.advance(61_000);
   const client = server.connect(token);
@@ -34,7 +34,7 @@ test("[7] a token that has expired: TOKEN_ERROR, once, on a connection that fail
   expect(connections.map(({ state }) => state).filter((state) => state !== "FAILED")).toEqual([]);
 });
 
-test("[7] a token of another origin's page: AUTHORIZATION_ERROR", async () => {
+test("[7] a page of another origin is an AUTHORIZATION_ERROR", async () => {
   const { token } = await server.mint(await server.room(), "anna");
   const ours = { allowedOrigins: ["https://ours.example"], allowLocalhostOrigins: false };
   await server.runtime.write((unit) => server.services.projects.setOrigins(unit, server.projectId, ours, COMMAND_LINE));
@@ -44,7 +44,7 @@ test("[7] a token of another origin's page: AUTHORIZATION_ERROR", async () => {
   expect((await told()).errors).toMatchObject([{ category: "AUTHORIZATION_ERROR", code: "ORIGIN_NOT_ALLOWED" }]);
 });
 
-test("[7] a room that is full: SIGNALING_ERROR for the one who came last, nothing for the others", async () => {
+test("[7] a full room is a SIGNALING_ERROR for the last participant only", async () => {
   const room = await server.room();
   await server.joined(room, "anna");
   await server.joined(room, "ben");
@@ -53,7 +53,7 @@ test("[7] a room that is full: SIGNALING_ERROR for the one who came last, nothin
   expect((await told()).errors).toMatchObject([{ category: "SIGNALING_ERROR", code: "ROOM_FULL" }]);
 });
 
-test("[7] a mangled token is nobody's: no project is told of it", async () => {
+test("[7] a corrupted token is recorded for no project", async () => {
   const { token } = await server.mint(await server.room(), "anna");
   const client = server.connect(`${token.slice(0, -4)}AAAA`);
   client.send({ type: "room.join", id: "1", connectionId: "mangled" });

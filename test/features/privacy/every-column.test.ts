@@ -6,7 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { PERSONAL_DATA_KINDS } from "../../../src/kernel/personal-data.ts";
 import { join, type Participant, tone } from "../../../src/rtc-client/participant/participant.ts";
 import { personalColumns } from "../../../src/services.ts";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { newBrowser } from "../push/browser.ts";
 import { startReceiver } from "../webhooks/receiver.ts";
 
@@ -210,7 +210,7 @@ function filesWithMarks(folder: string): string[] {
   });
 }
 
-test("[19] their export has something of every kind", async () => {
+test("[19] the export of a user who did everything has data of every kind", async () => {
   const { id } = await post(`/v1/people/${ZOE}/exports`);
   await server.services.privacy.exports.settled();
   const ready = await ask("GET", `/v1/people/${ZOE}/exports/${id}`);
@@ -224,13 +224,13 @@ test("[19] their export has something of every kind", async () => {
   rmSync(folder, { recursive: true });
 }, 60_000);
 
-test("[19] whoever did everything is in every column that is erased, and in no other", () => {
+test("[19] a user who did everything is in every column of personal data, and in no other", () => {
   const found = marked();
   expect(PERSONAL.filter((column) => !UNMARKED.includes(column) && !found.includes(column))).toEqual([]);
   expect(found.filter((column) => !PERSONAL.includes(column))).toEqual([]);
 });
 
-test("[19] erased in the middle of a call, they are in no column, no file and no recording", async () => {
+test("[19] a user who is erased during a call is in no column, no file and no recording", async () => {
   const recordings = pathOf(server.runtime.config.DATA_DIR, "recordings");
   const before = readdirSync(recordings, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   expect(before.length).toBe(1);

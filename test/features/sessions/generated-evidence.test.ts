@@ -1,17 +1,17 @@
 import { expect, test } from "bun:test";
 import { verdictOf } from "../../../src/features/sessions/calls/verdict.ts";
 import { VERDICT_CAUSES } from "../../../src/protocol/room-records.ts";
-import { DOSED, dosedEvidence } from "./doses.ts";
+import { DOSED, dosedEvidence } from "./generated-evidence.ts";
 
 const ROUNDS = 20;
 /** Each dose in calls of different lengths and noise. */
 const SEEDS = 5;
 
-test("[17] there are doses of every cause", () => {
+test("[17] the generated evidence covers every cause", () => {
   expect(DOSED.toSorted()).toEqual([...VERDICT_CAUSES].sort());
 });
 
-test.each(DOSED)(`[17] every dose is named, ${ROUNDS} of ${ROUNDS}: %s`, (cause) => {
+test.each(DOSED)(`[17] the cause is found in ${ROUNDS} of ${ROUNDS} rounds: %s`, (cause) => {
   const wrong: unknown[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     for (let seed = 1; seed <= SEEDS; seed++) {

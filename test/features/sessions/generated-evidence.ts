@@ -2,7 +2,7 @@
 import type { Evidence } from "../../../src/features/sessions/calls/verdict.ts";
 import type { Quality, VerdictCause } from "../../../src/protocol/room-records.ts";
 import { qualityOf } from "../../../src/sfu/room/health.ts";
-import { seededRandom } from "./provoked.ts";
+import { seededRandom } from "./provoked-causes.ts";
 
 /** From the first to the second as the dose grows from 0 to 1. */
 type Grown = (least: number, most: number) => number;

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
 import type { VerdictCause } from "../../../src/protocol/room-records.ts";
 import { rtcServer, settled } from "../../harness/rtc.ts";
-import { measuredCalls } from "./measured.ts";
-import { PROVOKED, type ProvokedCall, provokedCall, SAMPLE_MS } from "./provoked.ts";
+import { measuredCalls } from "./measured-calls.ts";
+import { PROVOKED, type ProvokedCall, provokedCall, SAMPLE_MS } from "./provoked-causes.ts";
 
 const ROUNDS = 20;
 

@@ -49,8 +49,8 @@ async function begun() {
   return { id, roomId, grown };
 }
 
-describe("[18] of recordings is kept", () => {
-  test("how much room they take, as they grow and when they go", async () => {
+describe("[18] accounting of recordings", () => {
+  test("the used storage follows recordings as they grow and are removed", async () => {
     const { id, grown } = await begun();
     await grown(300);
     expect(used()).toBe(300);
@@ -60,7 +60,7 @@ describe("[18] of recordings is kept", () => {
     expect(used()).toBe(0);
   });
 
-  test("that a project at its quota records no more: what runs ends with the reason and keeps its files", async () => {
+  test("a project at its quota cannot record, and a running recording ends with the reason and its files", async () => {
     const { id, roomId, grown } = await begun();
     await grown(QUOTA - 1);
     expect((await read(id)).status).toBe("RECORDING");
@@ -75,7 +75,7 @@ describe("[18] of recordings is kept", () => {
     expect((await call("POST", `/v1/rooms/${roomId}/recordings`, {})).status).toBe(201);
   });
 
-  test("how long they ran, by the started minute, once they have ended and hold anything", async () => {
+  test("ended recordings with content count by the started minute", async () => {
     const before = (await usage()).recordedMinutes;
     const { id, grown } = await begun();
     await grown(10);
@@ -92,7 +92,7 @@ describe("[18] of recordings is kept", () => {
     expect((await usage()).recordedMinutes).toBe(before + 2);
   });
 
-  test("who started, stopped, shared and deleted them, and no link", async () => {
+  test("the audit log has starts, stops, shares and deletions, and no link", async () => {
     const roomId = await server.room();
     const path = `/v1/projects/${projectId}/recordings`;
     const by = (method: string, at: string, body?: object) => server.call(method, at, { key: owner.token, body });

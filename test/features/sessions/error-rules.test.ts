@@ -11,20 +11,20 @@ for (const { source, codes, category, likelyCause, suggestedAction } of RULES) {
   });
 }
 
-test("[7] no code stands in two rules of one source", () => {
+test("[7] no code is in two rules of one source", () => {
   for (const source of ["refused", "transport", "client"]) {
     const codes = RULES.filter((rule) => rule.source === source).flatMap((rule) => rule.codes);
     expect(new Set(codes).size).toBe(codes.length);
   }
 });
 
-test("[7] what has no rule still gets exactly one category", () => {
+test("[7] a code without a rule has exactly one category", () => {
   expect(classify({ source: "refused", code: "SOMETHING_NEW" }).category).toBe("UNKNOWN_ERROR");
   expect(classify({ source: "transport", code: "something_new" }).category).toBe("UNKNOWN_ERROR");
   expect(classify({ source: "client", code: "SomethingNewError" }).category).toBe("CLIENT_ERROR");
 });
 
-test("[7] every category can come about", () => {
+test("[7] every category is reachable", () => {
   const reachable = new Set([...RULES.map(({ category }) => category), "UNKNOWN_ERROR"]);
   expect([...reachable].sort()).toEqual([...ERROR_CATEGORIES].sort());
 });
