@@ -34,15 +34,17 @@ const { url, events, description } = CreateWebhook.properties;
 export const webhooksRoutes = (http: Http, runtime: Runtime, services: WebhookServices) => (app: Elysia) =>
   app
     .use(
-      webhookRoutes(forMembers(http), http, runtime, services, {
-        listQuery: ListQuery,
-        listSummary: "Webhook endpoints, of both environments unless one is asked for",
-        create: { query: t.Object(EnvironmentQuery), body: CreateWebhook },
-        mayRead: { transform: permit("webhooks:read") },
-        mayManage: { transform: permit("webhooks:manage") },
-        projectErrors: ["SVC_PROJECT_NOT_FOUND"],
-        permissionErrors: ["SVC_PERMISSION_DENIED"],
-      }),
+      asMemberRoutes(
+        webhookRoutes(forMembers(http), http, runtime, services, {
+          listQuery: ListQuery,
+          listSummary: "Webhook endpoints, of both environments unless one is asked for",
+          create: { query: t.Object(EnvironmentQuery), body: CreateWebhook },
+          mayRead: { transform: permit("webhooks:read") },
+          mayManage: { transform: permit("webhooks:manage") },
+          projectErrors: ["SVC_PROJECT_NOT_FOUND"],
+          permissionErrors: ["SVC_PERMISSION_DENIED"],
+        }),
+      ),
     )
     .use(
       webhookRoutes(forKeys(http), http, runtime, services, {
@@ -70,6 +72,17 @@ const forMembers = ({ guards }: Http) =>
       scope: { projectId } as Scope,
       author: authorOf({ caller, info, environment }),
     })) as unknown as ScopedApp;
+
+type KeyRoutes = ReturnType<typeof webhookRoutes>;
+type MemberRoutes =
+  KeyRoutes extends Elysia<"/v1/webhooks", infer S, infer D, infer M, infer Routes, infer E, infer V>
+    ? Routes extends { v1: { webhooks: infer Webhooks } }
+      ? Elysia<"", S, D, M, { v1: { projects: { ":projectId": { webhooks: Webhooks } } } }, E, V>
+      : never
+    : never;
+
+/** The dashboard's client is typed by the paths of the app: the type names the path that `forMembers` serves. */
+const asMemberRoutes = (routes: KeyRoutes) => routes as unknown as MemberRoutes;
 
 type Access = {
   listQuery: typeof ListQuery;
