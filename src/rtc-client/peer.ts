@@ -7,13 +7,14 @@ import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
 import type { MediaNode } from "../protocol/media-node.ts";
 import type { PublishedSection, SubscribedSection } from "../protocol/signaling.ts";
-import { createCertificate, type DtlsCertificate } from "../sfu/werift/werift-hooks.ts";
+import { createCertificate, type DtlsCertificate, SRTP_PROFILE_NUMBERS } from "../sfu/werift/werift-hooks.ts";
 import { parseRtcp, type RtcpPacket } from "../sfu/wire/rtcp/rtcp.ts";
 import { writeRemb } from "../sfu/wire/rtcp/rtcp-write.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/wire/rtcp/twcc.ts";
 import { isRtcp, RtpView } from "../sfu/wire/rtp/rtp.ts";
 import { RtpExtensions } from "../sfu/wire/rtp/rtp-extensions.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../sfu/wire/srtp/srtp.ts";
+import { MASTER_KEY_BYTES, masterSaltBytes } from "../sfu/wire/srtp/srtp-cipher.ts";
 import {
   hasIntegrity,
   isStun,
@@ -31,7 +32,6 @@ const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
 /** The largest value, so that a server that also wants to control gives way. */
 const TIE_BREAKER = 2n ** 64n - 1n;
-export const PROFILE_NUMBERS = { AEAD_AES_128_GCM: 7, AES_CM_128_HMAC_SHA1_80: 1 } as const;
 
 export type PeerOptions = {
   /** Answers offers: a media node, or a signaling client. */
@@ -206,11 +206,11 @@ export class RtcPeer {
       key: this.#certificate.keyPem,
       signatureHash: this.#certificate.signatureHash,
       transport: this.#dtlsTransport,
-      srtpProfiles: [PROFILE_NUMBERS[profile]],
+      srtpProfiles: [SRTP_PROFILE_NUMBERS[profile]],
       extendedMasterSecret: true,
     });
     this.#dtls.onConnect.once(() => {
-      const keys = this.#dtls?.extractSessionKeys(16, profile === "AEAD_AES_128_GCM" ? 12 : 14);
+      const keys = this.#dtls?.extractSessionKeys(MASTER_KEY_BYTES, masterSaltBytes(profile));
       if (!keys) return;
       this.outgoing = new SrtpSender({ profile, key: keys.localKey, salt: keys.localSalt });
       this.incoming = new SrtpReceiver({ profile, key: keys.remoteKey, salt: keys.remoteSalt });

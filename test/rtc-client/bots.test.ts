@@ -30,7 +30,7 @@ async function enter(room: string, user: string): Promise<Participant> {
   return participant;
 }
 
-test("the voice log writes into the chat who spoke and for how long", async () => {
+test("the voice log writes into the chat which participant spoke and for how long", async () => {
   open.push(await logVoices(stoa, "meeting"));
   const anna = await enter("meeting", "anna");
   function* sentence() {
@@ -46,7 +46,7 @@ test("the voice log writes into the chat who spoke and for how long", async () =
   expect(said).toMatch(/^anna spoke for (0\.[6-9]|1\.[0-3]) s$/);
 }, 60_000);
 
-test("the recorder's file holds what one person said, and nobody else", async () => {
+test("the recorder's file has the audio of one participant only", async () => {
   const path = pathOf(mkdtempSync(pathOf(tmpdir(), "stoa-record-")), "ben.wav");
   const [ben, carl] = [await enter("studio", "ben"), await enter("studio", "carl")];
   const recorder = await recordVoice(stoa, "studio", "ben", path);
@@ -60,7 +60,7 @@ test("the recorder's file holds what one person said, and nobody else", async ()
   rmSync(pathOf(path, ".."), { recursive: true });
 }, 60_000);
 
-test("music plays to whoever waits alone, and stops when somebody comes", async () => {
+test("music plays for a participant that waits alone, and stops when another joins", async () => {
   const dora = await enter("lounge", "dora");
   const music = await playWaitingMusic(stoa, "lounge");
   open.push(music);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { inflateRawSync } from "node:zlib";
 import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 
-test("[21] the description of a full room travels deflated, a small one as it is", async () => {
+test("[21] the offer for a full room is compressed, and a small one is not", async () => {
   const offers: { id: string; sdp?: string; sdpDeflate?: string }[] = [];
   const server = Bun.serve({
     port: 0,

@@ -4,7 +4,7 @@ import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 
 const PROBES = 127;
 
-test("of all numbers that peers offer, only those of retransmissions carry nothing new", async () => {
+test("of all offered payload types only those of retransmissions carry no new media", async () => {
   const sections: PeerSection[] = [
     { kind: "audio", direction: "recvonly", red: true },
     { kind: "video", direction: "recvonly", codecs: ["VP8", "VP9", "H264", "AV1"] },

@@ -51,7 +51,7 @@ function hear(participant: Participant, seconds: number): Promise<AudioEvent & {
 
 const once = <T>(listen: (done: (value: T) => void) => void) => new Promise<T>(listen);
 
-test("[21] a tone, colour bars and data go from one to the other; who is there and who speaks is told", async () => {
+test("[21] audio, video and data reach the other participant, with roster and speaker events", async () => {
   const anna = await enter("talk", "anna");
   const joined = once<string>((done) => anna.once("participantJoined", ({ identity }) => done(identity)));
   const ben = await enter("talk", "ben");
@@ -90,7 +90,7 @@ test("[21] a tone, colour bars and data go from one to the other; who is there a
   expect(await left).toBe("anna");
 }, 150_000);
 
-test("[21] a WAV file of another rate keeps its pitch, and ends when it does", async () => {
+test("[21] a WAV file of another sample rate keeps its pitch and its length", async () => {
   const folder = mkdtempSync(pathOf(tmpdir(), "stoa-wav-"));
   const path = pathOf(folder, "note.wav");
   // Long enough for a listener who is slow to come.
@@ -122,7 +122,7 @@ test.each(["mp3", "opus"])(
   150_000,
 );
 
-test("[21] raw pictures are encoded and seen", async () => {
+test("[21] raw video is encoded and received", async () => {
   const folder = mkdtempSync(pathOf(tmpdir(), "stoa-y4m-"));
   const path = pathOf(folder, "bars.y4m");
   const source = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=45", "-pix_fmt", "yuv420p"];
@@ -137,7 +137,7 @@ test("[21] raw pictures are encoded and seen", async () => {
   rmSync(folder, { recursive: true });
 }, 150_000);
 
-test("[21] a connection that is lost comes back, and sound goes on", async () => {
+test("[21] a lost connection is restored, and audio continues", async () => {
   const [eve, finn] = [await enter("back", "eve"), await enter("back", "finn")];
   await eve.publishAudio(tone({ hz: 500 }), {});
   await hear(finn, 0.5);
@@ -147,13 +147,13 @@ test("[21] a connection that is lost comes back, and sound goes on", async () =>
   expect(Math.abs(pitchOf((await hear(finn, 1.5)).samples.slice(-48_000), 48_000) - 500)).toBeLessThan(2);
 }, 150_000);
 
-test("[21] sound survives a network that loses a tenth of all packets", async () => {
+test("[21] audio continues on a network that loses a tenth of all packets", async () => {
   const [gail, hugo] = [await enter("loss", "gail", { network: { loss: 0.1, seed: 7 } }), await enter("loss", "hugo")];
   await gail.publishAudio(tone({ hz: 440 }), {});
   expect(Math.abs(pitchOf((await hear(hugo, 3)).samples.slice(-96_000), 48_000) - 440)).toBeLessThan(5);
 }, 150_000);
 
-test("[21] the same seed loses the same packets, another one others", async () => {
+test("[21] the same seed loses the same packets, and another seed loses others", async () => {
   const fate = async (seed: number) => {
     const arrived: number[] = [];
     const receiver = await new SimulatedNetwork().open((data) => arrived.push(data.readUInt16BE(0)));
@@ -179,7 +179,7 @@ test("[21] the same seed loses the same packets, another one others", async () =
   expect(() => new SimulatedNetwork().set({ loss: 5 })).toThrow(/share from 0 to 1/);
 });
 
-test("a refused token, and a file that is none, are told", async () => {
+test("a refused token and an invalid file are reported", async () => {
   const { rtc } = await stoa.mintJoin({ room: "refused", user: "ida" });
   await stoa.rooms.close(rtc.roomId);
   await expect(join(rtc.endpoint, rtc.token)).rejects.toThrow(/ROOM_CLOSED/);
@@ -189,7 +189,7 @@ test("a refused token, and a file that is none, are told", async () => {
   await expect(kim.publishVideo(import.meta.path)).rejects.toThrow(/neither an IVF nor a Y4M/);
 }, 150_000);
 
-test("samples are cut into frames of 20 ms whatever the chunks, and every one of them is kept", async () => {
+test("samples are cut into frames of 20 ms whatever the chunks, without losing any", async () => {
   const chunks = [100, 959, 1, 5_000, 3].map((length, chunk) =>
     Int16Array.from({ length }, (_, i) => (chunk * 5_000 + i) % 30_000),
   );

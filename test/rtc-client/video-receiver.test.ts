@@ -22,7 +22,7 @@ function watching() {
   return { input, asked, frames, add };
 }
 
-test("[21] a lost packet is asked for, across the wrap, and the pictures are whole when it comes", () => {
+test("[21] a lost packet is requested across the wrap, and frames are complete when it arrives", () => {
   const { asked, frames, add } = watching();
   for (const number of [65_534, 65_535, 65_538, 65_539]) add(number);
   expect(frames).toHaveLength(2);
@@ -35,7 +35,7 @@ test("[21] a lost packet is asked for, across the wrap, and the pictures are who
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test("[21] nobody is asked for anything once the track is left", () => {
+test("[21] no packet is requested after the track was closed", () => {
   const { input, asked, add } = watching();
   for (const number of [65_534, 65_536]) add(number);
   input.close();

@@ -21,9 +21,9 @@ import { openVideo, type VideoCodec, type VideoSource } from "./video-source.ts"
 export type { AudioFormat, AudioSource } from "./audio-source.ts";
 export { tone } from "./audio-source.ts";
 export type * from "./participant-events.ts";
-export { WebSocket } from "./session.ts";
 export type { VideoCodec, VideoFrame, VideoSource } from "./video-source.ts";
 export { bars } from "./video-source.ts";
+export { WebSocket } from "./web-socket.ts";
 
 type Listeners<Events extends Record<keyof Events, unknown[]>> = {
   [K in keyof Events]?: Set<(...args: Events[K]) => void>;

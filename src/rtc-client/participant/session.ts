@@ -1,8 +1,8 @@
 /** The signaling session of a participant, which reconnects automatically and resumes. */
 
-import { WebSocket as Fallback } from "ws";
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
 import { RtcRefused, SignalingClient } from "../signaling-client.ts";
+import { WebSocket } from "./web-socket.ts";
 
 /** Final closes: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
 const FINAL = new Set([4400, 4401, 4403, 4404, 4409, 4410, 4423, 4440]);
@@ -106,7 +106,3 @@ export class Session {
     this.#deps.onClosed(new Error("the server could not be reached again"));
   }
 }
-
-/** The runtime's WebSocket, or a compatible one for Node 20, which has none: `connectChat(…, { WebSocket })`. */
-export const WebSocket: typeof globalThis.WebSocket =
-  globalThis.WebSocket ?? (Fallback as unknown as typeof globalThis.WebSocket);

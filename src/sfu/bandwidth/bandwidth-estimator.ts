@@ -7,14 +7,9 @@ import { Congestion, type CongestionVerdict } from "./congestion.ts";
 import { LossFilter } from "./loss-filter.ts";
 import { BandwidthTrial, ProbeMeasurement, type ProbePlan, UpgradeSchedule } from "./probe.ts";
 
-interface EstimatorOptions {
-  startBitrate?: number;
-  minBitrate?: number;
-  maxBitrate?: number;
-  /** The state from which a replay of a recorded connection continues. */
-  resume?: { estimate: number; atMs: number };
-}
-
+const MIN_BITRATE = 50_000;
+const MAX_BITRATE = 50_000_000;
+const INITIAL_BITRATE = 1_000_000;
 const DECREASE = 0.85;
 /** The estimate counts as used from this share on: sending less shows nothing about the rest. */
 const FILLED = 0.8;
@@ -55,13 +50,11 @@ const UNPROVEN_BITRATE = 5_000_000;
 const UNPROVEN_MS = 3_000;
 
 export class BandwidthEstimator {
-  readonly #min: number;
-  readonly #max: number;
   readonly #congestion = new Congestion();
   readonly #schedule = new UpgradeSchedule();
   /** For the first video of a subscriber that has none, when no probe can be sent. */
   readonly #firstVideoSchedule = new UpgradeSchedule(FIRST_VIDEO_INTERVALS);
-  #estimate: number;
+  #estimate = INITIAL_BITRATE;
   #lastFeedbackMs = Number.NEGATIVE_INFINITY;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
   #lastCongestedMs = Number.NEGATIVE_INFINITY;
@@ -79,13 +72,12 @@ export class BandwidthEstimator {
   /** The bitrate that the current probe was requested for. */
   #wanted = 0;
 
-  constructor(options: EstimatorOptions = {}) {
-    this.#min = options.minBitrate ?? 50_000;
-    this.#max = options.maxBitrate ?? 50_000_000;
-    this.#estimate = options.resume?.estimate ?? options.startBitrate ?? 1_000_000;
-    if (options.resume === undefined) return;
-    this.#lastFeedbackMs = options.resume.atMs;
-    this.#firstReportMs = options.resume.atMs - UNPROVEN_MS;
+  /** A replay of a recorded connection continues from a known state. */
+  constructor(resume?: { estimate: number; atMs: number }) {
+    if (resume === undefined) return;
+    this.#estimate = resume.estimate;
+    this.#lastFeedbackMs = resume.atMs;
+    this.#firstReportMs = resume.atMs - UNPROVEN_MS;
   }
 
   /**
@@ -101,7 +93,7 @@ export class BandwidthEstimator {
 
   #unproven(expectsFeedback: boolean): number {
     if (this.#hasFeedback) return this.#estimate;
-    return expectsFeedback ? START_BITRATE : Math.max(this.#estimate, Math.min(this.#max, UNPROVEN_BITRATE));
+    return expectsFeedback ? START_BITRATE : Math.max(this.#estimate, Math.min(MAX_BITRATE, UNPROVEN_BITRATE));
   }
 
   /** Most paths carry what is wanted: waiting for a measurement would start every subscriber with poor video or none. */
@@ -233,7 +225,7 @@ export class BandwidthEstimator {
   }
 
   #clamp(bitrate: number): number {
-    return Math.max(this.#min, Math.min(this.#max, bitrate));
+    return Math.max(MIN_BITRATE, Math.min(MAX_BITRATE, bitrate));
   }
 
   /**
@@ -265,7 +257,7 @@ export class BandwidthEstimator {
     this.#probeId = (this.#probeId % 255) + 1;
     // On a shared narrow path a burst gets more than the subscriber can keep, so the probe targets no more than it needs.
     const step = this.#isLimited(nowMs) ? 1 : PROBE_STEP;
-    const target = Math.min(Math.max(next, Math.min(most, this.#estimate * step)) * PROBE_HEADROOM, this.#max);
+    const target = Math.min(Math.max(next, Math.min(most, this.#estimate * step)) * PROBE_HEADROOM, MAX_BITRATE);
     const known = { estimate: this.#estimate, mediaBitrate: this.#congestion.arrivingBps };
     this.#probe = new ProbeMeasurement(this.#probeId, target, known, nowMs);
     return this.#probe.plan;

@@ -83,7 +83,7 @@ const SETTLING_MS = 1_500;
 const YOUNG_MS = 6_000;
 
 /**
- * Measures the bitrate of a layer. Encoders pause while nobody watches; a measurement that includes the pause would be far too
+ * Measures the bitrate of a layer. Encoders pause without viewers; a measurement that includes the pause would be far too
  * low when they continue.
  */
 export class LayerRate {

@@ -92,7 +92,7 @@ function replayReports({ sent, rtcp, states }: FlightDump) {
   const estimates: { atMs: number; bps: number }[] = [];
   const [firstState] = states.filter(([, estimate = UNKNOWN]) => estimate !== UNKNOWN);
   const [firstAtMs = 0, estimate] = firstState ?? [];
-  const estimator = new BandwidthEstimator(estimate === undefined ? {} : { resume: { estimate, atMs: firstAtMs } });
+  const estimator = new BandwidthEstimator(estimate === undefined ? undefined : { estimate, atMs: firstAtMs });
   const packets = new SentPackets(sent[0]?.[1] ?? 1);
   const feedback = new TransportFeedback();
   const events: FlightEvent[] = [

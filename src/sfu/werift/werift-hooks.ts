@@ -4,7 +4,7 @@
  */
 import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
-import type { SrtpMasterKey, SrtpProfile } from "../wire/srtp/srtp.ts";
+import { MASTER_KEY_BYTES, masterSaltBytes, type SrtpMasterKey, type SrtpProfile } from "../wire/srtp/srtp-cipher.ts";
 import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
 import { type InboundAssociation, type LossyAssociation, patchAbandonment, patchReassembly } from "./sctp-patches.ts";
 
@@ -15,10 +15,10 @@ export async function createCertificate(): Promise<DtlsCertificate> {
   return CipherContext.createSelfSignedCertificateWithKey({ hash: 4, signature: 3 }, 23);
 }
 
-const PROFILES = { AEAD_AES_128_GCM: 0x0007, AES_CM_128_HMAC_SHA1_80: 0x0001 } as const satisfies Record<
-  SrtpProfile,
-  number
->;
+export const SRTP_PROFILE_NUMBERS = {
+  AEAD_AES_128_GCM: 0x0007,
+  AES_CM_128_HMAC_SHA1_80: 0x0001,
+} as const satisfies Record<SrtpProfile, number>;
 
 /** A message of the handshake as both sides hashed it. */
 export type HandshakeMessage = { type: number; body: Uint8Array; serialized: Uint8Array };
@@ -72,7 +72,7 @@ export function createDtlsServer(
     key: certificate.keyPem,
     signatureHash: certificate.signatureHash,
     transport,
-    srtpProfiles: profiles.map((profile) => PROFILES[profile]),
+    srtpProfiles: profiles.map((profile) => SRTP_PROFILE_NUMBERS[profile]),
     extendedMasterSecret: true,
     certificateRequest: true,
   });
@@ -102,9 +102,9 @@ export function createDtlsServer(
       return internals.cipher.masterSecret;
     },
     srtpKeys() {
-      const profile = profiles.find((name) => PROFILES[name] === server.srtp.srtpProfile);
+      const profile = profiles.find((name) => SRTP_PROFILE_NUMBERS[name] === server.srtp.srtpProfile);
       if (!profile) return null;
-      const keys = server.extractSessionKeys(16, profile === "AEAD_AES_128_GCM" ? 12 : 14);
+      const keys = server.extractSessionKeys(MASTER_KEY_BYTES, masterSaltBytes(profile));
       return {
         incoming: { profile, key: keys.remoteKey, salt: keys.remoteSalt },
         outgoing: { profile, key: keys.localKey, salt: keys.localSalt },

@@ -67,7 +67,7 @@ describe("[2] allocation", () => {
     expect(order([...nodes].reverse())).toEqual(expected);
   });
 
-  test("whatever the fleet, only healthy nodes below their ceiling are named, each once", () => {
+  test("for any fleet only healthy nodes below their capacity are returned, each once", () => {
     const candidate = fc.record({
       name: fc.uuid(),
       region: fc.constantFrom("eu", "us"),

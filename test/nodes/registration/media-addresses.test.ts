@@ -20,7 +20,7 @@ const source: AddressSource = {
 };
 const addresses = (config: Parameters<typeof testConfig>[0]) => mediaAddresses(testConfig(config), log, source);
 
-test("[11] auto takes the machine's addresses without loopback and link-local", async () => {
+test("[11] auto announces the machine's addresses without loopback and link-local", async () => {
   expect(await addresses({ PUBLIC_IP: ["auto"], PUBLIC_URL: "https://rtc.example.com" })).toEqual({
     announce: ["10.0.0.5", "2001:db8::5"],
     hostname: "::",
@@ -36,7 +36,7 @@ test("[11] a server for this machine alone works without a network", async () =>
   });
 });
 
-test("[11] a list is taken as it is, names are resolved, and a name that fails stops nothing", async () => {
+test("[11] listed addresses are announced, names are resolved, and an unknown name is skipped", async () => {
   expect(await addresses({ PUBLIC_IP: ["203.0.113.7", "media.example.com", "gone.example.com"] })).toEqual({
     announce: ["203.0.113.7", "203.0.113.9"],
     hostname: "0.0.0.0",

@@ -18,7 +18,7 @@ const beat = async (key: string, name: string) => {
   return (await server.call("PUT", `/v1/rtc/servers/${name}/heartbeat`, { key, body })).status;
 };
 
-test("a secret of a node opens its own name, and no other; the shared one opens those that have none", async () => {
+test("a node's own secret is valid for its name only, and the shared one for nodes without their own", async () => {
   const { secret } = await make("n1");
   expect(await register(SHARED, "n2")).toBe("201 ok");
   expect(await register(secret, "n2")).toBe("403 SVC_PERMISSION_DENIED");
@@ -31,7 +31,7 @@ test("a secret of a node opens its own name, and no other; the shared one opens 
   expect(await beat(SHARED, "n1")).toBe(403);
 });
 
-test("the server shows each node its own secret, never the shared one, and nothing once it is revoked", async () => {
+test("the server calls each node with its own secret, and not at all once it is revoked", async () => {
   const first = await make("n3");
   expect(nodeKeys.secretFor("n3", SHARED)).toBe(SHARED);
   await register(first.secret, "n3");
@@ -49,7 +49,7 @@ test("the server shows each node its own secret, never the shared one, and nothi
   expect(await register(SHARED, "n3")).toBe("403 SVC_PERMISSION_DENIED");
 });
 
-test("what looks like a secret is none, and the database holds nothing of one", async () => {
+test("a forged secret is refused, and the database holds no secret", async () => {
   const { secret, publicId } = await make("n4");
   const [head = "", tail = ""] = secret.split(".");
   for (const wrong of [`${head}.${"A".repeat(43)}`, `svn_${"0".repeat(16)}.${tail}`, tail, `${secret}x`]) {
@@ -61,7 +61,7 @@ test("what looks like a secret is none, and the database holds nothing of one", 
   await expect(make("metrics")).rejects.toThrow();
 });
 
-test("a node that claims to be empty is not taken for it while rooms of ours are there", () => {
+test("a node that reports no participants counts with the rooms placed on it", () => {
   const [one] = services.fleet.candidates(() => 7);
   expect(one).toMatchObject({ rooms: 7, participants: 7 });
 });

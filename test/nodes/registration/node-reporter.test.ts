@@ -38,8 +38,8 @@ async function agentWith(answers: (call: Call) => number, heartbeatTimeoutSecond
   return { agent, calls, node, advance, paths: () => calls.map(({ method, path }) => `${method} ${path}`) };
 }
 
-describe("[2] a media node's agent", () => {
-  test("registers, then beats every 10 s with the figures of the node", async () => {
+describe("[2] a media node's reporter", () => {
+  test("registers, then sends a heartbeat every 10 s with the node's load", async () => {
     const { agent, calls, node, advance, paths } = await agentWith(() => 200);
     expect(paths()).toEqual(["POST register", "PUT n1/heartbeat"]);
     expect(calls[0]).toMatchObject({ body: { name: "n1", region: "eu" }, secret: "Bearer s3cret" });
@@ -58,7 +58,7 @@ describe("[2] a media node's agent", () => {
     expect(calls).toHaveLength(4);
   });
 
-  test("beats three times within a shorter timeout", async () => {
+  test("sends three heartbeats within a shorter timeout", async () => {
     const { calls, advance } = await agentWith(() => 200, 3);
     await advance(999);
     expect(calls).toHaveLength(2);
@@ -66,7 +66,7 @@ describe("[2] a media node's agent", () => {
     expect(calls).toHaveLength(3);
   });
 
-  test("registers again when it was forgotten", async () => {
+  test("registers again when the control plane does not know it", async () => {
     let forgotten = false;
     const { agent, advance, paths } = await agentWith(({ path }) => {
       if (!forgotten || path === "register") return 200;
@@ -79,7 +79,7 @@ describe("[2] a media node's agent", () => {
     expect(agent.problem()).toBeNull();
   });
 
-  test("says why it is not known, and heals by itself", async () => {
+  test("reports why it is not registered, and recovers by itself", async () => {
     let status = 401;
     const { agent, advance } = await agentWith(() => status);
     expect(agent.problem()).toContain("rejects the secret");

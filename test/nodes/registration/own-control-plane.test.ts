@@ -24,7 +24,7 @@ test("the node of this process is in the fleet with its figures", async () => {
   expect(fleet.find("own")).toMatchObject({ region: "eu", internalUrl: "http://own", activeRooms: 3 });
 });
 
-test("refusals have the status that a node elsewhere would get", async () => {
+test("refusals have the same status as for a node on another machine", async () => {
   expect(await controlPlane.beat("own", { activeRooms: 0, activeParticipants: 0 }, never)).toBe(404);
   const { secret } = await write((unit) => nodeKeys.create(unit, "own"));
   await write((unit) => fleet.register(unit, { ...registration, region: "far" }, nodeKeys.verify(secret)));
@@ -32,7 +32,7 @@ test("refusals have the status that a node elsewhere would get", async () => {
   expect(fleet.find("own").region).toBe("far");
 });
 
-test("an agent that is stopped does not wait for a commit that never comes", async () => {
+test("a stopped reporter does not wait for a commit that never comes", async () => {
   const asked = Promise.withResolvers<void>();
   const agent = startNodeReporter({
     node: fakeMediaNode(),
@@ -54,7 +54,7 @@ test("an agent that is stopped does not wait for a commit that never comes", asy
   expect(agent.problem()).toBe("not registered yet");
 });
 
-test("an agent that is stopped before its node has told its load writes nothing more", async () => {
+test("a reporter that is stopped before it knows its node's load writes nothing more", async () => {
   const node = fakeMediaNode();
   const load = Promise.withResolvers<Awaited<ReturnType<typeof node.load>>>();
   const figures = await node.load();

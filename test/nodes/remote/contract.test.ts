@@ -116,7 +116,7 @@ async function publish(media: MediaNode): Promise<RtpSource> {
 
 for (const [name, start] of Object.entries(IMPLEMENTATIONS)) {
   describe(`[media node] ${name}`, () => {
-    test("media comes up, is announced in order, shown, muted and removed", async () => {
+    test("media is connected, announced in order, listed, muted and removed", async () => {
       const { media } = await start();
       const events = heard(media);
       await publish(media);
@@ -135,7 +135,7 @@ for (const [name, start] of Object.entries(IMPLEMENTATIONS)) {
       expect(await media.rooms()).toEqual([]);
     }, 20_000);
 
-    test("refusals keep their code; what does not exist is null or ends without effect", async () => {
+    test("errors keep their code, and calls about missing rooms return null or have no effect", async () => {
       const { media } = await start();
       const refusal = async (call: Promise<unknown>) => {
         const error = await call.then(() => null).catch((caught) => caught);
@@ -156,7 +156,7 @@ for (const [name, start] of Object.entries(IMPLEMENTATIONS)) {
       expect(await media.rooms()).toEqual([{ roomId: "r", participants: 1 }]);
     }, 20_000);
 
-    test("a worker that dies is told with its rooms, and serves again", async () => {
+    test("a crashed worker is reported with its rooms, and serves again", async () => {
       const { media } = await start();
       const events = heard(media);
       await media.openRoom({ roomId: "r" });
@@ -172,7 +172,7 @@ for (const [name, start] of Object.entries(IMPLEMENTATIONS)) {
 }
 
 describe("[media node] the connection to a node on another machine", () => {
-  test("a connection that breaks loses no call and no event, and repeats none", async () => {
+  test("a broken connection neither loses nor repeats a call or an event", async () => {
     const inside = await embedded();
     const network = await cuttable(serve(inside));
     const media = reach(network);
@@ -213,7 +213,7 @@ describe("[media node] the connection to a node on another machine", () => {
     await until(async () => (await media.rooms()).length === 0);
   }, 20_000);
 
-  test("another process finds the rooms that go on, with what was noted of their participants", async () => {
+  test("another process finds the running rooms with the records of their participants", async () => {
     const inside = await embedded();
     const server = serve(inside);
     const first = reach(server);
@@ -227,7 +227,7 @@ describe("[media node] the connection to a node on another machine", () => {
     expect(found.rooms).toMatchObject([{ roomId: "r", participants: [{ participantId: "p1", record: "new" }] }]);
   }, 20_000);
 
-  test("only who knows the secret is let in, and without a socket nothing is served", async () => {
+  test("only requests with the secret are accepted, and nothing but a socket is served", async () => {
     const inside = await embedded();
     const server = serve(inside);
     const ask = (authorization: string) =>
@@ -241,7 +241,7 @@ describe("[media node] the connection to a node on another machine", () => {
   }, 20_000);
 });
 
-test("[contract 20] a node that has met the leader of a later term refuses the one before", async () => {
+test("[contract 20] a node that has seen a later term refuses the former leader", async () => {
   const server = serve(await embedded());
   const ask = async (term?: string) => {
     const headers = { authorization: `Bearer ${SECRET}`, ...(term === undefined ? {} : { "stoa-term": term }) };

@@ -40,7 +40,7 @@ async function spawned(args: string[], options: { env: Record<string, string> })
   return running;
 }
 
-test("[11] stoa node with another secret ends with what to do about it, and shows neither secret", async () => {
+test("[11] stoa node with a wrong secret exits with the remedy and shows neither secret", async () => {
   const wrong = { SFU_REGISTRATION_SECRET: "another-secret-of-20" };
   const { code, err, out } = await stoa(node("n1", "--control-plane", server.url), { env: wrong });
   expect(code).toBe(1);
@@ -59,7 +59,7 @@ test("[11] stoa node without a server, a secret or an address it can be reached 
   expect([hidden.code, hidden.err.includes("--host 0.0.0.0")]).toEqual([2, true]);
 });
 
-test("[11] a name that a living node has is refused with a sentence", async () => {
+test("[11] the name of a running node is refused with an explanation", async () => {
   await spawned(node("twin", "--control-plane", server.url), { env });
   const { code, err } = await stoa(node("twin", "--control-plane", server.url), { env });
   expect(code).toBe(1);
@@ -67,7 +67,7 @@ test("[11] a name that a living node has is refused with a sentence", async () =
   expect(err).toContain("--sfu-node-name");
 }, 20_000);
 
-test("[11] a control plane that is not there yet: the node says so, keeps trying, and registers when it comes", async () => {
+test("[11] without a control plane the node reports it, keeps trying, and registers once it is there", async () => {
   const dataDir = join(work, "late");
   const first = await spawned(["serve", ...FREE, "--data-dir", dataDir], { env });
   const { port } = new URL(first.url);
@@ -87,7 +87,7 @@ test("[11] a control plane that is not there yet: the node says so, keeps trying
   await until(async () => (await fetch(`${url}/readyz`)).status === 200);
 }, 30_000);
 
-test("[11] a renewed certificate of a node is met by new connections; the control plane's socket stays", async () => {
+test("[11] new connections get a node's renewed certificate, and the control plane's socket stays", async () => {
   const [first, second] = await Promise.all([makeCertificate(work, "one"), makeCertificate(work, "two")]);
   const live = { cert: join(work, "live.pem"), key: join(work, "live.key") };
   const install = (files: typeof first) => {
@@ -124,7 +124,7 @@ test("[11] a renewed certificate of a node is met by new connections; the contro
   expect(socket.readyState).toBe(WebSocket.OPEN);
 }, 30_000);
 
-test("[11] a server reaches a node by https when it is told whom to trust", async () => {
+test("[11] a server reaches a node over https with the configured certificate authority", async () => {
   const { cert, key } = await makeCertificate(work, "trusted");
   const dataDir = join(work, "trusting");
   const control = await spawned(["serve", ...FREE, "--data-dir", dataDir], {
@@ -137,7 +137,7 @@ test("[11] a server reaches a node by https when it is told whom to trust", asyn
   await until(async () => (await fetch(`${url}/readyz`, { tls: { rejectUnauthorized: false } })).status === 200);
 }, 30_000);
 
-test("[11] a node comes with a secret of its own, is called with it, and is hung up on when that is revoked", async () => {
+test("[11] a node registers with its own secret, is called with it, and is disconnected when it is revoked", async () => {
   const dataDir = join(work, "keyed");
   const control = await spawned(["serve", ...FREE, "--data-dir", dataDir], { env });
   const keys = (...args: string[]) => stoa(["node-keys", ...args, "--data-dir", dataDir]);

@@ -45,7 +45,7 @@ test("[11] load-test --chat sends, counts acknowledgements and deliveries, and a
   expect(text).not.toContain('"ACTIVE"');
 }, 60_000);
 
-test("[11] load-test --chat tells what a limit refused, and which one to raise", async () => {
+test("[11] load-test --chat reports joins refused by a limit, and which limit to raise", async () => {
   const flags = ["--senders", "1", "--readers", "45", "--rate", "30", "--duration", "1"];
   const { code, out } = await chat(...flags);
   expect(code).toBe(0);

@@ -15,7 +15,7 @@ function watch(uptimeMs: number, driftPpm = 0): Simulation {
 describe("a viewer on 300 kbit/s", () => {
   const young = watch(0);
 
-  test("has its queue emptied", () => {
+  test("has its queue drained", () => {
     expect(young.estimator.estimate).toBeLessThan(400_000);
     expect(young.queueMs).toBeLessThan(250);
   });
@@ -30,7 +30,7 @@ describe("a viewer on 300 kbit/s", () => {
     },
   );
 
-  test.each([0.1, 3, 10, 19])("is measured the same when its clock comes around %d s into the call", (seconds) => {
+  test.each([0.1, 3, 10, 19])("is measured alike when its clock wraps %d s into the call", (seconds) => {
     const wrapsAtMs = 100_000 + seconds * 1_000;
     for (const circle of [REFERENCE_CIRCLE_MS, REFERENCE_CIRCLE_MS / 2]) {
       const simulation = watch(circle - Math.round(wrapsAtMs / 64) * 64);

@@ -3,7 +3,7 @@ import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimat
 import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
 import { Simulation } from "./simulation.ts";
 
-test("before the first report everybody's lowest layer is sent, up to 5 Mbit/s, and no more where reports are due", () => {
+test("before the first report the lowest layers are sent, up to 5 Mbit/s, and less where feedback is expected", () => {
   const estimator = new BandwidthEstimator();
   expect(estimator.budget(0, 0, true)).toBe(300_000);
   expect(estimator.budget(0, 2_500_000, true)).toBe(2_500_000);
@@ -20,7 +20,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layers.length).toBe(changes);
   });
 
-  test("a viewer on a free path begins with the lowest layer at once, and has the highest within a second and a half", () => {
+  test("a subscriber on a free path gets the lowest layer at once and the highest within 1.5 s", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(300);
     expect(simulation.layer).toBe(0);
     simulation.run(1_200);
@@ -36,7 +36,7 @@ describe("a viewer's bandwidth, simulated", () => {
     },
   );
 
-  test("a queue over half a second stops the picture, and it returns once that has gone", () => {
+  test("a queue of more than half a second stops the video, which returns once the queue has drained", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(10_000);
     simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 1_000_000 });
     simulation.layers.length = 0;
@@ -48,7 +48,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect((back?.atMs ?? Number.NaN) - (paused?.atMs ?? Number.NaN)).toBeLessThan(4_000);
   });
 
-  test("who looks again after a rest in which nothing was reported has the highest within a second and a half", () => {
+  test("a subscriber that resumes after a pause without reports has the highest layer within 1.5 s", () => {
     const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 400_000, queueBytes: 20_000 });
     simulation.run(5_000);
     simulation.watched = false;
@@ -58,7 +58,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.run(1_500).layer).toBe(2);
   });
 
-  test("one on a path of 300 kbit/s has the lowest within 3 s of its first packet, and keeps it", () => {
+  test("a subscriber on 300 kbit/s has the lowest layer within 3 s and keeps it", () => {
     const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 40_000 }).run(3_000);
     expect(simulation.layer).toBe(0);
     simulation.layers.length = 0;
@@ -122,7 +122,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(Math.min(...simulation.layers.map(({ layer }) => layer))).toBeGreaterThanOrEqual(0);
   });
 
-  test("a publisher that falters when jitter sets in says nothing of the path: nobody is paused for it", () => {
+  test("a publisher that falters when jitter begins does not pause any subscriber", () => {
     const least = Array.from({ length: 40 }, (_, seed) => {
       const simulation = new Simulation({ delayMs: 30 }, 30, seed);
       simulation.frameMs = 66;
@@ -152,7 +152,7 @@ describe("a viewer's bandwidth, simulated", () => {
     },
   );
 
-  test("a path too narrow for any picture: none is sent; when it widens, one is back within 8 s", () => {
+  test("no video is sent on a path too narrow for any, and it is back within 8 s when the path widens", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(5_000);
     simulation.network.set({ delayMs: 30, bandwidthBitsPerSecond: 40_000, queueBytes: 5_000 });
     simulation.run(15_000);
@@ -171,7 +171,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layer).toBe(1);
   });
 
-  test("what the path loses is counted whoever causes it, from one look to the next", () => {
+  test("all loss on the path is counted since the last call", () => {
     const simulation = new Simulation({ delayMs: 30, lossRatio: 0.2 });
     expect(simulation.estimator.takeLoss()).toBeNull();
     const lossy = simulation.run(20_000).estimator.takeLoss() ?? 0;
@@ -182,7 +182,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.run(5_000).estimator.takeLoss()).toBe(0);
   });
 
-  test("loss that has nothing to do with us costs a layer only until that is clear", () => {
+  test("inherent loss costs a layer only until it is recognised", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(10_000);
     simulation.network.set({ delayMs: 30, lossRatio: 0.2 });
     simulation.run(30_000);
@@ -190,7 +190,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(Math.min(...simulation.layers.map(({ layer }) => layer))).toBeGreaterThanOrEqual(1);
   });
 
-  test("probes are rare, and nobody probes who has everything", () => {
+  test("probes are rare, and a subscriber that has all layers sends none", () => {
     const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond: 300_000, queueBytes: 40_000 }).run(60_000);
     expect(simulation.probes).toBeLessThanOrEqual(15);
     const free = new Simulation({ delayMs: 30 }).run(10_000);
@@ -201,8 +201,8 @@ describe("a viewer's bandwidth, simulated", () => {
 });
 
 describe("REMB, where there is no transport-wide feedback", () => {
-  test("it is followed down at once, and up by trials that end when the viewer complains", () => {
-    const estimator = new BandwidthEstimator({ startBitrate: 1_000_000 });
+  test("REMB lowers the estimate at once, and trials raise it until the subscriber reports less", () => {
+    const estimator = new BandwidthEstimator();
     estimator.onRemb(250_000, 1_000);
     expect(estimator.budget(1_000)).toBe(250_000);
     expect(estimator.isCongested(1_000)).toBe(true);
@@ -221,7 +221,7 @@ describe("REMB, where there is no transport-wide feedback", () => {
     expect(estimator.budget(20_000)).toBe(700_000);
   });
 
-  test("it does not count beside transport-wide feedback", () => {
+  test("REMB is ignored while transport-wide feedback comes", () => {
     const simulation = new Simulation({ delayMs: 10 }).run(5_000);
     const before = simulation.estimator.estimate;
     simulation.estimator.onRemb(60_000, simulation.nowMs);
@@ -229,16 +229,16 @@ describe("REMB, where there is no transport-wide feedback", () => {
   });
 
   test("the estimate keeps to its bounds", () => {
-    const estimator = new BandwidthEstimator({ minBitrate: 50_000, maxBitrate: 5_000_000 });
+    const estimator = new BandwidthEstimator();
     estimator.onRemb(1, 0);
     expect(estimator.estimate).toBe(50_000);
     estimator.onRemb(1e12, 1);
-    expect(estimator.estimate).toBe(5_000_000);
+    expect(estimator.estimate).toBe(50_000_000);
   });
 });
 
 describe("rates", () => {
-  test("an even stream is measured as it is, over gaps and from the first moment", () => {
+  test("a steady stream is measured exactly, across gaps and from the start", () => {
     const meter = new RateMeter();
     expect(meter.bitsPerSecond(0)).toBe(0);
     for (let now = 0; now < 2_000; now += 10) meter.add(1_250, now);

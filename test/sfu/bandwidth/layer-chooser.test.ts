@@ -30,8 +30,8 @@ function choose(requests: LayerRequest[], budget: number) {
   return { plan, layers: Object.fromEntries(plan.decisions.map(({ id, layer }) => [id, layer])) };
 }
 
-describe("which layers a viewer gets", () => {
-  test("all of everything, when it fits", () => {
+describe("the layers that a subscriber gets", () => {
+  test("every subscription gets its highest layer when all fit", () => {
     const { plan, layers } = choose([audio("a"), camera("c")], 10_000_000);
     expect(layers).toEqual({ a: 0, c: 2 });
     expect(plan).toMatchObject({ used: 1_540_000, nextStep: undefined });
@@ -50,26 +50,26 @@ describe("which layers a viewer gets", () => {
     [180, 0],
     [1, 0],
     [0, NO_LAYER],
-  ])("no larger than shown, or by a tenth: %p pixels high is layer %p", (maxHeight, layer) => {
+  ])("a tile %p pixels high gets layer %p, at most a tenth larger", (maxHeight, layer) => {
     expect(choose([camera("c", { maxHeight })], 10_000_000).layers).toEqual({ c: layer });
   });
 
-  test("at most the layer insisted on", () => {
+  test("no layer above the maximum that the subscriber set is sent", () => {
     expect(choose([camera("c", { maxLayer: 1 })], 10_000_000).layers).toEqual({ c: 1 });
   });
 
-  test("audio first, even when nothing else fits", () => {
+  test("audio is sent even when nothing else fits", () => {
     const { layers, plan } = choose([camera("c"), audio("a"), audio("b")], 60_000);
     expect(layers).toEqual({ c: NO_LAYER, a: 0, b: 0 });
     expect(plan.decisions[0]).toMatchObject({ id: "c", reason: "bandwidth", desired: 2 });
   });
 
-  test("everybody has the lowest layer before anybody has a higher one", () => {
+  test("every video has its lowest layer before any has a higher one", () => {
     expect(choose([camera("a"), camera("b"), camera("c")], 640_000).layers).toEqual({ a: 0, b: 0, c: 0 });
     expect(choose([camera("a"), camera("b"), camera("c")], 820_000).layers).toEqual({ a: 1, b: 0, c: 0 });
   });
 
-  test("what does not fit is paused, the least important first", () => {
+  test("videos that do not fit are paused, the least important first", () => {
     const requests = [camera("c"), camera("important", { priority: 5 }), camera("screen", { kind: "screen" })];
     expect(choose(requests, 310_000).layers).toEqual({ c: NO_LAYER, important: 0, screen: 0 });
     expect(choose(requests, 160_000).layers).toEqual({ c: NO_LAYER, important: 0, screen: NO_LAYER });
@@ -80,7 +80,7 @@ describe("which layers a viewer gets", () => {
     expect(choose(requests, 1_700_000).layers).toEqual({ c: 0, s: 2 });
   });
 
-  test("a layer that does not arrive is not chosen, but wished for", () => {
+  test("a layer that does not arrive is not chosen, but stays desired", () => {
     const layers = THREE.map((layer, i) => ({ ...layer, live: i < 2 }));
     const { plan } = choose([camera("c", { layers })], 10_000_000);
     expect(plan.decisions[0]).toEqual({ id: "c", layer: 1, desired: 2, reason: "optimal" });
@@ -91,17 +91,17 @@ describe("which layers a viewer gets", () => {
     });
   });
 
-  test("a larger layer than asked for is better than none", () => {
+  test("a larger layer than requested is sent when it is the only one", () => {
     const layers = THREE.map((layer, i) => ({ ...layer, live: i === 2 }));
     expect(choose([camera("c", { layers, maxHeight: 180 })], 10_000_000).layers).toEqual({ c: 2 });
   });
 
-  test("who paused it gets nothing, and uses nothing", () => {
+  test("a paused subscription gets nothing and uses no bandwidth", () => {
     const { plan } = choose([camera("c", { paused: true })], 10_000_000);
     expect(plan).toMatchObject({ used: 0, nextStep: undefined, decisions: [{ layer: NO_LAYER, reason: "paused" }] });
   });
 
-  test("what one more step would take is told, for a probe to find out", () => {
+  test("the bandwidth of the next step is returned for a probe", () => {
     const { plan } = choose([audio("a"), camera("c")], 300_000);
     expect(plan.nextStep).toBeGreaterThan(540_000);
     expect(plan.nextStep).toBeLessThan(700_000);
@@ -111,7 +111,7 @@ describe("which layers a viewer gets", () => {
 });
 
 describe("steadiness", () => {
-  test("down at once, up only with room to spare and after a while", () => {
+  test("layers go down at once, and up only with spare bandwidth after a while", () => {
     const chooser = new LayerChooser();
     const layer = (budget: number, nowMs: number) => chooser.choose([camera("c")], budget, nowMs).decisions[0]?.layer;
     expect(layer(500_000, 0)).toBe(1);
@@ -121,7 +121,7 @@ describe("steadiness", () => {
     expect(layer(560_000, 5_000)).toBe(1);
   });
 
-  test("the last layer of a picture being shown is kept while it nearly fits; a new one is not begun", () => {
+  test("the only video is kept while it nearly fits, and a new one is not started", () => {
     const chooser = new LayerChooser();
     const shown = (requests: LayerRequest[], budget: number, nowMs: number) =>
       chooser.choose(requests, budget, nowMs).decisions.map(({ layer }) => layer);
@@ -134,7 +134,7 @@ describe("steadiness", () => {
     expect(shown([camera("a"), camera("b")], 180_000, 9_000)).toEqual([0, NO_LAYER]);
   });
 
-  test("whoever falls from a high layer falls on the lowest, not to nothing, while that nearly fits", () => {
+  test("a subscriber that loses a high layer gets the lowest while that nearly fits", () => {
     const chooser = new LayerChooser();
     const layerAt = (budget: number, ms: number) => chooser.choose([camera("c")], budget, ms).decisions[0]?.layer;
     expect(layerAt(2_000_000, 0)).toBe(2);
@@ -142,7 +142,7 @@ describe("steadiness", () => {
     expect(layerAt(80_000, 1_100)).toBe(NO_LAYER);
   });
 
-  test("keeping is for one picture on the edge, not for a room full of them", () => {
+  test("only a single video on the boundary is kept, not every video of a room", () => {
     const chooser = new LayerChooser();
     const nine = Array.from({ length: 9 }, (_, i) => camera(`${i}`, { maxLayer: 0 }));
     chooser.choose(nine, 2_000_000, 0);
@@ -150,7 +150,7 @@ describe("steadiness", () => {
     expect(used).toBeLessThanOrEqual(900_000 + 0.4 * 150_000);
   });
 
-  test("a budget that wavers around a layer's rate changes nothing", () => {
+  test("a budget that varies around a layer's rate does not change the layer", () => {
     const chooser = new LayerChooser();
     const layers = new Set<number | undefined>();
     chooser.choose([camera("c")], 520_000, 0);
@@ -162,7 +162,7 @@ describe("steadiness", () => {
     expect([...layers]).toEqual([1]);
   });
 
-  test("never more than fits, audio apart, whoever asks for what", () => {
+  test("never more than fits is sent, except audio, whatever is requested", () => {
     const request = fc.record({
       id: fc.uuid(),
       kind: fc.constantFrom("audio" as const, "camera" as const, "screen" as const),

@@ -7,15 +7,15 @@ function send(rate: LayerRate, bitrate: number, fromMs: number, toMs: number): v
   for (let atMs = fromMs; atMs < toMs; atMs += 50) rate.add((bitrate / 8000) * 50, atMs);
 }
 
-describe("what a layer takes", () => {
-  test("is what it sent lately", () => {
+describe("the rate of a layer", () => {
+  test("is the rate of recent packets", () => {
     const rate = new LayerRate();
     send(rate, 400_000, 0, 10_000);
     expect(rate.bitsPerSecond(10_000)).toBeWithin(390_000, 410_000);
     expect(rate.isNew(10_000)).toBe(false);
   });
 
-  test("is no less after a silence than before it, from the first packet on", () => {
+  test("is not less after a silence than before, from the first packet on", () => {
     const rate = new LayerRate();
     send(rate, 400_000, 0, 10_000);
     for (const atMs of [30_000, 30_050, 30_500, 31_000, 31_450]) {
@@ -25,14 +25,14 @@ describe("what a layer takes", () => {
     }
   });
 
-  test("is measured anew after it: what it used to be is forgotten in two seconds, silence does not count", () => {
+  test("is measured anew after a silence: the former rate is forgotten within two seconds", () => {
     const rate = new LayerRate();
     send(rate, 400_000, 0, 10_000);
     send(rate, 100_000, 30_000, 32_000);
     expect(rate.bitsPerSecond(32_000)).toBeWithin(90_000, 115_000);
   });
 
-  test("more than before shows at once; a keyframe at the beginning does not pass for all that follows", () => {
+  test("a higher rate shows at once, and a first keyframe does not count as the rate", () => {
     const rate = new LayerRate();
     send(rate, 100_000, 0, 10_000);
     send(rate, 800_000, 30_000, 30_700);
@@ -43,7 +43,7 @@ describe("what a layer takes", () => {
     expect(young.isNew(1_050)).toBe(true);
   });
 
-  test("of one that has only begun is what is usual, or more: many of them do not seem to fit", () => {
+  test("of a new layer is at least the nominal rate, so that many do not seem to fit", () => {
     const layers = [{ bitrate: 20_000, height: 180, live: true, isNew: true }];
     const requests = ["a", "b", "c"].map((id) => ({ id, kind: "camera" as const, layers, paused: false, priority: 0 }));
     const { decisions, used } = new LayerChooser().choose(requests, 250_000, 0);

@@ -36,7 +36,7 @@ function narrowed(shape: TrackShape, kbit: number, bufferMs: number, seed: numbe
   };
 }
 
-describe("a link that becomes a fraction of what the picture takes", () => {
+describe("a link that drops below the video's rate", () => {
   test.each([
     ["little", 120, LITTLE],
     ["little", 163, LITTLE],
@@ -69,7 +69,7 @@ describe("a link that becomes a fraction of what the picture takes", () => {
         expect(narrowed(shape, kbit, bufferMs, seed).layers.filter((layer) => layer > 0)).toEqual([]);
   });
 
-  test("where even the lowest layer hardly fits there is a picture most of the time", () => {
+  test("where even the lowest layer hardly fits there is video most of the time", () => {
     for (const bufferMs of [500, 1_000])
       for (const [shape, kbit] of [[USUAL, 120] as const, [LITTLE, 80] as const, [LARGE, 163] as const]) {
         const all = SEEDS.map((seed) => narrowed(shape, kbit, bufferMs, seed));
@@ -80,7 +80,7 @@ describe("a link that becomes a fraction of what the picture takes", () => {
   });
 });
 
-describe("what a path is asked for", () => {
+describe("what is sent on a path", () => {
   const layers = [110_000, 230_000, 460_000].map((bitrate, n) => ({ bitrate, height: 135 * 2 ** n, live: true }));
   const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
   const chosen = (planner: BandwidthPlanner, options: { canProbe: boolean; willProbe: boolean }, nowMs: number) =>
@@ -93,13 +93,13 @@ describe("what a path is asked for", () => {
     return planner;
   }
 
-  test("no more is tried while the first picture is still to begin, where probes can tell once it has", () => {
+  test("no trial starts before the first video has begun, where probes are possible afterwards", () => {
     const planner = narrowPath();
     for (let nowMs = 3_500; nowMs < 9_000; nowMs += 100)
       expect(chosen(planner, { canProbe: false, willProbe: true }, nowMs)).toBe(0);
   });
 
-  test("it is tried where nothing can ever be probed with", () => {
+  test("a trial runs where no packets can be probed with", () => {
     const planner = narrowPath();
     const all = [];
     for (let nowMs = 3_500; nowMs < 9_000; nowMs += 100)
@@ -108,7 +108,7 @@ describe("what a path is asked for", () => {
   });
 });
 
-test("what was sent after a packet is counted, reported or not", () => {
+test("bytes sent after a packet are counted, reported or not", () => {
   const sent = new SentPackets(65_534);
   for (let n = 0; n < 5; n++) sent.next(1_000 + n, 100 + n);
   expect(sent.bytesAfter(65_535)).toBe(1_002 + 1_003 + 1_004);

@@ -131,7 +131,7 @@ test("reports are matched with what was sent", () => {
   );
 });
 
-test("a rate is what lies in the last ten buckets, on any clock", () => {
+test("a rate counts the last ten buckets on any clock", () => {
   const steps = fc.array(fc.tuple(fc.nat(1_500), fc.oneof(fc.integer({ min: -60, max: 200 }), fc.nat(3_000))), {
     minLength: 1,
     maxLength: 200,
@@ -158,7 +158,7 @@ test("a rate is what lies in the last ten buckets, on any clock", () => {
   );
 });
 
-test("packets counted many at once are counted as each by itself", () => {
+test("packets counted in one call count like single packets", () => {
   const steps = fc.array(
     fc.record({ bytes: fc.nat(1_500), laterMs: fc.integer({ min: -60, max: 120 }), isLost: fc.boolean() }),
     {
@@ -263,7 +263,7 @@ test("a delay that grows or shrinks is seen with the same packet", () => {
   expect([...seen].sort()).toEqual(["normal", "overuse", "underuse"]);
 });
 
-test("what was lost is counted packet by packet", () => {
+test("lost packets are counted one by one", () => {
   fc.assert(
     fc.property(CALL, (call) => {
       const filter = new LossFilter();
@@ -288,7 +288,7 @@ class SentPacketsOneByOne extends SentPackets {
   }
 }
 
-test("of a report on packets that all arrived in their order, the first and the last say what each of them says", () => {
+test("the shortcut for packets that arrived in order gives the same result as each packet", () => {
   const FRAME = fc.record({
     waitMs: fc.oneof(fc.nat(40), fc.nat(40), fc.nat(40), fc.nat(1_500)),
     packets: fc.integer({ min: 1, max: 12 }),

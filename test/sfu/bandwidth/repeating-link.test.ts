@@ -31,7 +31,7 @@ function arriving(arrivals: readonly number[], bytes: (n: number) => number = ()
   return narrowing.carriedBps(20);
 }
 
-test("packets that arrive far more slowly than they were sent tell what the link carries", () => {
+test("packets that arrive far more slowly than they were sent show the link's capacity", () => {
   const evenly = Array.from({ length: 8 }, (_none, n) => 1_100 + 30 * n);
   expect(arriving(evenly)).toBeCloseTo((1_000 * 8) / 0.03, -1);
   // Small ones of a voice between large ones of a picture: each takes what its bytes need.
@@ -41,6 +41,6 @@ test("packets that arrive far more slowly than they were sent tell what the link
   expect(arriving(mixed, (n) => sizes[n] ?? 0)).toBeCloseTo(25 * 8_000, -1);
 });
 
-test("packets that were held up together, behind one that was repeated, tell nothing", () => {
+test("packets held back behind a repeated one show no bottleneck", () => {
   expect(arriving([1_085, 1_095, 1_105, 1_280, 1_281, 1_282, 1_283, 1_284])).toBeUndefined();
 });

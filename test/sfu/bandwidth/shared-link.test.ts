@@ -20,7 +20,7 @@ describe("a voice and three cameras over a narrow link", () => {
     ["500 kbit/s", 500, 1_000, VOICE],
     ["1 Mbit/s with a buffer of 200 ms", 1_000, 200, REDUNDANT_VOICE],
     ["2 Mbit/s", 2_000, 300, REDUNDANT_VOICE],
-  ])("%s: it is used, nobody waits for a queue, and the picture never stands still", (_, kbit, bufferMs, voice) => {
+  ])("%s: the link is used, no queue stays, and the video does not freeze", (_, kbit, bufferMs, voice) => {
     for (const seed of SEEDS) {
       const call = new SimulatedCall(link(kbit, bufferMs), [voice, ...CAMERAS], 1, seed).run(30_000);
       expect(call.queueMs(0.95)).toBeLessThan(250);
@@ -47,7 +47,7 @@ describe("a voice and three cameras over a narrow link", () => {
     },
   );
 
-  test("1.5 Mbit/s become 300 kbit/s: what piles up meanwhile has gone within 3 s, and a picture is there again", () => {
+  test("after a drop from 1.5 Mbit/s to 300 kbit/s the queue drains within 3 s and video is back", () => {
     for (const seed of SEEDS) {
       const call = new SimulatedCall(link(1_500, 10_000), [REDUNDANT_VOICE, ...CAMERAS], 1, seed).run(12_000);
       call.set(link(300, 10_000));
@@ -77,7 +77,7 @@ describe("a voice and three cameras over a narrow link", () => {
     [2_400, [REDUNDANT_VOICE, ...CAMERAS]],
     [4_000, [VOICE, LARGE_CAMERA, LARGE_CAMERA]],
     [5_000, [VOICE, LARGE_CAMERA, LARGE_CAMERA]],
-  ])("nor does one of two keep what it got first of %d kbit/s: the other gets its share", (kbit, shapes) => {
+  ])("the first of two subscribers on %d kbit/s makes room for the second", (kbit, shapes) => {
     const calls = MORE_SEEDS.map((seed) => new SimulatedCall(link(kbit, 500), shapes, 2, seed).run(35_000));
     const unevenness = calls.map((call) => call.unevenness).sort((a, b) => a - b);
     expect(unevenness.reduce((sum, one) => sum + one, 0) / calls.length).toBeLessThan(1.25);
@@ -99,18 +99,18 @@ describe("a link that becomes narrow", () => {
     return narrowing.carriedBps(30);
   };
 
-  test("is told by packets that arrive far more slowly than they were sent, and how slowly tells what it carries", () => {
+  test("is detected by packets that arrive far more slowly than they were sent, whose rate is its capacity", () => {
     expect(sent((n) => n * 10 + 30)).toBeUndefined();
     expect(sent((n) => n * 40 + 30)).toBeCloseTo(200_000, -3);
   });
 
-  test("is not taken for a path that became longer, nor for one that stood still for a moment", () => {
+  test("is not confused with a longer path or a short stall", () => {
     expect(sent((n) => n * 10 + (n < 30 ? 30 : 330))).toBeUndefined();
     expect(sent((n) => Math.max(n * 10 + 30, n < 30 ? 0 : 430))).toBeUndefined();
   });
 });
 
-test("no more is sent again than a share of what the path carries: repairs of all that a full queue drops would keep it full", () => {
+test("retransmissions take at most a share of the bandwidth", () => {
   const planner = new BandwidthPlanner();
   planner.plan([], { hasTransportSequence: true, canProbe: false, willProbe: false }, 0);
   let bytes = 0;

@@ -21,7 +21,7 @@ test("[17] the recorder keeps the newest packets and forgets the others", () => 
   expect([sinceMs, lastedMs]).toEqual([1_000 + 5_000 - 2_048, 2_048]);
 });
 
-test("[17] of reports everything is kept but who the source says it is, and only so much", () => {
+test("[17] reports are kept without SDES, up to a limit", () => {
   const flight = new FlightRecorder();
   const report = new Uint8Array(64);
   const length = writeReceiverReport(report, 0, 1, []);
@@ -42,7 +42,7 @@ test("[17] of reports everything is kept but who the source says it is, and only
   expect(kept.every((one) => one.length === length && !one.includes("somebody"))).toBe(true);
 });
 
-test("[17] a replay asks again for what was missing, and gives up where the recorder saw it given up", () => {
+test("[17] a replay requests and gives up the same packets as the connection did", () => {
   const flight = new FlightRecorder();
   for (let n = 0; n < 300; n++) {
     if (n === 50 || n === 51) continue;
@@ -58,7 +58,7 @@ test("[17] a replay asks again for what was missing, and gives up where the reco
   expect(decisions.every(({ why, about }) => why !== "" && about === "video VP8")).toBe(true);
 });
 
-test("[17] a replay lowers the estimate where packets wait longer and longer, and says so", () => {
+test("[17] a replay lowers the estimate where delay grows, and lists the decision", () => {
   const sent = new SentPackets();
   const client = new TwccRecorder();
   const flight = new FlightRecorder();
@@ -85,7 +85,7 @@ test("[17] a replay lowers the estimate where packets wait longer and longer, an
   expect(Math.min(...estimates.map(({ bps }) => bps))).toBeLessThan(1_500_000);
 });
 
-test("[17] what was sent can be read out again after it was acknowledged, with its probe", () => {
+test("[17] sent packets are listed with their probe after they were acknowledged", () => {
   const sent = new SentPackets(65_530);
   const client = new TwccRecorder();
   const out = new Uint8Array(2_000);
@@ -108,7 +108,7 @@ const UNKNOWN = {
   ...{ downlinkLossPercent: null, jitterMs: null },
 };
 
-test("[17] an empty dump has nothing to tell", () => {
+test("[17] an empty dump has no decisions", () => {
   const dump: FlightDump = new FlightRecorder().dump([], [], 1_000);
   expect(replayFlight(dump)).toEqual({ decisions: [], streams: [], estimates: [] });
 });

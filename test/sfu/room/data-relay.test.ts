@@ -65,7 +65,7 @@ describe("data of one participant", () => {
     expect(data.refused).toBe(1);
   });
 
-  test("what was refused is told to the sender with its reason, once a second however much it is", () => {
+  test("dropped messages are reported to the sender by reason, at most once a second", () => {
     const reliable = channel("reliable");
     for (let i = 0; i < 600; i++) data.received(reliable, '{"payload":"x"}');
     data.tick();
@@ -109,7 +109,7 @@ describe("data of one participant", () => {
     expect(relayed).toEqual([]);
   });
 
-  test("a flood is cut off and forgiven later", () => {
+  test("a flood is limited, and later messages pass", () => {
     for (let i = 0; i < 2_000; i++) data.received(channel("lossy"), '{"payload":"x"}');
     expect(relayed.length).toBe(500);
     nowMs += 1_000;
@@ -117,7 +117,7 @@ describe("data of one participant", () => {
     expect(relayed.at(-1)?.message.delivery).toEqual({ from: "ann", payload: "later" });
   });
 
-  test("without a channel the socket has to deliver", () => {
+  test("without a channel a message is left to the RTC socket", () => {
     expect(deliver("reliable", "x")).toBe(false);
     const closed = channel("reliable");
     data.opened(closed);
@@ -125,7 +125,7 @@ describe("data of one participant", () => {
     expect(deliver("reliable", "x")).toBe(false);
   });
 
-  test("a slow reader loses lossy data, and gets reliable data later and in order", () => {
+  test("a slow client loses lossy data and gets reliable data later, in order", () => {
     const reliable = channel("reliable");
     const lossy = channel("lossy");
     data.opened(reliable);
@@ -146,7 +146,7 @@ describe("data of one participant", () => {
     );
   });
 
-  test("what is numbered is passed on once, on whichever connection it comes; another stream begins anew", () => {
+  test("a numbered message is relayed once across connections, and another stream starts again", () => {
     const frame = (payload: string, seq: number, stream = "s") => JSON.stringify({ payload, stream, seq });
     const first = channel("reliable");
     for (const [n, payload] of ["a", "b"].entries()) data.received(first, frame(payload, n + 1));
@@ -160,7 +160,7 @@ describe("data of one participant", () => {
     expect(told).toEqual([]);
   });
 
-  test("what waited for a reader whose connection is replaced waits for the next one, with all that comes meanwhile", () => {
+  test("messages for a client whose connection is replaced are sent on the next one, with those that arrived meanwhile", () => {
     const reliable = channel("reliable");
     data.opened(reliable);
     for (let i = 0; i < 10; i++) deliver("reliable", `${i}`.padEnd(10_000));
@@ -176,12 +176,12 @@ describe("data of one participant", () => {
     );
   });
 
-  describe("of a client that says what it has had", () => {
+  describe("of a client that acknowledges messages", () => {
     const had = (seq: number) => channel("reliable", `numbered.${seq}`);
     const got = (from: FakeChannel) => from.sent.map((text) => JSON.parse(String(text))).filter(({ seq }) => seq);
     const numbered = (from: FakeChannel) => got(from).map(({ seq, payload }) => [seq, payload]);
 
-    test("what was under way on a connection that died comes again on the next, from where the client was", () => {
+    test("unacknowledged messages are sent again on the next connection", () => {
       const first = had(0);
       data.opened(first);
       for (const payload of ["a", "b", "c"]) deliver("reliable", payload);
@@ -198,7 +198,7 @@ describe("data of one participant", () => {
       ]);
     });
 
-    test("what it says it has is kept no longer, and counts neither as a message nor as a fault", () => {
+    test("acknowledged messages are released, and an acknowledgement counts neither as a message nor as an error", () => {
       const first = had(0);
       data.opened(first);
       for (let n = 0; n < 600; n++) {
@@ -212,7 +212,7 @@ describe("data of one participant", () => {
       expect(deliver("reliable", "by the socket")).toBe(false);
     });
 
-    test("who reads and never says so has its channel closed, not the memory filled", () => {
+    test("a client that never acknowledges has its channel closed", () => {
       const first = had(0);
       data.opened(first);
       for (let n = 0; n < 600 && first.isOpen; n++) {
@@ -222,7 +222,7 @@ describe("data of one participant", () => {
       expect(first.isOpen).toBe(false);
     });
 
-    test("what is reliable waits for its channel where only the lossy one is open, also when it was closed alone", () => {
+    test("reliable messages wait for their channel while only the lossy one is open", () => {
       const [first, lossy] = [had(0), channel("lossy")];
       for (const one of [first, lossy]) data.opened(one);
       deliver("reliable", "a");
@@ -237,14 +237,14 @@ describe("data of one participant", () => {
       ]);
     });
 
-    test("a node that does not know the client counts on from where the client is", () => {
+    test("a node that does not know the client continues with the client's number", () => {
       const first = had(41);
       data.opened(first);
       deliver("reliable", "a");
       expect(numbered(first)).toEqual([[42, "a"]]);
     });
 
-    test("it is told how far its own messages have come, at first that it is nothing, and only when that changes", () => {
+    test("it gets acknowledgements of its own messages, at first 0, and only when they change", () => {
       const first = had(0);
       data.opened(first);
       data.tick();
@@ -259,7 +259,7 @@ describe("data of one participant", () => {
       expect(second.sent).toEqual(['{"heard":2}']);
     });
 
-    test("what it sends again takes nothing from what it may send", () => {
+    test("repeated messages do not count against its rate", () => {
       const first = had(0);
       data.opened(first);
       const frame = (seq: number) => JSON.stringify({ payload: "x", stream: "s", seq });
@@ -273,7 +273,7 @@ describe("data of one participant", () => {
     });
   });
 
-  test("who does not number gets what it got before: no numbers, and no word of what has come", () => {
+  test("a client that does not number messages gets neither numbers nor acknowledgements", () => {
     const first = channel("reliable");
     data.opened(first);
     deliver("reliable", "a");
@@ -288,7 +288,7 @@ describe("data of one participant", () => {
     expect(second.sent).toEqual([]);
   });
 
-  test("nobody waits for a channel that does not come: the socket tells", () => {
+  test("messages do not wait for a channel that does not come, and go to the RTC socket", () => {
     const reliable = channel("reliable");
     data.opened(reliable);
     for (let i = 0; i < 10; i++) deliver("reliable", "x".repeat(10_000));
@@ -297,7 +297,7 @@ describe("data of one participant", () => {
     expect(deliver("reliable", "x")).toBe(false);
   });
 
-  test("a reader that never reads has its reliable channel closed, not the memory filled", () => {
+  test("a client that never reads has its reliable channel closed", () => {
     const reliable = channel("reliable");
     data.opened(reliable);
     for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
@@ -305,7 +305,7 @@ describe("data of one participant", () => {
     expect(deliver("reliable", "x")).toBe(false);
   });
 
-  describe("of LiveKit's clients", () => {
+  describe("of LiveKit clients", () => {
     const packetOf = (sequence: number, payload: Uint8Array, topic?: string) =>
       Buffer.from(
         new DataPacket({
@@ -316,7 +316,7 @@ describe("data of one participant", () => {
         }).toBinary(),
       );
 
-    test("a packet gets its sender's true name, and its text is there for our own clients", () => {
+    test("a packet gets its true sender, and its text is delivered to Stoa clients", () => {
       const reliable = channel("_reliable");
       data.opened(reliable);
       data.received(reliable, packetOf(7, Buffer.from("héllo"), "chat"));
@@ -330,7 +330,7 @@ describe("data of one participant", () => {
       expect(data.lastSequence).toBe(7);
     });
 
-    test("what was sent again after a resume is dropped, once each and in order", () => {
+    test("packets repeated after a resume are dropped", () => {
       const reliable = channel("_reliable");
       data.opened(reliable);
       for (const sequence of [1, 2, 2, 1, 3]) data.received(reliable, packetOf(sequence, Buffer.from(`${sequence}`)));
@@ -338,7 +338,7 @@ describe("data of one participant", () => {
       expect(data.refused).toBe(0);
     });
 
-    test("bytes that are no text stay among those who can read them", () => {
+    test("bytes that are no text are delivered to LiveKit clients only", () => {
       const reliable = channel("_reliable");
       data.opened(reliable);
       data.received(reliable, packetOf(1, Buffer.from([0xff, 0xfe])));
@@ -346,7 +346,7 @@ describe("data of one participant", () => {
       expect(relayed[0]?.message.in("frames")).toBeNull();
     });
 
-    test("a message of our own clients reaches them as a packet", () => {
+    test("a message of a Stoa client reaches them as a packet", () => {
       const reliable = channel("_reliable");
       data.opened(reliable);
       deliver("reliable", "hi");
@@ -361,7 +361,7 @@ describe("data of one participant", () => {
         return Buffer.from((value.value as UserPacket).payload).toString();
       });
 
-    test("what is reliable waits for their channel while they connect: they get data nowhere else", () => {
+    test("reliable messages wait for their channel while they connect", () => {
       expect(data.alwaysReceives).toBe(false);
       data.expectPackets();
       expect(data.alwaysReceives).toBe(true);
@@ -377,7 +377,7 @@ describe("data of one participant", () => {
       expect(payloads(reliable)).toEqual(["a", "b", "c"]);
     });
 
-    test("it does not wait for a channel that never comes, nor more than the memory bears", () => {
+    test("messages do not wait for a channel that never comes, nor beyond the memory limit", () => {
       data.expectPackets();
       for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
       expect(deliver("reliable", "x".repeat(10_000))).toBe(false);
@@ -390,7 +390,7 @@ describe("data of one participant", () => {
       expect(reliable.sent).toEqual([]);
     });
 
-    test("the channel they never use stays open, and a packet cut short is refused", () => {
+    test("the channel that they never use stays open, and a truncated packet is refused", () => {
       const unused = channel("_data_track");
       const lossy = channel("_lossy");
       for (const each of [unused, lossy]) data.opened(each);

@@ -32,12 +32,12 @@ describe("a connection that is checked", () => {
     expect(watch(60, "nothing", () => false)).toEqual([]);
   });
 
-  test("need not report on sound more often than every seven seconds", () => {
+  test("need not report on audio more often than every seven seconds", () => {
     expect(watch(60, "audio reports", (second) => second % 7 === 0)).toEqual([]);
     expect(watch(60, "audio reports", (second) => second < 5)).toEqual(["stalled at 14"]);
   });
 
-  test("that has always reported rarely may go on so", () => {
+  test("that has always reported rarely does not stall", () => {
     expect(watch(60, "media", (second) => second % 5 === 0)).toEqual([]);
     expect(watch(60, "media", (second) => second % 5 === 0 && second <= 20)).toEqual(["stalled at 33"]);
   });
@@ -53,7 +53,7 @@ describe("a connection that is checked", () => {
     expect(changes.filter(Boolean)).toEqual([]);
   });
 
-  test("that is not checked either is not stalled but gone, which others notice", () => {
+  test("that has no checks either has ended and is not stalled", () => {
     const stall = new StallWatch();
     const silent = { due: "media", mediaAtMs: 0, checkedAtMs: 0 } as const;
     for (let nowMs = 9_000; nowMs < 60_000; nowMs += 1_000) expect(stall.update(silent, nowMs)).toBeNull();
@@ -97,7 +97,7 @@ describe("in a room", () => {
     }
   };
 
-  test("a publisher whose packets stay away is told, its quality is lost for all, and both end with the next packet", async () => {
+  test("a publisher without packets is stalled with quality lost, until its next packet", async () => {
     await pass(8);
     const stalled = await room.event("mediaStalled", ({ identity }) => identity === "publisher");
     expect(stalled).toMatchObject({ participantId: "publisher" });
@@ -116,7 +116,7 @@ describe("in a room", () => {
     expect(room.events.filter(({ type }) => type === "mediaStalled")).toEqual([]);
   });
 
-  test("a viewer that gets a picture and reports nothing is stalled", async () => {
+  test("a viewer that receives video and reports nothing is stalled", async () => {
     for (let i = 0; i < 8; i++) {
       source.sendFrame(publisher, false);
       await pass(1);
@@ -128,7 +128,7 @@ describe("in a room", () => {
     await room.event("mediaFlows", ({ identity }) => identity === "viewer");
   });
 
-  test("packets alone keep a client that checks no more; 15 s without anything disconnect it, 30 s fail it", async () => {
+  test("packets keep a client without checks connected; it disconnects after 15 s of silence and fails after 30 s", async () => {
     publisher.stopChecks();
     const of = (type: string) =>
       room.events.filter((event) => event.type === type && "identity" in event && event.identity === "publisher");

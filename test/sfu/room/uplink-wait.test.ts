@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { Health } from "../../../src/sfu/room/health.ts";
 
-test("[17] what waits before it leaves is what is left of the round trip without the way and the queue back", () => {
+test("[17] the uplink's queue is the round trip without the path and the downlink's queue", () => {
   const health = new Health();
   expect(health.uplinkWaitMs("192.0.2.1", null, null)).toBeNull();
   expect(health.uplinkWaitMs("192.0.2.1", 40, 0)).toBe(0);

@@ -24,7 +24,7 @@ const codec = (name: "PCMU" | "opus", payloadType: number): NegotiatedCodec => (
   profile: "",
 });
 
-test("[4] a viewer who sat in the audience gets nothing of a codec that it cannot read", () => {
+test("[4] a subscriber in a fan-out group gets no packet of a codec that it cannot decode", () => {
   let sent = 0;
   const udp = {
     fanOut(_view: RtpView, _targets: unknown, count: number) {

@@ -56,20 +56,20 @@ const section = (mid: string, rids: string[] = [], ssrcs: [number, number | null
   rids,
 });
 
-describe("whose packet is it", () => {
+describe("the stream of a packet", () => {
   const identify = (demux: Demux, ...args: Parameters<typeof packet>) => {
     const { view, extensions } = packet(...args);
     return demux.find(view.ssrc) ?? demux.identify(view, extensions);
   };
 
-  test("camera and screen share the names of their layers, and are told apart by MID", () => {
+  test("camera and screen have the same rids and are distinguished by MID", () => {
     const demux = new Demux();
     demux.negotiated([section("0", ["q", "h", "f"]), section("1", ["q", "h", "f"])]);
     expect(identify(demux, 10, 96, { mid: "0", rid: "q" })).toEqual({ mid: "0", rid: "q", repair: false });
     expect(identify(demux, 20, 96, { mid: "1", rid: "q" })).toEqual({ mid: "1", rid: "q", repair: false });
   });
 
-  test("what was learned stays when browsers stop saying it, over renegotiations too", () => {
+  test("learned SSRCs stay known without MID and RID, also after renegotiations", () => {
     const demux = new Demux();
     demux.negotiated([section("0", ["q", "h"])]);
     identify(demux, 10, 96, { mid: "0", rid: "h" });
@@ -83,14 +83,14 @@ describe("whose packet is it", () => {
     expect(identify(demux, 11, 97, { mid: "0", repairedRid: "f" })).toEqual({ mid: "0", rid: "f", repair: true });
   });
 
-  test("without simulcast the payload type tells a retransmission", () => {
+  test("without simulcast the payload type identifies a retransmission", () => {
     const demux = new Demux();
     demux.negotiated([section("0")]);
     expect(identify(demux, 10, 96, { mid: "0" })).toEqual({ mid: "0", rid: null, repair: false });
     expect(identify(demux, 11, 97, { mid: "0" })).toEqual({ mid: "0", rid: null, repair: true });
   });
 
-  test("SSRCs of the offer need no names", () => {
+  test("SSRCs of the offer are identified without MID and RID", () => {
     const demux = new Demux();
     demux.negotiated([section("0", [], [[10, 11]]), section("1", [], [[20, null]])]);
     expect(identify(demux, 10, 96, {})).toEqual({ mid: "0", rid: null, repair: false });
@@ -98,7 +98,7 @@ describe("whose packet is it", () => {
     expect(identify(demux, 20, 96, {})).toEqual({ mid: "1", rid: null, repair: false });
   });
 
-  test("without names or SSRCs the payload type decides, if only one section has it", () => {
+  test("without MID, RID and SSRC the payload type decides if only one section has it", () => {
     const demux = new Demux();
     demux.negotiated([section("0")]);
     expect(identify(demux, 10, 96, {})?.mid).toBe("0");
@@ -106,7 +106,7 @@ describe("whose packet is it", () => {
     expect(identify(demux, 30, 96, {})).toBeUndefined();
   });
 
-  test("unknown sections and layers are nobody's", () => {
+  test("packets of unknown sections and layers are not identified", () => {
     const demux = new Demux();
     demux.negotiated([section("0", ["q"])]);
     expect(identify(demux, 10, 96, { mid: "7", rid: "q" })).toBeUndefined();
@@ -114,7 +114,7 @@ describe("whose packet is it", () => {
     expect(identify(demux, 10, 96, { mid: "0" })).toBeUndefined();
   });
 
-  test("a flood of SSRCs is not remembered without end", () => {
+  test("a flood of SSRCs does not grow the memory without a bound", () => {
     const demux = new Demux();
     demux.negotiated([section("0")]);
     let known = 0;

@@ -22,7 +22,7 @@ function track(rids: string[]): Publication {
   return publication;
 }
 
-describe("layers a publisher need not encode", () => {
+describe("layers that a publisher need not encode", () => {
   let dynacast: Dynacast;
   let publication: Publication;
   const watch = (...layers: (number | null)[]) => {
@@ -35,7 +35,7 @@ describe("layers a publisher need not encode", () => {
     publication = track(["q", "h", "f"]);
   });
 
-  test("everything is wanted at first; what nobody watches for five seconds is not", () => {
+  test("all layers are wanted at first, and layers without a subscriber for five seconds are not", () => {
     watch(1);
     expect(dynacast.update(publication, 0)).toBeNull();
     expect(dynacast.update(publication, 4_900)).toBeNull();
@@ -54,7 +54,7 @@ describe("layers a publisher need not encode", () => {
     expect(dynacast.update(publication, 10_000)).toEqual(["low"]);
   });
 
-  test("more is wanted at once", () => {
+  test("a higher layer is requested at once", () => {
     watch(0);
     dynacast.update(publication, 0);
     dynacast.update(publication, 5_000);
@@ -62,13 +62,13 @@ describe("layers a publisher need not encode", () => {
     expect(dynacast.update(publication, 5_100)).toEqual(["low", "medium", "high"]);
   });
 
-  test("without any viewer nothing is wanted; a paused one is none", () => {
+  test("without subscribers no layer is wanted, and a paused subscriber does not count", () => {
     watch(null);
     dynacast.update(publication, 0);
     expect(dynacast.update(publication, 5_000)).toEqual([]);
   });
 
-  test("a track of one layer is wanted whole or not at all; sound is never asked about", () => {
+  test("a track with one layer is wanted or not, and audio has no layers", () => {
     publication = track([]);
     watch();
     dynacast.update(publication, 0);

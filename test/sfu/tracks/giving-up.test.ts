@@ -26,7 +26,7 @@ function stage() {
   return { viewer, low, high, receive };
 }
 
-test("a larger layer goes on until its successor begins with a keyframe", () => {
+test("a higher layer continues until its successor starts with a keyframe", () => {
   const { viewer, low, high, receive } = stage();
   viewer.subscription.setLayer(low, "bandwidth", 200);
   expect(receive(high, DELTA)).toBe(true);
@@ -35,7 +35,7 @@ test("a larger layer goes on until its successor begins with a keyframe", () => 
   expect(receive(high, DELTA)).toBe(false);
 });
 
-test("where the path cannot take it any more it ends at once, and what follows begins with a keyframe all the same", () => {
+test("where the path cannot carry it, it stops at once and its successor starts with a keyframe", () => {
   const { viewer, low, high, receive } = stage();
   viewer.subscription.stopAbove(low);
   viewer.subscription.setLayer(low, "bandwidth", 200);
@@ -45,13 +45,13 @@ test("where the path cannot take it any more it ends at once, and what follows b
   expect(receive(low, DELTA)).toBe(true);
 });
 
-test("what the viewer has is not stopped by a choice that is not smaller", () => {
+test("a current layer is not stopped by a choice that is not lower", () => {
   const { viewer, high, receive } = stage();
   viewer.subscription.stopAbove(high);
   expect(receive(high, DELTA)).toBe(true);
 });
 
-test("nothing is sent again of a picture that is paused, nor more than the path has room for", () => {
+test("nothing of a paused video is retransmitted, nor more than the path has capacity for", () => {
   const { viewer, high, receive } = stage();
   expect(receive(high, DELTA)).toBe(true);
   const { section } = viewer.subscription;

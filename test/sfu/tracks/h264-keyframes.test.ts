@@ -31,10 +31,10 @@ const PICTURES = [
 /** Where a decoder can begin. */
 const beginOf = (picture: readonly string[]) => picture.findIndex((name) => name !== "delimiter");
 
-describe.each(PICTURES)("a picture of %s %s %s %s %s %s %s", (...picture) => {
+describe.each(PICTURES)("an H.264 frame of %s %s %s %s %s %s %s", (...picture) => {
   const begin = beginOf(picture);
 
-  test("is replayed from its beginning to a newcomer", () => {
+  test("is replayed from its first packet to a new subscriber", () => {
     const stage = new Stage("H264");
     stage.receive(65_530, 1_000, unit("slice"), 0);
     for (const [i, name] of picture.entries()) stage.receive(65_531 + i, 4_000, unit(name), 10);
@@ -42,7 +42,7 @@ describe.each(PICTURES)("a picture of %s %s %s %s %s %s %s", (...picture) => {
     expect(names(stage.watch(50))).toEqual([...picture.slice(begin), "slice"]);
   });
 
-  test("is entered at its beginning, whenever the viewer comes", () => {
+  test("is forwarded from its first packet whenever the subscriber joins", () => {
     for (let missed = 0; missed <= picture.length; missed++) {
       const stage = new Stage("H264");
       stage.receive(10, 1_000, unit("slice"), 0);
@@ -56,7 +56,7 @@ describe.each(PICTURES)("a picture of %s %s %s %s %s %s %s", (...picture) => {
     }
   });
 
-  test("is entered at its beginning when that comes late", () => {
+  test("is forwarded from its first packet when that arrives late", () => {
     const stage = new Stage("H264");
     stage.receive(10, 1_000, unit("slice"), 0);
     const viewer = stage.watch(0);

@@ -3,7 +3,7 @@ import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, RoomOfPeers } from "../room-of-peers.ts";
 
-describe("a camera that goes on under another SSRC", () => {
+describe("a camera that continues under another SSRC", () => {
   let room: RoomOfPeers;
   let publisher: RtcPeer;
   let seen: { sequenceNumber: number; timestamp: number }[];
@@ -19,7 +19,7 @@ describe("a camera that goes on under another SSRC", () => {
   const stream = (ssrc: number, firstSequence: number) =>
     new RtpSource({ ssrc, payloadType: 96, mid: "0", firstSequence });
 
-  test.each([100, 30_000, 65_500])("is shown on, with numbers that run on, when it begins at %d", async (begins) => {
+  test.each([100, 30_000, 65_500])("continues with consecutive numbers when it starts at %d", async (begins) => {
     const before = stream(77, 20_000);
     before.sendFrame(publisher, true);
     const trackId = (await room.event("trackPublished")).track.id;

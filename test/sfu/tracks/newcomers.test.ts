@@ -5,7 +5,7 @@ import { CAMERA, ROOM, RoomOfPeers } from "../room-of-peers.ts";
 
 type Seen = { sequenceNumber: number; timestamp: number; keyframe: boolean };
 
-describe("a viewer that comes when the picture runs already", () => {
+describe("a subscriber that joins while the video runs", () => {
   let room: RoomOfPeers;
   let publisher: RtcPeer;
   let source: RtpSource;
@@ -39,7 +39,7 @@ describe("a viewer that comes when the picture runs already", () => {
     while ((await room.node.load()).packetsIn < packetsIn + packets) await Bun.sleep(2);
   };
 
-  test("begins with the last keyframe and gets all that followed it, across the wrap, in order", async () => {
+  test("starts with the last keyframe and gets all later packets in order, across the wrap", async () => {
     const first = await view("first");
     for (let frame = 0; frame < 5; frame++) source.sendFrame(publisher, frame === 0, 3);
     await room.until(() => (first.length === 15 ? true : undefined), "the frames");
@@ -55,7 +55,7 @@ describe("a viewer that comes when the picture runs already", () => {
     expect(steps(second, "sequenceNumber").at(-1)).toBe(16);
   });
 
-  test("goes on without a keyframe after a publisher that fell silent, and is told of both", async () => {
+  test("continues without a keyframe after the publisher was silent, and is notified of both", async () => {
     const seen = await view("viewer");
     await frame(true, 1);
     await room.until(() => seen[0], "a frame");
@@ -68,7 +68,7 @@ describe("a viewer that comes when the picture runs already", () => {
     }, "the end of the silence");
   });
 
-  test("never sees what was sent while the camera was muted", async () => {
+  test("gets nothing that was sent while the camera was muted", async () => {
     const ref = { roomId: ROOM, participantId: "publisher", trackId };
     const before = await view("before");
     source.sendFrame(publisher, true);

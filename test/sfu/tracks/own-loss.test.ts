@@ -5,7 +5,7 @@ import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
 import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 
-test("what a publisher has lost is not lost on the way to a viewer, also between two of its feedbacks", () => {
+test("loss on the publisher's path does not count for a subscriber, also between two of its reports", () => {
   let nowMs = 1_000;
   const sent = new SentPackets(1);
   const host = { udp: {} as UdpPort, transportFeedback: new TransportFeedback(), now: () => nowMs };

@@ -9,7 +9,7 @@ import type { SentPackets } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 const PLAN = { id: 1, bitrate: 1_000_000, bytes: 5_000, durationMs: 40 };
 const PACKET_BYTES = 500;
 
-test("while a probe is sent the loop is kept awake from each step to the next", async () => {
+test("the receive loop stays awake between the steps of a probe", async () => {
   const awake: { fromMs: number; untilMs: number }[] = [];
   const sentAtMs: number[] = [];
   const all = Promise.withResolvers<void>();

@@ -9,7 +9,7 @@ describe("a published layer", () => {
     return layer;
   };
 
-  test("is live while its frames come, and for a few frames more", () => {
+  test("is live while frames arrive, and for a few frames more", () => {
     const layer = running(66, 3_000);
     expect(layer.isLive(1_000_000 + 3_000 + 350, 0)).toBe(true);
     expect(layer.isLive(1_000_000 + 3_000 + 700, 0)).toBe(false);
@@ -21,7 +21,7 @@ describe("a published layer", () => {
     expect(layer.isLive(1_000_000 + 20_000 + 2_100, 0)).toBe(false);
   });
 
-  test("has ended when the others of its track go on for three frames without it, jitter or not", () => {
+  test("counts as stopped when the other layers have three more frames, with or without jitter", () => {
     const layer = running(66, 3_000);
     const last = layer.lastFrameMs;
     expect(layer.isLive(last + 320, last + 190)).toBe(true);
@@ -34,7 +34,7 @@ describe("a published layer", () => {
     expect(new PublishedLayer(0, null).isLive(0, 0)).toBe(false);
   });
 
-  test("lets newcomers begin with its keyframe for half a second, and with the newest only", () => {
+  test("lets new subscribers start with its newest keyframe for half a second", () => {
     const layer = new PublishedLayer(0, null);
     layer.restart(7, 90_000, 0);
     expect(layer.recentKeyframe(1_000)).toBeNull();
@@ -48,7 +48,7 @@ describe("a published layer", () => {
     expect(layer.recentKeyframe(1_700)).toBeNull();
   });
 
-  test("has nothing of a stream that another one has replaced, for two seconds", () => {
+  test("ignores packets of a replaced stream for two seconds", () => {
     const layer = new PublishedLayer(0, null);
     layer.restart(7, 90_000, 0);
     layer.repairSsrc = 70;
@@ -63,7 +63,7 @@ describe("a published layer", () => {
     expect(layer.isStraggler(8, 3_000)).toBe(true);
   });
 
-  test("asks for one keyframe in half a second, and not for one that has come", () => {
+  test("requests one keyframe per half second, and none that has arrived", () => {
     const layer = new PublishedLayer(0, null);
     expect(layer.takeKeyframeRequest(0)).toBe(false);
     layer.requestKeyframe();

@@ -73,7 +73,7 @@ function stream(clockRate: number, firstTimestamp: number): Stream {
   return { clockRate, firstTimestamp, clock: new StreamClock(), reference: null };
 }
 
-describe("lips and sound", () => {
+describe("audio and video synchronisation", () => {
   test.each([0, 0.5, 7, 12.4, 13, 24.9, 30])("after %d days of uptime, with a clock off by hours", (days) => {
     for (const wallAheadMs of [0, -7 * HOUR_MS, 3 * HOUR_MS + 123]) {
       const publisher = new Publisher(new PeerClock({ uptimeMs: days * DAY_MS, wallAheadMs })).run(60_000);
@@ -124,7 +124,7 @@ describe("lips and sound", () => {
     },
   );
 
-  test("when one stream's own time jumps: from the third report on it is believed", () => {
+  test("when one stream's time jumps, the third report is accepted", () => {
     const publisher = new Publisher(new PeerClock()).run(20_000);
     const [sound, picture] = publisher.streams;
     const clock = new PublisherClock();
@@ -158,7 +158,7 @@ describe("publishers among themselves", () => {
     return (sentMs: number) => delay(sentMs, random());
   };
 
-  test("lie together although the first reports of one came late, from its beginning on", () => {
+  test("are synchronous although the first reports of one are late", () => {
     const prompt = () =>
       new Publisher(
         new PeerClock({ wallAheadMs: HOUR_MS }),
@@ -177,7 +177,7 @@ describe("publishers among themselves", () => {
     }
   });
 
-  test("lie together although one is far away, where the round trip is known", () => {
+  test("are synchronous although one is far away, when the round trip is known", () => {
     const near = new Publisher(
       new PeerClock(),
       () => 3,
@@ -192,7 +192,7 @@ describe("publishers among themselves", () => {
     expect(far.worstMs).toBeLessThan(3);
   });
 
-  test("a path that becomes longer moves nothing at once", () => {
+  test("a longer path does not change the clock at once", () => {
     const publisher = new Publisher(new PeerClock(), (sentMs) => (sentMs < 60_000 ? 10 : 200)).run(90_000);
     expect(publisher.worstOffsetMs).toBeLessThan(40);
     expect(publisher.worstMs).toBeLessThan(5);

@@ -25,6 +25,6 @@ test("a publisher settles some seconds after its first packet, and again after i
   expect(settled(8.9, 9)).toEqual([false, true]);
 });
 
-test("whoever sends without transport-wide numbers needs no such reports", () => {
+test("a publisher without transport-wide numbers gets no transport-wide feedback", () => {
   expect(new PublisherFeedback(() => {}, repairs()).isSettled(START_MS)).toBe(true);
 });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { createHash, X509Certificate } from "node:crypto";
 import { DtlsClient } from "werift";
-import { PROFILE_NUMBERS } from "../../../src/rtc-client/peer.ts";
 import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../../src/sfu/transport/dtls.ts";
 import {
   createCertificate,
   createDtlsServer,
   type DtlsCertificate,
   type HandshakeMessage,
+  SRTP_PROFILE_NUMBERS,
 } from "../../../src/sfu/werift/werift-hooks.ts";
 import type { SrtpProfile } from "../../../src/sfu/wire/srtp/srtp.ts";
 
@@ -68,7 +68,7 @@ async function handshake(options: {
     key: clientCertificate.keyPem,
     signatureHash: clientCertificate.signatureHash,
     transport,
-    srtpProfiles: [PROFILE_NUMBERS[profile]],
+    srtpProfiles: [SRTP_PROFILE_NUMBERS[profile]],
     extendedMasterSecret: true,
   });
   client.onError.subscribe(() => {});

@@ -43,7 +43,7 @@ export interface SrtpSessionKeys {
   rtcpAuth: Uint8Array;
 }
 
-const MASTER_KEY_BYTES = 16;
+export const MASTER_KEY_BYTES = 16;
 
 export function masterSaltBytes(profile: SrtpProfile): number {
   return profile === "AEAD_AES_128_GCM" ? 12 : 14;

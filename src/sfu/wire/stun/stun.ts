@@ -1,6 +1,7 @@
 // STUN messages of ICE connectivity checks (RFC 8489, RFC 8445): parsing, verifying and writing.
 
 import { createHmac } from "node:crypto";
+import ipaddr from "ipaddr.js";
 import { readAscii, readUint8, readUint16, readUint32, writeAscii, writeUint16, writeUint32 } from "../rtp/bytes.ts";
 
 /** CRC-32 by the runtime where it has one. A headless participant also runs on Node 20, which has none. */
@@ -279,54 +280,9 @@ function pad(out: Uint8Array, end: number): number {
   return end;
 }
 
-/** Parses an IPv4 or IPv6 address as sockets report it; a zone is ignored. */
+/** The bytes of an address as sockets report it; a zone is ignored. */
 export function parseIp(address: string): Uint8Array | undefined {
-  if (!address.includes(":")) return parseIpv4(address);
   const [text = ""] = address.split("%");
-  const halves = text.split("::");
-  if (halves.length > 2) return undefined;
-  const head = parseGroups(halves[0] ?? "");
-  const tail = halves.length === 2 ? parseGroups(halves[1] ?? "") : [];
-  if (head === undefined || tail === undefined) return undefined;
-  const gap = 16 - head.length - tail.length;
-  if (halves.length === 2 ? gap < 2 : gap !== 0) return undefined;
-  return Uint8Array.from([...head, ...new Array<number>(gap).fill(0), ...tail]);
-}
-
-function parseGroups(text: string): number[] | undefined {
-  const bytes: number[] = [];
-  if (text === "") return bytes;
-  for (const group of text.split(":")) {
-    if (group.includes(".")) {
-      const v4 = parseIpv4(group);
-      if (v4 === undefined) return undefined;
-      bytes.push(...v4);
-    } else {
-      if (!/^[0-9a-f]{1,4}$/i.test(group)) return undefined;
-      const value = Number.parseInt(group, 16);
-      bytes.push(value >> 8, value & 0xff);
-    }
-  }
-  return bytes;
-}
-
-/** Parses character by character, because it runs for every check. */
-function parseIpv4(text: string): Uint8Array | undefined {
-  const ip = new Uint8Array(4);
-  let part = 0;
-  let digits = 0;
-  let value = 0;
-  for (let i = 0; i <= text.length; i++) {
-    const digit = i < text.length ? text.charCodeAt(i) - 48 : -2;
-    if (digit >= 0 && digit <= 9 && digits < 3) {
-      value = value * 10 + digit;
-      digits++;
-      continue;
-    }
-    // A dot is −2 relative to "0", and the end is treated alike.
-    if (digit !== -2 || digits === 0 || value > 255 || part > 3) return undefined;
-    ip[part++] = value;
-    digits = value = 0;
-  }
-  return part === 4 ? ip : undefined;
+  const isValid = text.includes(":") ? ipaddr.IPv6.isValid(text) : ipaddr.IPv4.isValidFourPartDecimal(text);
+  return isValid ? Uint8Array.from(ipaddr.parse(text).toByteArray()) : undefined;
 }

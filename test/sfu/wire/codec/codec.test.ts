@@ -13,7 +13,7 @@ describe("VP8 [RFC 7741]", () => {
     return { ok: descriptor.parse(bytes, 0, bytes.length), descriptor, bytes };
   };
 
-  test("a keyframe with every field, and its size", () => {
+  test("a descriptor with every field and the size of a keyframe are parsed", () => {
     // X; I L T K; 15-bit id 0x7fff; TL0 0xfe; TID 1, Y, KEYIDX 31; then a keyframe of 1280 × 720.
     const { ok, descriptor } = parse("90 f0 ffff fe 7f  10 02 00 9d 01 2a 00 05 d0 02");
     expect(ok).toBe(true);
@@ -51,7 +51,7 @@ describe("VP8 [RFC 7741]", () => {
     expect(parse(bytes).ok).toBe(false);
   });
 
-  test("rewriting changes the ids and nothing else", () => {
+  test("rewriting changes only the ids", () => {
     const { descriptor, bytes } = parse("90 f0 8001 02 63 10");
     const out = new Uint8Array(8);
     expect(descriptor.rewrite(bytes, 0, out, { pictureId: 0x7ffe, tl0PicIdx: 255, keyIdx: 1 })).toBe(6);
@@ -61,7 +61,7 @@ describe("VP8 [RFC 7741]", () => {
     expect(out.slice(0, 3)).toEqual(hex("90 80 00"));
   });
 
-  test("ids run on by one over every switch, through every wrap, whatever the layers count", () => {
+  test("ids are consecutive across every switch and wrap", () => {
     const frame = (pictureId: number, tl0PicIdx: number, keyIdx: number, wide: boolean) => {
       const descriptor = new Vp8Descriptor();
       Object.assign(descriptor, { pictureId, tl0PicIdx, keyIdx, wide, length: 6 });

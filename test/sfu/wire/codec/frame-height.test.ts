@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { keyframeHeight, startsKeyframe, type MediaCodec } from "../../../../src/sfu/wire/codec/keyframe.ts";
+import { keyframeHeight, type MediaCodec, startsKeyframe } from "../../../../src/sfu/wire/codec/keyframe.ts";
 import { Vp8Descriptor } from "../../../../src/sfu/wire/codec/vp8.ts";
 import { RtpView } from "../../../../src/sfu/wire/rtp/rtp.ts";
 import { hex, rtpPacket } from "../../packets.ts";
@@ -28,7 +28,7 @@ describe("the height of a keyframe", () => {
     expect(heightOf("h264", `78 0002 0905 ${size} ${sps} 0004 68ce3c80`)).toBe(Number(lines));
   });
 
-  test("H.264 of other encoders: baseline, and high profile with escaped bytes", () => {
+  test("the height of H.264 from other encoders is read: baseline, and high profile with escaped bytes", () => {
     expect(heightOf("h264", "67 42 00 0a f8 41 a2")).toBe(96);
     expect(heightOf("h264", "67640028acd940780227e584000003000400000300f03c60c658")).toBe(1_080);
   });
@@ -70,7 +70,7 @@ describe("the height of a keyframe", () => {
     expect(heightOf("vp9", payload)).toBe(height);
   });
 
-  test("VP8, and audio has none", () => {
+  test("the height of VP8 is read, and audio has none", () => {
     expect(heightOf("vp8", "10 10 02 00 9d 01 2a 00 05 d0 02")).toBe(720);
     expect(heightOf("audio", "fc")).toBe(0);
   });

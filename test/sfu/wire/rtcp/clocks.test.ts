@@ -31,7 +31,7 @@ describe.each(CLOCKS)("a peer up for $uptimeMs ms, drifting by $driftPpm ppm", (
     }
   });
 
-  test("has the jitter of its path, and is asked again for just what is missing", () => {
+  test("has the jitter of its path, and only missing packets are requested", () => {
     const reception = new Reception(1, 90_000);
     const nack = new NackGenerator();
     const asked = new Set<number>();

@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { NackGenerator } from "../../../../src/sfu/wire/rtcp/nack-generator.ts";
 
-describe("asking a publisher again", () => {
+describe("requests for lost packets", () => {
   const feed = (generator: NackGenerator, sequences: number[], nowMs = 0) => {
     for (const sequence of sequences) generator.receive(sequence & 0xffff, nowMs);
   };
 
-  test("only what is missing is asked for, and only after a moment for reordering", () => {
+  test("only missing packets are requested, after a moment for reordering", () => {
     const generator = new NackGenerator();
     feed(generator, [1, 2, 5]);
     expect(generator.takeDue(9)).toEqual([]);
@@ -18,13 +18,13 @@ describe("asking a publisher again", () => {
     expect(generator).toMatchObject({ requested: 3, recovered: 1, missing: 1 });
   });
 
-  test("a packet that is news is told from one that was here before", () => {
+  test("new packets are distinguished from repeated ones", () => {
     const generator = new NackGenerator();
     const news = [10, 10, 12, 11, 11, 9, 13, 3_000, 100].map((sequence) => generator.receive(sequence, 0));
     expect(news).toEqual([true, false, true, true, false, false, true, true, false]);
   });
 
-  test("packets merely out of order are never asked for", () => {
+  test("reordered packets are never requested", () => {
     const generator = new NackGenerator();
     feed(generator, [1, 3], 0);
     feed(generator, [2], 5);
@@ -32,7 +32,7 @@ describe("asking a publisher again", () => {
     expect(generator.requested).toBe(0);
   });
 
-  test("the wrap is a sequence like any other", () => {
+  test("packets are requested across the wrap", () => {
     const generator = new NackGenerator();
     feed(generator, [65_533, 1]);
     expect(generator.takeDue(10)).toEqual([65_534, 65_535, 0]);
@@ -79,7 +79,7 @@ describe("asking a publisher again", () => {
     expect(times.at(-1)).toBeLessThan(300);
   });
 
-  test("a packet given up on before the last keyframe calls for no other", () => {
+  test("a packet given up before the last keyframe needs no other keyframe", () => {
     const generator = new NackGenerator();
     feed(generator, [1, 3, 4]);
     generator.keyframeReceived(4);
@@ -88,7 +88,7 @@ describe("asking a publisher again", () => {
     expect(generator.takeKeyframeRequest()).toBe(false);
   });
 
-  test("an outage is not asked for packet by packet: a keyframe is", () => {
+  test("after an outage a keyframe is requested instead of every packet", () => {
     const generator = new NackGenerator();
     feed(generator, [1, 2_000]);
     expect(generator.takeDue(1_000)).toEqual([]);

@@ -13,7 +13,7 @@ import { SrtpSender } from "../../../../src/sfu/wire/srtp/srtp.ts";
 import { rtpPacket } from "../../packets.ts";
 
 describe("reception [RFC 3550 A.3, A.8]", () => {
-  test("losses are counted over the wrap, per interval and in all", () => {
+  test("losses are counted across the wrap, per interval and in total", () => {
     const reception = new Reception(7, 90_000);
     for (const sequence of [65_534, 65_535, 1, 2]) reception.receive(sequence, 0, 100, 0);
     expect(reception.takeReport(0)).toMatchObject({
@@ -36,7 +36,7 @@ describe("reception [RFC 3550 A.3, A.8]", () => {
     expect(reception.takeReport(0)).toMatchObject({ cumulativeLost: -1, fractionLost: 0 });
   });
 
-  test("an even stream has no jitter, a shaken one has; retransmissions add none", () => {
+  test("a steady stream has no jitter, an unsteady one has, and retransmissions add none", () => {
     const even = new Reception(1, 48_000);
     for (let i = 0; i < 100; i++) even.receive(i, (0xffffff00 + i * 960) >>> 0, 1, 1_000 + i * 20);
     expect(even.jitterMs).toBeLessThan(0.001);
@@ -57,7 +57,7 @@ describe("reception [RFC 3550 A.3, A.8]", () => {
     expect(reception.jitterMs).toBeCloseTo(1, 6);
   });
 
-  test("the publisher's report comes back with the delay since", () => {
+  test("the report block has the publisher's last report and the delay since", () => {
     const reception = new Reception(1, 90_000);
     expect(reception.takeReport(0)).toMatchObject({
       lastSenderReport: 0,
@@ -71,7 +71,7 @@ describe("reception [RFC 3550 A.3, A.8]", () => {
     });
   });
 
-  test("agrees with counting, for any arrivals", () => {
+  test("agrees with plain counting for any arrivals", () => {
     fc.assert(
       fc.property(fc.nat(65_535), fc.array(fc.nat(20), { minLength: 1, maxLength: 200 }), (start, gaps) => {
         const reception = new Reception(1, 90_000);
@@ -124,7 +124,7 @@ describe("sender reports to a viewer", () => {
     };
   };
 
-  test("sound and picture of one moment meet at one NTP time, whenever their reports came in", () => {
+  test("audio and video of one moment have the same NTP time, whenever their reports arrived", () => {
     // At the publisher's 1,700,000,000,000 ms: audio 1,000, video 4,294,967,000; reports 700 ms apart.
     const moment = 1_700_000_000_000;
     const audio = publish(48_000, 11_111, 1_000);
@@ -143,7 +143,7 @@ describe("sender reports to a viewer", () => {
     expect(a).toMatchObject({ ssrc: 9, packetCount: 1, octetCount: 50 });
   });
 
-  test("there is none for a layer that is not forwarded", () => {
+  test("there is no report for a layer that is not forwarded", () => {
     const forwarder = publish(90_000, 0, 0);
     expect(deriveSenderReport(forwarder, 1, 90_000, receivedReport(report(0, 0), 0), 0)).toBeUndefined();
   });
@@ -204,7 +204,7 @@ describe("quality", () => {
     );
   });
 
-  test("a value on the edge does not flicker", () => {
+  test("a score on a boundary does not flicker", () => {
     const edge = figures(0.03, 60, 10);
     expect(qualityScore(edge)).toBeGreaterThan(82);
     expect(qualityOf(edge, "excellent")).toBe("excellent");

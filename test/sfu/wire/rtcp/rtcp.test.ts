@@ -53,14 +53,14 @@ describe("RTCP", () => {
     ]);
   });
 
-  test("a NACK followed by another packet asks only for its own", () => {
+  test("a NACK followed by another packet contains only its own numbers", () => {
     const out = new Uint8Array(100);
     let end = writeNack(out, 0, 1, 2, [100]);
     end = writeReceiverReport(out, end, 3, [block(4)]);
     expect(parseRtcp(out, end)[0]).toEqual({ type: "nack", senderSsrc: 1, mediaSsrc: 2, lost: [100] });
   });
 
-  test("what follows a malformed packet is not read, what came before is kept", () => {
+  test("packets after a malformed one are not parsed, and those before it are", () => {
     const good = hex("81ce00020000000100000002");
     expect(parseRtcp(Uint8Array.from([...good, ...hex("81ce00ff00000001")]))).toHaveLength(1);
     expect(parseRtcp(Uint8Array.from([...good, ...hex("41ce000200000001"), ...good]))).toHaveLength(1);
@@ -73,14 +73,14 @@ describe("RTCP", () => {
     expect(parseRtcp(hex("8fce0005 00000001 00000000 52454d42 ff000000 00000001"))).toEqual([]);
   });
 
-  test("padding belongs to the last packet only, and not to what is read", () => {
+  test("only the last packet may have padding, which is not parsed", () => {
     const padded = hex("a1cd0004 00000001 00000002 00640000 00000004");
     expect(parseRtcp(padded)).toEqual([{ type: "nack", senderSsrc: 1, mediaSsrc: 2, lost: [100] }]);
     expect(parseRtcp(Uint8Array.from([...padded, ...hex("81ce00020000000100000002")]))).toEqual([]);
     expect(parseRtcp(hex("a1cd0003 00000001 00000002 00640000"))).toEqual([]);
   });
 
-  test("unknown types are stepped over", () => {
+  test("unknown types are skipped", () => {
     expect(parseRtcp(hex("80cf0000 81ce00020000000100000002"))).toHaveLength(1);
   });
 
@@ -122,7 +122,7 @@ describe("NTP time", () => {
     expect(ntpFromMs(999.99999999)).toEqual({ seconds: 1 + 2_208_988_800, fraction: 0 });
   });
 
-  test("any time comes back within a microsecond, also behind the rollover of 2036", () => {
+  test("any time is converted within a microsecond, also after the rollover of 2036", () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 4_000_000_000_000, noNaN: true }), (ms) => {
         const { seconds, fraction } = ntpFromMs(ms);

@@ -39,7 +39,7 @@ function rows({ count, sentAtMs, arrivedAtMs, bytes, probe }: AcknowledgedPacket
 }
 
 describe("transport-wide feedback to a publisher", () => {
-  test("arrivals and losses are told, across the wrap", () => {
+  test("arrivals and losses are reported across the wrap", () => {
     const recorder = new TwccRecorder();
     for (const [sequence, at] of [
       [65_534, 1_000],
@@ -59,7 +59,7 @@ describe("transport-wide feedback to a publisher", () => {
     expect(recorder.pending).toBe(false);
   });
 
-  test("a known packet, byte by byte", () => {
+  test("a known report is written byte by byte", () => {
     const recorder = new TwccRecorder();
     recorder.record(10, 64);
     recorder.record(11, 65);
@@ -72,7 +72,7 @@ describe("transport-wide feedback to a publisher", () => {
     );
   });
 
-  test("a packet reported lost that arrives after all is set right by the next report", () => {
+  test("the next report corrects a packet that was reported lost and arrives late", () => {
     const recorder = new TwccRecorder();
     recorder.record(1, 0);
     recorder.record(3, 1);
@@ -104,7 +104,7 @@ describe("transport-wide feedback to a publisher", () => {
     }
   });
 
-  test("silence of a minute, and a jump of thousands, are told without a wrong number", () => {
+  test("a silence of a minute and a jump of thousands are reported with correct numbers", () => {
     const recorder = new TwccRecorder();
     recorder.record(1, 0);
     recorder.record(2, 60_000);
@@ -121,7 +121,7 @@ describe("transport-wide feedback to a publisher", () => {
     expect(statuses.length).toBeLessThanOrEqual(4_096);
   });
 
-  test("what was received a whole ring ago does not pass for received now", () => {
+  test("arrivals from a whole ring ago do not count", () => {
     const recorder = new TwccRecorder();
     for (let i = 0; i < 5_000; i++) {
       recorder.record(i, i);
@@ -184,7 +184,7 @@ describe("transport-wide feedback to a publisher", () => {
 });
 
 describe("status chunks", () => {
-  test("any statuses survive", () => {
+  test("any statuses are read as they were written", () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.tuple(fc.nat(2), fc.nat(40)), fc.tuple(fc.nat(2), fc.constant(1))), {
@@ -209,7 +209,7 @@ describe("status chunks", () => {
 });
 
 describe("transport-wide feedback from a viewer", () => {
-  test("is matched with what was sent, each arrival once", () => {
+  test("is matched with sent packets, each arrival once", () => {
     const sent = new SentPackets(65_534);
     const recorder = new TwccRecorder();
     const numbers = [0, 1, 2, 3].map((i) => sent.next(100 + i, 1_000 + i, i === 3 ? 7 : 0));
@@ -241,14 +241,14 @@ describe("transport-wide feedback from a viewer", () => {
     expect([...feedback.arrivals.subarray(0, 2)]).toEqual([1, 1.25]);
   });
 
-  test("the reference time has no sign, and arrivals count from it", () => {
+  test("the reference time is unsigned, and arrivals are relative to it", () => {
     const feedback = new TransportFeedback();
     expect(feedback.parse(hex("8fcd0005 00000001 00000002 0001 0001 ffffff 00 2001 0400"))).toBe(true);
     expect(feedback.reference).toBe(0xffffff);
     expect(feedback.arrivals[0]).toBe(1);
   });
 
-  test("the viewer's clock runs on from its first report, wherever that was, around its circle and out of order", () => {
+  test("the subscriber's clock continues from its first report, across its wrap and out of order", () => {
     const feedback = new TransportFeedback();
     for (const first of [0, 1, 0x7fffff, 0x800000, 0xfffffe, 0xffffff]) {
       const sent = new SentPackets(0);

@@ -43,7 +43,7 @@ describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm pp
   test.each([
     ["left alone", []],
     ["set during the call", SET],
-  ])("whose clock is %s: a viewer who is moved between its layers sees time go on as it does", (_, sets) => {
+  ])("whose clock is %s: time continues for a subscriber that switches layers", (_, sets) => {
     const peer = new PeerClock({ ...options, sets });
     const publisher = new PublisherClock();
     const layers = [new Layer(peer, 0xffff_0000), new Layer(peer, 77)] as const;
@@ -72,7 +72,7 @@ describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm pp
     expect(worstMs).toBeLessThan(60);
   });
 
-  test("is recorded at the time at which things were", () => {
+  test("is recorded at its true time", () => {
     const peer = new PeerClock({ ...options, sets: SET });
     const publisher = new PublisherClock();
     const layer = new Layer(peer, 0xffff_0000);
@@ -91,7 +91,7 @@ describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm pp
   });
 });
 
-describe("sound that is made more slowly or faster than time passes", () => {
+describe("audio that is captured more slowly or faster than real time", () => {
   const SOUND_RATE = 48_000;
   const PACKET_MS = 20;
   const REPORT_MS = 5_000;
@@ -116,9 +116,12 @@ describe("sound that is made more slowly or faster than time passes", () => {
     return late;
   }
 
-  test.each([-0.02, -0.013, -0.001, 0.001, 0.013, 0.02])("by a share of %d: it is recorded when it was", (share) => {
-    for (const late of recorded((trueMs) => share * trueMs)) expect(Math.abs(late)).toBeLessThan(20);
-  });
+  test.each([-0.02, -0.013, -0.001, 0.001, 0.013, 0.02])(
+    "by a share of %d: audio is recorded at its true time",
+    (share) => {
+      for (const late of recorded((trueMs) => share * trueMs)) expect(Math.abs(late)).toBeLessThan(20);
+    },
+  );
 
   test("after some of it was lost on the way to the encoder, it is where it was within two reports", () => {
     const late = recorded((trueMs) => (trueMs < 30_500 ? 0 : 90));
@@ -132,14 +135,14 @@ describe("sound that is made more slowly or faster than time passes", () => {
   const jumps = (late: number[]) =>
     late.map((at, i) => at - (late[i - 1] ?? at)).filter((step) => Math.abs(step) > PACKET_MS * 0.06);
 
-  test("silence takes the place of what was lost, once that is known", () => {
+  test("silence replaces lost audio once the loss is known", () => {
     const [lost = 0, silence = 0, ...more] = jumps(recorded((trueMs) => (trueMs < 30_500 ? 0 : 140)));
     expect(more).toEqual([]);
     expect(lost).toBeCloseTo(-140, 0);
     expect(Math.abs(silence - 140)).toBeLessThan(15);
   });
 
-  test("no second of it becomes longer or shorter by more than anybody hears where there is too much of it", () => {
+  test("time is stretched inaudibly where there is too much audio", () => {
     const late = recorded((trueMs) => (trueMs < 30_500 ? 0 : -140));
     expect(jumps(late)).toHaveLength(1);
     expect(Math.abs(late.at(-1) ?? 0)).toBeLessThan(15);

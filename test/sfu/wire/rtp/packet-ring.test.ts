@@ -6,7 +6,7 @@ import { rtpPacket } from "../../packets.ts";
 describe("the ring of a published layer", () => {
   const view = new RtpView();
 
-  test("gives back a packet of the last second, and none older", () => {
+  test("returns packets of the last second and none older", () => {
     const ring = new PacketRing();
     const packet = rtpPacket({ sequenceNumber: 7 });
     ring.put(7, packet, packet.length, 100);
@@ -35,7 +35,7 @@ describe("the ring of a published layer", () => {
     expect(ring.capacity).toBe(64);
   });
 
-  test("a straggler does not push out a newer packet", () => {
+  test("a late packet does not replace a newer one", () => {
     const ring = new PacketRing();
     const packet = rtpPacket();
     for (let i = 0; i < 2_048; i++) ring.put(10_000 + i, packet, packet.length, 0);
@@ -44,7 +44,7 @@ describe("the ring of a published layer", () => {
     expect(ring.read(10_000 - 2_048, 0, view)).toBe(false);
   });
 
-  test("keeps a second and the newest few whatever their age, when packets go on and when they stop", () => {
+  test("keeps one second and the newest packets, while packets arrive and after they stop", () => {
     const ring = new PacketRing();
     const packet = rtpPacket();
     const held = (from: number, to: number) => {
@@ -63,7 +63,7 @@ describe("the ring of a published layer", () => {
     expect(held(100_000, 100_040)).toHaveLength(33);
   });
 
-  test("keeps a copy of what lies in memory that is used again", () => {
+  test("copies packets whose memory is reused", () => {
     const ring = new PacketRing();
     const memory = Buffer.alloc(4_000);
     const put = (sequenceNumber: number, payloadBytes: number, nowMs: number) => {
@@ -86,7 +86,7 @@ describe("the ring of a published layer", () => {
     }
   });
 
-  test("holds on to no datagram: after a second in the ring it would be old, and stay until a full collection", () => {
+  test("keeps no reference to a datagram, which would survive until a full collection", () => {
     const ring = new PacketRing();
     const datagram = rtpPacket({ sequenceNumber: 7, payload: new Uint8Array(500).fill(7) });
     ring.put(7, datagram, datagram.length, 0);
@@ -95,7 +95,7 @@ describe("the ring of a published layer", () => {
     expect(Buffer.compare(view.data.subarray(0, view.length), datagram)).toBe(0);
   });
 
-  test("memory of a packet is used for another only when it is too old to be sent", () => {
+  test("a packet's memory is reused only when the packet is too old to be sent", () => {
     const ring = new PacketRing();
     const packet = Buffer.from(rtpPacket());
     const seen = new Set<Uint8Array>();

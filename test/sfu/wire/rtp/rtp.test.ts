@@ -66,7 +66,7 @@ describe("RTP headers", () => {
     expect(view.payloadLength).toBe(0);
   });
 
-  test("a view is good for any number of packets: nothing of the one before remains", () => {
+  test("a view that is reused keeps nothing of the previous packet", () => {
     const view = new RtpView();
     view.parse(rtpPacket({ csrcs: 3, extensions: [{ id: 5, data: ascii("xy") }], padding: 8, marker: true }));
     expect(view.parse(rtpPacket({ payload: 5 }))).toBe(true);
@@ -80,7 +80,7 @@ describe("RTP headers", () => {
     expect(findExtension(view, 5)).toBe(false);
   });
 
-  test("the length given counts, not the buffer's", () => {
+  test("the given length counts instead of the buffer's", () => {
     const buffer = new Uint8Array(100);
     buffer.set(rtpPacket({ payload: 8 }));
     const view = new RtpView();
@@ -89,7 +89,7 @@ describe("RTP headers", () => {
     expect(rtpHeaderLength(buffer, 11)).toBe(-1);
   });
 
-  test("rewriting changes its own field and no other", () => {
+  test("setting a field changes no other", () => {
     const packet = rtpPacket({ marker: true, payloadType: 96 });
     const expected = rtpPacket({
       marker: false,
@@ -103,7 +103,7 @@ describe("RTP headers", () => {
     expect(packet).toEqual(expected);
   });
 
-  test("RTCP is told from RTP by its packet type", () => {
+  test("RTCP and RTP are distinguished by the packet type", () => {
     expect(isRtcp(hex("80c8"))).toBe(true);
     expect(isRtcp(hex("80cf"))).toBe(true);
     expect(isRtcp(hex("80bf"))).toBe(false);
@@ -121,7 +121,7 @@ describe("header extensions", () => {
     return extensions;
   };
 
-  test("all that we use are read in one pass", () => {
+  test("all supported extensions are read in one pass", () => {
     const extensions = read(
       rtpPacket({
         extensions: [
@@ -156,7 +156,7 @@ describe("header extensions", () => {
     expect(view.elementLength).toBe(0);
   });
 
-  test("absent, cut-off and foreign blocks give nothing", () => {
+  test("missing, truncated and foreign blocks yield no extensions", () => {
     const nothing = { mid: undefined, rid: undefined, transportSequence: -1, audioLevel: -1, absSendTime: -1 };
     expect(read(rtpPacket())).toMatchObject(nothing);
     // The element claims 16 bytes, the block has 3.
@@ -179,7 +179,7 @@ describe("header extensions", () => {
     return out.slice(0, end);
   };
 
-  test("our own block carries our MID, time and number; the publisher's stay behind", () => {
+  test("the written block has the subscriber's MID, time and number instead of the publisher's", () => {
     const source = rtpPacket({
       extensions: [
         { id: 1, data: ascii("publisher") },
@@ -192,12 +192,12 @@ describe("header extensions", () => {
     expect(sent).toMatchObject({ mid: "7", transportSequence: 65_535, absSendTime: absSendTime(1_700_000_000_123.5) });
   });
 
-  test("without anything negotiated there is no block at all", () => {
+  test("without negotiated extensions no block is written", () => {
     const source = rtpPacket({ extensions: [{ id: 1, data: ascii("publisher") }] });
     expect(write(new OutgoingExtensions({}), source).length).toBe(12);
   });
 
-  test("what passes through is renumbered, in both forms", () => {
+  test("forwarded extensions get new ids in both forms", () => {
     const source = rtpPacket({
       extensions: [
         { id: 6, data: hex("9e") },
@@ -216,7 +216,7 @@ describe("header extensions", () => {
     }
   });
 
-  test("any MID and ids come back from the block we write", () => {
+  test("any MID and ids can be read from the written block", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 32 }),

@@ -6,7 +6,7 @@ import { SequenceMap } from "../../../../src/sfu/wire/rtp/sequence-map.ts";
 const WINDOW = 1_024;
 
 describe("outgoing numbers", () => {
-  test("a gap stays open for a window of packets and not for one more, and nothing is taken twice", () => {
+  test("a missing number is accepted within the window only, and no number is accepted twice", () => {
     for (const late of [1, 2, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW, 2 * WINDOW + 1]) {
       const map = new SequenceMap(1_000);
       map.switchTo(0);
@@ -18,7 +18,7 @@ describe("outgoing numbers", () => {
     }
   });
 
-  test("rare losses, long runs without any, late packets and duplicates: each number once, and always its own", () => {
+  test("with losses, late packets and duplicates every packet gets its own number once", () => {
     const runs = fc.array(fc.record({ run: fc.nat(3 * WINDOW), lost: fc.nat(5), back: fc.nat(WINDOW + 50) }), {
       minLength: 1,
       maxLength: 8,

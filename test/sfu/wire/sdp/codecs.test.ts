@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { RtpSource } from "../../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, MICROPHONE, RoomOfPeers } from "../../room-of-peers.ts";
 
-describe("codecs of publisher and viewer", () => {
+describe("codecs of publisher and subscriber", () => {
   let room: RoomOfPeers;
   beforeEach(async () => {
     room = await RoomOfPeers.open();
   });
   afterEach(() => room.close());
 
-  test("a viewer gets H.264 under its own payload type, and is told when it cannot read a track at all", async () => {
+  test("a subscriber gets H.264 under its own payload type, and is notified of a track that it cannot decode", async () => {
     const publisher = await room.join("publisher", {
       sections: [{ kind: "video", direction: "sendonly", codec: "H264" }],
     });
@@ -39,7 +39,7 @@ describe("codecs of publisher and viewer", () => {
     expect(other.packetsIn).toBe(0);
   });
 
-  test("redundant audio is passed on, and unwrapped for a viewer that did not ask for it", async () => {
+  test("redundant audio is forwarded, and unwrapped for a subscriber that did not negotiate it", async () => {
     const publisher = await room.join("publisher", { sections: [{ kind: "audio", direction: "sendonly", red: true }] });
     await publisher.connect([MICROPHONE], []);
     const source = new RtpSource({ ssrc: 7, payloadType: 63, mid: "0" });

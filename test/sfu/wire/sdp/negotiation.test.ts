@@ -34,8 +34,8 @@ const code = (run: () => unknown) => {
   return null;
 };
 
-describe("what an offer may ask for", () => {
-  test("what it says, when that fits its sections", () => {
+describe("requests of an offer", () => {
+  test("requests that fit the sections are accepted", () => {
     const subscribe = [{ mid: "3", trackId: "t" }];
     expect(plan({ publish: [MIC, CAM], subscribe })).toEqual({ publish: [MIC, CAM], subscribe });
   });
@@ -93,7 +93,7 @@ describe("what an offer may ask for", () => {
     expect(code(() => plan(asked))).toBe("NEGOTIATION_FAILED");
   });
 
-  test("a plain WHIP offer publishes what it sends, a plain WHEP offer takes what there is", () => {
+  test("a plain WHIP offer publishes its sending sections, and a plain WHEP offer subscribes to all tracks", () => {
     expect(plan({})).toEqual({
       publish: [
         { mid: "0", clientTrackId: "0", kind: "audio", source: "microphone" },

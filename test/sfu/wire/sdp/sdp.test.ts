@@ -107,7 +107,7 @@ function section(lines: string[], index: number): string[] {
 }
 
 describe("reading an offer", () => {
-  test("a browser's offer, all of it that matters", () => {
+  test("a browser's offer is parsed", () => {
     const offer = parseOffer(sdp(AUDIO, VIDEO, DATA));
     expect(offer).toMatchObject({
       sessionId: "4611731400430051336",
@@ -124,7 +124,7 @@ describe("reading an offer", () => {
     expect(data).toMatchObject({ kind: "application", sctpPort: 5000 });
   });
 
-  test("an RTX stream is no stream of its own, whichever line comes first", () => {
+  test("an RTX stream is not listed as a stream, whatever the order of lines", () => {
     const lines = ["a=ssrc-group:FID 11 12", "a=ssrc:11 cname:x", "a=ssrc:12 cname:x"];
     for (const order of [lines, lines.toReversed()]) {
       expect([...(parseOffer(sdp([...VIDEO, ...order])).sections[0]?.ssrcs ?? [])]).toEqual([[11, 12]]);
@@ -164,7 +164,7 @@ describe("reading an offer", () => {
 describe("choosing codecs", () => {
   const codecs = negotiateCodecs(parseOffer(sdp(VIDEO)).sections[0] as OfferedSection);
 
-  test("in the client's order, with their RTX, without what Stoa does not carry", () => {
+  test("supported codecs are chosen in the client's order with their RTX", () => {
     expect(codecs.map(({ codec, payloadType, rtxPayloadType }) => [codec, payloadType, rtxPayloadType])).toEqual([
       ["VP8", 96, 97],
       ["H264", 103, 104],
@@ -173,7 +173,7 @@ describe("choosing codecs", () => {
     ]);
   });
 
-  test("a viewer reads H.264 under its own payload type and profile, but never under another packetization", () => {
+  test("H.264 matches another profile, but never another packetization mode", () => {
     const published = {
       codec: "H264",
       payloadType: 125,
@@ -193,7 +193,7 @@ describe("choosing codecs", () => {
 describe("writing the answer", () => {
   const lines = answer(parseOffer(sdp(AUDIO, VIDEO, DATA)));
 
-  test("ICE-lite, passive, bundled, with every candidate once", () => {
+  test("the answer is ICE-lite, passive and bundled, with every candidate once", () => {
     expect(lines).toContain("a=ice-lite");
     expect(lines).toContain("a=group:BUNDLE 0 1 2");
     expect(lines.filter((line) => line === "a=setup:passive")).toHaveLength(3);
@@ -203,7 +203,7 @@ describe("writing the answer", () => {
     expect(lines.some((line) => line.includes("host.local") || line.includes("abcd"))).toBe(false);
   });
 
-  test("what the client sends is received, layer by layer, and nothing is sent back on it", () => {
+  test("a sending section is answered as receiving with its layers, and nothing is sent on it", () => {
     const video = section(lines, 1);
     expect(video[0]).toBe("m=video 9 UDP/TLS/RTP/SAVPF 96 97 103 104 107 108 45");
     expect(video).toContain("a=recvonly");
@@ -219,7 +219,7 @@ describe("writing the answer", () => {
     expect(video).not.toContain("a=extmap:1 urn:ietf:params:rtp-hdrext:toffset");
   });
 
-  test("a publisher is told where to begin, a viewer is not", () => {
+  test("a publisher gets a start bitrate, a subscriber does not", () => {
     expect(section(lines, 1)).toContain("a=fmtp:96 x-google-start-bitrate=1000");
     expect(section(lines, 1)).toContain("a=fmtp:97 apt=96");
     const viewing = VIDEO.map((line) => line.replace("sendonly", "recvonly")).filter(
@@ -228,7 +228,7 @@ describe("writing the answer", () => {
     expect(answer(parseOffer(sdp(viewing))).join()).not.toContain("x-google");
   });
 
-  test("both ways where both were offered, with the server's own stream", () => {
+  test("a sendrecv section is answered as sendrecv with the server's stream", () => {
     const audio = section(lines, 0);
     expect(audio).toContain("a=sendrecv");
     expect(audio).toContain("a=fmtp:111 minptime=10;useinbandfec=1");
@@ -273,7 +273,7 @@ describe("writing the answer", () => {
     expect(decideSections(parseOffer(twice)).map(({ extensions }) => extensions.mid)).toEqual([1, 0]);
   });
 
-  test("[4.2] what Firefox can only send is never sent to it, and is read where it sends", () => {
+  test("[4.2] extensions that Firefox can only send are read and never sent to it", () => {
     const descriptor = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
     const offered = (direction: string) =>
       sdp([...VIDEO.filter((line) => line !== "a=sendonly"), direction, `a=extmap:8/sendonly ${descriptor}`]);
@@ -304,7 +304,7 @@ describe("writing the answer", () => {
     expect(written).toContain("a=ssrc-group:FID 1001 2001");
   });
 
-  test("a stopped section stays stopped, outside the bundle; one without a codec in common is rejected", () => {
+  test("a stopped section stays outside of the bundle, and one without a common codec is rejected", () => {
     const stopped = VIDEO.map((line) => line.replace("m=video 9", "m=video 0"));
     const foreign = ["m=audio 9 UDP/TLS/RTP/SAVPF 9", ...TRANSPORT, "a=mid:5", "a=rtpmap:9 G722/8000", "a=sendonly"];
     const written = answer(parseOffer(sdp(AUDIO, stopped, foreign)));
@@ -319,13 +319,13 @@ describe("writing the answer", () => {
     expect(section(answer(parseOffer(sdp(AUDIO, bundled))), 1)[0]).toStartWith("m=video 9 ");
   });
 
-  test("without transport-wide numbers the receiver's own estimate is asked for", () => {
+  test("without transport-wide numbers REMB is negotiated", () => {
     const old = VIDEO.filter((line) => !line.includes("transport-wide-cc"));
     expect(section(answer(parseOffer(sdp(old))), 0)).toContain("a=rtcp-fb:96 goog-remb");
   });
 });
 
-test("[15] one id for two extensions across the bundle: the first keeps it, the other is left out, as aiortc needs it", () => {
+test("[15] of two extensions with one id in the bundle only the first is answered, as aiortc needs", () => {
   const section = (media: string, mid: string, second: string) =>
     `m=${media} 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:${mid}\r\na=recvonly\r\na=rtpmap:96 ${media === "audio" ? "opus/48000/2" : "VP8/90000"}\r\n` +
     `a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid\r\na=extmap:2 ${second}\r\n${TRANSPORT.join("\r\n")}\r\n`;

@@ -112,7 +112,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     return { rtp: new SrtpSession({ keys, profile: number }), rtcp: new SrtcpSession({ keys, profile: number }) };
   };
 
-  test("a second implementation opens what we protect, across the sequence wrap", () => {
+  test("another implementation decrypts our packets across the sequence wrap", () => {
     const sender = new SrtpSender(masterKey(profile), createCipher);
     const { rtp } = werift();
     for (let i = 0; i < 300; i++) {
@@ -121,7 +121,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     }
   });
 
-  test("we open what a second implementation protects, across the sequence wrap", () => {
+  test("packets of another implementation are decrypted across the sequence wrap", () => {
     const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const { rtp } = werift();
     for (let i = 0; i < 300; i++) {
@@ -132,7 +132,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     }
   });
 
-  test("SRTCP agrees with a second implementation, both ways", () => {
+  test("SRTCP agrees with another implementation in both directions", () => {
     const sender = new SrtpSender(masterKey(profile), createCipher);
     const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const { rtcp } = werift();
@@ -147,7 +147,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     }
   });
 
-  test("any packet, with CSRCs and extensions, comes back as it was", () => {
+  test("any packet with CSRCs and extensions is restored", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 1200 }),
@@ -176,7 +176,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     expect(receiver.refusals).toEqual({ malformed: 0, replayed: 3, unauthentic: 0, tooManyStreams: 0 });
   });
 
-  test("what is older than the window is refused, what is merely late is not", () => {
+  test("packets older than the window are refused, and late ones are not", () => {
     const sender = new SrtpSender(masterKey(profile), createCipher);
     const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = new Map<number, Uint8Array<ArrayBuffer>>();
@@ -223,7 +223,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     }
   });
 
-  test("late packets of before the wrap are opened after it", () => {
+  test("late packets from before the wrap are decrypted after it", () => {
     const sender = new SrtpSender(masterKey(profile), createCipher);
     const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = [65_533, 65_534, 65_535, 0, 1].map((n) => protect(sender, rtpPacket({ sequenceNumber: n })));

@@ -71,7 +71,7 @@ describe("STUN binding", () => {
     return out.slice(0, length);
   };
 
-  test("a check is read with all that ICE-lite needs", () => {
+  test("a check is parsed with all attributes that ICE-lite needs", () => {
     const message = parseStun(request());
     expect(message).toMatchObject({
       username: "server:client",
@@ -101,7 +101,7 @@ describe("STUN binding", () => {
     },
   );
 
-  test("an error carries its code and, when nobody has proved anything, no integrity", () => {
+  test("an error response has its code, and no integrity before authentication", () => {
     const message = parseStun(request());
     if (message === undefined) throw new Error("not parsed");
     const out = new Uint8Array(200);
@@ -124,7 +124,7 @@ describe("STUN binding", () => {
     }
   });
 
-  test("attributes behind the integrity are not believed", () => {
+  test("attributes after MESSAGE-INTEGRITY are ignored", () => {
     const without = request(false);
     // USE-CANDIDATE squeezed in between MESSAGE-INTEGRITY and FINGERPRINT.
     const forged = Uint8Array.from([...without.slice(0, -8), ...hex("00250000"), ...without.slice(-8)]);
@@ -140,7 +140,7 @@ describe("STUN binding", () => {
     expect(parseStun(forged)).toBeUndefined();
   });
 
-  test("nothing else passes for STUN", () => {
+  test("other packets are not recognised as STUN", () => {
     expect(isStun(hex("16fefd000000000000000000000000000000000000"))).toBe(false);
     expect(isStun(REQUEST.slice(0, 19))).toBe(false);
     expect(parseStun(REQUEST.slice(0, -4))).toBeUndefined();
@@ -167,7 +167,7 @@ describe("STUN binding", () => {
     expect(parseIp(address)).toBeUndefined();
   });
 
-  test("any IPv6 address is read in all its notations", () => {
+  test("any IPv6 address is parsed in all its notations", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(0, 0, 0, 1, 0xab, 0xff), { minLength: 16, maxLength: 16 }), (bytes) => {
         const address = new ipaddr.IPv6(bytes);
