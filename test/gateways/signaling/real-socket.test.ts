@@ -97,7 +97,7 @@ describe("[signaling] GET /v1/rtc on the wire", () => {
 
 test("[4.2] the node inside the process has registered over HTTP, with real figures", async () => {
   const row = server.services.fleet.find("local");
-  expect(server.services.fleet.show(row)).toMatchObject({
+  expect(server.services.fleet.present(row)).toMatchObject({
     name: "local",
     status: "HEALTHY",
     internalUrl: server.url,
