@@ -24,7 +24,7 @@ type JoiningDeps = {
   onFetching: (source: string) => void;
 };
 
-export type ClusterJoin = {
+type ClusterJoin = {
   /** Throws ClusterRefused when the database belongs to another log or to none. */
   join(): Promise<LogInfo>;
   fetchSnapshot(leader: string | null): Promise<void>;

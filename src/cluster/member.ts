@@ -33,7 +33,7 @@ export type RunningMember = {
   stop(reason: string, graceMs?: number): Promise<void>;
 };
 
-export type MemberOptions = RuntimeOptions & {
+type MemberOptions = RuntimeOptions & {
   /** How long a leadership lasts without confirmation; tests shorten it. */
   leaseMs?: number;
   operate?: Cluster["operate"];

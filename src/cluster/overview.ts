@@ -2,7 +2,7 @@ import type { Static } from "elysia";
 import type { CommitLog, Member } from "../kernel/db/commit-log.ts";
 import type { ClusterMember, ClusterOverview } from "./cluster.schema.ts";
 
-export type MemberWithLag = Member & { lag: number };
+type MemberWithLag = Member & { lag: number };
 export type Overview = Static<typeof ClusterOverview>;
 
 /** Members report every second. */

@@ -55,7 +55,7 @@ export class Replica {
 }
 
 /** Where the data of a directory comes from, as seen by one log. */
-export type DataOrigin = "no data" | "no log" | "another log" | "this log";
+type DataOrigin = "no data" | "no log" | "another log" | "this log";
 
 export function dataOrigin(path: string, logId: string): DataOrigin {
   if (!existsSync(path)) return "no data";

@@ -5,7 +5,7 @@ import { ABSTAIN_PATH, type AbstainResponse } from "./abstention.ts";
 import { type ClusterState, isMember } from "./cluster.ts";
 import { SNAPSHOT_PATH } from "./snapshot.ts";
 
-export type StandbyDeps = {
+type StandbyDeps = {
   hostname: string;
   port: number;
   state: () => ClusterState;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { examine } from "../e2e/dashboard/pictures.ts";
+import { examine } from "../e2e/dashboard/screenshots.ts";
 import { launch } from "../e2e/dashboard/stage.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { Group } from "./group.ts";
@@ -31,7 +31,7 @@ test("the page of the cluster shows members, lag and the last takeover, and goes
   const errors: string[] = [];
   page.on("pageerror", ({ message }) => errors.push(message));
   await page.goto(`${group.front}/cluster`);
-  await page.getByText("Nobody stands by.").waitFor();
+  await page.getByText("There is no standby.").waitFor();
 
   const second = await group.start("second");
   const edge = await group.start("edge", { ROLE: "edge" });
@@ -39,7 +39,7 @@ test("the page of the cluster shows members, lag and the last takeover, and goes
   await row(first.url).filter({ hasText: "Leader" }).filter({ hasText: "OK" }).waitFor();
   await row(second.url).filter({ hasText: "Standby" }).filter({ hasText: "OK" }).waitFor();
   await row(edge.url).filter({ hasText: "Edge" }).waitFor();
-  await page.getByText("Nobody stands by.").waitFor({ state: "detached" });
+  await page.getByText("There is no standby.").waitFor({ state: "detached" });
   await page.getByText("No bucket is set").waitFor();
   await page.getByText(`by ${first.url}`).waitFor();
   await page.getByText("in term 1").waitFor();

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { forward, PROXY_PATH } from "../../src/cluster/proxy/forwarded-requests.ts";
+import { forward } from "../../src/cluster/proxy/forwarded-requests.ts";
 import {
   BATCH_GREETING,
   encodeLeaderFrame,
@@ -7,6 +7,7 @@ import {
   framesOf,
   type LeaderFrame,
   nextBatch,
+  PROXY_PATH,
   type ProxyFrame,
 } from "../../src/cluster/proxy/frames.ts";
 import { LeaderLink, WriteCoalescer } from "../../src/cluster/proxy/leader-link.ts";

@@ -3,10 +3,8 @@
  * rest. They are text because nearly all of them hold the JSON of a client's frame, unchanged.
  */
 
-/** The leader's route for the connections of proxies. */
 export const PROXY_PATH = "/v1/cluster/edge";
 
-/** A client's request for a WebSocket. */
 export type UpgradeRequest = { url: string; headers: [string, string][] };
 /** The leader's response to a request that gets no WebSocket. */
 export type RefusedUpgrade = { status: number; headers: [string, string][]; body: string };
@@ -159,7 +157,6 @@ export function isBatch(text: string): boolean {
   return text.startsWith(BATCH_LETTER);
 }
 
-/** The frames of a message, which is a batch or a single frame. */
 export function framesOf(text: string): string[] {
   if (!isBatch(text)) return [text];
   const frames: string[] = [];

@@ -18,9 +18,8 @@ const PING_EVERY_MS = 1_000;
 /** A machine that is gone, or a network that drops every packet, closes no connection. */
 const SILENCE_MS = 5_000;
 
-export type LeaderLinkDeps = {
+type LeaderLinkDeps = {
   credential: string;
-  /** The leader's address; null when none is known. */
   leader: () => Promise<string | null>;
   log: Log;
   onOpen: () => void;
@@ -35,7 +34,6 @@ type LeaderSocket = WebSocket & {
   addEventListener(type: "pong", listener: () => void): void;
 };
 
-/** The proxy's one connection to the leader; it reconnects, and follows a change of leader. */
 export class LeaderLink {
   #socket: LeaderSocket | null = null;
   #leader: string | null = null;
@@ -60,14 +58,12 @@ export class LeaderLink {
     return this.#unreachable.signal;
   }
 
-  /** Resolves to null when no leader is connected within the time. */
   async waitForLeader(withinMs: number): Promise<string | null> {
     if (this.leader !== null) return this.leader;
     await Promise.race([this.#opened.promise, Bun.sleep(withinMs)]);
     return this.leader;
   }
 
-  /** False when no leader is connected. */
   send(frame: ProxyFrame): boolean {
     if (this.#socket?.readyState !== WebSocket.OPEN) return false;
     const encoded = encodeProxyFrame(frame);

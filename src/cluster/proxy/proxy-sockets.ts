@@ -25,7 +25,7 @@ export type ProxySocket = {
 
 type OpenSocket = ServerWebSocket<ProxySocket>;
 
-export type ProxySocketsDeps = {
+type ProxySocketsDeps = {
   send: (frame: ProxyFrame) => boolean;
   credential: string;
   server: () => Server<ProxySocket>;

@@ -85,12 +85,12 @@ export const LEAVE_REASONS: Record<LeaveReason, DisconnectReason> = {
   restart: DisconnectReason.SERVER_SHUTDOWN,
 };
 
-export function mimeOf(codec: string | null, kind: TrackKind): string {
+function mimeOf(codec: string | null, kind: TrackKind): string {
   return codec === null ? (kind === "audio" ? "audio/opus" : "video/VP8") : `${kind}/${codec}`;
 }
 
 /** `published` is the publisher's own description of the track, if its client is LiveKit's. */
-export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
+function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
   const mimeType = mimeOf(track.codec, track.kind);
   const details = published ?? {
     layers: [],

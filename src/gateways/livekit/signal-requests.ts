@@ -61,8 +61,8 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
 
   async function view(trackIds: readonly string[]): Promise<void> {
     const tracks = trackIds.flatMap((trackId) => {
-      const seat = negotiator.sections.of(trackId);
-      return seat ? [{ trackId, mid: seat.mid, ...selection.settingsOf(trackId) }] : [];
+      const section = negotiator.sections.of(trackId);
+      return section ? [{ trackId, mid: section.mid, ...selection.settingsOf(trackId) }] : [];
     });
     if (tracks.length === 0) return;
     await node()

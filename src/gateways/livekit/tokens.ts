@@ -15,10 +15,10 @@ import { asTokenRefusal, TokenRefused } from "./refusals.ts";
 const MAX_TTL_MS = 30 * 24 * 3_600_000;
 const CLOCK_TOLERANCE_SECONDS = 10;
 /** The claim of a refreshed token with the id of the token that it replaces. */
-export const TOKEN_ID_CLAIM = "stoaTokenId";
+const TOKEN_ID_CLAIM = "stoaTokenId";
 
 /** The `video` claim, which LiveKit calls a grant. */
-export type VideoGrant = {
+type VideoGrant = {
   room?: string;
   roomJoin?: boolean;
   roomAdmin?: boolean;

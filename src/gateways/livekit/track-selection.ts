@@ -4,7 +4,7 @@ import type { LayerChoice } from "../../protocol/signaling.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { WantedTrack } from "./negotiation/media-sections.ts";
 
-export type TrackSettings = { paused: boolean; maxHeight?: number; layer: LayerChoice; priority: number };
+type TrackSettings = { paused: boolean; maxHeight?: number; layer: LayerChoice; priority: number };
 
 const DEFAULT_SETTINGS: TrackSettings = { paused: false, layer: "auto", priority: 0 };
 const LAYERS: Partial<Record<VideoQuality, LayerChoice>> = {

@@ -192,7 +192,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
 
 export type Join = ReturnType<typeof createJoin>;
 
-/** The participant may have been removed or replaced, or the room closed, while the node was added to. */
+/** The participant may have been removed or replaced, or the room closed, while the node was asked. */
 function refuseIfEnded({ link }: RtcSession): void {
   if (link.state !== "left" || link.reason === "left" || link.reason === "timeout" || link.reason === "failed") return;
   const { closeCode } = ENDINGS[link.reason];

@@ -221,12 +221,12 @@ export function createMembership(
       if (link.state === "attached") link.socket.close(CLOSE_CODES.replaced, "replaced");
     },
 
-    /** Announces a participant that sends no offer in time; others are announced when their media connects. */
     /** The live stream starts: its waiting viewers get the tracks as if they were published now. */
     releaseWaiting(room: LiveRoom): void {
       for (const session of room.sessions.values()) if (session.waiting) void release(session);
     },
 
+    /** Announces a participant that sends no offer in time; others are announced when their media connects. */
     awaitAnnouncement(session: RtcSession): void {
       session.cancelAnnouncement = timers.after(ANNOUNCE_AFTER_MS, () => {
         if (!session.wantsMedia) announce(session);

@@ -15,13 +15,12 @@ export type Account = { directory: string; key: JWK; url: string | null };
 
 export type ExternalAccount = { keyId: string; hmac: string };
 
-export type AcmeResponse<Body> = { body: Body; location: string; retryAfterMs: number | null };
+type AcmeResponse<Body> = { body: Body; location: string; retryAfterMs: number | null };
 
 /** The message is the authority's own. */
 export class AcmeError extends Error {
   override readonly name = "AcmeError";
   constructor(
-    /** The type without its prefix, such as `rateLimited`. */
     readonly type: string,
     detail: string,
     readonly retryAfterMs: number | null = null,
@@ -40,13 +39,11 @@ type Options = { directoryUrl: string; account: Account; ca: string | undefined;
 type Problem = { type?: string; detail?: string; subproblems?: { detail?: string }[] };
 
 export class AcmeClient {
-  readonly #options: Options;
   readonly #key: KeyObject;
   #directory: Directory | null = null;
   #nonce: string | null = null;
 
-  constructor(options: Options) {
-    this.#options = options;
+  constructor(private readonly options: Options) {
     this.#key = createPrivateKey({ key: options.account.key as never, format: "jwk" });
   }
 
@@ -56,7 +53,7 @@ export class AcmeClient {
   }
 
   async #readDirectory(): Promise<Directory> {
-    const { directoryUrl } = this.#options;
+    const { directoryUrl } = this.options;
     const { body } = await this.get(directoryUrl).catch((error) => {
       throw error instanceof AcmeError ? error : notADirectory(directoryUrl);
     });
@@ -74,7 +71,6 @@ export class AcmeClient {
     return { body: await response.json(), location: "", retryAfterMs: retryAfter(response) };
   }
 
-  /** Registers the account, or finds it again by its key. */
   async register(email: string | undefined, external: ExternalAccount | undefined): Promise<Account> {
     const { newAccount, meta } = await this.directory();
     if (meta?.externalAccountRequired === true && !external) {
@@ -83,8 +79,8 @@ export class AcmeClient {
     const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
     const binding = external ? { externalAccountBinding: await this.#bind(external, newAccount) } : {};
     const { location } = await this.post(newAccount, { termsOfServiceAgreed: true, ...contact, ...binding });
-    this.#options.account.url = location;
-    return this.#options.account;
+    this.options.account.url = location;
+    return this.options.account;
   }
 
   /** Without a payload this is a POST-as-GET. */
@@ -103,7 +99,7 @@ export class AcmeClient {
 
   /** The proof, shown at the domain, that this account requested the certificate. */
   async keyAuthorization(token: string): Promise<string> {
-    return `${token}.${await calculateJwkThumbprint(publicPart(this.#options.account.key))}`;
+    return `${token}.${await calculateJwkThumbprint(publicPart(this.options.account.key))}`;
   }
 
   async #signed(url: string, payload: object | undefined, accept: string): Promise<Response> {
@@ -122,7 +118,7 @@ export class AcmeClient {
   }
 
   async #sign(url: string, payload: object | undefined): Promise<object> {
-    const { account } = this.#options;
+    const { account } = this.options;
     const identity = account.url === null ? { jwk: publicPart(account.key) } : { kid: account.url };
     const nonce = this.#nonce ?? (await this.#newNonce());
     this.#nonce = null;
@@ -133,7 +129,7 @@ export class AcmeClient {
   async #bind({ keyId, hmac }: ExternalAccount, url: string): Promise<object> {
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
     const header = encode({ alg: "HS256", kid: keyId, url });
-    const payload = encode(publicPart(this.#options.account.key));
+    const payload = encode(publicPart(this.options.account.key));
     const mac = createHmac("sha256", Buffer.from(hmac, "base64url")).update(`${header}.${payload}`).digest("base64url");
     return { protected: header, payload, signature: mac };
   }
@@ -146,7 +142,7 @@ export class AcmeClient {
   }
 
   async #fetch(url: string, init: RequestInit): Promise<Response> {
-    const { ca, userAgent } = this.#options;
+    const { ca, userAgent } = this.options;
     const headers = { ...(init.headers as Record<string, string> | undefined), "user-agent": userAgent };
     const tls = ca === undefined ? {} : { tls: { ca } };
     const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);

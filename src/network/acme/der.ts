@@ -36,7 +36,6 @@ export const tagged = (number: number, ...parts: Uint8Array[]): Buffer => elemen
 /** `[number]` in place of the tag of a primitive. */
 export const implicit = (number: number, bytes: Uint8Array): Buffer => element(0x80 | number, bytes);
 
-/** An unsigned integer. */
 export function integer(bytes: Uint8Array): Buffer {
   const isNegative = ((bytes[0] ?? 0) & 0x80) !== 0;
   return element(TAG.integer, Buffer.from(isNegative ? [0] : []), bytes);

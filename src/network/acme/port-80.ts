@@ -3,9 +3,7 @@ import type { Log } from "../../kernel/log.ts";
 const CHALLENGE_PATH = "/.well-known/acme-challenge/";
 
 type Port80 = {
-  /** Null when the port is unavailable. */
   port: number | null;
-  /** Null removes the proof. */
   setProof(token: string, proof: string | null): void;
   stop(): Promise<void>;
 };

@@ -12,7 +12,6 @@ export type RefusalStatus = 400 | 431;
 
 /** The HTTP server has the same limit. */
 const MAX_HEAD_BYTES = 16 * 1_024;
-/** The limit of a chunk's size line with its extensions. */
 const MAX_CHUNK_LINE_BYTES = 1_024;
 const MAX_TRAILERS_BYTES = 4 * 1_024;
 
@@ -28,7 +27,6 @@ const QUOTED = '"[\\t !#-\\[\\]-~\\x80-\\xff]*"';
 const HEADERS = `(?:\\r\\n${TOKEN}:${TEXT})*`;
 const HEAD = new RegExp(`^([A-Z-]+) [!-~\\x80-\\xff]+ HTTP/1\\.([01])${HEADERS}$`);
 const TRAILERS = new RegExp(`^${HEADERS}$`);
-/** These headers say where a request ends and what follows it. */
 const FRAMING = /\n(content-length|transfer-encoding|upgrade):[ \t]*([^\r]*)/gi;
 /** Some clients pad the size with zeros, so that not its length but its value is checked. */
 const CHUNK_LINE = new RegExp(`^([\\da-f]{1,16})(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*\\r\\n$`, "i");
@@ -40,9 +38,7 @@ const WEBSOCKET = /^websocket[ \t]*$/i;
 export class HeaderInserter {
   readonly #headerLine: Buffer;
   #part: Part = "head";
-  /** An incomplete head, line or trailer section. */
   #held = NOTHING;
-  /** The remaining bytes of a body or a chunk. */
   #bytesLeft = 0;
   #refusal: RefusalStatus | null = null;
 
@@ -60,7 +56,6 @@ export class HeaderInserter {
     return this.#refusal;
   }
 
-  /** Returns the bytes for the server. */
   pass(input: Buffer): Buffer {
     if (this.#part === "rest") return input;
     const heldBytes = this.#held.length;

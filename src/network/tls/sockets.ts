@@ -10,7 +10,6 @@ export type StreamSocket = {
   readonly fd?: number;
 };
 
-/** Handles a connection once its protocol is known. */
 export type ConnectionHandler = {
   received(data: Buffer): void;
   drained(): void;
@@ -70,7 +69,6 @@ export class BufferedWriter {
     this.#pendingBytes += data.length - written;
   }
 
-  /** The owner calls this when the socket has room again. */
   drained(): void {
     const rest = this.#rest ?? [];
     while (rest.length > 0) {
@@ -87,7 +85,6 @@ export class BufferedWriter {
     if (this.#ending) this.socket.end();
   }
 
-  /** Closes the socket once everything is written. */
   end(): void {
     if (this.#ending) return;
     this.#ending = true;

@@ -33,7 +33,7 @@ export type RelayCounters = {
   dropped: number;
 };
 
-export type AllocationOptions = {
+type AllocationOptions = {
   client: ClientTransport;
   id: string;
   username: string;

@@ -58,14 +58,12 @@ export class TurnClient {
     this.#pending.delete(transaction);
   }
 
-  /** The connection is lost: pending and later requests fail. */
   failed(error: Error): void {
     this.#failure = error;
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
   }
 
-  /** Resolves to the relayed address. */
   async allocate(): Promise<Address> {
     const response = await this.request(TURN_TYPE.allocate, [[ATTRIBUTE.requestedTransport, UDP]]);
     const relayed = response.attributes.get(ATTRIBUTE.relayedAddress);

@@ -5,7 +5,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Address } from "./address.ts";
 
-export type TurnCredential = { username: string; credential: string };
+type TurnCredential = { username: string; credential: string };
 
 export function turnCredential(secret: string, id: string, expiresAtMs: number): TurnCredential {
   const username = `${Math.floor(expiresAtMs / 1_000)}:${id}`;

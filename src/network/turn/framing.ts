@@ -1,7 +1,7 @@
 import { HEADER_BYTES, padded } from "./message.ts";
 
 /** ChannelData, the short form of relayed data: channel number, length and data (RFC 8656 §12). */
-export const CHANNEL_HEADER_BYTES = 4;
+const CHANNEL_HEADER_BYTES = 4;
 const FIRST_CHANNEL = 0x4000;
 /** RFC 8656 ends at 0x4FFF, and clients of its predecessor go further. */
 const LAST_CHANNEL = 0x7fff;
@@ -33,13 +33,11 @@ export function writeChannelData(out: Buffer, channel: number, data: Uint8Array,
   return end;
 }
 
-/** WebRTC sends nothing near this size. */
 export const MAX_MESSAGE_BYTES = 2_304;
 
 const NOT_TURN = -1;
 const INCOMPLETE = 0;
 
-/** Splits the bytes of a TCP or TLS connection into messages. */
 export class TurnStream {
   #held: Buffer = Buffer.alloc(0);
 

@@ -52,7 +52,6 @@ export type TurnMessage = {
   readonly type: number;
   /** The first of each kind. Attributes after MESSAGE-INTEGRITY are unsigned and left out, except FINGERPRINT. */
   readonly attributes: ReadonlyMap<number, Buffer>;
-  /** A CreatePermission may name more than one peer. */
   readonly peers: readonly Buffer[];
   readonly unknown: readonly number[];
   /** The offset of MESSAGE-INTEGRITY; -1 when absent. */
@@ -142,7 +141,6 @@ function writeAttribute(message: Buffer, at: number, name: number, value: Uint8A
   return at + 4 + padded(value.length);
 }
 
-/** The key of long-term credentials (RFC 8489 §9.2.2). */
 export function longTermKey(username: string, realm: string, password: string): Buffer {
   return createHash("md5").update(`${username}:${realm}:${password}`).digest();
 }

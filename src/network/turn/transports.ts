@@ -13,7 +13,6 @@ export type ClientTransport = Address & {
 /** A media port: the address that clients name, and the address at which the relay reaches it. */
 export type Peer = { readonly announced: Address; readonly reached: Address };
 
-/** The socket between one allocation and one peer. */
 export type RelaySocket = { send(data: Uint8Array): void; close(): void };
 
 export type RelayRequest = {

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { connect } from "node:tls";
-import { type RealServer, realServer } from "../../harness/running.ts";
+import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { freePorts, startPebble } from "./pebble.ts";
 
 const DOMAIN = "rtc.example.com";

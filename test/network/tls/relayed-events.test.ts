@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { withRelayedClient, relayedClients } from "../../../src/nodes/relayed-events.ts";
+import { relayedClients, withRelayedClient } from "../../../src/nodes/relayed-events.ts";
 import { ClientTable } from "../../../src/protocol/client-table.ts";
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 

@@ -94,10 +94,10 @@ export function createRoomAgents({ db, write, log, now }: Runtime, { find, regis
 
   return {
     tenants,
-    /** From now on it matters who comes into the rooms of this project. Whoever is in one has requested for nobody. */
+    /** Watches the rooms of this project from now on; those with participants get the unnamed agents. */
     addTenant,
 
-    /** What this token asks for, in case that its holder makes the room live. The answer forgets it. */
+    /** Keeps the dispatches that a token requests during its join; the returned function drops them. */
     expect({ tokenId, ...tenant }: Tenant & { tokenId: string }, wanted: DispatchRequest[]): () => void {
       if (wanted.length === 0) return () => {};
       addTenant(tenant);

@@ -30,7 +30,7 @@ import type { SigningKeys } from "../tokens.ts";
 const RESPONSE_TIMEOUT_MS = 10_000;
 
 /** Workers with the same registration share its jobs. */
-export type WorkerRegistration = { agentName: string; type: JobType; permissions: ParticipantPermission | undefined };
+type WorkerRegistration = { agentName: string; type: JobType; permissions: ParticipantPermission | undefined };
 
 type Outgoing = ServerMessage["message"];
 
@@ -141,9 +141,7 @@ type WorkerEvents = {
 
 export type AcceptedJob = { worker: AgentWorker; registration: WorkerRegistration; response: AvailabilityResponse };
 /** `declined` when every free worker refused, `none` when no worker is free. */
-export type JobNotAccepted = "declined" | "none";
-
-export type Workers = ReturnType<typeof createWorkers>;
+type JobNotAccepted = "declined" | "none";
 
 export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: WorkerEvents) {
   const { bus, config, now, timers } = runtime;

@@ -28,7 +28,7 @@ export function oneConnection(deps: NegotiatorDeps): Negotiator {
   }
 
   return {
-    sections: sections,
+    sections,
 
     async onOffer({ sdp, id, midToTrackId: named }) {
       const offered = readSections(sdp);

@@ -69,7 +69,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
   };
 
   return {
-    sections: sections,
+    sections,
 
     async onOffer({ sdp, id, midToTrackId: named }) {
       const publish = published.publishedSections(readSections(sdp), named);

@@ -110,7 +110,7 @@ const BY_STATUS: Record<number, TwirpCode> = {
 };
 
 /** Null for an unexpected error. */
-export function asTwirp(error: unknown): TwirpError | null {
+function asTwirp(error: unknown): TwirpError | null {
   if (error instanceof TwirpError) return error;
   const refused = error instanceof HttpRefusal ? error : httpRefusalOf(error);
   return refused && new TwirpError(BY_STATUS[refused.status] ?? "internal", refused.message);
