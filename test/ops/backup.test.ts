@@ -123,12 +123,12 @@ test("[11] a damaged backup is refused, and nothing is changed", async () => {
   };
   const damaged: [string, Uint8Array, string][] = [
     ["in the database", flipped(512 * 40), "stoa.db has changed"],
-    ["in a header", flipped(3), "no backup of Stoa"],
+    ["in a header", flipped(3), "not a backup of Stoa"],
     ["in the list of checksums", flipped(bytes.length - 1024 - 512), "it is damaged"],
     ["cut off in the database", bytes.slice(0, 50_000), "ends too early"],
     ["cut off before its list", bytes.slice(0, bytes.length - 3072), "ends too early"],
     ["empty", new Uint8Array(), "ends too early"],
-    ["something else", new TextEncoder().encode("hello".repeat(1000)), "no backup of Stoa"],
+    ["something else", new TextEncoder().encode("hello".repeat(1000)), "not a backup of Stoa"],
   ];
   for (const [what, content, reason] of damaged) {
     await Bun.write(broken, content);
@@ -146,7 +146,7 @@ test("[11] a backup with paths outside of the data directory writes none of them
   writeFileSync(join(folder, "x"), "x");
   await $`tar cf ${join(work, "evil.tar")} --format=ustar --transform s,x,../escaped, x`.cwd(folder).quiet();
   const { code, err } = await stoa(["restore", join(work, "evil.tar"), "--data-dir", dataDir]);
-  expect([code, err]).toEqual([1, expect.stringContaining("no backup of Stoa")]);
+  expect([code, err]).toEqual([1, expect.stringContaining("not a backup of Stoa")]);
   expect(existsSync(join(dataDir, "escaped"))).toBe(false);
 });
 
@@ -158,7 +158,7 @@ test("[11] backup replaces a file only with --force, and reports when there is n
   const replaced = await stoa(["backup", taken, "--force", "--json", "--data-dir", dataDir]);
   expect(JSON.parse(replaced.out)).toMatchObject({ file: taken, attachments: 1, elsewhere: 0 });
   const empty = await stoa(["backup", join(work, "empty.tar"), "--data-dir", join(work, "nowhere")]);
-  expect([empty.code, empty.err]).toEqual([1, expect.stringContaining("there is no database in")]);
+  expect([empty.code, empty.err]).toEqual([1, expect.stringContaining("no data in")]);
   expect(existsSync(join(work, "nowhere"))).toBe(false);
 });
 

@@ -99,7 +99,7 @@ test("[11] invalid certificate files do not replace valid ones, and prevent a st
 
   const started = await stoa(["serve", "--port", "0", "--tls-cert", broken, "--tls-key", second.key], { cwd: folder });
   expect([started.code, started.err.includes("    at ")]).toEqual([2, false]);
-  expect(started.err).toContain("broken.pem holds no PEM that can be read");
+  expect(started.err).toContain("broken.pem is not valid PEM");
 });
 
 test("[11] the drain reaches the sockets of both certificates", async () => {

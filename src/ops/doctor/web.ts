@@ -1,9 +1,10 @@
 import { X509Certificate } from "node:crypto";
+import { NO_TOKEN } from "../../gateways/livekit/refusals.ts";
 import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
 import { AcmeStore } from "../../network/acme/store.ts";
 import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn } from "./check.ts";
-import { checkLivekitClients } from "./livekit-clients.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import { loopbackOf } from "./ports.ts";
 import { checkWebsocket } from "./websocket.ts";
 
 const DAY_MS = 86_400_000;
@@ -51,4 +52,29 @@ function acmeCertificate({ config, now }: CheckContext, domain: string): Check {
   const detail = `${domain} has one for ${days} days, renewed by itself${failure}`;
   if (days < 0) return fail(name, `it ran out ${-days} days ago${failure}`, remedy);
   return problem === "" ? pass(name, detail) : warn(name, detail, remedy);
+}
+
+/** The LiveKit gateway refuses a client without a token with a known message, which shows that it is reachable. */
+async function checkLivekitClients({ config, running }: CheckContext): Promise<Check> {
+  const name = "livekit-clients";
+  if (config.LIVEKIT_CLIENTS === "off") return pass(name, "closed by LIVEKIT_CLIENTS=off");
+  const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
+  if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+  const url = `${base.replace(/\/$/, "")}/rtc/v1/validate`;
+  const rejectUnauthorized = config.PUBLIC_URL !== undefined;
+  const options = {
+    redirect: "manual",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    tls: { rejectUnauthorized },
+  } as const;
+  const found = await fetch(url, options).then(
+    async (answer) => `${answer.status} ${(await answer.text()).slice(0, 60)}`,
+    reasonOf,
+  );
+  if (found.includes(NO_TOKEN)) return pass(name, `${base} lets LiveKit's clients in`);
+  return warn(
+    name,
+    `${url} answers: ${found.split("\n", 1)[0]}`,
+    "LiveKit's SDKs need /rtc, /agent and /twirp at the root of the address: let the proxy pass them on, or set LIVEKIT_CLIENTS=off.",
+  );
 }
