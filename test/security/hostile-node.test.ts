@@ -219,7 +219,7 @@ describe("[18] a media node that turned hostile", () => {
         }
         await heard(target);
         await target.api.call("POST", `/v1/recordings/${target.publicId}/stop`);
-        await server.services.recordings.();
+        await server.services.recordings.locations.moveFiles();
         for (const { id } of (await target.read()).files)
           expect(await (await download(target, id)).text()).not.toContain(CANARY);
         expect((await target.read()).files).toEqual([]);
@@ -254,7 +254,7 @@ describe("[18] a media node that turned hostile", () => {
         insert.run(recordingId, id, fileName, location, location === "node" ? "rogue" : null);
       rogue.files = () => partial("written by the node");
       await target.api.call("POST", `/v1/recordings/${target.publicId}/stop`);
-      await server.services.recordings.();
+      await server.services.recordings.locations.moveFiles();
       for (const { id } of rows) {
         const response = await download(target, id);
         expect([response.status >= 400, (await response.text()).includes(CANARY)]).toEqual([true, false]);
@@ -324,14 +324,14 @@ describe("[18] a media node that turned hostile", () => {
       await target.api.call("POST", `/v1/recordings/${target.publicId}/stop`);
       for (const answer of answers) {
         rogue.files = answer;
-        await server.services.recordings.();
+        await server.services.recordings.locations.moveFiles();
         expect((await target.read()).files).toMatchObject([{ id: fileId, status: "PENDING" }]);
         expect((await download(target, fileId)).status).toBe(503);
       }
       expect(reached).toEqual([]);
       // An honest answer still brings it.
       rogue.files = () => partial("thirteen byte");
-      await server.services.recordings.();
+      await server.services.recordings.locations.moveFiles();
       expect((await target.read()).files).toMatchObject([{ id: fileId, status: "READY", bytes: 13 }]);
       expect(await (await download(target, fileId)).text()).toBe("thirteen byte");
       await elsewhere.stop(true);
@@ -353,7 +353,7 @@ describe("[18] a media node that turned hostile", () => {
       const silent = Promise.withResolvers<void>();
       rogue.files = () => silent.promise.then(() => new Response("gone", { status: 404 }));
       honest.files = delivered;
-      const run = server.services.recordings.();
+      const run = server.services.recordings.locations.moveFiles();
       await until(async () => (await other.read()).files[0]?.status === "READY");
       expect(await (await download(other, fileId)).text()).toBe("what bob said");
       expect((await target.read()).files[0]?.status).toBe("PENDING");
