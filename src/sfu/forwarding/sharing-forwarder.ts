@@ -102,7 +102,7 @@ export class SharingForwarder extends Forwarder {
     this.#seated = null;
     if (packets > 0) {
       this.catchUp({ packets, octets, numbers, timestamp, timestampAtMs, vp8 });
-      seat.transport.srtp.reached(seat.ssrc, this.lastOutgoing);
+      seat.transport.srtp.advanceTo(seat.ssrc, this.lastOutgoing);
     }
     audience.table.remove(seat);
     seat.transport.seated.delete(seat);
