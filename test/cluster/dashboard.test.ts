@@ -19,7 +19,7 @@ afterAll(async () => {
   await postgres.close();
 });
 
-test("the page of the cluster shows members, lag and the last takeover, and goes on when another server leads", async () => {
+test("the cluster page shows members, lag and the last take-over, and survives a change of leader", async () => {
   const first = await group.startFirst();
   await group.leader();
   await group.balancer.found();
