@@ -143,13 +143,13 @@ test("[11] a node registers with its own secret, is called with it, and is disco
   const keys = (...args: string[]) => stoa(["node-keys", ...args, "--data-dir", dataDir]);
   const { publicId, secret } = JSON.parse((await keys("create", "keyed", "--json")).out);
   const other = await stoa(node("other", "--control-plane", control.url), { env: { SFU_REGISTRATION_SECRET: secret } });
-  expect([other.code, other.err.includes("that of another media node")]).toEqual([1, true]);
+  expect([other.code, other.err.includes("belongs to another media node")]).toEqual([1, true]);
 
   const own = { SFU_REGISTRATION_SECRET: secret };
   const { out } = await spawned(node("keyed", "--control-plane", control.url), { env: own });
   const url = /reaches this node at (\S+)/.exec(out)?.[1] ?? "";
   const ready = async () => (await fetch(`${url}/readyz`)).status;
-  // Both ways: it is registered, and the server has shown it the same secret.
+  // Both ways: it is registered, and the server calls it with the same secret.
   await until(async () => (await ready()) === 200);
   expect((await keys("list")).out).toContain("keyed");
   expect((await keys("revoke", publicId)).out).toBe(`Revoked ${publicId}.\n`);
