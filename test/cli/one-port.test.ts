@@ -71,7 +71,7 @@ test("[22] a missing setting or unreadable file is named", () => {
     [files(empty, own.key), `${empty} is not valid PEM`],
     [files(own.cert, other.key), `${other.key} is not the key of ${own.cert}`],
     [authority(absent), `ACME_CA: ${absent} cannot be read (ENOENT)`],
-    [authority(empty), `ACME_CA: ${empty} is not valid PEM`],
+    [authority(empty), `ACME_CA: ${empty} holds no PEM that can be read`],
     [[domain, "ACME_CHALLENGE=http-01", "HTTP_PORT=0"], "ACME_CHALLENGE is http-01, but HTTP_PORT is 0."],
     [["ACME_EMAIL=operator@example.com"], "ACME_EMAIL is set, but DOMAIN is not."],
     [["TURN_UDP_PORT=3478"], "TURN_UDP_PORT is set, but there is no relay without DOMAIN"],

@@ -39,7 +39,9 @@ export const SignedIn = t.Object({
 
 export const Verified = t.Object({
   ...SignedIn.properties,
-  passwordKept: t.Boolean({ description: "The account still has the password that was chosen when the address was registered" }),
+  passwordKept: t.Boolean({
+    description: "The account still has the password that was chosen when the address was registered",
+  }),
 });
 
 /** Without tokens until the address is verified. */
