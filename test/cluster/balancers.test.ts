@@ -46,7 +46,7 @@ async function answers({ url }: GuideBalancer): Promise<void> {
   for (let inRow = 0; inRow < 10; await Bun.sleep(100)) inRow = (await ask(url))?.status === 200 ? inRow + 1 : 0;
 }
 
-test("the guide's HAProxy, nginx and Caddy lead to the leader, and to the next one once it has died", async () => {
+test("the guide's HAProxy, nginx and Caddy reach the leader, and the next one after its death", async () => {
   const first = await group.startFirst();
   const second = await group.start("second");
   balancers = await startBalancers(folder, [first.url, second.url]);
@@ -54,12 +54,12 @@ test("the guide's HAProxy, nginx and Caddy lead to the leader, and to the next o
   const load = await Load.start(group, { senders: 6, listeners: 3, fronts: balancers.map(({ url }) => url) });
   await load.more(60);
 
-  /** Nobody is told that the server it came to stands by. */
+  /** No client gets the error of a standby. */
   const settled = async () => {
     for (const { name, url } of balancers) {
       const asked = await Promise.all(Array.from({ length: 10 }, () => ask(url)));
       expect({ name, answers: asked.map((answer) => answer?.status) }).toEqual({ name, answers: Array(10).fill(200) });
-      const user = { method: "POST", body: JSON.stringify({ userId: "somebody" }) };
+      const user = { method: "POST", body: JSON.stringify({ userId: "a-user" }) };
       expect((await ask(url, "/v1/chat/tokens", user))?.status).toBe(201);
     }
   };

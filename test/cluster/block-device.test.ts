@@ -29,7 +29,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("a machine dies, and another one mounts what the replicated device holds: nothing acknowledged is lost", async () => {
+test("another machine takes over the replicated device without losing an acknowledged write", async () => {
   const page = openPage();
   const withoutAddress = giveAddress();
   const device = join(folder, "device");

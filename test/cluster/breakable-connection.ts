@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A network that stops carrying anything without saying so, and then carries again; or leads elsewhere. */
-export class Line {
+/** A proxy that can drop all bytes silently, recover, or lead to another port. */
+export class BreakableConnection {
   #broken = false;
   readonly #sockets = new Set<Socket>();
   private constructor(
@@ -10,12 +10,12 @@ export class Line {
     readonly port: number,
   ) {}
 
-  static async to(target: number): Promise<Line> {
+  static async to(target: number): Promise<BreakableConnection> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const line = new Line(server, target, (server.address() as { port: number }).port);
-    server.on("connection", (near) => line.#carry(near));
-    return line;
+    const connection = new BreakableConnection(server, target, (server.address() as { port: number }).port);
+    server.on("connection", (client) => connection.#forward(client));
+    return connection;
   }
 
   get url(): string {
@@ -26,13 +26,13 @@ export class Line {
     this.#broken = true;
   }
 
-  /** What was lost on the way stays lost: connections from before are cut. */
+  /** Connections from before are cut, because their lost bytes stay lost. */
   mend(): void {
     this.#cut();
     this.#broken = false;
   }
 
-  /** As an address that moves to another machine. */
+  /** Acts like an address that moves to another machine. */
   pointTo(target: number): void {
     this.target = target;
     this.#cut();
@@ -47,11 +47,11 @@ export class Line {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #carry(near: Socket): void {
-    const far = connect(this.target, "127.0.0.1");
+  #forward(client: Socket): void {
+    const upstream = connect(this.target, "127.0.0.1");
     for (const [from, to] of [
-      [near, far],
-      [far, near],
+      [client, upstream],
+      [upstream, client],
     ] as const) {
       this.#sockets.add(from);
       from.on("data", (bytes) => void (this.#broken || to.write(bytes)));

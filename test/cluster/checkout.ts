@@ -26,7 +26,7 @@ export function checkoutOf(version: string, migrations: Record<string, string> =
 export async function upgrade(group: Group, load: Load, root?: string): Promise<void> {
   const leader = await group.leader();
   const standby = group.members.find((member) => member !== leader);
-  if (standby === undefined) throw new Error("nobody stands by");
+  if (standby === undefined) throw new Error("no standby is running");
   await group.stop(standby);
   await group.start(standby.name, {}, root);
   await load.more(10);

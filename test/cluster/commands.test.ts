@@ -62,12 +62,12 @@ test("[contract 20] only the leader is ready; a standby refuses requests so that
   expect(refused.status).toBe(503);
   expect(refused.headers.get("retry-after")).toBe("1");
   expect(await refused.json()).toMatchObject({ code: "SVC_STANDBY", legacyCode: "UNAVAILABLE" });
-  // Nobody without the secret gets the data.
+  // Without the secret the data is refused.
   expect((await fetch(`${standby.url}/v1/cluster/snapshot`)).status).toBe(503);
   expect((await fetch(`${(await group.leader()).url}/v1/cluster/snapshot`)).status).toBe(404);
 });
 
-test("a command that writes is done by the leader, wherever it is given", async () => {
+test("a command that writes runs on the leader, whichever member gets it", async () => {
   const data = { DATA_DIR: standby.dataDir, ...shared() };
   const { out: key, error } = await stoa(["keys", "create", "--name", "from a standby"], data);
   expect(error).toBe("");
@@ -79,7 +79,7 @@ test("a command that writes is done by the leader, wherever it is given", async 
   expect(beside.error).toContain("Set COMMIT_LOG_URL");
 });
 
-test("[contract 20] what cannot be right is refused with a sentence", async () => {
+test("[contract 20] invalid settings are refused with a sentence", async () => {
   const DATA_DIR = join(folder, "other");
   const without = await stoa(["serve"], { DATA_DIR, COMMIT_LOG_URL: group.logUrl ?? "" });
   expect(without).toMatchObject({ code: 2, error: expect.stringContaining("STOA_SECRET is not") });
@@ -102,7 +102,7 @@ test("[contract 20] without a bucket attachments are refused with the reason", a
   expect(body.message).toContain("STORAGE_S3_BUCKET");
 });
 
-test("the figures of a server say whether it leads, and how far it is", async () => {
+test("a server's metrics show its role and position", async () => {
   const leader = await group.leader();
   const figures = async (url: string) => {
     const text = await (await fetch(`${url}/metrics`)).text();
@@ -122,7 +122,7 @@ test("the figures of a server say whether it leads, and how far it is", async ()
   expect(followed.leader).toBe(0);
 });
 
-test("a standby is backed up while it follows, and what comes back is what the leader holds", async () => {
+test("a standby can be backed up while it follows, and the restored data equals the leader's", async () => {
   const made = await group.call("POST", "/v1/chat/conversations", { name: "kept", members: [{ userId: "ann" }] });
   expect(made.status).toBe(201);
   const head = (await readyz((await group.leader()).url))?.position ?? 0;
@@ -143,7 +143,7 @@ test("a standby is backed up while it follows, and what comes back is what the l
   }
 }, 60_000);
 
-test("the servers of the guide's compose file take the settings they are given, and differ in what must differ", () => {
+test("the guide's compose file has valid settings that differ where they must", () => {
   type Service = { image: string; environment: Record<string, string>; volumes: string[] };
   const file = Bun.YAML.parse(blockFor("web/docs/standby.md", "compose.yaml"));
   const { services, volumes } = file as { services: Record<string, Service>; volumes: object };

@@ -45,7 +45,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       return made;
     }
 
-    test("a new log is empty, and keeps the identity and the secret it was made with", async () => {
+    test("a new log is empty and keeps its identity and secret", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       const info = await one.info("fingerprint");
       expect(info).toMatchObject({ head: 0, term: 0, leader: null, secretFingerprint: "fingerprint" });
@@ -53,7 +53,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       expect(await one.read(0, 10)).toEqual([]);
     });
 
-    test("what one appends another reads, in order and byte for byte", async () => {
+    test("appended records are read in order and byte for byte", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       for (let n = 1; n <= 5; n++) await one.append(n, changes(n, 0, 255));
       await one.append(6, { kind: "migrations", migrations: [{ name: "0001", sql: "SELECT 1", hash: "h" }], at: 7 });
@@ -64,7 +64,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       expect((await two.info("fingerprint")).head).toBe(6);
     });
 
-    test("exactly one of two gets a position, and the other is told that it was overtaken", async () => {
+    test("exactly one of two appends gets a position, and the other is overtaken", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       const outcomes = await Promise.allSettled([one.append(1, changes(1)), two.append(1, changes(2))]);
       expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
@@ -73,7 +73,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       expect(await one.read(0, 10)).toHaveLength(1);
     });
 
-    test("whoever listens hears of another's append", async () => {
+    test("a listener is notified of another member's append", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       const heard = new Promise<void>((resolve) => {
         const stop = two.onAppended(async () => {
@@ -86,7 +86,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       await heard;
     });
 
-    test("what was forgotten is not read as if it had never been", async () => {
+    test("reading trimmed records fails instead of skipping them", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       for (let n = 1; n <= 4; n++) await one.append(n, changes(n));
       await one.truncate(3);
@@ -99,7 +99,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       await one.append(5, changes(5));
     });
 
-    test("one leads at a time; the next one counts a higher term", async () => {
+    test("one member leads at a time, each with a higher term", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       const first = await one.lead("http://one");
       expect(first?.term).toBe(1);
@@ -116,7 +116,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       await second?.resign();
     });
 
-    test("members tell how far they are until they leave", async () => {
+    test("members report their positions until they leave", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       await one.report({ url: "http://one", role: "leader", position: 3, version: "1" });
       await two.report({ url: "http://two", role: "standby", position: 1, version: "1" });
@@ -131,7 +131,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
   });
 }
 
-test("in Postgres: whoever the leader has not met waits until that one can show nothing any more", async () => {
+test("in Postgres, a member unknown to the leader waits until the leader's lease is over", async () => {
   const url = await postgres.database();
   // A leader that is cut off: it takes the lock, and is not heard of again.
   const silent = { after: () => () => {} };
@@ -167,7 +167,7 @@ test("in Postgres: whoever the leader has not met waits until that one can show 
   }
 }, 60_000);
 
-test("in Postgres: a member that says nothing is asked no more, and cannot lead before the leader has met it again", async () => {
+test("in Postgres, a silent member is no longer asked and cannot lead before the leader knows it again", async () => {
   const url = await postgres.database();
   const held: (() => void)[] = [];
   let isCutOff = false;
@@ -188,7 +188,7 @@ test("in Postgres: a member that says nothing is asked no more, and cannot lead 
     // Shown to people all the same.
     expect(await one.members()).toHaveLength(1);
 
-    // The leader is cut off, and its lock goes with its session. It would ask nobody now.
+    // The leader is cut off, and its lock goes with its session. It has no peers to ask now.
     isCutOff = true;
     await first?.confirm();
     await sql.unsafe("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'");

@@ -26,7 +26,7 @@ async function said(overrides: Partial<Config> = {}): Promise<string[]> {
   return checks.map(({ status, detail }) => `${status}: ${detail}`);
 }
 
-test("the doctor finds a log that does not answer, forgets, or is of others, and a leader that cannot be reached", async () => {
+test("the doctor reports an unreachable, lossy or foreign log, and an unreachable leader", async () => {
   expect(await said()).toEqual(["pass: it answers, and the servers fit together"]);
   expect(await said({ COMMIT_LOG_URL: undefined })).toEqual(["pass: none: this server stands alone"]);
   expect(await said({ COMMIT_LOG_URL: "postgres://nobody@127.0.0.1:1/none" })).toEqual([

@@ -35,7 +35,7 @@ afterEach(async () => {
   page.close();
 });
 
-test("a leader that slept past its lease shows nothing stale, and follows the one that leads since", async () => {
+test("a leader that slept past its lease answers nothing stale and follows the new leader", async () => {
   await group.startFirst();
   await group.start("second");
   const load = await Load.start(group);
@@ -58,7 +58,7 @@ test("a leader that slept past its lease shows nothing stale, and follows the on
   expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);
 
-test("Postgres restarts: writes wait, the leader goes on, nothing is lost", async () => {
+test("writes wait while Postgres restarts, and nothing is lost", async () => {
   await group.startFirst();
   await group.start("second");
   const load = await Load.start(group);
@@ -71,7 +71,7 @@ test("Postgres restarts: writes wait, the leader goes on, nothing is lost", asyn
   expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);
 
-test("a standby that died and came back at another address does not end the reads while Postgres is away", async () => {
+test("a standby that returns at another address does not end reads while Postgres is unreachable", async () => {
   await group.startFirst();
   await group.leader();
   const before = await group.start("second");
@@ -89,7 +89,7 @@ test("a standby that died and came back at another address does not end the read
   await sql.close({ timeout: 0 });
   await load.more(30);
   await postgres.kill();
-  // What Postgres has confirmed is over by then: only the other server can have said that nobody else leads.
+  // Postgres' last confirmation has expired by then, so only the other server's promise lets the leader answer.
   const late = performance.now() + 2 * LEASE_MS;
   while (!load.reads.some(({ from }) => from > late)) await Bun.sleep(50);
   await postgres.start();
@@ -97,7 +97,7 @@ test("a standby that died and came back at another address does not end the read
   expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);
 
-test("kill -9 of the leader under load: the standby leads, nothing is lost, doubled, skipped or stale", async () => {
+test("after kill -9 of the leader under load nothing is lost, doubled, skipped or stale", async () => {
   await group.startFirst();
   await group.start("second");
   const load = await Load.start(group);
@@ -114,7 +114,7 @@ test("kill -9 of the leader under load: the standby leads, nothing is lost, doub
   expect(load.refused).toEqual([]);
 }, 180_000);
 
-test("a standby that was away for longer than the log remembers, or whose file is another, starts over and can lead", async () => {
+test("a standby that lacks trimmed records, or has a foreign file, starts from a snapshot and can lead", async () => {
   await group.startFirst();
   await group.leader();
   let standby = await group.start("second");

@@ -25,7 +25,7 @@ export type GroupMember = {
   readonly output: () => string;
 };
 
-/** What `/readyz` of a member says; null when nobody answers. */
+/** The response of a member's `/readyz`; null without one. */
 export type Readyz = {
   status: string;
   role: "leader" | "standby" | "edge";
@@ -55,7 +55,7 @@ export class Group {
   readonly balancer = new Balancer(() => this.members.map(({ url }) => url));
   readonly #closing: (() => void)[] = [];
   key = "";
-  /** Opens the dashboard to whoever runs the group. */
+  /** Opens the dashboard for the operator. */
   refreshToken = "";
   through: string | null = null;
 

@@ -8,11 +8,11 @@ const good: History = {
   heard: [[1, 2, 3]],
 };
 
-test("a history in which nothing went wrong", () => {
+test("a history without faults is accepted", () => {
   expect(judge(good, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);
 });
 
-test("every kind of fault is seen", () => {
+test("every kind of fault is detected", () => {
   expect(judge(good, stored.slice(1), [2, 3])).toMatchObject({ lost: 1, gaps: 2 });
   expect(judge(good, [...stored, { id: "m3", seq: 4 }], [1, 2, 3, 4])).toMatchObject({ doubled: 1, changed: 1 });
   expect(judge({ ...good, reads: [{ newest: 1, from: 25 }] }, stored, [1, 2, 3])).toMatchObject({ stale: 1 });
@@ -23,7 +23,7 @@ test("every kind of fault is seen", () => {
   expect(judge({ ...good, heard: [[1, 2, 2, 3]] }, stored, [1, 2, 3]).misheard).toBeGreaterThan(0);
 });
 
-test("whoever missed too much and was told to read anew has misheard nothing", () => {
+test("a reader that was told to reload has no fault", () => {
   expect(judge({ ...good, heard: [[1, 3, "reset"]] }, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);
   expect(judge({ ...good, heard: [[1, "reset"]] }, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);
   expect(judge({ ...good, heard: [[1, "reset", 3]] }, stored, [1, 2, 3])).toEqual(NOTHING_WRONG);

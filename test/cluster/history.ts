@@ -9,7 +9,7 @@ export type Heard = number | "reset";
 export type History = {
   acknowledged: readonly Acknowledged[];
   reads: readonly Read[];
-  /** Per listener: the numbers of the messages it was told of, in that order, and when it was told to read anew. */
+  /** For each listener: the numbers of its messages in order, and when it was told to reload the history. */
   heard: readonly (readonly Heard[])[];
 };
 
@@ -66,8 +66,8 @@ function staleReads({ acknowledged, reads }: History): number {
 }
 
 /**
- * Whoever missed too much is told to read the history anew, before or after the first message behind the gap: which of
- * the two comes first depends on how busy the conversation is. A gap that nobody spoke of is a fault.
+ * A listener that missed too much is told to reload the history, before or after the first message behind the gap: which of
+ * the two comes first depends on how busy the conversation is. A gap without that notice is a fault.
  */
 function misheard(heard: readonly Heard[], expected: readonly number[]): number {
   let next = Math.max(0, expected.indexOf(heard.find((one) => one !== "reset") as number));

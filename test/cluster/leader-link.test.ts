@@ -12,7 +12,7 @@ import {
 } from "../../src/cluster/proxy/frames.ts";
 import { LeaderLink, WriteCoalescer } from "../../src/cluster/proxy/leader-link.ts";
 import { createLog } from "../../src/kernel/log.ts";
-import { Line } from "./breakable-connection.ts";
+import { BreakableConnection } from "./breakable-connection.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -40,7 +40,7 @@ async function linked({ takesBatches = true } = {}) {
     },
   });
   closing.push(() => leader.stop(true));
-  const line = await Line.to(leader.port ?? 0);
+  const line = await BreakableConnection.to(leader.port ?? 0);
   closing.push(() => line.close());
   const seen = { opened: 0, lost: 0, frames: [] as LeaderFrame[] };
   const link = new LeaderLink({

@@ -20,7 +20,7 @@ export class Load {
   readonly refused: string[] = [];
   /** Answers to requests that were neither given nor to be asked for again. */
   readonly failed: string[] = [];
-  /** The longest that somebody who reads, and asks again when told to, went without an answer. */
+  /** The longest time that a reader, which retries when told to, went without a response. */
   longestRefusedMs = 0;
   readonly #chats: Chat[] = [];
   readonly #running: Promise<void>[] = [];
@@ -68,7 +68,7 @@ export class Load {
     while (this.count < until) await Bun.sleep(20);
   }
 
-  /** Resolves once every client has noticed that nobody answers it. */
+  /** Resolves once every client has noticed that no server answers. */
   async cutOff(): Promise<void> {
     while (this.#chats.some(({ state }) => state === "CONNECTED")) await Bun.sleep(50);
   }
@@ -79,7 +79,7 @@ export class Load {
     await Promise.all(this.#running);
     const { messages, events } = await this.#stored();
     const newest = messages.at(-1)?.seq ?? 0;
-    // Whoever was away has to hear the rest; that is waited for, and its absence seen by the test's own end.
+    // Clients that were disconnected have to get the rest; a test that waits in vain fails at its time limit.
     for (const heard of this.heard) while (!heard.includes(newest) && heard.at(-1) !== "reset") await Bun.sleep(20);
     this.close();
     return judge(this, messages, events);
@@ -143,7 +143,7 @@ function mayTryAgain({ status, body }: { status: number; body: { retryAfterSecon
   return status === 503 && body?.retryAfterSeconds !== undefined;
 }
 
-/** Through a takeover: whoever asks at that moment is told to try again. */
+/** During a take-over a request is told to retry. */
 export async function untilDone<Reply extends { status: number }>(ask: () => Promise<Reply>): Promise<Reply> {
   for (;;) {
     const reply = await ask().catch(() => null);

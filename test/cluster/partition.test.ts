@@ -4,7 +4,7 @@ import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { freePort, type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage, type Page } from "../web/sdk/page.ts";
-import { Line } from "./breakable-connection.ts";
+import { BreakableConnection } from "./breakable-connection.ts";
 import { Group, readyz } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
 import { giveAddress, Load } from "./load.ts";
@@ -42,8 +42,8 @@ async function untilTheyKnowEachOther(logUrl: string, leader: string): Promise<v
   await log.close();
 }
 
-test("a leader cut off from Postgres steps down when another leads, and follows once it is back", async () => {
-  const line = await Line.to(postgres.port);
+test("a leader cut off from Postgres steps down when another leads, and follows once reconnected", async () => {
+  const line = await BreakableConnection.to(postgres.port);
   const logUrl = await postgres.database();
   const group = new Group(logUrl.replace(`:${postgres.port}/`, `:${line.port}/`));
   opened.push(group, line);
@@ -65,9 +65,9 @@ test("a leader cut off from Postgres steps down when another leads, and follows 
   expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);
 
-test("clients cut off from the leader come back to it when the network does, and have missed nothing", async () => {
+test("clients cut off from the leader reconnect with the network and miss nothing", async () => {
   const group = new Group(await postgres.database());
-  const line = await Line.to(Number(new URL(group.balancer.url).port));
+  const line = await BreakableConnection.to(Number(new URL(group.balancer.url).port));
   opened.push(group, line);
   const leader = await group.startFirst();
   await group.leader();
@@ -80,15 +80,15 @@ test("clients cut off from the leader come back to it when the network does, and
   await load.cutOff();
   line.mend();
   await load.more(30);
-  // Nobody was overthrown for it.
+  // No other server took over.
   expect((await group.leader()).name).toBe(leader.name);
   expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);
 
-test("an edge cut off from the leader notices by itself, and its clients keep their sockets meanwhile", async () => {
+test("an edge cut off from the leader notices it, and its clients keep their sockets", async () => {
   const group = new Group(await postgres.database());
   const port = await freePort();
-  const line = await Line.to(port);
+  const line = await BreakableConnection.to(port);
   opened.push(group, line);
   await group.startFirst(undefined, { PORT: String(port), CLUSTER_URL: line.url });
   await group.leader();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { openPage } from "../web/sdk/page.ts";
-import { Line } from "./breakable-connection.ts";
+import { BreakableConnection } from "./breakable-connection.ts";
 import { Group } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
 import { giveAddress, Load } from "./load.ts";
@@ -12,10 +12,10 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => postgres.close());
 
-test("Postgres dies and its synchronous replica takes over: nothing is lost, doubled, skipped or stale", async () => {
+test("a failover of Postgres to its synchronous replica loses, doubles, skips and repeats nothing", async () => {
   const page = openPage();
   const withoutAddress = giveAddress();
-  const line = await Line.to(postgres.port);
+  const line = await BreakableConnection.to(postgres.port);
   const logUrl = (await postgres.database()).replace(`:${postgres.port}/`, `:${line.port}/`);
   const replica = await postgres.synchronousReplica();
   const group = new Group(logUrl);

@@ -38,7 +38,7 @@ afterEach(async () => {
   page.close();
 });
 
-test("an edge carries requests as they are, and who asks cannot be made up", async () => {
+test("an edge forwards requests unchanged, and a client's address cannot be forged", async () => {
   const leader = await group.leader();
   const made = await group.call("POST", "/v1/rooms", { name: "carried" });
   expect(made.status).toBe(201);
@@ -95,7 +95,7 @@ test("clients of an edge keep their sockets when the leader is killed, and nothi
 
 type Frame = { type: string; id?: string; code?: string; userId?: string; status?: string };
 
-/** Somebody in a conversation, and all that they were told. */
+/** A user in a conversation, with all frames it got. */
 async function inConversation(url: string, userId: string, room: string) {
   const { body } = await group.call("POST", "/v1/chat/tokens", { userId, ttlSeconds: 3600 });
   const socket = new WebSocket(`${url.replace("http", "ws")}/v1/chat/ws`, [`token.${body.token}`]);
@@ -119,7 +119,7 @@ async function inConversation(url: string, userId: string, room: string) {
   return { socket, frames, told, ask };
 }
 
-test("at two edges, who is there, how much one may do and what comes after what is decided once", async () => {
+test("presence, limits and message order are consistent across two edges", async () => {
   const other = await startEdge("edge-2");
   const room = "both";
   await group.call("POST", "/v1/chat/conversations", { name: room, members: [{ userId: "ann" }, { userId: "bob" }] });

@@ -45,7 +45,7 @@ function twoFiles(memory: SharedMemory): [string, string] {
 
 const now = () => 7;
 
-test("the first server of a new version to lead migrates all of them; an older one follows but refuses to lead", async () => {
+test("the first leader of a new version migrates all members, and an older one follows but refuses to lead", async () => {
   const memory = shared();
   const log = memoryLog(memory);
   const [one, two] = twoFiles(memory);
@@ -62,7 +62,7 @@ test("the first server of a new version to lead migrates all of them; an older o
   expect(memory.head).toBe(2);
 });
 
-test("what the leader before wrote at the last moment is read before the term begins", async () => {
+test("the previous leader's last records are applied before the term begins", async () => {
   const memory = shared();
   const log = memoryLog(memory);
   const [one, two] = twoFiles(memory);
@@ -75,7 +75,7 @@ test("what the leader before wrote at the last moment is read before the term be
   expect(differencesOf(one, two)).toEqual([]);
 });
 
-test("a file that is not what the log takes it for is noticed, and stays as it is", async () => {
+test("a database that differs from the log is detected and left unchanged", async () => {
   const memory = shared();
   const log = memoryLog(memory);
   const [one, two] = twoFiles(memory);
@@ -90,7 +90,7 @@ test("a file that is not what the log takes it for is noticed, and stays as it i
   replica.close();
 });
 
-test("a file knows which log it belongs to", () => {
+test("a database knows which log it belongs to", () => {
   const memory = shared();
   const [one] = twoFiles(memory);
   expect(dataOrigin(one, memory.id)).toBe("this log");
@@ -101,7 +101,7 @@ test("a file knows which log it belongs to", () => {
   expect(dataOrigin(plain, memory.id)).toBe("no log");
 });
 
-test("the log keeps what a member still needs, unless that one is long gone, an edge, or far too slow", async () => {
+test("the log keeps the records a member needs, unless it is long silent, an edge or far too slow", async () => {
   type Known = { role?: "leader" | "standby" | "edge"; position: number; silentMs?: number };
   const forgotten = (head: number, ...known: Known[]) => {
     const members = known.map(

@@ -19,7 +19,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => postgres.close());
 
-test("two servers go to another version and back while they are used, and to one with another schema", async () => {
+test("two servers are upgraded, downgraded and migrated to another schema while in use", async () => {
   const page = openPage();
   const withoutAddress = giveAddress();
   const patch = checkoutOf("0.2.99");

@@ -22,9 +22,9 @@ async function runWith(log: "memory" | "postgres", files: readonly string[]): Pr
   expect(files.filter((file) => !output.includes(file))).toEqual([]);
 }
 
-test("what holds for one server holds with a commit log, whose replica has every row", async () => {
+test("the tests of one server pass with a commit log, whose replica has every row", async () => {
   expect(SPEC.length).toBeGreaterThan(0);
   await runWith("memory", IN_MEMORY);
 }, 180_000);
 
-test("the same with a commit log in Postgres", () => runWith("postgres", IN_POSTGRES), 180_000);
+test("the tests of one server pass with a commit log in Postgres", () => runWith("postgres", IN_POSTGRES), 180_000);

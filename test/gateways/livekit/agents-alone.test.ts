@@ -48,7 +48,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-test("an agent comes to whoever uses our own SDK; left alone it waits a while, is told to stop, and then has to go", async () => {
+test("an agent joins users of our own SDK, and is stopped and removed a while after the last one left", async () => {
   const worker = openWorker();
   worker.say({ case: "register", value: new RegisterWorkerRequest() });
   const roomId = await server.room("waiting");
@@ -80,12 +80,12 @@ test("an agent comes to whoever uses our own SDK; left alone it waits a while, i
   await pass(3_000);
   expect(agent.closed).toEqual({ code: 4410, reason: "room_closed" });
 
-  // Whoever comes next has a room of which nobody knows anything: an agent is asked for again.
+  // The next participant finds a room without agents, so that one is dispatched again.
   await server.joined(roomId, "ann");
   await until(() => worker.of("availability").length === 2);
 });
 
-test("after a restart the agent that was at work is waited for; when it does not come, another is asked for", async () => {
+test("after a restart a running agent may reconnect, and is replaced when it does not", async () => {
   const { agents } = server.services.livekitClients;
   const roomId = await server.room("restarted");
   const room = server.services.rooms.byId(roomId);
@@ -132,7 +132,7 @@ test("after a restart the agent that was at work is waited for; when it does not
   expect(agents.dispatchesIn(room)).toEqual([]);
 });
 
-test("whoever was in a room before their project had agents gets the first that comes, and nobody else's wish counts there", async () => {
+test("participants who were in a room before their project had agents get the first unnamed one only", async () => {
   const fresh = await rtcServer();
   const { agents } = fresh.services.livekitClients;
   const [early, late] = [await fresh.room("early"), await fresh.room("late")];
@@ -157,7 +157,7 @@ test("whoever was in a room before their project had agents gets the first that 
   await fresh.close();
 });
 
-test("the first worker of a project is asked for a room in which people are", async () => {
+test("the first worker of a project gets a job for a room with participants", async () => {
   const fresh = await rtcServer();
   const [full, empty] = [await fresh.room("full"), await fresh.room("empty")];
   await fresh.joined(full, "ann");

@@ -33,7 +33,7 @@ const comes = async (token: string) => {
   return { agent, joined: await agent.hears("join") };
 };
 
-test("an unnamed worker is asked once for each room, joins as an agent, and is let go with the room", async () => {
+test("an unnamed worker gets one job per room, joins as an agent, and is dismissed with the room", async () => {
   const worker = await RawWorker.open(stage.wsUrl, await workerToken());
   expect((await worker.hears("register")).serverInfo?.agentProtocol).toBe(1);
   worker.send({ case: "ping", value: new WorkerPing({ timestamp: 5n }) });
@@ -49,7 +49,7 @@ test("an unnamed worker is asked once for each room, joins as an agent, and is l
     permission: { canPublish: true, canSubscribe: true },
   });
 
-  // Nobody else is asked for the same room, and an agent brings no agent.
+  // No second worker is asked for the same room, and an agent brings no agent.
   const ben = await enters("lobby", "ben");
   await enters("another", "ann");
   await worker.assignment(2);
@@ -67,7 +67,7 @@ test("an unnamed worker is asked once for each room, joins as an agent, and is l
   for (const one of [ann, ben, agent, worker]) one.close();
 });
 
-test("a named worker comes only where it is asked for: by the API, by a token, with a room; and goes when withdrawn", async () => {
+test("a named agent joins only on request by API, token or room, and leaves when withdrawn", async () => {
   const worker = await RawWorker.open(stage.wsUrl, await workerToken(), { agentName: "helper" });
   const ann = await enters("plain", "ann");
   const made = await stage.dispatches.createDispatch("asked-for", "helper", { metadata: "be kind" });
@@ -86,7 +86,7 @@ test("a named worker comes only where it is asked for: by the API, by a token, w
     "plain",
   );
 
-  // Whoever comes by itself comes beside it, except where the room was made with its agents.
+  // Unnamed agents join beside it, except where the room was created with its agents.
   const anyone = await RawWorker.open(stage.wsUrl, await workerToken());
   const cay = [await enters("with-room", "cay"), await enters("asked-for", "cay")];
   await anyone.until(
@@ -105,7 +105,7 @@ test("a named worker comes only where it is asked for: by the API, by a token, w
   for (const one of [ann, ben, worker]) one.close();
 });
 
-test("jobs for participants and publishers; who declines or is full is passed over, and who comes later is asked", async () => {
+test("participants and publishers get jobs; full and declining workers are passed over, and later ones are asked", async () => {
   const agentName = "watcher";
   const busy = await RawWorker.open(stage.wsUrl, await workerToken(), { agentName, type: JobType.JT_PARTICIPANT });
   busy.report(WorkerStatus.WS_FULL);
@@ -136,7 +136,7 @@ test("jobs for participants and publishers; who declines or is full is passed ov
   for (const one of [busy, shy, willing, publishers, ann]) one.close();
 });
 
-test("only a token with the agent grant opens the socket, nonsense closes it, and so does the end of its key", async () => {
+test("only a token with the agent grant opens the worker socket, and malformed frames or a revoked key close it", async () => {
   const plain = await stage.token("lobby", "ann");
   const answer = await fetch(`${stage.server.url}/agent`, { headers: { authorization: `Bearer ${plain}` } });
   expect([answer.status, await answer.text()]).toEqual([401, "the token has no agent grant"]);

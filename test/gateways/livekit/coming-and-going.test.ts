@@ -10,14 +10,14 @@ beforeAll(async () => {
 afterAll(() => stage?.close());
 
 const ROOM = "churn";
-const VISITORS = ["v1", "v2", "v3", "v4", "v5"];
+const GUESTS = ["v1", "v2", "v3", "v4", "v5"];
 const person = async (identity: string) => ({ identity, token: await stage.token(ROOM, identity) });
 
 const sectionsIn = (page: Page, identity: string) =>
   page.evaluate((identity) => window.crowd.get(identity)?.sections() ?? 0, identity);
 
 test(
-  "five people come and go four times: all are seen each time, on the same sections; whoever wants one alone gets that",
+  "five participants who join and leave four times are seen each time on the same sections, also one alone",
   async () => {
     const scripts: LivekitPackage[] = ["livekit-client", "livekit-client-two-connections"];
     const watchers = await Promise.all(
@@ -33,18 +33,18 @@ test(
       connect: { autoSubscribe: false },
     });
 
-    const visitors = await stage.page("livekit-client");
+    const guests = await stage.page("livekit-client");
     const sections: number[][] = [];
     for (let time = 0; time < 4; time++) {
-      await enterLivekit(visitors, stage.wsUrl, await Promise.all(VISITORS.map(person)));
-      await Promise.all(watchers.map(({ page }) => allSee(page, VISITORS, 5)));
+      await enterLivekit(guests, stage.wsUrl, await Promise.all(GUESTS.map(person)));
+      await Promise.all(watchers.map(({ page }) => allSee(page, GUESTS, 5)));
       sections.push(await Promise.all(watchers.map(({ script, page }) => sectionsIn(page, script))));
 
       await picky.waitForFunction(() => window.crowd.get("picky")?.wants("v3"));
       await allSee(picky, ["v3"], 5);
       expect(Object.keys((await views(picky)).picky?.frames ?? {})).toEqual(["v3"]);
 
-      await visitors.evaluate(async () => {
+      await guests.evaluate(async () => {
         await Promise.all([...window.crowd.values()].map((one) => one.leave()));
         window.crowd.clear();
       });

@@ -24,7 +24,7 @@ function cuttable(): void {
   window.fetch = Object.assign(asking, fetch);
   window.WebSocket = class extends WebSocket {
     constructor(url: string | URL, protocols?: string | string[]) {
-      // Nobody listens there.
+      // No server listens there.
       super(isCut ? "ws://127.0.0.1:9" : url, protocols);
       open.add(this);
       this.addEventListener("close", () => open.delete(this));
@@ -56,8 +56,8 @@ const closing = async (...pages: Page[]) => {
 };
 
 /**
- * Somebody in a room with a picture of the page's own. A camera is opened anew by these clients when they come back, and
- * Chromium's fake one, which all pages share, may never give a picture again after that.
+ * A participant with a video of the page's own. LiveKit's clients reopen the camera when they reconnect, and Chromium's fake
+ * camera, which all pages share, may never deliver a frame again after that.
  */
 async function enter(room: string, identity: string, singlePeerConnection: boolean, blank?: Page): Promise<Page> {
   const page = blank ?? (await stage.page("livekit-client"));
@@ -80,8 +80,8 @@ async function enter(room: string, identity: string, singlePeerConnection: boole
 }
 
 /**
- * Somebody on one connection and somebody on two: each sees and hears the other. Both have the newest package: 2.15 does
- * not notice that its socket was closed without a word of the server.
+ * A client on one connection and a client on two see and hear each other. Both have the newest package, because 2.15 does
+ * not notice a socket that was closed without a leave message.
  */
 async function meet(room: string): Promise<readonly [Page, Page]> {
   const ann = await enter(room, "ann", true);
@@ -126,7 +126,7 @@ async function areBack(room: string, [ann, ben]: readonly [Page, Page], before: 
 }
 
 // At once: what takes long is that the server waits.
-test.concurrent("away longer than the server waits: a resume is refused with a word, others have heard of it, and a new join is let in", async () => {
+test.concurrent("after the resume window a resume is refused, the others were told, and a new join succeeds", async () => {
   const watcher = await RawClient.open(stage.wsUrl, await stage.token("refused", "watcher"));
   const token = await stage.token("refused", "ann");
   const ann = await RawClient.open(stage.wsUrl, token);
@@ -144,16 +144,16 @@ test.concurrent("away longer than the server waits: a resume is refused with a w
     true,
   ]);
   await refused.isClosed();
-  const anew = await RawClient.open(stage.wsUrl, token);
-  const { participant } = await anew.hears("join");
+  const rejoined = await RawClient.open(stage.wsUrl, token);
+  const { participant } = await rejoined.hears("join");
   expect(participant?.sid).not.toBe(sid);
   const there = (await stage.rooms.listParticipants("refused")) as { identity: string; sid: string }[];
   expect(there.filter(({ identity }) => identity === "ann")).toMatchObject([{ sid: participant?.sid }]);
-  for (const one of [anew, watcher]) one.close();
+  for (const one of [rejoined, watcher]) one.close();
 }, 180_000);
 
 test.concurrent(
-  "away longer than the server waits: others hear that they left, and LiveKit's clients come in anew by themselves",
+  "after the resume window the others are told, and LiveKit's clients rejoin by themselves",
   async () => {
     const watcher = await RawClient.open(stage.wsUrl, await stage.token("away", "watcher"));
     const [ann, ben] = await meet("away");
@@ -174,10 +174,10 @@ test.concurrent(
 );
 
 /**
- * Comes in anew at once, as after a word of the server, and its microphone opens when the page is connected: these clients say
- * that they are back when both are done, and take two seconds in any case.
+ * Rejoins at once, as after the server's leave message, and opens its microphone when the page is connected: LiveKit's clients
+ * report that they have reconnected when both are done, and take two seconds in any case.
  */
-const comesAnew = (page: Page) =>
+const rejoins = (page: Page) =>
   page.evaluate(() => {
     const { mediaDevices } = navigator;
     const open = mediaDevices.getUserMedia.bind(mediaDevices);
@@ -193,12 +193,12 @@ const comesAnew = (page: Page) =>
 
 for (const connections of ["one", "two"]) {
   test.concurrent(
-    `whoever comes in while a client of LiveKit's on ${connections} comes back is shown to it`,
+    `a participant who joins while a LiveKit client on ${connections} rejoins is shown to it`,
     async () => {
       const room = `late-${connections}`;
       const ann = await enter(room, "ann", connections === "one");
       const blank = await stage.page("livekit-client");
-      await comesAnew(ann);
+      await rejoins(ann);
       await happened(ann, "reconnected");
       const ben = await enter(room, "ben", true, blank);
       await Promise.all([sees(ann, "ben"), sees(ben, "ann"), hears(ann, "ben"), hears(ben, "ann")]);
@@ -209,7 +209,7 @@ for (const connections of ["one", "two"]) {
 }
 
 test(
-  "the server is restarted, gently and not: LiveKit's clients on one and on two connections come back with sound and picture",
+  "after a graceful or hard restart LiveKit's clients on one and two connections reconnect with audio and video",
   async () => {
     const [ann, ben] = await meet("kept");
     for (const signal of ["SIGTERM", "SIGKILL"] as const) {
@@ -218,7 +218,7 @@ test(
       await server.restart(signal);
       await areBack("kept", [ann, ben], before);
     }
-    // The tokens of before are on record: removing somebody ends them.
+    // The old tokens are still stored, and removing their participant revokes them.
     await stage.rooms.removeParticipant("kept", "ann");
     await ann.waitForFunction(() => window.events.some((event) => event.startsWith("disconnected")));
     expect(await stage.rooms.listParticipants("kept")).toHaveLength(1);

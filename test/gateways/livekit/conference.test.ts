@@ -47,7 +47,7 @@ async function enter(room: string, identity: string, name: string): Promise<Page
   return page;
 }
 
-/** Somebody's picture is shown in a tile of this kind. */
+/** A participant's video is shown in a tile of this kind. */
 const tileOf = (page: Page, name: string, source: "camera" | "screen_share", frames: number) =>
   page.waitForFunction(
     ({ name, source, frames }) =>
@@ -61,7 +61,7 @@ const tileOf = (page: Page, name: string, source: "camera" | "screen_share", fra
   );
 
 test(
-  "VideoConference of @livekit/components-react: tiles, sound, chat, a shared screen, a mute; and with our own SDK",
+  "VideoConference of @livekit/components-react has tiles, audio, chat, screen share and mute, also with our SDK",
   async () => {
     const [ann, ben] = [await enter("conference", "ann", "Ann"), await enter("conference", "ben", "Ben")];
     await Promise.all([tileOf(ann, "Ben", "camera", 15), tileOf(ben, "Ann", "camera", 15)]);

@@ -11,7 +11,7 @@ afterAll(() => stage.close());
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 test(
-  "livekit-client: streams, calls, a socket that is cut, and what servers ask reach those they are for",
+  "livekit-client's streams, RPC and server messages reach their recipients, also across a cut socket",
   async () => {
     const room = "talk";
     const own = await stage.withStoa(room, "own");
@@ -60,7 +60,7 @@ test(
     await Promise.all([got(ben, "text ann 50000 end"), got(ben, "file ann 200000"), got(eve, "file ann 200000")]);
     expect(await eve.evaluate(() => window.texts)).toEqual(["file ann 200000"]);
 
-    // The socket is cut and comes back: the same participant, its picture went on, and nothing was lost or heard twice.
+    // The socket is cut and reconnects: the same participant's video went on, and no message was lost or doubled.
     const frames = () =>
       ben.evaluate(
         () => (document.getElementById("ann-camera") as HTMLVideoElement).getVideoPlaybackQuality().totalVideoFrames,

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 test(
-  "livekit-client's end-to-end encryption: with the same key picture, sound and data arrive; with another, nothing",
+  "livekit-client's encrypted video, audio and data arrive with the same key, and nothing does with another",
   async () => {
     const [ann, ben, eve] = [
       await stage.page("livekit-client"),

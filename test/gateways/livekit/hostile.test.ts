@@ -47,10 +47,10 @@ const wrapped = (bytes: Uint8Array) =>
     }).toBinary(),
   ).toString("base64url");
 
-/** 140 KB of empty tracks: 70,000 objects for whoever reads it, and some hundred bytes on the way. */
+/** 140 KB of empty tracks: 70,000 objects when decoded, and some hundred bytes compressed. */
 const BOMB = wrapped(Buffer.alloc(140_000).fill(Buffer.of((5 << 3) | 2, 0)));
 
-test("a stranger's join request is not looked at: what is wrong is its token", async () => {
+test("the join request of a client with an invalid token is not parsed", async () => {
   const validate = async (token: string, joining: string) => {
     const answer = await fetch(`${server.url}/rtc/v1/validate?access_token=${token}&join_request=${joining}`);
     return `${answer.status} ${await answer.text()}`;
@@ -62,12 +62,12 @@ test("a stranger's join request is not looked at: what is wrong is its token", a
   }
   const good = await tokenOf("ann");
   expect(await validate(good, "no-join-request")).toBe("400 join_request cannot be read");
-  // It is read for whoever may join, and refused when it is larger than any description.
+  // With a valid token it is parsed, and refused when it is larger than any description.
   expect(await validate(good, wrapped(Buffer.alloc(200_000).fill(Buffer.of((5 << 3) | 2, 0))))).toStartWith("400 ");
   expect(await validate(good, BOMB)).toBe("200 success");
 });
 
-test("what a client says of itself and its tracks is cut before others are told", async () => {
+test("a client's description of itself and its tracks is truncated before others get it", async () => {
   const joining = new JoinRequest({
     clientInfo: new ClientInfo({
       os: "x".repeat(50_000),
@@ -92,7 +92,7 @@ test("what a client says of itself and its tracks is cut before others are told"
   bob.close();
 });
 
-test("a flood of frames is closed, also of those that ask whether the server lives", async () => {
+test("a flood of frames, pings included, closes the socket", async () => {
   for (const kind of ["ping", "trickle"] as const) {
     const client = await RawClient.open(wsUrl, await tokenOf(`flood-${kind}`));
     await client.hears("join");
@@ -105,7 +105,7 @@ test("a flood of frames is closed, also of those that ask whether the server liv
   }
 });
 
-test("a large frame counts as many: a hundred of the largest are a flood", async () => {
+test("a large frame counts as several, so that a hundred of the largest are a flood", async () => {
   const socket = new WebSocket(`${wsUrl}/rtc?access_token=${await tokenOf("large")}&protocol=16`);
   const closed = Promise.withResolvers<number>();
   socket.onclose = ({ code }) => closed.resolve(code);
@@ -119,7 +119,7 @@ test("a large frame counts as many: a hundred of the largest are a flood", async
   expect(await closed.promise).toBe(4429);
 });
 
-test("whoever may only join asks nothing of the server API, and no name leads to anything but a method", async () => {
+test("a join-only token is refused by the server API, and only methods can be called by name", async () => {
   const ask = async (path: string, grant: object, body: string) => {
     const answer = await fetch(`${server.url}/twirp/${path}`, {
       method: "POST",

@@ -8,7 +8,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage.close());
 
-test("the native SDK for Node: alone, then two with sound, picture, data, calls and attributes; gone when it leaves", async () => {
+test("the native Node SDK joins, exchanges audio, video, data, RPC and attributes, and leaves", async () => {
   const tokens = { ann: await stage.token("native", "ann"), ben: await stage.token("native", "ben") };
   const pair = startNative("native-pair.mjs", { packages: stage.packages, url: stage.wsUrl, tokens });
   try {

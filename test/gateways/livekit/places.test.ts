@@ -49,7 +49,7 @@ function blockUdp(): void {
 }
 
 test(
-  "a room on a media node of its own takes LiveKit's clients, and both their connections",
+  "a room on a remote media node takes LiveKit's clients with one and two connections",
   async () => {
     const fleet = closing(await Fleet.startOnLoopback());
     await fleet.node("eu1", "eu");
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  "where no UDP gets through, LiveKit's clients come over TCP on the same port",
+  "without UDP LiveKit's clients connect over TCP on the same port",
   async () => {
     const server: ServerProcess = closing(await startServer());
     const stage = closing(await stageBeside(server, blockUdp));

@@ -10,7 +10,7 @@ const add = (to: PublishedTracks, cid: string, source: TrackSource) =>
 const section = (mid: string, msid: string, more = "", port = 9) =>
   `m=video ${port} UDP/TLS/RTP/SAVPF 96\r\na=mid:${mid}\r\na=sendonly\r\na=msid:- ${msid}\r\n${more}`;
 
-test("Firefox calls tracks otherwise than it announced them, on sections with port 0: they are found, and found again", () => {
+test("Firefox's tracks with other ids on sections with port 0 are found, and found again", () => {
   const to = publishing();
   const camera = add(to, "{camera}", TrackSource.CAMERA);
   const first = section("0", "{other}", "a=bundle-only\r\n", 0);
@@ -35,7 +35,7 @@ test("Firefox calls tracks otherwise than it announced them, on sections with po
   ]);
 });
 
-test("a section that names its track gets that one, whatever order they were announced in", () => {
+test("a section that names its track gets that track, whatever the order of announcement", () => {
   const to = publishing();
   const [camera, screen] = [add(to, "camera", TrackSource.CAMERA), add(to, "screen", TrackSource.SCREEN_SHARE)];
   const sections = readSections(`v=0\r\n${section("0", "unknown")}${section("1", "camera")}`);

@@ -20,7 +20,7 @@ afterAll(async () => {
 type Shown = { id: string; agentName: string; state: { jobs: { id: string }[] } };
 
 test(
-  "the server is restarted, gently and not: the native SDK for Node comes back by itself, with sound and picture",
+  "after a graceful or hard restart the native Node SDK reconnects by itself, with audio and video",
   async () => {
     const tokens = { ann: await stage.token("kept", "ann"), ben: await stage.token("kept", "ben") };
     const start = () => startNative("native-pair.mjs", { packages: stage.packages, url: stage.wsUrl, tokens });
@@ -58,7 +58,7 @@ test(
           await flows(0);
         }
       }
-      // The tokens of before are still on record: removing somebody ends them.
+      // The old tokens are still stored, and removing their participant revokes them.
       await stage.rooms.removeParticipant("kept", "ann");
       const again = await fetch(`${server.url}/rtc/validate?access_token=${tokens.ann}`);
       expect([again.status, await again.text()]).toEqual([401, expect.stringMatching(/revoked|removed/)]);
@@ -70,7 +70,7 @@ test(
 );
 
 test(
-  "named agents outlive a restart: who was at work comes back to the same job, and who was not there yet is asked",
+  "named agents outlive a restart: a running one returns to its job, and a missing one is dispatched",
   async () => {
     const workerToken = await stage.token("", "", { grant: { agent: true, roomJoin: false } });
     const openWorker = () => RawWorker.open(stage.wsUrl, workerToken, { agentName: "helper" });

@@ -36,7 +36,7 @@ async function code(call: Promise<unknown>): Promise<string> {
   );
 }
 
-test("whoever may make keys is shown the secret, which is on the audit log; a revoked key has none", async () => {
+test("a member who may create keys sees the secret, which is audited, and a revoked key has none", async () => {
   const { server, projectId } = { server: stage.server, projectId: stage.server.projectId };
   const key = await server.runtime.write((unit) =>
     server.services.apiKeys.create(unit, projectId, { name: "shown", environment: "DEVELOPMENT" }),
@@ -56,7 +56,7 @@ test("whoever may make keys is shown the secret, which is on the audit log; a re
   expect(await validate(await stage.token("lobby", "ann", { key: publicId, secret }))).toMatch(/^401 /);
 });
 
-test("a token is let in or refused with a sentence, and asking writes nothing down", async () => {
+test("validation accepts a token or refuses it with a sentence, without writing", async () => {
   expect(await validate(await stage.token("nobody-yet", "ann"))).toBe("200 success");
   expect(await validate(await stage.token("nobody-yet", "ann"), "/rtc")).toBe("200 success");
   expect(await stage.rooms.listRooms(["nobody-yet"])).toEqual([]);
@@ -72,7 +72,7 @@ test("a token is let in or refused with a sentence, and asking writes nothing do
   expect(status).toBe(426);
 });
 
-test("the server API in JSON: rooms and those who are in them", async () => {
+test("the server API manages rooms and participants in JSON", async () => {
   const room = await stage.rooms.createRoom({ name: "asked" });
   expect(room).toMatchObject({ name: "asked", numParticipants: 0 });
   expect((await stage.rooms.createRoom({ name: "asked" })).sid).toBe(room.sid);
@@ -113,7 +113,7 @@ test("the server API in JSON: rooms and those who are in them", async () => {
   expect(await code(stage.rooms.updateRoomMetadata("asked", "x"))).toBe("unimplemented");
 });
 
-test("the server API in protobuf, with errors in Twirp's words", async () => {
+test("the server API works in protobuf, with Twirp's error codes", async () => {
   await stage.rooms.createRoom({ name: "binary" });
   const ask = async (method: string, token: string, body: Uint8Array) => {
     const response = await fetch(`${stage.server.url}/twirp/livekit.RoomService/${method}`, {
@@ -135,7 +135,7 @@ test("the server API in protobuf, with errors in Twirp's words", async () => {
   expect((await ask("ListParticipants", "nonsense", body)).status).toBe(401);
 });
 
-test("what is not served is refused at once, and what is asked twice is answered twice", async () => {
+test("unsupported requests are refused at once, and repeated ones get two responses", async () => {
   const ann = await RawClient.open(stage.wsUrl, await stage.token("refusals", "ann"));
   await ann.hears("join");
   ann.send({ case: "publishDataTrackRequest", value: new PublishDataTrackRequest({ pubHandle: 7, name: "d" }) });
@@ -156,7 +156,7 @@ test("what is not served is refused at once, and what is asked twice is answered
   ann.close();
 });
 
-test("a socket that comes back goes on as the same participant; one that cannot is told to come in anew", async () => {
+test("a reconnecting socket resumes its participant, and one that cannot is told to rejoin", async () => {
   const token = await stage.token("back", "ann");
   const ann = await RawClient.open(stage.wsUrl, token);
   const { participant } = await ann.hears("join");
@@ -176,7 +176,7 @@ test("a socket that comes back goes on as the same participant; one that cannot 
   back.close();
 });
 
-test("whoever was away learns who went and who came meanwhile", async () => {
+test("a reconnecting client learns who left and who joined meanwhile", async () => {
   const [token, others] = [await stage.token("meanwhile", "ann"), ["ben", "cay"]];
   const [ben, cay] = await Promise.all(others.map((identity) => stage.token("meanwhile", identity)));
   const gone = await RawClient.open(stage.wsUrl, ben ?? "");

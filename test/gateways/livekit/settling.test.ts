@@ -14,7 +14,7 @@ afterAll(() => server.close());
 const SETTLED_MS = 2_500;
 const VISIT = { ipAddress: "127.0.0.1", userAgent: "test", origin: null };
 const MIC = { mid: "0", clientTrackId: "mic", kind: "audio", source: "microphone" };
-/** Sections for one sound and one picture. */
+/** One audio and one video section. */
 const OFFER = ["audio 9 x 111", "video 9 x 96"]
   .map((line, mid) => `m=${line}\r\na=mid:${mid}\r\na=recvonly\r\n`)
   .reduce((before, section) => before + section, "v=0\r\n");
@@ -60,14 +60,14 @@ async function enter(token: string, sdk = "js") {
     others: () => (heard[0]?.case === "join" ? heard[0].value.otherParticipants.map((one) => one.identity) : []),
     count: (name: string) => heard.filter((one) => one.case === name).length,
     /** What is on the sections of its last answer. */
-    seats: () => {
+    placedMids: () => {
       const last = heard.findLast((one) => one.case === "answer");
       return last?.case === "answer" ? Object.keys(last.value.midToTrackId) : [];
     },
   };
 }
 
-/** Somebody with our own SDK, whose voice is there. */
+/** A participant of our own SDK with an audio track. */
 async function speaks(roomId: string, identity: string) {
   const client = await server.joined(roomId, identity);
   await client.ask("media.offer", { sdp: "v=0", publish: [MIC], subscribe: [] });
@@ -84,7 +84,7 @@ async function wasThere(room: string): Promise<string> {
   return token;
 }
 
-test("a browser's client that comes in anew hears of whoever comes only when it can tell of it, and then of all", async () => {
+test("a rejoining browser client learns of new participants only when it can emit them, and then of all", async () => {
   const roomId = await server.room("anew");
   const token = await wasThere("anew");
   await speaks(roomId, "ben");
@@ -92,14 +92,14 @@ test("a browser's client that comes in anew hears of whoever comes only when it 
   // Who was there is in its welcome, and heard at once.
   expect(ann.others()).toEqual(["ben"]);
   await ann.offers();
-  expect(ann.seats()).toEqual(["0"]);
+  expect(ann.placedMids()).toEqual(["0"]);
 
   await speaks(roomId, "carl");
   await ann.offers();
   server.clock.advance(SETTLED_MS - 1);
   await settled();
   expect(ann.told()).toEqual([]);
-  expect([ann.seats(), ann.count("mediaSectionsRequirement")]).toEqual([["0"], 0]);
+  expect([ann.placedMids(), ann.count("mediaSectionsRequirement")]).toEqual([["0"], 0]);
 
   server.clock.advance(1);
   await settled();
@@ -109,7 +109,7 @@ test("a browser's client that comes in anew hears of whoever comes only when it 
   expect(ann.told()).toContain("dora 1");
 });
 
-test("whoever left meanwhile is never told of, and what found no section in the first answer waits too", async () => {
+test("a participant who left meanwhile is never announced, and tracks without a section wait too", async () => {
   const roomId = await server.room("many");
   const token = await wasThere("many");
   await speaks(roomId, "ben");
@@ -119,14 +119,14 @@ test("whoever left meanwhile is never told of, and what found no section in the 
   const dora = await speaks(roomId, "dora");
   await dora.ask("room.leave");
   await settled();
-  expect([ann.seats(), ann.told(), ann.count("mediaSectionsRequirement")]).toEqual([["0"], [], 0]);
+  expect([ann.placedMids(), ann.told(), ann.count("mediaSectionsRequirement")]).toEqual([["0"], [], 0]);
   server.clock.advance(SETTLED_MS);
   await settled();
   expect(ann.told().sort()).toEqual(["ben 1", "carl 1"]);
   expect(ann.count("mediaSectionsRequirement")).toBe(1);
 });
 
-test("whoever comes for the first time, or with another of LiveKit's SDKs, hears of everybody at once", async () => {
+test("a first join, or another LiveKit SDK, learns of all participants at once", async () => {
   for (const [room, sdk, tokenFor] of [
     ["first", "js", (room: string) => tokenOf(room, "ann")],
     ["native", "go", wasThere],

@@ -8,7 +8,7 @@ import {
   trackSid,
 } from "../../../src/protocol/media/livekit-sids.ts";
 
-test("names lead back to our records, and two of them fit into a stream's, which has 64 characters", () => {
+test("sids map back to our ids, and two of them fit into the 64 characters of a stream id", () => {
   for (let i = 0; i < 100; i++) {
     const [session, track] = [Bun.randomUUIDv7(), newTrackId()];
     expect(sessionIdOf(participantSid(session))).toBe(session);

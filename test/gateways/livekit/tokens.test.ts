@@ -13,7 +13,7 @@ afterAll(() => stage.close());
 const validate = async (token: string) =>
   (await fetch(`${stage.server.url}/rtc/v1/validate?access_token=${token}`)).status;
 
-test("whoever stays longer than its token lives is given another, which a removal takes away like the first", async () => {
+test("a client that outlives its token gets a new one, which a removal revokes as well", async () => {
   const options = { ttl: 120, name: "Ann Ö.", attributes: { team: "red" } };
   const first = await stage.token("long", "ann", options);
   const ann = await RawClient.open(stage.wsUrl, first);
@@ -24,7 +24,7 @@ test("whoever stays longer than its token lives is given another, which a remova
   expect(after).toMatchObject({ sub: "ann", iss: stage.apiKey, name: "Ann Ö.", attributes: { team: "red" } });
   expect(after.video).toEqual(before.video);
 
-  // With it the same participant goes on, and comes in anew.
+  // With it the same participant resumes and rejoins.
   ann.close();
   await ann.isClosed();
   const back = await RawClient.open(stage.wsUrl, fresh, `&reconnect=1&sid=${participant?.sid}`);
@@ -38,7 +38,7 @@ test("whoever stays longer than its token lives is given another, which a remova
   expect(await validate(await stage.token("long", "ann", { ttl: 900 }))).toBe(200);
 });
 
-test("a token that claims to stand for another's is taken for itself", async () => {
+test("a token that claims to replace another participant's counts as its own", async () => {
   const ann = await RawClient.open(stage.wsUrl, await stage.token("own", "ann"));
   await ann.hears("join");
   const { stoaTokenId } = decodeJwt(await ann.hears("refreshToken"));
@@ -56,7 +56,7 @@ test("a token that claims to stand for another's is taken for itself", async () 
   expect(await validate(await signed("ben"))).toBe(200);
 });
 
-test("LIVEKIT_CLIENTS=off: none of the addresses is there", async () => {
+test("with LIVEKIT_CLIENTS=off none of the paths exists", async () => {
   const closed = await openStage({ LIVEKIT_CLIENTS: "off" });
   try {
     const token = await closed.token("lobby", "ann", { grant: { agent: true } });

@@ -15,8 +15,8 @@ const LIVEKIT = ["kim", "kai", "kat", "ken"];
 const TWO_CONNECTIONS = ["tea", "tom"];
 const OWN = ["ola", "oda", "ove", "ole"];
 const NATIVE = ["nia", "nat"];
-const EVERYBODY = [...LIVEKIT, ...TWO_CONNECTIONS, ...OWN, ...NATIVE];
-/** Somebody of LiveKit's and one of ours. */
+const IDENTITIES = [...LIVEKIT, ...TWO_CONNECTIONS, ...OWN, ...NATIVE];
+/** One client of LiveKit's and one of ours. */
 const SPEAKERS = ["kim", "ola"];
 const nameOf = (identity: string) => `${identity.toUpperCase()} Ö.`;
 const FRAMES = 15;
@@ -43,10 +43,10 @@ async function ownPeople() {
 }
 
 const othersOf = (own: string) =>
-  EVERYBODY.filter((identity) => identity !== own).map((identity) => [identity, nameOf(identity)] as const);
+  IDENTITIES.filter((identity) => identity !== own).map((identity) => [identity, nameOf(identity)] as const);
 
 test(
-  "twelve of four kinds in one room: each is shown all the others, by their names, and hears those who speak",
+  "twelve clients of four kinds in one room see all others by name and hear the speakers",
   async () => {
     const own = await stage.page("stoa");
     await enterStoa(own, await ownPeople());
@@ -59,7 +59,7 @@ test(
     try {
       const pages: Page[] = [own, livekit, older];
       try {
-        await Promise.all(pages.map((page) => allSee(page, EVERYBODY, FRAMES)));
+        await Promise.all(pages.map((page) => allSee(page, IDENTITIES, FRAMES)));
       } catch (error) {
         throw new Error(JSON.stringify(await Promise.all(pages.map(views))), { cause: error });
       }

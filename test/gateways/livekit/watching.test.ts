@@ -23,7 +23,7 @@ const sends = (page: Page, ...rids: string[]) =>
     { timeout: WAIT_MS },
   );
 
-/** Somebody's picture has this many lines in this page, and goes on. */
+/** A participant's video has this height in this page, and frames keep coming. */
 async function showsLines(page: Page, least: number, most: number): Promise<void> {
   await page.waitForFunction(
     ([least = 0, most = 0]) => {
@@ -51,7 +51,7 @@ const style = (page: Page, css: string) =>
 
 for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
   test(
-    `${script}: what a tile shows is what is sent, and sizes that nobody watches are not even published`,
+    `${script}: a tile's size decides the sent layer, and unwatched layers are not published`,
     async () => {
       const room = `tiles-${script}`;
       const [ann, ben] = [await stage.page(script), await stage.page(script)];
@@ -91,7 +91,7 @@ for (const script of ["livekit-client", "livekit-client-two-connections"] satisf
       await sends(ann, "q", "h");
       await sees(ben, "ann");
 
-      // Somebody who chooses a size by name gets it, whatever the tile; and ends it for nobody else.
+      // A client that chooses a quality gets it, whatever the tile's size, and others keep theirs.
       const cas = await stage.page(script);
       await joinLivekit(cas, stage.wsUrl, await stage.token(room, "cas"), { publish: false });
       await sees(cas, "ann");

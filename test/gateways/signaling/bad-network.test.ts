@@ -5,7 +5,7 @@ import type { SessionRegistry } from "../../../src/gateways/signaling/rtc-sessio
 import type { MediaNode } from "../../../src/protocol/media-node.ts";
 import type { NetworkProfile } from "../../../src/protocol/playground.ts";
 
-test("a bad network ends for one who has left because of it, and begins for nobody who is not there", async () => {
+test("a network profile can be lifted for a participant who left, and set only for a present one", async () => {
   const set: NetworkProfile[] = [];
   const node = { setNetwork: async ({ profile }: { profile: NetworkProfile }) => void set.push(profile) };
   const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), find: () => undefined };

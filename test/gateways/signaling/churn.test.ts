@@ -39,7 +39,7 @@ afterAll(async () => {
 /** Its compiled code stays: with a rehearsal among the joins there is more afterwards than before, however often one looks. */
 async function keepFromRehearsing(ports: readonly number[]): Promise<void> {
   const socket = await Bun.udpSocket({});
-  for (const port of ports) socket.send("a packet, so the worker has served somebody", port, "127.0.0.1");
+  for (const port of ports) socket.send("a packet, so the worker has served a client", port, "127.0.0.1");
   socket.close();
 }
 

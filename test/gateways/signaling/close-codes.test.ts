@@ -17,7 +17,7 @@ const ending = async (client: RtcClient) => {
   return [error?.code, client.closed?.code];
 };
 
-describe("[signaling] the socket is accepted, told why, and closed with its code", () => {
+describe("[signaling] the socket is accepted, gets an error and is closed with its code", () => {
   test("4401 without a token, with a bad one, with a revoked one", async () => {
     await start();
     const { token, tokenId, roomId } = await server.mint(await server.room(), "ada");
@@ -28,7 +28,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(await ending(server.connect(token))).toEqual(["TOKEN_REVOKED", 4401]);
   });
 
-  test("4440 with a token that is over", async () => {
+  test("4440 with an expired token", async () => {
     await start();
     const { token } = await server.mint(await server.room(), "ada", { ttlSeconds: 30 });
     server.clock.advance(30_000);
@@ -54,7 +54,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(client.closed?.code).toBe(4403);
   });
 
-  test("4401 when the project is archived: before the join, and while in a room; others are not touched", async () => {
+  test("4401 when the project is archived, before the join and in a room; other projects are unaffected", async () => {
     await start();
     const other = await server.project();
     const { body } = await server.call("POST", "/v1/rooms", { key: other.key, body: { name: "theirs" } });
@@ -97,7 +97,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(await ending(client)).toEqual(["JOIN_TIMEOUT", 4408]);
   });
 
-  test("a join in time is not cut off later", async () => {
+  test("a join in time cancels the timeout", async () => {
     await start();
     const ada = await server.joined(await server.room(), "ada");
     server.clock.advance(60_000);
@@ -130,7 +130,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(ada.closed?.code).toBe(4410);
   });
 
-  test("4413 for a frame over the limit, at the limit nothing", async () => {
+  test("4413 for a frame over the limit, and none at the limit", async () => {
     await start();
     const ada = await server.joined(await server.room(), "ada");
     const sized = (bytes: number) => {
@@ -150,7 +150,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(await ending(ada)).toEqual(["PAYLOAD_TOO_LARGE", 4413]);
   });
 
-  test("4423 for one participant more than the room takes; whoever comes back is not one more", async () => {
+  test("4423 for one participant too many, and a rejoining participant does not count twice", async () => {
     await start({ SIGNALING_MAX_PARTICIPANTS_PER_ROOM: 2 });
     const roomId = await server.room();
     await server.joined(roomId, "a");
@@ -164,7 +164,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect((await server.connect(token).join()).type).toBe("ack");
   });
 
-  test("4429 past the connection attempts of an address, whatever its tokens; others are not touched", async () => {
+  test("4429 after too many attempts of one address, whatever its tokens; other addresses are unaffected", async () => {
     await start({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 3 });
     const { token } = await server.mint(await server.room(), "ada");
     for (let attempt = 0; attempt < 3; attempt++) server.connect(attempt === 1 ? "bad" : token);
@@ -202,7 +202,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect(ada.closed).toBeNull();
   });
 
-  test("4503 when no node takes the room", async () => {
+  test("4503 when no node can take the room", async () => {
     await start();
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
@@ -224,7 +224,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect((await server.connect(fresh).join()).type).toBe("ack");
   });
 
-  test("a drained node keeps the rooms it has: they take more participants", async () => {
+  test("a draining node keeps its rooms, which take more participants", async () => {
     await start();
     const roomId = await server.room();
     await server.joined(roomId, "ada");
@@ -232,7 +232,7 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
     expect((await server.joined(roomId, "bob")).ack.serverName).toBe("n1");
   });
 
-  test("4500 when the server goes down, and for whoever comes then", async () => {
+  test("4500 when the server stops, also for new sockets", async () => {
     await start();
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
@@ -254,15 +254,15 @@ describe("[signaling] the socket is accepted, told why, and closed with its code
   });
 });
 
-test("[15] every refusal is a fact for observability, without the token", async () => {
+test("[15] every refusal is emitted as an event without the token", async () => {
   await start();
-  const facts: RtcRefusedEvent[] = [];
-  server.runtime.bus.on("rtcRefused", (fact) => facts.push(fact));
+  const events: RtcRefusedEvent[] = [];
+  server.runtime.bus.on("rtcRefused", (event) => events.push(event));
   const { token, tokenId, roomId } = await server.mint(await server.room(), "ada", { permissions: { join: false } });
   await server.connect(token).join({ connectionId: "mine", sdk: "sdk/1" });
   server.connect("bad", { ipAddress: "10.1.1.1" });
   await settled();
-  expect(facts).toEqual([
+  expect(events).toEqual([
     {
       code: "PERMISSION_DENIED",
       message: expect.any(String),
@@ -281,5 +281,5 @@ test("[15] every refusal is a fact for observability, without the token", async 
     },
     expect.objectContaining({ code: "AUTH_ERROR", closeCode: 4401, projectId: null, ipAddress: "10.1.1.1" }),
   ]);
-  expect(JSON.stringify(facts)).not.toContain(token);
+  expect(JSON.stringify(events)).not.toContain(token);
 });

@@ -22,7 +22,7 @@ function hang(method: Method): { called: Promise<void>; release(): void } {
   return { called, release: () => void Object.assign(node, { [method]: original }) };
 }
 
-test("[signaling] a node that is stuck answers as unreachable after 10 s; nobody waits for ever", async () => {
+test("[signaling] a stuck node counts as unreachable after 10 s", async () => {
   server = await rtcServer();
   const roomId = await server.room();
   const ada = await server.joined(roomId, "ada");
@@ -35,7 +35,7 @@ test("[signaling] a node that is stuck answers as unreachable after 10 s; nobody
   expect((await ada.ask("media.offer", { sdp: "v=0", publish: [], subscribe: [] })).type).toBe("ack");
 });
 
-test("[signaling] a join that no node answers is refused with 4503 and leaves nothing behind", async () => {
+test("[signaling] a join that no node answers is refused with 4503 and leaves no session", async () => {
   server = await rtcServer();
   const roomId = await server.room();
   for (const [method, code] of [
@@ -57,7 +57,7 @@ test("[signaling] a join that no node answers is refused with 4503 and leaves no
   expect((await server.joined(roomId, "ada")).ack.mode).toBe("new");
 });
 
-test("[4.1] reads of a room whose node is stuck answer 503", async () => {
+test("[4.1] reads of a room on a stuck node answer 503", async () => {
   server = await rtcServer();
   const roomId = await server.room();
   await server.joined(roomId, "ada");
@@ -68,7 +68,7 @@ test("[4.1] reads of a room whose node is stuck answer 503", async () => {
   expect((await reading).body.code).toBe("SVC_RTC_SERVER_UNREACHABLE");
 });
 
-test("[signaling] a client that hangs up while it joins is not in the room, and evicts nobody", async () => {
+test("[signaling] a client that disconnects while joining is not in the room and replaces no session", async () => {
   server = await rtcServer();
   const roomId = await server.room();
   const healthy = await server.joined(roomId, "ada");
@@ -83,7 +83,7 @@ test("[signaling] a client that hangs up while it joins is not in the room, and 
   expect((await server.call("GET", `/v1/rooms/${other}`, { key: server.key })).body.serverName).toBeNull();
 });
 
-test("[signaling] 2,000 joins and leaves, by every way out, leave no session, room or timer", async () => {
+test("[signaling] 2,000 joins and leaves of every kind leave no session, room or timer", async () => {
   server = await rtcServer();
   for (let round = 0; round < 100; round++) {
     const roomId = await server.room();

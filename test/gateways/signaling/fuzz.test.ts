@@ -74,7 +74,7 @@ function garbage(): string {
   ]);
 }
 
-test(`[signaling] ${FRAMES} mutated and random frames disturb nobody`, async () => {
+test(`[signaling] ${FRAMES} mutated and random frames disturb no other client`, async () => {
   const roomId = await server.room();
   const watcher = await server.joined(roomId, "watcher");
   server.clock.advance(5_000);

@@ -30,7 +30,7 @@ async function opened(roomId: string, identity: string, answers: boolean) {
   return { frames, closes };
 }
 
-test("[signaling] who answers no ping is cut off after 24 s, whatever is sent to it, and has left 20 s later", async () => {
+test("[signaling] a socket without pongs is closed after 24 s despite traffic, and its participant leaves 20 s later", async () => {
   const roomId = await server.room();
   const gone = await opened(roomId, "gone", false);
   const there = await opened(roomId, "there", true);

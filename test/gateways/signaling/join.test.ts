@@ -51,13 +51,13 @@ describe("[signaling] room.join", () => {
     await ada.ask("room.leave");
   });
 
-  test("a second room.join on the same socket is an error, and changes nothing", async () => {
+  test("a second room.join on the same socket is an error without effect", async () => {
     const ada = await server.joined(await server.room(), "ada");
     expect(await ada.join()).toMatchObject({ type: "error", code: "INVALID_MESSAGE" });
     expect(ada.closed).toBeNull();
   });
 
-  test("until it has joined, a client may ping and nothing else", async () => {
+  test("before it has joined, a client may only ping", async () => {
     const { token } = await server.mint(await server.room(), "ada");
     const client = server.connect(token);
     expect(await client.ask("track.unpublish", { trackId: "x" })).toMatchObject({ type: "error", code: "NOT_IN_ROOM" });
@@ -86,7 +86,7 @@ describe("[signaling] participant.joined", () => {
     );
   });
 
-  test("comes after 5 s for someone who wants no media", async () => {
+  test("comes after 5 s for a participant without media", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     await server.joined(roomId, "bob");
@@ -98,7 +98,7 @@ describe("[signaling] participant.joined", () => {
     expect(carol.ack.participants).toMatchObject([{ identity: "ada" }, { identity: "bob" }]);
   });
 
-  test("someone who was never announced leaves without a word", async () => {
+  test("a participant that was never announced leaves unannounced", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     const bob = await server.joined(roomId, "bob");
@@ -109,7 +109,7 @@ describe("[signaling] participant.joined", () => {
     expect(ada.frames).toEqual([ada.ack]);
   });
 
-  test("leaving is told with its reason", async () => {
+  test("participant.left names the reason", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     const bob = await server.joined(roomId, "bob");
@@ -139,7 +139,7 @@ describe("[15] one identity, one participant", () => {
     expect(node.peers().filter((peer) => peer.roomId === roomId && peer.identity === "ada")).toHaveLength(1);
   });
 
-  test("the same connectionId without a resume takes over, and nobody hears of it", async () => {
+  test("the same connectionId without a resume takes over unnoticed by others", async () => {
     const roomId = await server.room();
     const watcher = await server.joined(roomId, "watcher");
     const first = await server.joined(roomId, "ada", { join: { connectionId: "same" } });
@@ -168,7 +168,7 @@ describe("[15] one identity, one participant", () => {
 });
 
 describe("[2] placement", () => {
-  test("a room is placed at its first join and given up with its last participant", async () => {
+  test("a room is placed at its first join and released with its last participant", async () => {
     const roomId = await server.room();
     const serverName = async () =>
       (await server.call("GET", `/v1/rooms/${roomId}`, { key: server.key })).body.serverName;
@@ -190,7 +190,7 @@ describe("[2] placement", () => {
     expect(node.peers().filter((peer) => peer.roomId === roomId)).toHaveLength(3);
   });
 
-  test("the last one leaving while another joins does not take the room away", async () => {
+  test("a join during the last participant's leave keeps the room", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     const { token } = await server.mint(roomId, "bob");
@@ -201,7 +201,7 @@ describe("[2] placement", () => {
     expect(node.peers().filter((peer) => peer.roomId === roomId)).toMatchObject([{ identity: "bob" }]);
   });
 
-  test("a node that has forgotten the room gets it again", async () => {
+  test("a restarted node gets the room again", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     await node.closeRoom({ roomId });

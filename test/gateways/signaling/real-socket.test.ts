@@ -70,7 +70,7 @@ describe("[signaling] GET /v1/rtc on the wire", () => {
     expect(await client.closed).toEqual({ code: 4401, reason: "AUTH_ERROR" });
   });
 
-  test("a frame over 16,384 bytes is answered and closes 4413; a huge one never reaches us", async () => {
+  test("a frame over 16,384 bytes is answered and closes 4413, and a huge one is closed by the runtime", async () => {
     const client = await joined();
     client.socket.send("x".repeat(16_385));
     expect((await client.next("error")).code).toBe("PAYLOAD_TOO_LARGE");
@@ -89,13 +89,13 @@ describe("[signaling] GET /v1/rtc on the wire", () => {
     expect(client.frames.filter(({ code }) => code === "INVALID_MESSAGE")).toHaveLength(3);
   });
 
-  test("plain HTTP is told to come with a WebSocket", async () => {
+  test("plain HTTP is answered with a request for a WebSocket", async () => {
     const response = await fetch(`${server.url}/v1/rtc`);
     expect([response.status, ((await response.json()) as Frame).code]).toEqual([400, "SVC_VALIDATION_FAILED"]);
   });
 });
 
-test("[4.2] the node inside the process has registered over HTTP, with real figures", async () => {
+test("[4.2] the embedded node has registered over HTTP with real figures", async () => {
   const row = server.services.fleet.find("local");
   expect(server.services.fleet.present(row)).toMatchObject({
     name: "local",
@@ -109,7 +109,7 @@ test("[4.2] the node inside the process has registered over HTTP, with real figu
   expect(row.memoryPercent).toBeGreaterThan(0);
 });
 
-test("[11] stopping says goodbye with 4500, also to those who have not joined", async () => {
+test("[11] stopping closes with 4500, also sockets that have not joined", async () => {
   const second = await realServer();
   const roomId = await second.room();
   const { token } = await second.mint(roomId, "ada");

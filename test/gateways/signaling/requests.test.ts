@@ -23,7 +23,7 @@ async function call() {
 }
 
 describe("[signaling] media.offer", () => {
-  test("is answered with the SDP and the ids of the tracks; others hear when packets come", async () => {
+  test("is answered with SDP and track ids, and others learn of the tracks when packets arrive", async () => {
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
     const bob = await server.joined(roomId, "bob");
@@ -46,7 +46,7 @@ describe("[signaling] media.offer", () => {
     );
   });
 
-  test("travels deflated, and is answered so, once plain SDP would be over 8 KB", async () => {
+  test("is deflated in both directions when plain SDP would exceed 8 KB", async () => {
     const ada = await server.joined(await server.room(), "ada");
     const long = `v=0\r\n${"a=candidate:1 1 udp 2122260223 192.0.2.1 50000 typ host\r\n".repeat(1000)}`;
     const sdpDeflate = deflateRawSync(long).toString("base64");
@@ -55,7 +55,7 @@ describe("[signaling] media.offer", () => {
     expect(inflateRawSync(Buffer.from(String(answer.sdpDeflate), "base64")).toString()).toStartWith("v=0");
   });
 
-  test("inflates up to 128 KB, and not a byte further", async () => {
+  test("inflates to at most 128 KB", async () => {
     const ada = await server.joined(await server.room(), "ada");
     const sized = (bytes: number) => deflateRawSync(`v=0${" ".repeat(bytes - 3)}`).toString("base64");
     const offer = (sdpDeflate: string) => ada.ask("media.offer", { sdpDeflate, publish: [], subscribe: [] });
@@ -69,7 +69,7 @@ describe("[signaling] media.offer", () => {
     }
   });
 
-  test("needs exactly one form of SDP, and one that can be read", async () => {
+  test("needs exactly one valid form of SDP", async () => {
     const ada = await server.joined(await server.room(), "ada");
     const offer = (fields: object) => ada.ask("media.offer", { publish: [], subscribe: [], ...fields });
     expect((await offer({})).code).toBe("VALIDATION_FAILED");
@@ -128,7 +128,7 @@ describe("[2] permissions", () => {
 });
 
 describe("[signaling] tracks and subscriptions", () => {
-  test("mute, unmute and unpublish are told to everyone, and only their owner may", async () => {
+  test("mute, unmute and unpublish reach every participant, and only the owner may", async () => {
     const { ada, bob, audio } = await call();
     expect((await ada.ask("track.mute", { trackId: audio, muted: true })).type).toBe("ack");
     expect((await ada.ask("track.mute", { trackId: audio, muted: false })).type).toBe("ack");
@@ -152,7 +152,7 @@ describe("[signaling] tracks and subscriptions", () => {
     expect((await bob.ask("subscription.update", { tracks: [] })).code).toBe("VALIDATION_FAILED");
   });
 
-  test("layers, deliveries, quality and speakers reach those they concern", async () => {
+  test("layers, deliveries, quality and speakers reach the participants concerned", async () => {
     const { roomId, ada, bob, video } = await call();
     const of = { roomId, participantId: sessionId(ada), identity: "ada" };
     const before = bob.frames.length;
@@ -181,7 +181,7 @@ describe("[signaling] tracks and subscriptions", () => {
   });
 });
 
-test("[signaling] who is connected and brings nothing is told so, alone, and when it is over", async () => {
+test("[signaling] a connected participant whose media stalls is told alone, and again when it flows", async () => {
   const { roomId, ada, bob } = await call();
   const of = { roomId, participantId: sessionId(ada), identity: "ada" };
   node.emit({ ...of, type: "mediaStalled" });
@@ -192,7 +192,7 @@ test("[signaling] who is connected and brings nothing is told so, alone, and whe
   expect(bob.of("media.flows")).toEqual([]);
 });
 
-test("[signaling] who sent more data than is passed on is told so, alone", async () => {
+test("[signaling] a participant whose data is dropped is told alone", async () => {
   const { roomId, ada, bob } = await call();
   const of = { roomId, participantId: sessionId(ada), identity: "ada" };
   node.emit({ ...of, type: "dataDropped", messages: 7, reason: "rate_limited" });
@@ -204,7 +204,7 @@ const delivered = (trackId: string) =>
   ({ type: "subscriptionChanged", trackId, layer: "low", paused: false, reason: "bandwidth" }) as const;
 
 describe("[signaling] data and metadata", () => {
-  test("data.send goes to everyone else, or to those named, at most 8192 bytes", async () => {
+  test("data.send reaches all others or the named ones, with at most 8192 bytes", async () => {
     const roomId = await server.room();
     const [ada, bob, carol] = await Promise.all(["ada", "bob", "carol"].map((name) => server.joined(roomId, name)));
     if (!ada || !bob || !carol) throw new Error("join");
@@ -222,7 +222,7 @@ describe("[signaling] data and metadata", () => {
     expect((await ada.ask("data.send", { payload: "é".repeat(4_097) })).code).toBe("PAYLOAD_TOO_LARGE");
   });
 
-  test("participant.update changes the metadata that everyone sees; 1024 characters, null clears it", async () => {
+  test("participant.update changes the public metadata, with at most 1024 characters, and null clears it", async () => {
     const { ada, bob } = await call();
     const update = (metadata: unknown) => ada.ask("participant.update", { metadata });
     expect((await update("hello")).type).toBe("ack");
@@ -256,7 +256,7 @@ describe("[8] the message budget of a connection", () => {
   });
 });
 
-test("[10] a reader who falls behind is cut off and resumes; others are not held up", async () => {
+test("[10] a slow reader is disconnected and resumes without delaying others", async () => {
   const { roomId, ada, bob } = await call();
   bob.unread = 1024 * 1024 + 1;
   node.emit({ type: "speakersChanged", roomId, speakers: [] });

@@ -30,7 +30,7 @@ const speak = (roomId: string, level: number) =>
   node.emit({ type: "speakersChanged", roomId, speakers: [{ identity: "watcher", level }] });
 
 describe("[signaling] resume", () => {
-  test("keeps participant and media for 20 s; others notice nothing", async () => {
+  test("keeps participant and media for 20 s, unnoticed by others", async () => {
     const { ada, watcher, back, roomId } = await scene();
     const before = watcher.frames.length;
     ada.cut();
@@ -54,7 +54,7 @@ describe("[signaling] resume", () => {
     expect(again.ack.sessionId).not.toBe(ada.ack.sessionId);
   });
 
-  test("replays exactly what was missed, in order, then goes on", async () => {
+  test("replays exactly the missed pushes, in order, and continues", async () => {
     const { ada, back, roomId } = await scene();
     speak(roomId, 0.1);
     const seen = ada.frames.at(-1)?.seq as number;
@@ -71,7 +71,7 @@ describe("[signaling] resume", () => {
     ]);
   });
 
-  test("sends a snapshot when more was missed than is kept, or the number is not ours", async () => {
+  test("sends a snapshot when too much was missed or the number is unknown", async () => {
     const { ada, back, roomId, watcher } = await scene();
     ada.cut();
     for (let times = 0; times < 257; times++) speak(roomId, 0.5);
@@ -84,7 +84,7 @@ describe("[signaling] resume", () => {
     expect(watcher.of("participant.left")).toEqual([]);
   });
 
-  test("its token works once and is another each time", async () => {
+  test("its token works once and changes each time", async () => {
     const { ada, back } = await scene();
     ada.cut();
     const again = await back(resumeOf(ada, 0));
@@ -95,7 +95,7 @@ describe("[signaling] resume", () => {
     expect(replayed.ack.sessionId).not.toBe(ada.ack.sessionId);
   });
 
-  test("only the same client of the same identity resumes", async () => {
+  test("only the same client with the same identity resumes", async () => {
     const { ada, back, roomId } = await scene();
     ada.cut();
     const guesses = [{ resumeToken: "x".repeat(43) }, { sessionId: "unknown" }, { resumeToken: "" }];
@@ -106,7 +106,7 @@ describe("[signaling] resume", () => {
     expect(thief.ack).toMatchObject({ mode: "new", participant: { identity: "eve" } });
   });
 
-  test("takes over from a socket that the server still thinks open", async () => {
+  test("takes over from a socket that still looks open to the server", async () => {
     const { ada, back, roomId } = await scene();
     const again = await back(resumeOf(ada, ada.ack.seq as number));
     expect(again.ack.mode).toBe("resumed");
@@ -128,7 +128,7 @@ describe("[signaling] resume", () => {
     expect(other.closed?.code).toBe(4440);
   });
 
-  test("any close without room.leave opens the window, also one for a broken rule", async () => {
+  test("any close without room.leave opens the window, also after a protocol violation", async () => {
     const { ada, back, watcher } = await scene();
     ada.raw("x".repeat(16_385));
     expect(ada.closed?.code).toBe(4413);
@@ -145,7 +145,7 @@ describe("[signaling] resume", () => {
 });
 
 describe("[2] what ends a session ends its resume", () => {
-  test("a revoked token disconnects with 4401, and nothing brings its holder back", async () => {
+  test("a revoked token disconnects with 4401 and cannot resume", async () => {
     const { ada, tokenId, token, path, watcher } = await scene();
     await server.call("DELETE", `${path}/rtc-tokens/${tokenId}`, { key: server.key });
     expect(ada.of("bye")).toMatchObject([{ reason: "revoked", action: "stop" }]);
@@ -177,9 +177,9 @@ describe("[2] what ends a session ends its resume", () => {
   });
 });
 
-test("[15] a connection's life is told as facts", async () => {
-  const facts: RtcConnectionEvent[] = [];
-  const stop = server.runtime.bus.on("rtcConnection", (fact) => facts.push(fact));
+test("[15] a connection's changes are emitted as events", async () => {
+  const events: RtcConnectionEvent[] = [];
+  const stop = server.runtime.bus.on("rtcConnection", (event) => events.push(event));
   const { ada, back, roomId } = await scene();
   const sessionId = String(ada.ack.sessionId);
   await ada.ask("media.offer", { sdp: "v=0", publish: [], subscribe: [] });
@@ -190,7 +190,7 @@ test("[15] a connection's life is told as facts", async () => {
   node.emit({ type: "participantFailed", roomId, participantId: sessionId, identity: "ada", reason: "ice_timeout" });
   await again.ask("room.leave");
   stop();
-  const hers = facts.filter((fact) => fact.sessionId === sessionId);
+  const hers = events.filter((event) => event.sessionId === sessionId);
   expect(hers.map(({ type }) => type)).toEqual([
     "started",
     "connected",

@@ -1,4 +1,4 @@
-/** A media worker that says what its heap holds, when it is asked, once what nobody holds is collected. */
+/** A media worker that reports its heap on request, after a collection. */
 import { heapStats } from "bun:jsc";
 import "../../../src/sfu/worker.ts";
 

@@ -12,7 +12,7 @@ const post = (kind: string, roomId: string, key: string | undefined, raw = "v=0"
   server.call("POST", `/${kind}/${roomId}`, { key, raw, headers: { "content-type": type } });
 
 describe("[10] POST /whip and /whep", () => {
-  test("201 with the answer and its location; seen in the room once media flows; DELETE ends it", async () => {
+  test("returns 201 with answer and location, is seen in the room once media flows, and ends with DELETE", async () => {
     const roomId = await start();
     const watcher = await server.joined(roomId, "watcher");
     for (const kind of ["whip", "whep"]) {
@@ -36,7 +36,7 @@ describe("[10] POST /whip and /whep", () => {
     expect(server.node.peers()).toMatchObject([{ identity: "watcher" }]);
   });
 
-  test("an offer of more than 128 KB is 413, and joins nobody", async () => {
+  test("an offer of more than 128 KB is refused with 413 before the join", async () => {
     const roomId = await start();
     for (const kind of ["whip", "whep"]) {
       const { token } = await server.mint(roomId, kind);
@@ -64,7 +64,7 @@ describe("[10] POST /whip and /whep", () => {
     }
   });
 
-  test("refusals in the words of the API", async () => {
+  test("refusals use the API's error codes", async () => {
     const roomId = await start();
     const { token } = await server.mint(roomId, "ada");
     const refused = async (reply: Promise<{ status: number; body: Record<string, unknown> }>) => {
@@ -96,7 +96,7 @@ describe("[10] POST /whip and /whep", () => {
     expect(await refused(post("whip", roomId, token))).toEqual([409, "SVC_ROOM_CLOSED"]);
   });
 
-  test("a full room is 503, and attempts count like sockets do", async () => {
+  test("a full room is refused with 503, and attempts count like sockets", async () => {
     const roomId = await start({ SIGNALING_MAX_PARTICIPANTS_PER_ROOM: 1, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 2 });
     const { token } = await server.mint(roomId, "a");
     const { token: other } = await server.mint(roomId, "b");
@@ -106,7 +106,7 @@ describe("[10] POST /whip and /whep", () => {
     expect([status, body.code, headers.get("retry-after")]).toEqual([429, "SVC_RATE_LIMITED", "60"]);
   });
 
-  test("the same identity on a socket replaces it; failed media, removal and revocation end it", async () => {
+  test("a socket with the same identity replaces it, and failed media, removal and revocation end it", async () => {
     const roomId = await start();
     const watcher = await server.joined(roomId, "watcher");
     const begin = async () => {
@@ -132,7 +132,7 @@ describe("[10] POST /whip and /whep", () => {
     expect(last()).toBe("revoked");
   });
 
-  test("only its own token ends it, also when that is over", async () => {
+  test("only its own token ends it, even when expired", async () => {
     const roomId = await start();
     const { token } = await server.mint(roomId, "ada", { ttlSeconds: 30 });
     const { token: other } = await server.mint(roomId, "eve");
@@ -148,7 +148,7 @@ describe("[10] POST /whip and /whep", () => {
     expect(socket.closed).toBeNull();
   });
 
-  test("TURN servers come in the link header", async () => {
+  test("TURN servers are in the Link header", async () => {
     const roomId = await start({ TURN_URLS: ["turn:a.example", "turns:b.example"], TURN_SECRET: "north" });
     const { token } = await server.mint(roomId, "ada");
     const { headers } = await post("whip", roomId, token);
@@ -157,7 +157,7 @@ describe("[10] POST /whip and /whep", () => {
     );
   });
 
-  test("browsers on other pages may use it: the location can be read", async () => {
+  test("browsers on other origins may use it and read the location", async () => {
     const roomId = await start();
     const { token } = await server.mint(roomId, "ada");
     const origin = "https://player.example";

@@ -21,7 +21,7 @@ async function waitFor(value: string): Promise<number | null> {
   return (await client.get(directoryUrl)).retryAfterMs;
 }
 
-test("the authority says when to ask again, in seconds or as a date", async () => {
+test("a Retry-After in seconds or as a date is honoured", async () => {
   expect(await waitFor("120")).toBe(120_000);
   const inAnHour = await waitFor(new Date(Date.now() + 3_600_000).toUTCString());
   expect(inAnHour).toBeGreaterThan(3_590_000);
@@ -29,10 +29,11 @@ test("the authority says when to ask again, in seconds or as a date", async () =
 });
 
 test.each(["99999999999", "9".repeat(300), "9".repeat(400), "Fri, 31 Dec 9999 23:59:59 GMT"])(
-  "it is asked again within a week, even if it says %p",
+  "a Retry-After of %p is limited to a week",
   async (value) => expect(await waitFor(value)).toBe(WEEK_MS),
 );
 
-test.each(["0", "-5", "soon", "1e9", "Thu, 01 Jan 1970 00:00:00 GMT"])("%p is no time to wait", async (value) =>
-  expect(await waitFor(value)).toBeNull(),
+test.each(["0", "-5", "soon", "1e9", "Thu, 01 Jan 1970 00:00:00 GMT"])(
+  "a Retry-After of %p is ignored",
+  async (value) => expect(await waitFor(value)).toBeNull(),
 );

@@ -28,7 +28,7 @@ async function withCertificate() {
   return { ...stage, timers, renewal };
 }
 
-test("a clock that jumps past the end of the certificate is noticed within the hour, and a new one asked for", async () => {
+test("a clock that jumps past the certificate's expiry leads to a renewal within the hour", async () => {
   const { clock, timers, renewal } = await withCertificate();
   const first = renewal.certificate;
   clock.set((renewal.status.expiresAt ?? 0) + 1);
@@ -38,7 +38,7 @@ test("a clock that jumps past the end of the certificate is noticed within the h
   expect(noticedMs).toBeLessThanOrEqual(HOUR_MS + 60_000);
 }, 60_000);
 
-test("a clock that is years ahead uses up no certificates: one, a sentence, and longer and longer waits", async () => {
+test("a clock that is years ahead leads to one certificate, an explanation and growing delays", async () => {
   const { clock, timers, renewal, lines, keeper } = await withCertificate();
   clock.advance(20 * YEAR_MS);
   const obtained = () => lines.filter((line) => line.includes("certificate obtained")).length;
@@ -61,7 +61,7 @@ test("a clock that is years ahead uses up no certificates: one, a sentence, and 
   }
 }, 60_000);
 
-test("an expired certificate is shown rather than none, and replaced at the next start", async () => {
+test("an expired certificate is served rather than none, and renewed at the next start", async () => {
   const { clock, pebble, tls, keeper, renewal } = await withCertificate();
   await pebble.stop();
   clock.set((renewal.status.expiresAt ?? 0) + HOUR_MS);

@@ -22,14 +22,14 @@ afterAll(() => rmSync(work, { recursive: true, force: true }));
 const problem = (found: string[], announced: string[], own: string[]) =>
   domainProblem(DOMAIN, announced, { resolve: async () => found, own: () => own });
 
-test("a name leads here when all its addresses are announced or this machine's", async () => {
+test("a domain resolves here when all its addresses are announced or this machine's", async () => {
   expect(await problem(["198.51.100.7"], ["198.51.100.7"], ["10.0.0.5"])).toBeNull();
   expect(await problem(["198.51.100.7", "2001:DB8::7"], ["2001:db8::7"], ["198.51.100.7"])).toBeNull();
-  // Behind a NAT that nobody told it about, it cannot know.
+  // Behind an unknown NAT the machine cannot know its public address.
   expect(await problem(["198.51.100.7"], ["10.0.0.5"], ["10.0.0.5", "127.0.0.1"])).toBeNull();
 });
 
-test("a machine that names itself in its own file of hosts is looked for as others do", async () => {
+test("a machine in its own hosts file is looked up by name servers instead", async () => {
   const asked: string[] = [];
   const resolve = createResolve({
     lookUp: async () => ["127.0.1.1"],
@@ -46,16 +46,16 @@ test("a machine that names itself in its own file of hosts is looked for as othe
     askNameServers: () => Promise.reject({ code: "ENOTFOUND" }),
   });
   expect(await domainProblem(DOMAIN, [], { resolve: unknown, own })).toContain("cannot be resolved (ENOTFOUND)");
-  // Whoever has another address there means it, and nobody else is asked.
+  // Another address in the hosts file is deliberate, and no name server is asked.
   const meant = createResolve({ lookUp: async () => ["198.51.100.7"], askNameServers: () => Promise.reject({}) });
   expect(await domainProblem(DOMAIN, [], { resolve: meant, own })).toBeNull();
 });
 
-test("an announced address is known however it was written", async () => {
+test("an announced address is recognised in every notation", async () => {
   expect(await problem(["2001:db8::7"], ["2001:DB8:0:0::0007"], ["1.1.1.1"])).toBeNull();
 });
 
-test("a name that leads elsewhere, or nowhere, is told with what to correct", async () => {
+test("a domain that resolves elsewhere or not at all is reported with the correction", async () => {
   expect(await problem(["8.8.8.8"], ["1.1.1.1"], ["10.0.0.5"])).toBe(
     `${DOMAIN} resolves to 8.8.8.8, which is no address of this machine (1.1.1.1). Correct its record, or name this machine's address in PUBLIC_IP.`,
   );
@@ -65,10 +65,10 @@ test("a name that leads elsewhere, or nowhere, is told with what to correct", as
   expect(await nowhere).toBe(`${DOMAIN} cannot be resolved (ENOTFOUND). Point its A or AAAA record at this machine.`);
 });
 
-test("[22] a server whose domain does not resolve says so, and asks nothing of a public authority", async () => {
+test("[22] a server whose domain does not resolve reports it and makes no order at a public authority", async () => {
   const [EDGE_PORT = 0, HTTP_PORT = 0] = await freePorts(2);
   const dataDir = join(work, "nowhere");
-  // Let's Encrypt, as nothing else is named; of this kind of name nobody will ever have one.
+  // The default authority is Let's Encrypt, and this kind of name never gets a certificate.
   server = await realServer({ DATA_DIR: dataDir, DOMAIN: "stoa.nowhere.invalid", EDGE_PORT, HTTP_PORT });
   const { url } = server;
   const asked = async () => JSON.stringify(await (await fetch(`${url}/readyz`)).json());
@@ -78,7 +78,7 @@ test("[22] a server whose domain does not resolve says so, and asks nothing of a
   expect(existsSync(join(dataDir, "acme"))).toBe(false);
 }, 60_000);
 
-test("[22] a port 80 that somebody else has is told, and nothing else depends on it", async () => {
+test("[22] an occupied port 80 is logged, and everything else works", async () => {
   const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const lines: string[] = [];
   const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
@@ -97,7 +97,7 @@ async function doctorOf(dataDir: string): Promise<Check | undefined> {
   return (JSON.parse(out) as Check[]).find(({ name }) => name === "certificate");
 }
 
-test("[22] the doctor tells a certificate that is missing, not renewed, or over, and why", async () => {
+test("[22] the doctor reports a missing, unrenewed or expired certificate with the reason", async () => {
   const dataDir = join(work, "patient");
   const store = new AcmeStore(dataDir);
   const directory = "https://acme-v02.api.letsencrypt.org/directory";

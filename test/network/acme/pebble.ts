@@ -1,4 +1,4 @@
-/** Debian's pebble: an authority (RFC 8555) that nobody here wrote, on loopback, with a name server of its own. */
+/** Debian's pebble, an independent ACME authority (RFC 8555) on loopback with its own name server. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";

@@ -24,14 +24,14 @@ test.each(["tls-alpn-01", "http-01"] as const)("a first certificate by %s, with 
   for (const name of ["account.json", "key.pem", "certificate.pem"]) {
     expect(statSync(join(dataDir, "acme", name)).mode & 0o777).toBe(0o600);
   }
-  // A restart has it, asks nobody, and waits.
+  // After a restart the certificate is there, and no order is made.
   await pebble.stop();
   const again = keeper();
   expect(again.certificate).toEqual(renewal.certificate);
   expect(again.status.nextAt).toBeGreaterThan(Date.now());
 });
 
-test("where 443 is not reached, http-01 does", async () => {
+test("http-01 succeeds where the authority does not reach port 443", async () => {
   const { keeper } = await stageWith({ wrongPort: true });
   const renewal = keeper({ challenges: ["tls-alpn-01", "http-01"] });
   afterwards(renewal.start());
@@ -39,7 +39,7 @@ test("where 443 is not reached, http-01 does", async () => {
   expect(renewal.status.problem).toBeNull();
 });
 
-test("an authority that wants external accounts gets one bound, and says so without", async () => {
+test("an authority that requires external accounts gets a binding, and its refusal without one is reported", async () => {
   const external = { keyId: "kid-1", hmac: "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W" };
   const { keeper } = await stageWith({ external });
   const without = keeper({ external: undefined });
@@ -52,7 +52,7 @@ test("an authority that wants external accounts gets one bound, and says so with
   await until(() => renewal.certificate !== null);
 }, 60_000);
 
-test("at two thirds of its life it is renewed, under constant handshakes, and nothing is closed", async () => {
+test("a certificate is renewed at two thirds of its lifetime, under constant handshakes, without closing a connection", async () => {
   const { tls, clock, keeper } = await stageWith();
   // The authority's clock stands still: each is to be renewed a few days later than the one before, as in life.
   let chance = 1;
@@ -151,7 +151,7 @@ function directoryAt(url: string): Record<string, string> {
   return Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, new URL(path, url).href]));
 }
 
-test("the authority's own renewal time is followed, chosen once, and sooner when it says so", async () => {
+test("the authority's suggested renewal time is chosen once, and earlier when its window moves", async () => {
   const { clock, keeper } = await stageWith();
   const first = keeper();
   const stop = first.start();
@@ -194,7 +194,7 @@ test("the authority's own renewal time is followed, chosen once, and sooner when
   expect(nextAt()).toBeLessThanOrEqual(window[1]);
 }, 60_000);
 
-test("an authority that is away is asked again later and later, also after a restart, and the old certificate stays", async () => {
+test("an unreachable authority is retried with growing delays, also after a restart, and the old certificate stays", async () => {
   const { pebble, lines, clock, keeper } = await stageWith();
   const first = keeper();
   const stop = first.start();
@@ -253,7 +253,7 @@ test.each([
   expect(lines.join("")).toContain(sentence);
 });
 
-test("what nobody could see is not asked for", async () => {
+test("no order is made when no challenge can be shown", async () => {
   const { keeper, dataDir } = await stageWith();
   const unable = "ACME_CHALLENGE is http-01, but port 80 cannot be had here.";
   const renewal = keeper({ unableReason: unable });
@@ -264,7 +264,7 @@ test("what nobody could see is not asked for", async () => {
   expect(existsSync(join(dataDir, "acme", "account.json"))).toBe(false);
 });
 
-test("a domain that leads elsewhere is told before a public authority is asked", async () => {
+test("a domain that resolves elsewhere is reported before a public authority is asked", async () => {
   const { lines, keeper, dataDir } = await stageWith();
   const sentence = `${DOMAIN} resolves to 192.0.2.1, which is no address of this machine.`;
   const renewal = keeper({ isStrict: true, precheck: async () => sentence });
@@ -277,7 +277,7 @@ test("a domain that leads elsewhere is told before a public authority is asked",
   expect(renewal.certificate).toBeNull();
 });
 
-test("port 80 sends everybody to https and shows only what is pending", async () => {
+test("port 80 redirects to https and serves only pending proofs", async () => {
   const { port80 } = await stageWith();
   const get = (path: string) => fetch(`http://127.0.0.1:${port80.port}${path}`, { redirect: "manual" });
   const moved = await get("/v1/rooms?limit=1");

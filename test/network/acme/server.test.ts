@@ -20,7 +20,7 @@ function isTrusted(port: number, ca: string): Promise<boolean> {
   });
 }
 
-test("[22] a first start with a domain has https that clients trust, and port 80 leads to it", async () => {
+test("[22] a first start with a domain serves trusted https, and port 80 redirects to it", async () => {
   const [tlsPort = 0, httpPort = 0] = await freePorts(2);
   const pebble = await startPebble({ tlsPort, httpPort });
   cleanup.push(pebble.close);

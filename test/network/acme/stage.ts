@@ -31,9 +31,9 @@ export async function stageWith(options: { external?: { keyId: string; hmac: str
   const log = createLog({ level: "info", format: "json", write: (line) => void lines.push(line) });
   const port80 = openPort80({ hostname: "127.0.0.1", port: 0, home: `https://${DOMAIN}`, log });
   cleanup.push(port80.stop);
-  const [nobody = 0] = await freePorts(1);
+  const [unusedPort = 0] = await freePorts(1);
   const pebble = await startPebble({
-    tlsPort: options.wrongPort ? nobody : tls.multiplexer.port,
+    tlsPort: options.wrongPort ? unusedPort : tls.multiplexer.port,
     httpPort: port80.port ?? 0,
     ...(options.external ? { externalKey: { id: options.external.keyId, hmac: options.external.hmac } } : {}),
   });

@@ -56,7 +56,7 @@ async function slowLoris(): Promise<void> {
   }
 }
 
-/** Somebody with a credential who wants all there is, at once; how many were given. */
+/** Requests all allocations at once with one credential, and returns how many were made. */
 async function allocationFlood(): Promise<number> {
   const lines = await Promise.all(Array.from({ length: GREED }, () => turnOver(stage.multiplexer.port, "greedy")));
   attackers.push(...lines.map(({ socket }) => socket));
@@ -72,13 +72,13 @@ async function allocationFlood(): Promise<number> {
   return refusals.filter((refusal) => refusal === null).length;
 }
 
-test("half-open connections, requests without an end and a flood of allocations take nothing from whoever is being served", async () => {
+test("half-open connections, endless requests and a flood of allocations do not disturb served clients", async () => {
   const { client, socket } = await turnOver(stage.multiplexer.port, "call");
   attackers.push(socket);
   await client.allocate();
   await client.permit(MEDIA);
   let isOver = false;
-  // One after another: whoever has been silent for longest makes room, and those that come now are new.
+  // The connections come one after another, because the one that has waited longest makes room.
   const attack = halfOpen()
     .then(() => Promise.all([slowLoris(), allocationFlood()]))
     .finally(() => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const VISITORS = join(import.meta.dir, "../../bench/edge/visitors.ts");
 
-/** What the bench's visitors tell of a server that does so with everybody. */
+/** The bench's report of handshakes with a server that treats every connection like this. */
 async function visited(patienceMs: number, answer: (socket: Socket) => void) {
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -20,14 +20,14 @@ async function visited(patienceMs: number, answer: (socket: Socket) => void) {
   return said;
 }
 
-test("visitors that are never answered end, and are counted", async () => {
+test("the bench's unanswered handshakes end and are counted", async () => {
   const { handshakes, failures, seen } = await visited(200, (socket) => socket.resume());
   expect(seen).toBe(0);
   expect(handshakes).toBeGreaterThan(0);
   expect(failures).toEqual({ "no answer": handshakes });
 });
 
-test("visitors whose connection ends within the handshake are counted", async () => {
+test("the bench's handshakes that are cut off are counted", async () => {
   const { handshakes, failures, seen } = await visited(20_000, (socket) => socket.once("data", () => socket.end()));
   expect(seen).toBe(0);
   expect(handshakes).toBeGreaterThan(0);

@@ -4,8 +4,8 @@ import { tlsStage, until } from "./stage.ts";
 const MUCH_BYTES = 32 * 1_024 * 1_024;
 
 describe.each([
-  ["loopback", false],
-  ["the inner way", true],
+  ["TCP", false],
+  ["the loopback transport", true],
 ] as const)("through %s", (_name, within) => {
   let stage: Awaited<ReturnType<typeof tlsStage>>;
   beforeAll(async () => {
@@ -15,14 +15,14 @@ describe.each([
 
   const much = async () => (await (await stage.get("/much")).arrayBuffer()).byteLength;
 
-  test("large bodies pass whole in both directions", async () => {
+  test("large bodies pass unchanged in both directions", async () => {
     const body = new Uint8Array(8 * 1_024 * 1_024).map((_byte, at) => at % 251);
     const echoed = new Uint8Array(await (await stage.get("/echo", { method: "POST", body })).arrayBuffer());
     expect(Bun.hash(echoed)).toBe(Bun.hash(body));
     expect(await much()).toBe(MUCH_BYTES);
   });
 
-  test("of an answer without an end, a client that does not read gets no more than buffers hold, and others are served", async () => {
+  test("a client that does not read an endless response fills only its buffers, and others are served", async () => {
     const idle = await stage.tls();
     idle.on("error", () => {});
     idle.pause();

@@ -24,7 +24,7 @@ function threadsFromNowOn(): Worker[] {
   return threads;
 }
 
-test("a thread that dies is replaced at the same port, with all it was told; clients only have to come again", async () => {
+test("a crashed thread restarts on the same port with all its settings, and clients reconnect", async () => {
   const threads = threadsFromNowOn();
   const stage = await tlsStage({ overLoopback: true });
   cleanup.push(() => stage.close());
@@ -54,7 +54,7 @@ test("a thread that dies is replaced at the same port, with all it was told; cli
   expect(again.getPeerX509Certificate()?.toString()).toBe(renewed.cert);
   again.destroy();
 
-  const { client, socket } = await turnOver(port, "somebody");
+  const { client, socket } = await turnOver(port, "session");
   await client.allocate();
   await client.permit(MEDIA);
   const answer = nextData(client);
@@ -67,7 +67,7 @@ test("a thread that dies is replaced at the same port, with all it was told; cli
   await until(() => !Array.from({ length: 65_536 }, (_none, slot) => tables.tcp.has(slot)).some(Boolean));
 });
 
-test("what is asked and told while one thread takes the place of another is answered by the next", async () => {
+test("requests and settings during a restart of the thread reach the next thread", async () => {
   const threads = threadsFromNowOn();
   const stage = await tlsStage();
   cleanup.push(() => stage.close());
@@ -77,7 +77,7 @@ test("what is asked and told while one thread takes the place of another is answ
   const ended = new Promise((resolve) => first?.addEventListener("close", resolve));
   first?.terminate();
   await ended;
-  // Nobody listens now. An authority that waits for its challenge must not be waited for in vain.
+  // No thread listens now, and the challenge must still be shown in the end.
   const shown = multiplexer.setChallenge(proof);
   const asked = multiplexer.stats();
   multiplexer.setCertificate(renewed);

@@ -115,20 +115,20 @@ for (const [name, given] of Object.entries(refused)) {
   });
 }
 
-test("a bare line feed is refused at once, even if nothing follows it", () => {
+test("a bare line feed is refused at once, even at the end of the bytes", () => {
   for (const given of ["\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nhost: a\n", `${chunkedPost("0\r\n")}x: y\n`]) {
     for (const pieceBytes of [given.length, 1, 2, 3]) expect(read(given, pieceBytes).refusal).toBe(400);
   }
 });
 
-test("a head without an end is not kept", () => {
+test("an endless head is not buffered", () => {
   for (const endless of [`GET /${long(200_000)}`, `GET / HTTP/1.1\r\n${"x: y\r\n".repeat(40_000)}`]) {
     expect(read(endless, 1_000)).toEqual({ text: "", refusal: 431 });
   }
   expect(read(`GET /${long(20_000)} HTTP/1.1\r\n\r\n`)).toEqual({ text: "", refusal: 431 });
 });
 
-test("a large body goes on as it comes, and is not kept", () => {
+test("a large body passes as it comes and is not buffered", () => {
   const marks = new HeaderInserter(MARK);
   const head = Buffer.from("PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n00001fffffffffff\r\n");
   expect(marks.pass(head).length).toBe(head.length + MARK.length);

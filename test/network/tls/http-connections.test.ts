@@ -17,7 +17,7 @@ function stage() {
   return { clock, state, connections, open };
 }
 
-test("what many connections left in memory is collected once few come any more, and not before", () => {
+test("memory is collected once few connections come after many, and not before", () => {
   const { clock, state, open } = stage();
   open(500);
   clock.advance(1_000);
@@ -31,7 +31,7 @@ test("what many connections left in memory is collected once few come any more, 
   expect(state.collections).toBe(1);
 });
 
-test("those who go count as those who come; a few of either are not worth a collection", () => {
+test("closed connections count like opened ones, and a few of either trigger no collection", () => {
   const { clock, state, open } = stage();
   const opened = open(250);
   clock.advance(60_000);
@@ -41,7 +41,7 @@ test("those who go count as those who come; a few of either are not worth a coll
   expect(state.collections).toBe(1);
 });
 
-test("a connection whose end is reported twice has gone once", () => {
+test("a connection whose close is reported twice is counted once", () => {
   const { state, connections, open } = stage();
   const [first] = open(2);
   first?.closed();

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** All that is answered to these bytes, until the server or nobody has more to say. */
+/** The response to these bytes, until it is complete or the server closes the connection. */
 async function answered(text: string, isWhole: (answer: string) => boolean): Promise<string> {
   const socket = await stage.tls();
   let answer = "";
@@ -26,7 +26,7 @@ async function answered(text: string, isWhole: (answer: string) => boolean): Pro
 const carriedFor = JSON.stringify({ carried: "127.0.0.1" });
 const count = (text: string, part: string) => text.split(part).length - 1;
 
-test("every request of a connection says for whom it is, with bodies in between and in pipelines", async () => {
+test("every request of a connection carries the client's address, with bodies in between and in pipelines", async () => {
   const get = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
   const post = `POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${get.length}\r\n\r\n${get}`;
   const chunks = `${get.length.toString(16)}\r\n${get}\r\n0\r\n\r\n`;
@@ -36,7 +36,7 @@ test("every request of a connection says for whom it is, with bodies in between 
   expect(count(answer, JSON.stringify({ carried: "127.0.0.1", length: get.length }))).toBe(2);
 });
 
-test("a client that says itself for whom it asks is refused, whatever it says", async () => {
+test("a client that sends the address header itself is refused", async () => {
   const { loopback } = stage;
   if (!loopback) return;
   for (const line of [forwardedForLine(loopback, "203.0.113.9"), "x-stoa-carried-for: 203.0.113.9\r\n"]) {
@@ -47,7 +47,7 @@ test("a client that says itself for whom it asks is refused, whatever it says", 
   }
 });
 
-test("a request where the edge sees none is nobody's, and is refused", async () => {
+test("a request hidden from the TLS thread has no client address and is refused", async () => {
   const { loopback } = stage;
   if (!loopback) return;
   const hidden = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -68,14 +68,14 @@ test.each(["-6", "-8", "-1", "+5", "0x5", "5 5", "", "f".repeat(17)])(
   },
 );
 
-test("whoever of this machine connects there without the edge is told nothing", async () => {
+test("a local program that connects to the loopback transport directly is refused", async () => {
   const { loopback } = stage;
   if (!loopback) return;
   const response = await fetch("http://localhost/", { unix: loopback.name } as RequestInit);
   expect(response.status).toBe(403);
 });
 
-test("what shows that the edge carries a client is good for no other", () => {
+test("the proof of a client's address is valid for that address only", () => {
   const { loopback } = stage;
   if (!loopback) return;
   const clientOf = createForwardedClient(loopback);
@@ -88,7 +88,7 @@ test("what shows that the edge carries a client is good for no other", () => {
     expect(asked(forged)).toBeNull();
 });
 
-test("where the inner way is closed, loopback carries clients, and the server knows them as well", async () => {
+test("without the loopback transport TCP forwards clients with their addresses", async () => {
   const other = await tlsStage({ overLoopback: true });
   try {
     await other.loopbackServer?.stop(true);
@@ -98,7 +98,7 @@ test("where the inner way is closed, loopback carries clients, and the server kn
   }
 });
 
-test("when more come at once than may wait there, all are served, and known", async () => {
+test("when the loopback transport's queue overflows, all clients are served with their addresses", async () => {
   const many = 700;
   const limits = { waitingPerAddress: many, waiting: many, handshakesPerSecond: many, handshakeBurst: many };
   const crowded = await tlsStage({ overLoopback: true, limits: { ...limits, patienceMs: 120_000 } });
@@ -107,7 +107,7 @@ test("when more come at once than may wait there, all are served, and known", as
     while (sockets.length < many) sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => crowded.tls()))));
     const answers = sockets.map((socket) => new Promise((resolve) => socket.once("data", resolve)));
     for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    // So long nobody accepts anything: the server stands still, and the edge goes on.
+    // The server's thread stands still and accepts nothing, while the TLS thread goes on.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
     for (const answer of answers) expect(String(await answer)).toContain('"carried":"127.0.0.1"');
     for (const socket of sockets) socket.destroy();

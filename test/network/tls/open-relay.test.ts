@@ -55,7 +55,7 @@ async function turnClosed(...peers: Address[]): Promise<Check | undefined> {
 
 const media = { address: ANNOUNCED, port: 7_001 };
 
-test("[22] the doctor finds a relay closed that goes to the announced media ports only", async () => {
+test("[22] the doctor accepts a relay that reaches only the announced media ports", async () => {
   expect(await turnClosed(media)).toMatchObject({ status: "pass", remedy: "" });
 });
 
@@ -75,7 +75,7 @@ for (const [whom, peer] of Object.entries(open)) {
   });
 }
 
-test("[22] the doctor says that a relay is open to another port of an announced address", async () => {
+test("[22] the doctor reports a relay that reaches another port of an announced address", async () => {
   expect(await turnClosed(media, { address: ANNOUNCED, port: 22 })).toMatchObject({
     status: "fail",
     detail: expect.stringContaining(`it does not refuse ${ANNOUNCED}:22 (0)`),

@@ -12,7 +12,7 @@ const FILES = { TLS_CERT: "cert.pem", TLS_KEY: "key.pem" };
 /** As an operator's environment makes it. */
 const configOf = (env: Record<string, string>): Config => loadConfig({ env }).config;
 
-test("[22] the variables of the port have the defaults that are promised", () => {
+test("[22] the port's settings have the promised defaults", () => {
   expect(configOf({ DOMAIN })).toMatchObject({
     PUBLIC_URL: `https://${DOMAIN}`,
     HOST: "127.0.0.1",
@@ -31,7 +31,7 @@ test("[22] the variables of the port have the defaults that are promised", () =>
   expect(configOf({ DOMAIN, PUBLIC_URL: "https://outer.example.com" }).PUBLIC_URL).toBe("https://outer.example.com");
 });
 
-test("[22] with a domain the edge stands at every address, and plain HTTP stays on loopback", () => {
+test("[22] with a domain TLS listens on every address, and plain HTTP on loopback", () => {
   const plain = { hostname: "127.0.0.1", port: 7000 };
   expect(listenAddresses(configOf({}))).toBeNull();
   expect(listenAddresses(configOf({ DOMAIN }))).toEqual({ tls: { hostname: "::", port: 443 }, plain });
@@ -75,11 +75,11 @@ const NAMED: [string, Record<string, string>, string[]][] = [
   ],
 ];
 
-test.each(NAMED)("[22] clients find the relay: %s", (_how, env, urls) => {
+test.each(NAMED)("[22] clients are given the relay: %s", (_how, env, urls) => {
   expect(ownTurnUrls(configOf(env))).toEqual(urls);
 });
 
-test("[22] the own relay comes first, with credentials of the session, then TURN_URLS with theirs", () => {
+test("[22] the server's relay comes first, with the session's credentials, then TURN_URLS with theirs", () => {
   const keyring = createKeyring("a secret of this server, long enough for keys");
   const config = configOf({ DOMAIN, TURN_URLS: "turn:turn.example.com:3478", TURN_SECRET: "north" });
   const [own, other, ...more] = createIceServers({ config, keyring })(
@@ -101,7 +101,7 @@ test("[22] the own relay comes first, with credentials of the session, then TURN
   expect(alone.map(({ urls }) => urls)).toEqual([["turn:turn.example.com:3478"]]);
 });
 
-test("[22] where the relay is off, whoever speaks TURN is sent away, and HTTP is served", async () => {
+test("[22] with the relay off, TURN connections are closed and HTTP is served", async () => {
   const stage = await tlsStage({ turn: null });
   try {
     const socket = await secured(stage.multiplexer.port);

@@ -73,12 +73,12 @@ test.each([
   expect(await askedBehind(header, 9)).toBe(JSON.stringify({ client }));
 });
 
-test("a trusted proxy without a header speaks for itself", async () => {
+test("a trusted proxy without a header counts as the client", async () => {
   const body = JSON.parse(await askedBehind(null)) as { client: { address: string } };
   expect(body.client.address).toBe("127.0.0.1");
 });
 
-test("from others a header is no TLS, and is refused", async () => {
+test("a PROXY header from an untrusted address is refused", async () => {
   const untrusting = await tlsStage();
   try {
     const raw = connect(untrusting.multiplexer.port, "127.0.0.1", () =>
@@ -106,7 +106,7 @@ test.each([
   expect(readProxyHeader(Buffer.from(header))).toBe("wrong");
 });
 
-test("a header of version 2 is waited for, and one with a length that does not fit is wrong", () => {
+test("an incomplete version 2 header is waited for, and one with a wrong length is refused", () => {
   const header = version2([198, 51, 100, 7], 4711);
   for (let end = 0; end < header.length; end++) expect(readProxyHeader(header.subarray(0, end))).toBeNull();
   const long = Buffer.from(header);
@@ -118,13 +118,13 @@ test("a header of version 2 is waited for, and one with a length that does not f
   expect(readProxyHeader(short)).toBe("wrong");
 });
 
-test("a proxy that does not know for whom it asks speaks for itself", () => {
+test("a proxy that names no client counts as the client", () => {
   for (const line of ["PROXY UNKNOWN\r\n", "PROXY UNKNOWN ffff::1 ::1 1 2\r\n"]) {
     expect(readProxyHeader(Buffer.from(`${line}TLS`))).toEqual({ client: null, bytes: line.length });
   }
 });
 
-test("while a challenge is pending, its protocol gets its certificate and everybody else the usual one", async () => {
+test("during a challenge only clients that offer acme-tls/1 get the challenge certificate", async () => {
   const plain = await tlsStage();
   try {
     const before = await plain.tls();
@@ -154,7 +154,7 @@ test("while a challenge is pending, its protocol gets its certificate and everyb
   }
 });
 
-test("who comes while a challenge is pending takes no other way than the rest", async () => {
+test("connections during a challenge are served like all others", async () => {
   const within = await tlsStage({ overLoopback: true });
   try {
     await within.multiplexer.setChallenge(await within.pem("challenge"));
@@ -170,7 +170,7 @@ test("who comes while a challenge is pending takes no other way than the rest", 
   }
 });
 
-test("a ClientHello that comes in pieces is put together, also when the challenge ends in between", async () => {
+test("a ClientHello in pieces is assembled, also when the challenge ends in between", async () => {
   const plain = await tlsStage();
   try {
     const proof = await plain.pem("challenge");
@@ -194,7 +194,7 @@ test("a ClientHello that comes in pieces is put together, also when the challeng
   }
 });
 
-test("a ClientHello is waited for, and what is none offers nothing", () => {
+test("an incomplete ClientHello is waited for, and malformed bytes offer nothing", () => {
   expect(offeredProtocols(Buffer.from([0x16, 3, 1]))).toBeNull();
   expect(offeredProtocols(Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 200]))).toBeNull();
   expect(offeredProtocols(Buffer.from("GET / HTTP/1.1"))).toEqual([]);
@@ -207,7 +207,7 @@ const alpn = [0, 16, 0, list.length + 3, 0, list.length + 1, list.length, ...lis
 const hello = [3, 3, ...Array(32).fill(0), 0, 0, 2, 0x13, 1, 1, 0, 0, alpn.length, ...alpn];
 const helloMessage = [1, 0, 0, hello.length, ...hello];
 
-test("a ClientHello may be spread over several records", () => {
+test("a ClientHello may span several records", () => {
   for (const size of [helloMessage.length, 40, 10]) {
     const records = [];
     for (let at = 0; at < helloMessage.length; at += size) records.push(...record(helloMessage.slice(at, at + size)));
@@ -230,7 +230,7 @@ test.each([
   expect(offeredProtocols(data)).toEqual([]);
 });
 
-test("whatever the bytes of a ClientHello or a proxy's header are, reading them ends and does not throw", () => {
+test("parsing any bytes as a ClientHello or PROXY header ends and does not throw", () => {
   const seeds = [Buffer.from(record(helloMessage)), version2(V6, 1), Buffer.from("PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n")];
   const changes = fc.array(fc.tuple(fc.nat(120), fc.nat(255)), { maxLength: 6 });
   fc.assert(

@@ -62,7 +62,7 @@ test.each(["tls", "tcp", "udp"] as const)("TURN over %s relays to the media port
   await until(async () => (await stage.multiplexer.stats()).turn?.allocations === 0);
 });
 
-test("ending an id closes the connection of its relay, and the table forgets it", async () => {
+test("revoking an id closes its relay connection and clears the table", async () => {
   const { username, credential } = turnCredential(TURN_SECRET, "ended", Date.now() + 60_000);
   const target = { host: "127.0.0.1", port: stage.multiplexer.port, transport: "tls" } as const;
   const announced = { address: ANNOUNCED, port: 7001 };
@@ -79,7 +79,7 @@ test("ending an id closes the connection of its relay, and the table forgets it"
   expect(slots.length).toBe(0);
 });
 
-test("hostile bytes over TLS, TCP and UDP take nothing from a client that is being relayed", async () => {
+test("hostile bytes over TLS, TCP and UDP do not disturb a relayed client", async () => {
   const announced = { address: ANNOUNCED, port: 7001 };
   const turnPort = stage.multiplexer.turnPort ?? 0;
   const signedBy = (nonce: string) =>
@@ -95,7 +95,7 @@ test("hostile bytes over TLS, TCP and UDP take nothing from a client that is bei
     );
   const strange = [
     signedBy(`x.${"é".repeat(16)}`),
-    // A length that it has not, a channel that nobody bound, and a cookie of another protocol.
+    // These have a wrong length, an unbound channel and another protocol's cookie.
     Buffer.from([0, 3, 0xff, 0xfc, 0x21, 0x12, 0xa4, 0x42]),
     Buffer.from([0x40, 0x00, 0x00, 0x04, 1, 2, 3, 4]),
     Buffer.alloc(20),

@@ -10,7 +10,7 @@ const connected = (remoteAddress: string): MediaEvent => ({
   ...{ type: "participantConnected", transport: "udp", remoteAddress, connectMs: 5 },
 });
 
-test("where a node sees our relay, the client behind it is meant; everybody else is who they are", () => {
+test("an address of our relay is replaced by its client's, and other addresses stay", () => {
   const table = new ClientTable();
   const behind = relayedClients(table);
   const seen = (remoteAddress: string) => withRelayedClient(connected(remoteAddress), behind);
@@ -20,7 +20,7 @@ test("where a node sees our relay, the client behind it is meant; everybody else
   expect(seen("198.51.100.1:40000")).toMatchObject(relayed);
   // The relay may speak from another address of this machine.
   expect(seen("127.0.0.1:40000")).toMatchObject(relayed);
-  // The same port at somebody else's address.
+  // The same port at a foreign address is no relay.
   expect(seen("192.0.2.5:40000")).toEqual(connected("192.0.2.5:40000"));
   table.clear(40_000);
   expect(seen("198.51.100.1:40000")).toEqual(connected("198.51.100.1:40000"));

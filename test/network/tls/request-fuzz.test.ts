@@ -23,7 +23,7 @@ const cuts = fc.array(fc.nat(10_000), { maxLength: 12 });
 
 const count = (text: string, part: string) => text.split(part).length - 1;
 
-test("where a request is accepted, llhttp sees its end and the next one's beginning at the same places", () => {
+test("llhttp finds the same request boundaries in every accepted request", () => {
   let accepted = 0;
   let refused = 0;
   fc.assert(
@@ -56,7 +56,7 @@ test("where a request is accepted, llhttp sees its end and the next one's beginn
   expect(Math.min(accepted, refused)).toBeGreaterThan(RUNS / 10);
 });
 
-test("what is a request is accepted, however it is spelt and cut", () => {
+test("valid requests are accepted in every spelling and split", () => {
   fc.assert(
     fc.property(requestBytes(0), cuts, (bytes, places) => {
       const { text, marks } = pass(MARK, cutAt(bytes + LAST, places));
@@ -96,7 +96,7 @@ async function serve(text: string): Promise<Served[]> {
   return await Promise.all(served);
 }
 
-test("the server behind sees no request without a mark, and no mark within one", async () => {
+test("the server sees the inserted header in every request, and nowhere else", async () => {
   let seen = 0;
   await fc.assert(
     fc.asyncProperty(requestBytes(2), cuts, async (bytes, places) => {

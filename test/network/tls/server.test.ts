@@ -52,7 +52,7 @@ test("[22] https at EDGE_PORT and plain HTTP behind it serve the same API", asyn
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 });
 
-test("[22] a mint names the relay of this server, with credentials for the token", async () => {
+test("[22] a minted token comes with this server's relay and credentials for it", async () => {
   const { own, tokenId } = await minted();
   expect(own.urls).toEqual([`turns:localhost:${edgePort}?transport=tcp`]);
   expect(own.username).toEndWith(`:${tokenId}`);
@@ -64,7 +64,7 @@ async function relaysInUse(): Promise<number> {
   return Number(/^stoa_turn_allocations (\d+)$/m.exec(metrics)?.[1]);
 }
 
-test("[22] revoking a token closes the connection of its relay, and it gets no other", async () => {
+test("[22] revoking a token closes its relay connection and refuses new ones", async () => {
   const { own, roomId, tokenId } = await minted();
   const { client, socket } = await turnAs(edgePort, own);
   await client.allocate();
@@ -78,7 +78,7 @@ test("[22] revoking a token closes the connection of its relay, and it gets no o
   again.socket.destroy();
 });
 
-test("[22] the figures of the port are there to be scraped, refusals by their code", async () => {
+test("[22] the port's metrics are exported, with refusals by code", async () => {
   const { own } = await minted();
   const { client, socket } = await turnAs(edgePort, own);
   await client.allocate();
@@ -91,7 +91,7 @@ test("[22] the figures of the port are there to be scraped, refusals by their co
     return line === undefined ? `${name} is missing` : Number(line.split(" ")[1]);
   };
   expect(figure('turn_refusals_total{code="403"}')).toBe(1);
-  // Whoever asks for the first time is told the nonce like this.
+  // A first request without credentials gets its nonce with this refusal.
   expect(figure('turn_refusals_total{code="401"}')).toBeGreaterThan(0);
   for (const name of ["edge_handshakes_total", "edge_turn_connections", "turn_allocations_total"]) {
     expect(figure(name)).toBeGreaterThanOrEqual(1);
@@ -116,7 +116,7 @@ const ENDS: Record<string, (joined: Joined) => unknown> = {
   "its room is closed": ({ roomId }) => server.call("DELETE", `/v1/rooms/${roomId}`),
 };
 
-test.each(Object.entries(ENDS))("[22] a session's relay ends when %s, and it gets no other", async (_when, end) => {
+test.each(Object.entries(ENDS))("[22] a session's relay ends when %s, and a new one is refused", async (_when, end) => {
   const { token, roomId, tokenId } = await minted();
   const socket = new WebSocket(`wss://localhost:${edgePort}/v1/rtc?token=${token}`, {
     tls: { rejectUnauthorized: false },
@@ -162,7 +162,7 @@ async function postedFrom(localAddress: string, { path, token, body }: Asked): P
   return Number(text.split(" ")[1]);
 }
 
-test("[22] behind the edge, budgets and the audit log go by the client's own address", async () => {
+test("[22] behind TLS, rate limits and the audit log use the client's own address", async () => {
   const people = createTestAccounts(server.runtime, server.services);
   const { token, projectId } = await people.session({ role: "OWNER" });
   const key = { path: `/v1/projects/${projectId}/api-keys`, token, body: { name: "backend" } };
@@ -177,7 +177,7 @@ test("[22] behind the edge, budgets and the audit log go by the client's own add
   expect(await postedFrom("127.0.0.7", login)).toBe(401);
 });
 
-test("[22] a request for a socket where there is none is answered, and ends its connection", async () => {
+test("[22] an upgrade request to a path without a WebSocket is answered and its connection closed", async () => {
   const socket = await secured(edgePort);
   const asked = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n";
   socket.write(`${asked}sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`);

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test("HTTP passes, and the server behind knows the client's address and port", async () => {
+test("HTTP is forwarded, and the server knows the client's address and port", async () => {
   const socket = await stage.tls();
   const port = socket.localPort;
   socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -21,7 +21,7 @@ test("HTTP passes, and the server behind knows the client's address and port", a
   expect(text).toContain(JSON.stringify({ client: { address: "127.0.0.1", port } }));
 });
 
-test("no matter which protocols a client offers, the first byte decides", async () => {
+test("the first byte decides the protocol, whatever ALPN a client offers", async () => {
   for (const alpn of [undefined, ["http/1.1"], ["h2", "http/1.1"]]) {
     const socket = await secured(stage.multiplexer.port, alpn);
     socket.write("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -34,7 +34,7 @@ test("no matter which protocols a client offers, the first byte decides", async 
   }
 });
 
-test("a renewed certificate meets new connections, and no open one notices", async () => {
+test("new connections get a renewed certificate, and open ones stay", async () => {
   const before = await stage.tls();
   expect(before.getPeerCertificate().subject.CN).toBe("first");
   stage.multiplexer.setCertificate(await stage.pem("second"));
@@ -47,7 +47,7 @@ test("a renewed certificate meets new connections, and no open one notices", asy
   after.destroy();
 });
 
-test("what goes away is forgotten", async () => {
+test("closed connections leave no entry behind", async () => {
   const sockets = await Promise.all(Array.from({ length: 20 }, () => stage.tls()));
   for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once("data", resolve))));
@@ -58,7 +58,7 @@ test("what goes away is forgotten", async () => {
   expect(slots.length).toBe(0);
 });
 
-test("silence, half a handshake, and TLS without a word are closed in time; one address waits with few", async () => {
+test("silent, half-open and idle TLS connections are closed in time, and one address may have few of them", async () => {
   const strict = await tlsStage({ limits: { patienceMs: 200, waitingPerAddress: 3 } });
   try {
     const silent = connect(strict.multiplexer.port, "127.0.0.1");
@@ -76,7 +76,7 @@ test("silence, half a handshake, and TLS without a word are closed in time; one 
   }
 });
 
-test("without a certificate nobody is let in", async () => {
+test("without a certificate every connection is refused", async () => {
   const closedStage = await tlsStage({ certificate: null });
   try {
     await expect(secured(closedStage.multiplexer.port)).rejects.toThrow();
@@ -85,7 +85,7 @@ test("without a certificate nobody is let in", async () => {
   }
 });
 
-test("bytes that are no TLS are refused at once", async () => {
+test("bytes that are not TLS are refused at once", async () => {
   const socket = connect(stage.multiplexer.port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\n\r\n"));
   socket.on("error", () => {});
   await closed(socket);

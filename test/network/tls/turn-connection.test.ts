@@ -59,7 +59,7 @@ function connection() {
   return { ...narrow, clock, server, line, said, sent: () => departed(departures) };
 }
 
-test("what waited for longer than a second is left out, whole messages at a time; answers never are", async () => {
+test("media that waited longer than a second is dropped in whole messages, and responses never are", async () => {
   const { line, widen, clock, server, said, sent } = connection();
   line.send(media("first"));
   await sent();
@@ -82,7 +82,7 @@ test("what waited for longer than a second is left out, whole messages at a time
   expect(said()).toEqual(["first", "answer", "fresh", "later"]);
 });
 
-test("no more than a quarter of a megabyte waits for a client", async () => {
+test("at most 256 KB wait for a client", async () => {
   const { line, widen, said, sent } = connection();
   line.send(media("first"));
   await sent();

@@ -3,7 +3,7 @@ import { turnCredential } from "../../../src/network/turn/credentials.ts";
 import { program } from "../../ops/machine.ts";
 import { ANNOUNCED, TURN_SECRET, tlsStage } from "./stage.ts";
 
-/** coturn's own client, which nobody here wrote, against our relay. */
+/** Tests the relay with coturn's own client. */
 let stage: Awaited<ReturnType<typeof tlsStage>>;
 let media: Bun.udp.Socket<"buffer">;
 
@@ -61,11 +61,11 @@ test.each(["udp", "tcp", "tls"] as const)(
   120_000,
 );
 
-test("and by indications", async () => {
+test("coturn's client relays by indications", async () => {
   expect(await uclient("tls", ANNOUNCED, ["-s"])).toMatch(/tot_send_msgs=20, tot_recv_msgs=20/);
 }, 120_000);
 
-test("it is refused a wrong password, and a peer that is none of ours", async () => {
+test("coturn's client is refused with a wrong password or a foreign peer", async () => {
   expect(await uclient("tls", ANNOUNCED, ["-w", "wrong"])).not.toContain("Received relay addr");
   expect((await stage.multiplexer.stats()).turn?.refusals[401]).toBeGreaterThan(0);
   expect(await uclient("tls", "192.0.2.1")).toMatch(/error 403/);

@@ -7,7 +7,7 @@ const stun = writeMessage(3, newTransaction(), [[ATTRIBUTE.username, Buffer.from
 const frame = Buffer.alloc(64);
 const channel = frame.subarray(0, writeChannelData(frame, 0x4001, Buffer.from("12345"), true));
 
-test("messages come out whole, however the bytes are cut", () => {
+test("messages are complete however the bytes are split", () => {
   const wire = Buffer.concat([stun, channel, stun, channel]);
   for (let size = 1; size <= wire.length; size++) {
     const stream = new TurnStream();
@@ -30,7 +30,7 @@ test.each([
   expect(new TurnStream().push(bytes, () => {})).toBe(false);
 });
 
-test("whatever the bytes are, every message is further on and within its bound, and reading it does not throw", () => {
+test("any bytes give messages that advance and stay within the limit, without throwing", () => {
   const changes = fc.array(fc.tuple(fc.nat(200), fc.nat(255)), { maxLength: 6 });
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
   fc.assert(

@@ -44,8 +44,8 @@ test.each([
   ["the metadata service", "169.254.169.254"],
   ["this machine's announced address", MEDIA.address],
 ])("%s is no peer in the form of IPv6 either", async (_name, address) => {
-  const { relays, visitor } = turnStage();
-  const { client, write } = visitor();
+  const { relays, connectClient } = turnStage();
+  const { client, write } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
   const peer = (transaction: Buffer): Attribute => [
     ATTRIBUTE.peerAddress,
@@ -61,18 +61,18 @@ test.each([
   expect(relays).toEqual([]);
 });
 
-test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("nor is %s", async (address) => {
-  const { visitor } = turnStage();
-  const { client } = visitor();
+test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is no peer either", async (address) => {
+  const { connectClient } = turnStage();
+  const { client } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
   expect(await refusalOf(client.permit({ address, port: MEDIA.port }))).toBe(403);
 });
 
-test("an announced address is known however it was written", async () => {
-  const { server, visitor, relays } = turnStage();
+test("an announced address is recognised in every notation", async () => {
+  const { server, connectClient, relays } = turnStage();
   const reached = { address: "127.0.0.1", port: 7001 };
   server.setPeers([{ announced: { address: "2001:DB8:0:0::0005", port: 7001 }, reached }]);
-  const { client } = visitor();
+  const { client } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
   await client.permit({ address: "2001:db8::5", port: 7001 });
   const heard: string[] = [];
@@ -84,10 +84,10 @@ test("an announced address is known however it was written", async () => {
   expect(heard).toEqual(["answer from 2001:db8::5"]);
 });
 
-test("a nonce of other letters is an old one, and the client may ask again", async () => {
-  const { visitor } = turnStage();
+test("a nonce with foreign characters counts as stale, and the client may retry", async () => {
+  const { connectClient } = turnStage();
   for (const nonce of ["é".repeat(16), "�".repeat(16), "", ".", "1.é", `x.${"é".repeat(16)}`]) {
-    const { frames, write } = visitor();
+    const { frames, write } = connectClient();
     const attributes: Attribute[] = [
       [ATTRIBUTE.username, Buffer.from("1:x")],
       [ATTRIBUTE.realm, Buffer.from(REALM)],
@@ -100,15 +100,15 @@ test("a nonce of other letters is an old one, and the client may ask again", asy
   }
 });
 
-test("data on a channel that is not bound, or without an allocation, goes nowhere and is not answered", async () => {
-  const { relays, visitor } = turnStage();
+test("data on an unbound channel or without an allocation is dropped without a response", async () => {
+  const { relays, connectClient } = turnStage();
   const frame = Buffer.alloc(2_304);
   const onChannel = (number: number, size: number) =>
     frame.subarray(0, writeChannelData(frame, number, Buffer.alloc(size), true));
-  const stranger = visitor();
+  const stranger = connectClient();
   for (const number of [0x4000, 0x4fff, 0x7fff]) stranger.write(onChannel(number, 100));
   expect(stranger.frames).toEqual([]);
-  const { client, frames, write } = visitor();
+  const { client, frames, write } = connectClient();
   await client.allocate();
   await client.bind(0x4000, MEDIA);
   await soon();
@@ -121,9 +121,9 @@ test("data on a channel that is not bound, or without an allocation, goes nowher
   expect(relays[0]?.sent.length).toBe(1);
 });
 
-test("somebody else's session neither uses an allocation nor ends it", async () => {
-  const { visitor, now, relays, server } = turnStage();
-  const { client, line, write } = visitor({ id: "session-1" });
+test("another session can neither use nor end an allocation", async () => {
+  const { connectClient, now, relays, server } = turnStage();
+  const { client, line, write } = connectClient({ id: "session-1" });
   await client.allocate();
   const other = turnCredential(SECRET, "session-2", now() + 60_000);
   const thief = new TurnClient(write, other.username, other.credential);
@@ -139,17 +139,18 @@ test("somebody else's session neither uses an allocation nor ends it", async () 
   expect([relays.length, server.counters.allocations]).toEqual([0, 1]);
 });
 
-test("huge and empty attributes are refused or passed over, and never more than a message", async () => {
-  const { visitor } = turnStage({ perId: 100 });
+test("huge and empty attributes are refused or skipped", async () => {
+  const { connectClient } = turnStage({ perId: 100 });
   const huge = Buffer.alloc(2_000, 0x41);
-  const asking = (...attributes: Attribute[]) => refusalOf(visitor().client.request(TURN_TYPE.allocate, attributes));
+  const asking = (...attributes: Attribute[]) =>
+    refusalOf(connectClient().client.request(TURN_TYPE.allocate, attributes));
   expect(await asking([ATTRIBUTE.requestedTransport, Buffer.alloc(0)])).toBe(400);
   expect(await asking(UDP, [ATTRIBUTE.requestedFamily, Buffer.alloc(0)])).toBe(440);
   expect(await asking(UDP, [0x7000, huge])).toBe(420);
   // Software, and whatever else may be passed over.
   expect(await asking(UDP, [0x8022, huge])).toBeUndefined();
   expect(await asking(UDP, [ATTRIBUTE.lifetime, huge])).toBeUndefined();
-  const { client } = visitor();
+  const { client } = connectClient();
   await client.allocate();
   expect(await refusalOf(client.request(TURN_TYPE.createPermission, [[ATTRIBUTE.peerAddress, huge]]))).toBe(400);
   expect(await refusalOf(client.request(TURN_TYPE.createPermission, []))).toBe(400);
@@ -165,8 +166,8 @@ function dice(seed: number): (sides: number) => number {
   };
 }
 
-test("whatever bytes come, signed or not, nothing is thrown and nobody but the media port is reached", async () => {
-  const { visitor, relays, server, now, pass } = turnStage({ perId: 1_000 });
+test("no bytes, signed or not, make the server throw or reach anything but the media port", async () => {
+  const { connectClient, relays, server, now, pass } = turnStage({ perId: 1_000 });
   const roll = dice(8_656);
   const names = [...Object.values(ATTRIBUTE), 0x7fff, 0x8022];
   const types = [...Object.values(TURN_TYPE), 0x0101, 0x0113, 0x0006, 0x3fff];
@@ -176,7 +177,10 @@ test("whatever bytes come, signed or not, nothing is thrown and nobody but the m
   for (let round = 0; round < 40; round++) {
     // Over UDP strangers get a few answers a second.
     pass(1_000);
-    const { client, line, frames, write } = visitor({ id: "session-1", transport: round % 2 === 0 ? "tls" : "udp" });
+    const { client, line, frames, write } = connectClient({
+      id: "session-1",
+      transport: round % 2 === 0 ? "tls" : "udp",
+    });
     if (round % 4 > 1) await client.allocate();
     const stale = frames.map((frame) => readMessage(frame)).find((answer) => answer?.attributes.has(ATTRIBUTE.nonce));
     const nonce = (stale && textOf(stale, ATTRIBUTE.nonce)) ?? "";
@@ -209,5 +213,5 @@ test("whatever bytes come, signed or not, nothing is thrown and nobody but the m
   await soon();
   expect(relays).toEqual([]);
   expect(server.counters.allocations).toBe(0);
-  await visitor().client.allocate();
+  await connectClient().client.allocate();
 });

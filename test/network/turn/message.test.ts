@@ -36,7 +36,7 @@ test("a request with long-term credentials (RFC 5769 §2.4) is read and verified
   expect(hasIntegrity(message, longTermKey("マトリックス", "example.org", "TheMatrix"))).toBe(false);
 });
 
-test("the same request is written byte for byte", () => {
+test("a request is written byte for byte as in the RFC", () => {
   const given = read(LONG_TERM);
   const names = [ATTRIBUTE.username, ATTRIBUTE.nonce, ATTRIBUTE.realm];
   const attributes = names.map((name) => [name, given.attributes.get(name) ?? Buffer.alloc(0)] as const);
@@ -54,7 +54,7 @@ test.each([
   expect(unmaskAddress(value, transaction)).toEqual({ address, port: 32_853 });
 });
 
-test("a signed answer with a fingerprint (RFC 5769 §2.2)", () => {
+test("a signed response with a fingerprint (RFC 5769 §2.2) is read and verified", () => {
   const key = Buffer.from("VOkJxbRl1RmTxUk/WvJxBt");
   // The vector pads with a space where zeros are written here: eleven characters and the space are twelve.
   const answer = bytes(`
@@ -73,7 +73,7 @@ test("a signed answer with a fingerprint (RFC 5769 §2.2)", () => {
   );
 });
 
-test("what follows the signature is not believed", () => {
+test("attributes after MESSAGE-INTEGRITY are ignored", () => {
   const key = longTermKey("a", "b", "c");
   const signed = writeMessage(3, Buffer.alloc(12), [[ATTRIBUTE.username, Buffer.from("a")]], { key });
   const forged = Buffer.concat([signed, bytes("0014 0004 65766966")]);
@@ -82,7 +82,7 @@ test("what follows the signature is not believed", () => {
   expect(message.attributes.has(ATTRIBUTE.realm)).toBe(false);
 });
 
-test("no shortened, lengthened or scrambled message is taken for a whole one", () => {
+test("no shortened, lengthened or scrambled message is accepted", () => {
   for (let length = 0; length < LONG_TERM.length; length++) {
     expect(readMessage(LONG_TERM.subarray(0, length))).toBeUndefined();
   }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { RevokedIds } from "../../../src/network/turn/authentication.ts";
 
-test("an ended id is known until its credentials would have run out, and no longer", () => {
+test("a revoked id is kept until its credentials would have expired, and no longer", () => {
   const ended = new RevokedIds();
   ended.add("a", 1_000);
   ended.add("b", 2_000);

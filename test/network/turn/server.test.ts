@@ -17,9 +17,9 @@ import { MEDIA, MEDIA_ALSO, refusalOf, SECRET, turnStage } from "./stage.ts";
 const soon = () => Bun.sleep(0);
 const bytes = (text: string) => Buffer.from(text, "latin1");
 
-test("an allocation relays both ways, by indications and by a channel", async () => {
-  const { relays, visitor, server } = turnStage();
-  const { client, frames, write } = visitor();
+test("an allocation relays in both directions, by indications and by a channel", async () => {
+  const { relays, connectClient, server } = turnStage();
+  const { client, frames, write } = connectClient();
   const relayed = await client.allocate();
   expect(relayed.address).toBe(MEDIA.address);
   expect(relayed.port).toBeGreaterThanOrEqual(49_152);
@@ -42,9 +42,9 @@ test("an allocation relays both ways, by indications and by a channel", async ()
   expect(server.counters).toMatchObject({ allocations: 1, packetsIn: 2, packetsOut: 2, bytesIn: 10, bytesOut: 11 });
 });
 
-test("two peers at one media port's machine are told apart", async () => {
-  const { relays, visitor } = turnStage();
-  const { client } = visitor();
+test("two peers on one machine are told apart", async () => {
+  const { relays, connectClient } = turnStage();
+  const { client } = connectClient();
   await client.allocate();
   await client.permit(MEDIA);
   client.send(bytes("one"), MEDIA);
@@ -54,8 +54,8 @@ test("two peers at one media port's machine are told apart", async () => {
 });
 
 test("over UDP a frame has no padding", async () => {
-  const { relays, visitor } = turnStage();
-  const { client, frames } = visitor({ transport: "udp" });
+  const { relays, connectClient } = turnStage();
+  const { client, frames } = connectClient({ transport: "udp" });
   await client.allocate();
   await client.bind(0x4001, MEDIA);
   await soon();
@@ -68,10 +68,10 @@ test.each([
   ["a private network", "10.0.0.1"],
   ["link-local", "169.254.1.1"],
   ["the metadata service", "169.254.169.254"],
-  ["somebody else", "192.0.2.99"],
+  ["a foreign address", "192.0.2.99"],
 ])("no permission for %s", async (_name, address) => {
-  const { relays, visitor } = turnStage();
-  const { client } = visitor();
+  const { relays, connectClient } = turnStage();
+  const { client } = connectClient();
   await client.allocate();
   expect(await refusalOf(client.permit({ address, port: 7001 }))).toBe(403);
   client.send(bytes("sneaky"), { address, port: 7001 });
@@ -79,9 +79,9 @@ test.each([
   expect(relays).toEqual([]);
 });
 
-test("another port of the media port's own machine is no peer", async () => {
-  const { relays, visitor } = turnStage();
-  const { client } = visitor();
+test("another port of a media node's machine is no peer", async () => {
+  const { relays, connectClient } = turnStage();
+  const { client } = connectClient();
   await client.allocate();
   const ssh = { address: MEDIA.address, port: 22 };
   expect(await refusalOf(client.bind(0x4000, ssh))).toBe(403);
@@ -91,9 +91,9 @@ test("another port of the media port's own machine is no peer", async () => {
   expect(relays).toEqual([]);
 });
 
-test("one peer that is none of ours makes the whole request fail", async () => {
-  const { visitor, relays } = turnStage();
-  const { client } = visitor();
+test("one foreign peer makes the whole permission request fail", async () => {
+  const { connectClient, relays } = turnStage();
+  const { client } = connectClient();
   await client.allocate();
   const both = client.request(TURN_TYPE.createPermission, (transaction) => [
     [ATTRIBUTE.peerAddress, maskAddress(MEDIA, transaction)],
@@ -106,18 +106,18 @@ test("one peer that is none of ours makes the whole request fail", async () => {
 });
 
 test("wrong, expired and made-up credentials are refused with 401", async () => {
-  const { visitor, now } = turnStage();
+  const { connectClient, now } = turnStage();
   const wrong = turnCredential("another secret", "session-1", now() + 60_000);
-  expect(await refusalOf(visitor({ credential: wrong }).client.allocate())).toBe(401);
+  expect(await refusalOf(connectClient({ credential: wrong }).client.allocate())).toBe(401);
   const expired = turnCredential(SECRET, "session-1", now() - 1_000);
-  expect(await refusalOf(visitor({ credential: expired }).client.allocate())).toBe(401);
+  expect(await refusalOf(connectClient({ credential: expired }).client.allocate())).toBe(401);
   const { credential } = turnCredential(SECRET, "session-1", now() + 60_000);
-  expect(await refusalOf(visitor({ credential: { username: "admin", credential } }).client.allocate())).toBe(401);
+  expect(await refusalOf(connectClient({ credential: { username: "admin", credential } }).client.allocate())).toBe(401);
 });
 
-test("a stranger's first request is answered with realm and nonce, and nothing signed", () => {
-  const { visitor } = turnStage();
-  const { frames, write } = visitor();
+test("a request without credentials is answered with realm and nonce, unsigned", () => {
+  const { connectClient } = turnStage();
+  const { frames, write } = connectClient();
   write(
     writeMessage(TURN_TYPE.allocate, newTransaction(), [[ATTRIBUTE.requestedTransport, uint32(17 << 24)]], {
       key: null,
@@ -128,13 +128,13 @@ test("a stranger's first request is answered with realm and nonce, and nothing s
   expect(answer?.integrityAt).toBe(-1);
 });
 
-test("a nonce counts for one address, and for an hour", async () => {
-  const { visitor, pass } = turnStage();
-  const first = visitor();
+test("a nonce is valid for one address and one hour", async () => {
+  const { connectClient, pass } = turnStage();
+  const first = connectClient();
   await first.client.allocate();
   const nonce = /(?<nonce>[0-9a-z]+\.[\w-]{16})/.exec(first.frames[0]?.toString("latin1") ?? "")?.groups?.nonce ?? "";
   expect(nonce).not.toBe("");
-  const elsewhere = visitor({ from: { address: "192.0.2.1", port: 9 } });
+  const elsewhere = connectClient({ from: { address: "192.0.2.1", port: 9 } });
   elsewhere.write(
     writeMessage(
       TURN_TYPE.allocate,
@@ -158,9 +158,9 @@ test("a nonce counts for one address, and for an hour", async () => {
   expect(first.frames.at(-2)?.includes("Stale Nonce")).toBe(true);
 });
 
-test("a call outlives its credentials, but nobody else's name takes it over", async () => {
-  const { visitor, pass, now, relays } = turnStage();
-  const { client, line, write } = visitor();
+test("an allocation outlives its credentials, and another username cannot take it over", async () => {
+  const { connectClient, pass, now, relays } = turnStage();
+  const { client, line, write } = connectClient();
   await client.allocate();
   await client.bind(0x4000, MEDIA);
   await soon();
@@ -179,10 +179,10 @@ test("a call outlives its credentials, but nobody else's name takes it over", as
   expect(await refusalOf(thief.refresh(0))).toBe(441);
 });
 
-test("ending an id closes what it holds and refuses it from then on", async () => {
-  const { server, visitor, now, relays } = turnStage();
-  const mine = visitor({ id: "session-1" });
-  const yours = visitor({ id: "session-2", from: { address: "198.51.100.8", port: 1 } });
+test("revoking an id closes its allocations and refuses new ones", async () => {
+  const { server, connectClient, now, relays } = turnStage();
+  const mine = connectClient({ id: "session-1" });
+  const yours = connectClient({ id: "session-2", from: { address: "198.51.100.8", port: 1 } });
   for (const { client } of [mine, yours]) {
     await client.allocate();
     await client.bind(0x4000, MEDIA);
@@ -191,30 +191,30 @@ test("ending an id closes what it holds and refuses it from then on", async () =
   server.revoke("session-1", now() + 60_000);
   expect([mine.line.isClosed, yours.line.isClosed]).toEqual([true, false]);
   expect(relays.map(({ closed }) => closed)).toEqual([true, false]);
-  expect(await refusalOf(visitor({ id: "session-1" }).client.allocate())).toBe(401);
+  expect(await refusalOf(connectClient({ id: "session-1" }).client.allocate())).toBe(401);
   expect(server.counters.allocations).toBe(1);
 });
 
-test("refusals of an allocation: transport, family, a second one, an unknown attribute", async () => {
-  const { visitor } = turnStage();
-  const asking = (...attributes: [number, Buffer][]) => visitor().client.request(TURN_TYPE.allocate, attributes);
+test("an allocation is refused for a wrong transport or family, a second one, or an unknown attribute", async () => {
+  const { connectClient } = turnStage();
+  const asking = (...attributes: [number, Buffer][]) => connectClient().client.request(TURN_TYPE.allocate, attributes);
   const udp: [number, Buffer] = [ATTRIBUTE.requestedTransport, uint32(17 << 24)];
   expect(await refusalOf(asking())).toBe(400);
   expect(await refusalOf(asking([ATTRIBUTE.requestedTransport, uint32(6 << 24)]))).toBe(442);
   expect(await refusalOf(asking(udp, [ATTRIBUTE.requestedFamily, uint32(9 << 24)]))).toBe(440);
   // DONT-FRAGMENT is not offered, and must then count as unknown.
   expect(await refusalOf(asking(udp, [0x001a, Buffer.alloc(0)]))).toBe(420);
-  const twice = visitor();
+  const twice = connectClient();
   await twice.client.allocate();
   expect(await refusalOf(twice.client.allocate())).toBe(437);
-  expect(await refusalOf(visitor().client.permit(MEDIA))).toBe(437);
+  expect(await refusalOf(connectClient().client.permit(MEDIA))).toBe(437);
 });
 
-test("an even port is had for the asking, a pair of ports is not", async () => {
-  const { visitor } = turnStage({ perId: 100 });
+test("an even port is available, and a reserved pair is refused", async () => {
+  const { connectClient } = turnStage({ perId: 100 });
   const udp: [number, Buffer] = [ATTRIBUTE.requestedTransport, uint32(17 << 24)];
   const asking = (bits: number) =>
-    visitor().client.request(TURN_TYPE.allocate, [udp, [ATTRIBUTE.evenPort, Buffer.from([bits])]]);
+    connectClient().client.request(TURN_TYPE.allocate, [udp, [ATTRIBUTE.evenPort, Buffer.from([bits])]]);
   for (let count = 0; count < 20; count++) {
     const answer = await asking(0);
     const relayed = unmaskAddress(answer.attributes.get(ATTRIBUTE.relayedAddress) as Buffer, transactionOf(answer));
@@ -223,19 +223,19 @@ test("an even port is had for the asking, a pair of ports is not", async () => {
   expect(await refusalOf(asking(0x80))).toBe(508);
 });
 
-test("an IPv6 relay takes IPv6 peers and no others", async () => {
-  const { visitor } = turnStage();
-  const { client } = visitor();
+test("an IPv6 allocation takes IPv6 peers only", async () => {
+  const { connectClient } = turnStage();
+  const { client } = connectClient();
   const udp: [number, Buffer] = [ATTRIBUTE.requestedTransport, uint32(17 << 24)];
   await client.request(TURN_TYPE.allocate, [udp, [ATTRIBUTE.requestedFamily, uint32(2 << 24)]]);
   await client.permit({ address: "2001:db8::5", port: 7001 });
   expect(await refusalOf(client.permit(MEDIA))).toBe(443);
 });
 
-test("quotas: of an id, of an address, of all", async () => {
-  const { visitor } = turnStage({ perId: 2, perAddress: 3, total: 4 });
+test("allocations are limited per id, per address and in total", async () => {
+  const { connectClient } = turnStage({ perId: 2, perAddress: 3, total: 4 });
   const ask = (id: string, address: string, port: number) =>
-    refusalOf(visitor({ id, from: { address, port } }).client.allocate());
+    refusalOf(connectClient({ id, from: { address, port } }).client.allocate());
   expect(await ask("a", "198.51.100.1", 1)).toBeUndefined();
   expect(await ask("a", "198.51.100.1", 2)).toBeUndefined();
   expect(await ask("a", "198.51.100.2", 3)).toBe(486);
@@ -245,26 +245,26 @@ test("quotas: of an id, of an address, of all", async () => {
   expect(await ask("d", "198.51.100.3", 7)).toBe(508);
 });
 
-test("what is released can be had again", async () => {
-  const { visitor, server, relays } = turnStage({ perId: 1 });
-  const first = visitor();
+test("a released allocation frees its quota", async () => {
+  const { connectClient, server, relays } = turnStage({ perId: 1 });
+  const first = connectClient();
   await first.client.allocate();
   await first.client.bind(0x4000, MEDIA);
   await soon();
   await first.client.release();
   expect(relays[0]?.closed).toBe(true);
-  const second = visitor();
+  const second = connectClient();
   await second.client.allocate();
   server.closed(second.line);
-  await visitor().client.allocate();
+  await connectClient().client.allocate();
   expect(server.counters).toMatchObject({ allocations: 1, allocationsMade: 3 });
 });
 
-test("an allocation that reaches no media port within half a minute is ended", async () => {
-  const { server, visitor, pass, relays } = turnStage();
-  const idle = visitor();
+test("an allocation that receives nothing within 30 seconds is released", async () => {
+  const { server, connectClient, pass, relays } = turnStage();
+  const idle = connectClient();
   await idle.client.allocate();
-  const used = visitor({ id: "session-2", from: { address: "198.51.100.8", port: 1 } });
+  const used = connectClient({ id: "session-2", from: { address: "198.51.100.8", port: 1 } });
   await used.client.allocate();
   await used.client.bind(0x4000, MEDIA);
   await soon();
@@ -280,9 +280,9 @@ test("an allocation that reaches no media port within half a minute is ended", a
   expect(used.line.isClosed).toBe(true);
 });
 
-test("permissions last five minutes, channels ten", async () => {
-  const { visitor, pass, relays } = turnStage();
-  const { client, frames, write } = visitor();
+test("permissions last five minutes and channels ten", async () => {
+  const { connectClient, pass, relays } = turnStage();
+  const { client, frames, write } = connectClient();
   await client.allocate();
   await client.permit(MEDIA);
   client.send(bytes("1"), MEDIA);
@@ -314,9 +314,9 @@ test("permissions last five minutes, channels ten", async () => {
   await client.bind(0x4000, MEDIA_ALSO);
 });
 
-test("a channel's number and its peer belong together", async () => {
-  const { visitor } = turnStage();
-  const { client } = visitor();
+test("a channel number and its peer stay bound to each other", async () => {
+  const { connectClient } = turnStage();
+  const { client } = connectClient();
   await client.allocate();
   await client.bind(0x4000, MEDIA);
   await client.bind(0x4000, MEDIA);
@@ -326,9 +326,9 @@ test("a channel's number and its peer belong together", async () => {
   expect(await refusalOf(client.bind(0x8000, MEDIA_ALSO))).toBe(400);
 });
 
-test("past the budget packets are lost, and later ones pass again", async () => {
-  const { visitor, relays, pass, server } = turnStage({ bitsPerSecond: 16_000 });
-  const { client } = visitor();
+test("packets over the budget are dropped, and later ones pass again", async () => {
+  const { connectClient, relays, pass, server } = turnStage({ bitsPerSecond: 16_000 });
+  const { client } = connectClient();
   await client.allocate();
   await client.bind(0x4000, MEDIA);
   await soon();
@@ -340,9 +340,9 @@ test("past the budget packets are lost, and later ones pass again", async () => 
   expect(relays[0]?.sent.length).toBe(11);
 });
 
-test("over UDP a stranger gets a few answers a second and then silence", () => {
-  const { visitor, pass } = turnStage();
-  const { frames, write } = visitor({ transport: "udp" });
+test("over UDP an unauthenticated address gets a few responses a second", () => {
+  const { connectClient, pass } = turnStage();
+  const { frames, write } = connectClient({ transport: "udp" });
   const ask = () => write(writeMessage(TURN_TYPE.allocate, newTransaction(), [], { key: null }));
   for (let count = 0; count < 50; count++) ask();
   expect(frames.length).toBe(5);
@@ -351,9 +351,9 @@ test("over UDP a stranger gets a few answers a second and then silence", () => {
   expect(frames.length).toBe(6);
 });
 
-test("a connection that only fails is closed", () => {
-  const { visitor } = turnStage();
-  const { line, write } = visitor();
+test("a connection with only invalid requests is closed", () => {
+  const { connectClient } = turnStage();
+  const { line, write } = connectClient();
   for (let count = 0; count < 25; count++) write(writeMessage(TURN_TYPE.allocate, newTransaction(), [], { key: null }));
   expect(line.isClosed).toBe(true);
 });

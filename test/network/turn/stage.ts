@@ -39,7 +39,7 @@ export function turnStage(limits: Partial<ConstructorParameters<typeof TurnServe
     { announced: { address: "2001:db8::5", port: 7001 }, reached: loopback(7001) },
   ]);
 
-  function visitor(
+  function connectClient(
     options: { id?: string; transport?: TransportProtocol; from?: Address; credential?: Credential } = {},
   ) {
     const {
@@ -73,7 +73,7 @@ export function turnStage(limits: Partial<ConstructorParameters<typeof TurnServe
     nowMs += ms;
   }
 
-  return { server, relays, visitor, now: () => nowMs, pass };
+  return { server, relays, connectClient, now: () => nowMs, pass };
 }
 
 type Credential = { username: string; credential: string };

@@ -4,14 +4,14 @@ import { WAIT_MS } from "./stage.ts";
 
 /** One of several participants of a page, whichever SDK it uses. */
 type Member = {
-  /** Frames that were shown of everybody whose picture arrives. */
+  /** The shown frames of each participant whose video arrives. */
   frames(): Record<string, number>;
   names(): Record<string, string>;
-  /** Somebody's sound arrives, and is not all silence. */
+  /** A participant's audio arrives and is not all silence. */
   hears(identity: string): Promise<boolean>;
   /** On how many sections of its connection it may receive. */
   sections(): number;
-  /** Subscribes to somebody's picture; false while there is none. */
+  /** Subscribes to a participant's video; false while there is none. */
   wants(identity: string): boolean;
   leave(): Promise<unknown>;
 };
@@ -19,10 +19,10 @@ type Member = {
 declare global {
   interface Window {
     crowd: Map<string, Member>;
-    /** A small picture that moves five times a second, and a tone. */
+    /** A small video with five frames a second, and a tone. */
     paint(): MediaStreamTrack;
     sing(): MediaStreamTrack;
-    /** Shows a picture, and counts it as this person's. */
+    /** Shows a video and counts its frames for this participant. */
     display(shown: Map<string, HTMLVideoElement>, identity: string, element: HTMLVideoElement): void;
   }
 }
@@ -33,7 +33,7 @@ type Anything = any;
 export type Person = { identity: string; token: string; speaks?: boolean };
 type Crowd = { publish?: boolean; connect?: object };
 
-/** In a page, before anybody of it joins. */
+/** Prepares a page before its participants join. */
 function prepare(): void {
   if (window.crowd) return;
   window.crowd = new Map();
@@ -148,7 +148,7 @@ export async function enterStoa(page: Page, people: (Person & { endpoint: string
   }, people);
 }
 
-/** Everybody of this page is shown so many frames of everybody who is named. */
+/** Every participant of this page is shown this many frames of each named participant. */
 export const allSee = (page: Page, identities: readonly string[], frames: number) =>
   page.waitForFunction(
     ({ identities, frames }) =>

@@ -22,7 +22,7 @@ type JoinOptions = {
   key?: string;
 };
 
-/** Joins as a page of a user would: every remote picture is shown in an element. */
+/** Joins as a user's page would: every remote video is shown in an element. */
 export async function joinLivekit(
   page: Scripted,
   url: string,
@@ -87,7 +87,7 @@ export async function joinLivekit(
   );
 }
 
-/** Fifteen frames of somebody's picture were shown in this page, whichever SDK shows it. */
+/** Fifteen frames of a participant's video were shown in this page, whichever SDK shows it. */
 export const sees = (page: Scripted, identity: string, source = "camera", frames = 15) =>
   page.waitForFunction(
     ({ id, frames }) => {
@@ -100,7 +100,7 @@ export const sees = (page: Scripted, identity: string, source = "camera", frames
     { timeout: WAIT_MS },
   );
 
-/** Somebody's sound arrives in this page: samples of it were played, and not all of them silence. */
+/** A participant's audio arrives in this page: samples were played, and not all of them are silence. */
 export const hears = (page: Scripted, identity: string) =>
   page.waitForFunction(
     async (identity) => {

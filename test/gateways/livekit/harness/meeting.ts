@@ -1,7 +1,7 @@
 import { hears, joinLivekit, sees } from "./livekit-page.ts";
 import type { StageBeside } from "./stage.ts";
 
-/** Somebody on one connection and somebody on two in a room: each sees and hears the other. */
+/** A client on one connection and a client on two see and hear each other. */
 export async function meet(stage: StageBeside, room: string, url = stage.wsUrl) {
   const ann = await stage.page("livekit-client");
   const ben = await stage.page("livekit-client-two-connections");

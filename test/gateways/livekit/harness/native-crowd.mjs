@@ -1,4 +1,4 @@
-/** Everybody it has a token for, each with a picture: `node native-crowd.mjs <what they need>`. */
+/** Joins a participant with video for each token: `node native-crowd.mjs <options>`. */
 import { enter, publish, say, tokens } from "./native-room.mjs";
 
 const rooms = await Promise.all(

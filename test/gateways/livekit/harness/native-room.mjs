@@ -8,7 +8,7 @@ const { TrackKind, TrackPublishOptions, TrackSource, VideoBufferType, VideoFrame
 
 export const say = (line) => process.stdout.write(`${line}\n`);
 const RATE = 48_000;
-const PICTURE = { width: 320, height: 180, everyMs: 66 };
+const VIDEO = { width: 320, height: 180, everyMs: 66 };
 
 export async function enter(name, token) {
   const room = new Room();
@@ -52,7 +52,7 @@ function sound() {
   return source;
 }
 
-function picture({ width, height, everyMs }) {
+function videoSource({ width, height, everyMs }) {
   const source = new VideoSource(width, height);
   let frame = 0;
   setInterval(() => {
@@ -62,12 +62,12 @@ function picture({ width, height, everyMs }) {
   return source;
 }
 
-export async function publish(room, kind, shape = PICTURE) {
+export async function publish(room, kind, shape = VIDEO) {
   const options = new TrackPublishOptions();
   options.source = kind === "audio" ? TrackSource.SOURCE_MICROPHONE : TrackSource.SOURCE_CAMERA;
   const track =
     kind === "audio"
       ? LocalAudioTrack.createAudioTrack("voice", sound())
-      : LocalVideoTrack.createVideoTrack("face", picture(shape));
+      : LocalVideoTrack.createVideoTrack("face", videoSource(shape));
   return room.localParticipant.publishTrack(track, options);
 }

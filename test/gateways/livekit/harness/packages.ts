@@ -5,7 +5,7 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dir, "../../../..");
 const SOURCE = join(import.meta.dir, "packages");
 
-/** LiveKit's own packages, as anybody gets them; once for each list of them. Answers with their `node_modules`. */
+/** Installs LiveKit's published packages, once for each list of them, and returns their `node_modules`. */
 export async function livekitPackages(): Promise<string> {
   const list = readFileSync(join(SOURCE, "bun.lock"));
   const digest = createHash("sha256").update(list).digest("hex").slice(0, 12);

@@ -44,7 +44,7 @@ type TokenOptions = {
 export type Stage = Awaited<ReturnType<typeof openStage>>;
 export type StageBeside = Awaited<ReturnType<typeof stageBeside>>;
 
-/** What somebody needs who has a server: where it is, its key, and what LiveKit's packages sign with. */
+/** A server's address and API key, and LiveKit's packages for signing. */
 export type ServerFacts = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
 
 /** A server as it is shipped, a key with its signing secret, and LiveKit's own packages beside it. */
@@ -135,7 +135,7 @@ export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, fi
 
     page,
 
-    /** Somebody with our own SDK in the room of that name. */
+    /** A participant of our own SDK in the room of that name. */
     async withStoa(room: string, identity: string): Promise<Page> {
       const found = (await stoa.rooms.list()).find(({ name }) => name === room);
       const { id } = found ?? (await stoa.rooms.create({ name: room }));
