@@ -1,6 +1,6 @@
 /** chat-faults: kill -9 under load, 50 rounds, and 5,000 sockets that break and resume at once; `bin/bench chat-faults [rounds] [sockets]` */
 import { crashRounds } from "../features/chat/crash.ts";
-import { reconnectStorm } from "../features/chat/storm.ts";
+import { reconnectStorm } from "../features/chat/socket/reconnect-storm.ts";
 import { report } from "./harness/report.ts";
 
 const rounds = Number(process.argv[2] ?? 50);

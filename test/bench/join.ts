@@ -2,7 +2,7 @@
 import { launchBrowser } from "../e2e/media/harness.ts";
 import { openStage } from "../e2e/media/rtc-harness.ts";
 import { JOIN_STAGES, type JoinMarks } from "../e2e/media/timed-join.ts";
-import { joinRoom, moreFrames } from "../e2e/sdk/page-api.ts";
+import { joinRoom, waitForFrames } from "../e2e/sdk/page-api.ts";
 import { openStage as openSite } from "../e2e/sdk/stage.ts";
 import { createApi } from "../harness/api.ts";
 import { median, percentile, report } from "./harness/report.ts";
@@ -48,7 +48,7 @@ async function byProtocol(): Promise<JoinMarks[]> {
 async function bySdk(): Promise<number[]> {
   const viewer = await site.page();
   await joinRoom(viewer, await site.rtc(roomId, "viewer"));
-  await moreFrames(viewer, "ann-camera");
+  await waitForFrames(viewer, "ann-camera");
   await viewer.evaluate(() => window.room.close());
   const times = await repeat(async () =>
     viewer.evaluate(

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { realServer } from "../harness/running.ts";
+import { realServer } from "../harness/real-server.ts";
 
 const server = await realServer();
 afterAll(server.close);

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { realServer } from "../harness/running.ts";
+import { realServer } from "../harness/real-server.ts";
 import { answerTo, rawConnection } from "./raw-http.ts";
 
 const server = await realServer();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type RealServer, realServer } from "../harness/running.ts";
+import { type RealServer, realServer } from "../harness/real-server.ts";
 import { freePorts } from "../network/acme/pebble.ts";
 import { closed, secured } from "../network/tls/stage.ts";
 import { makeCertificate } from "../ops/certificate.ts";

@@ -3,7 +3,7 @@ import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 import { writePli } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
-import { realServer } from "../harness/running.ts";
+import { realServer } from "../harness/real-server.ts";
 
 const server = await realServer();
 afterAll(() => server.close());

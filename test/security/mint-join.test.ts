@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { Stoa, StoaApiError } from "../../web/sdk/server.ts";
-import { createPeople } from "../harness/people.ts";
-import { realServer } from "../harness/running.ts";
+import { createTestAccounts } from "../harness/accounts.ts";
+import { realServer } from "../harness/real-server.ts";
 
 const BUDGET = 20;
 const server = await realServer({ RATE_LIMIT_RTC_TOKENS: BUDGET, RATE_LIMIT_WINDOW_SECONDS: 3_600 });
@@ -13,7 +13,7 @@ const client = (apiKey: string) => new Stoa({ url: server.url, apiKey, retries: 
 
 test("[8] a backend that mints joins without end is refused past its budget, and nobody else is", async () => {
   const flooding = client(server.key);
-  const other = client((await createPeople(server.runtime, server.services).project()).key);
+  const other = client((await createTestAccounts(server.runtime, server.services).project()).key);
   const flood = Array.from({ length: 5 * BUDGET }, (_, n) =>
     flooding.mintJoin({ room: `room-${n % 10}`, user: `user-${n}` }).then(
       () => "joined",

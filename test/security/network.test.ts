@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { ChatClient } from "../features/chat/client.ts";
-import { realServer } from "../harness/running.ts";
+import { realServer } from "../harness/real-server.ts";
 import { answerTo, rawConnection } from "./raw-http.ts";
 
 const server = await realServer({ CHAT_CONNECTION_RATE_LIMIT: 10_000, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 });

@@ -1,8 +1,8 @@
 /** Many who send sound and picture in one room and show some of each other, without a browser, through the socket. */
 
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
-import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import type { Api } from "../../harness/api.ts";

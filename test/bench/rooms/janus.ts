@@ -1,4 +1,4 @@
-import { RtcPeer, type PeerOptions } from "../../../src/rtc-client/peer.ts";
+import { type PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { LOAD_ADDRESS } from "../harness/own-network.ts";
 import { asDtlsClient, withCandidate } from "../sfu/contestant.ts";
 import { answerTo, startJanus } from "../sfu/janus.ts";

@@ -1,5 +1,5 @@
 import type { PublishedSection } from "../../../src/protocol/signaling.ts";
-import type { RtcPeer, PeerOptions } from "../../../src/rtc-client/peer.ts";
+import type { PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { VIDEO } from "./traffic.ts";
 

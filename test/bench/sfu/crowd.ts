@@ -2,8 +2,8 @@
 
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
-import { carriesMedia } from "../../../src/rtc-client/sdp.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import { carriesMedia } from "../../../src/rtc-client/sdp.ts";
 import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { LOAD_ADDRESS, SWALLOWED_ADDRESS } from "../harness/own-network.ts";
 import { cpuNanos } from "../harness/processes.ts";

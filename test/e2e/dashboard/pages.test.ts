@@ -67,7 +67,7 @@ describe("[8] every page", () => {
   );
 
   test.each(INTERACTIONS)(
-    "%s is as good",
+    "%s passes the same checks",
     async (name, path, act) => {
       await owner.open(path(seeded));
       await act(owner.page);

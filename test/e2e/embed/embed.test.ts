@@ -118,7 +118,7 @@ test("[21] <stoa-room> is accessible in dark mode and speaker view at both width
       );
       await page.getByRole("button", { name: "Speaker view" }).click();
       await page.getByRole("button", { name: "Devices" }).click();
-      await page.getByLabel("Speaker", { exact: true }).waitFor();
+      await page.getByRole("combobox", { name: "Speaker" }).waitFor();
       expect(await accessibilityFaults(page)).toEqual([]);
       await screenshotOf(page, `devices-${name}-${colorScheme}`);
       await page.getByRole("button", { name: "Devices" }).click();

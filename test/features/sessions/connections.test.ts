@@ -285,10 +285,16 @@ describe("[4.6] metrics", () => {
     for (let n = 1; n <= 10; n++) {
       const scene = { projectId, connectionId: `c-${n}` };
       emitConnectionEvent(server, scene, { type: "started", mode: "new" });
-      if (n <= 8) emitConnectionEvent(server, scene, { ...CONNECTED, type: "connected", joinTimeMs: n * 100 } as typeof CONNECTED);
+      if (n <= 8)
+        emitConnectionEvent(server, scene, {
+          ...CONNECTED,
+          type: "connected",
+          joinTimeMs: n * 100,
+        } as typeof CONNECTED);
     }
     server.clock.advance(10_000);
-    for (let n = 1; n <= 4; n++) emitConnectionEvent(server, { projectId, connectionId: `c-${n}` }, { type: "left", reason: "left" });
+    for (let n = 1; n <= 4; n++)
+      emitConnectionEvent(server, { projectId, connectionId: `c-${n}` }, { type: "left", reason: "left" });
     emitConnectionEvent(server, { projectId, connectionId: "c-9" }, { type: "mediaFailed", reason: "ice_timeout" });
     emitConnectionEvent(server, { projectId, connectionId: "c-9" }, { type: "left", reason: "failed" });
     expect((await get("/v1/metrics?range=15m")).body).toMatchObject({

@@ -63,13 +63,21 @@ describe("[4.6] metrics over time", () => {
       ["a", "room-1"],
       ["b", "room-2"],
     ] as const) {
-      emitConnectionEvent(server, { projectId, connectionId, roomId, identity: connectionId }, { type: "started", mode: "new" });
+      emitConnectionEvent(
+        server,
+        { projectId, connectionId, roomId, identity: connectionId },
+        { type: "started", mode: "new" },
+      );
       emitConnectionEvent(server, { projectId, connectionId, roomId, identity: connectionId }, CONNECTED);
     }
     server.clock.advance(MINUTE);
     for (const connectionId of ["a", "b"]) {
       const roomId = connectionId === "a" ? "room-1" : "room-2";
-      emitConnectionEvent(server, { projectId, connectionId, roomId, identity: connectionId }, { type: "left", reason: "left" });
+      emitConnectionEvent(
+        server,
+        { projectId, connectionId, roomId, identity: connectionId },
+        { type: "left", reason: "left" },
+      );
     }
     server.clock.advance(2 * MINUTE);
     const { points } = await series("15m");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { lastDates, minutesByDay, monthStart, startedMinutes } from "../../../src/features/usage/minutes.ts";
 import { type TestServer, testServer } from "../../harness/server.ts";
-import { CONNECTED, tell } from "../sessions/facts.ts";
+import { CONNECTED, emitConnectionEvent } from "../sessions/emit-events.ts";
 
 const at = (text: string) => Date.parse(text);
 
@@ -51,11 +51,11 @@ async function day(overrides = {}) {
   const settle = () => server.runtime.writer.drain();
   const until = (time: string) => server.clock.advance(at(time) - server.clock.now());
   const join = (projectId: string, name: string) =>
-    tell(server, { projectId, connectionId: name, sessionId: name }, CONNECTED);
+    emitConnectionEvent(server, { projectId, connectionId: name, sessionId: name }, CONNECTED);
   const leave = (projectId: string, name: string) =>
-    tell(server, { projectId, connectionId: name, sessionId: name }, { type: "left", reason: "left" });
+    emitConnectionEvent(server, { projectId, connectionId: name, sessionId: name }, { type: "left", reason: "left" });
   const alive = (projectId: string, name: string) =>
-    tell(
+    emitConnectionEvent(
       server,
       { projectId, connectionId: name, sessionId: name },
       { type: "stats", rttMs: 1, jitterMs: 1, packetLossPercent: 0 },
@@ -101,12 +101,12 @@ describe("[4.6] usage", () => {
     await server.services.usage.meter.recover();
     until("2026-03-02T00:30:00Z");
     join(second, "dora");
-    tell(
+    emitConnectionEvent(
       server,
       { projectId: second, connectionId: "dora", sessionId: "dora" },
       { type: "reconnecting", path: "media", reason: "x" },
     );
-    tell(
+    emitConnectionEvent(
       server,
       { projectId: second, connectionId: "dora", sessionId: "dora" },
       { type: "reconnected", path: "media" },
