@@ -20,6 +20,7 @@ const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
 const SLOW_TEST_MS = 180_000;
 const FAST_TEST_MS = 30_000;
+const LINES_BEFORE_A_FAILURE = 25;
 
 const { values, positionals } = parseArgs({
   options: { all: { type: "boolean" }, soak: { type: "boolean" }, help: { type: "boolean" } },
@@ -189,8 +190,6 @@ function writeDurations(): void {
   if (!existsSync(join(ROOT, ".cache"))) mkdirSync(join(ROOT, ".cache"));
   writeFileSync(DURATIONS, JSON.stringify(durations, null, 2));
 }
-
-const LINES_BEFORE_A_FAILURE = 25;
 
 /** Each failed test with the last lines before it, which hold its error; everything where no test is named. */
 function failedTests(output: string): string {
