@@ -111,7 +111,7 @@ export class CertificateRenewal {
 
   async #renew(): Promise<number> {
     const { log, domain, precheck, isStrict, now, unableReason = null } = this.options;
-    if (unableReason !== null) return this.#putOff(new Error(unableReason), this.#outcome());
+    if (unableReason !== null) return this.#putOff(new Error(unableReason));
     const problem = await precheck();
     if (problem !== null && problem !== this.#domainProblem) {
       log.warn({ domain, problem }, "acme: domain does not resolve to this machine");
@@ -121,16 +121,13 @@ export class CertificateRenewal {
     try {
       this.#obtained(await this.#obtain());
     } catch (error) {
-      return this.#putOff(error, this.#outcome());
+      return this.#putOff(error);
     }
     if (this.#renewAt > now()) return this.#renewAt - now();
     // Another order would return the same kind of certificate, until the authority's rate limit is reached.
     const clock = `The clock of this machine says ${new Date(now()).toISOString()}, by which a new certificate is old.`;
-    return this.#putOff(new Error(`${clock} Set it right.`), "acme: new certificate is due for renewal already");
-  }
-
-  #outcome(): string {
-    return this.#certificate ? "acme: certificate not renewed, keeping the old one" : "acme: no certificate yet";
+    log.warn({ domain }, "acme: new certificate is due for renewal already");
+    return this.#putOff(new Error(`${clock} Set it right.`));
   }
 
   async #obtain(): Promise<Certificate> {
@@ -168,7 +165,7 @@ export class CertificateRenewal {
     log.info({ domain, expiresAt: new Date(expiryOf(certificate)).toISOString() }, "acme: certificate obtained");
   }
 
-  #putOff(error: unknown, outcome: string): number {
+  #putOff(error: unknown): number {
     const { log, now, domain, directory } = this.options;
     const problem = error instanceof Error ? error.message : String(error);
     const retryAfterMs = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
@@ -176,7 +173,8 @@ export class CertificateRenewal {
     const backOffMs = Math.max(retryAfterMs, Math.min(MAX_BACK_OFF_MS, MINUTE_MS * 2 ** (failures - 1)));
     this.#saveAttempt({ domain, directory, failures, notBefore: now() + backOffMs, problem, at: now() });
     const details = { domain, problem, failures, retryInSeconds: Math.round(backOffMs / 1_000) };
-    log.warn(details, outcome);
+    if (this.#certificate) log.warn(details, "acme: certificate not renewed, keeping the old one");
+    else log.warn(details, "acme: no certificate yet");
     return backOffMs;
   }
 
