@@ -88,11 +88,12 @@ export class Played {
     };
     const owner = { self: { identity: "ann" }, connection, rttMs: 40, emit() {} };
     const room = {
-      ...{ published() {}, unpublished() {}, isWanted: () => true, muteChanged() {}, isSureToBeHeard: () => true },
-      heard: (_: Publication, level: number, nowMs: number) => void this.reports.push(`heard ${level} at ${nowMs}`),
+      ...{ published() {}, unpublished() {}, isWanted: () => true, muteChanged() {}, isVoiceUncontested: () => true },
+      observeAudioLevel: (_: Publication, level: number, nowMs: number) =>
+        void this.reports.push(`heard ${level} at ${nowMs}`),
     };
     let ids = 0;
-    const host = { udp, newId: () => `${++ids}`, hurry() {} };
+    const host = { udp, newId: () => `${++ids}`, expediteFeedback() {} };
     this.#uplink = new Uplink(
       host as unknown as ParticipantHost,
       room as unknown as RoomTracks,
