@@ -123,7 +123,7 @@ describe("[6] devices are lost", () => {
       };
     });
     await removeDevice("camera");
-    await waitForLine(ben, "error NotFoundError No such device is connected.");
+    await waitForLine(ben, "error NotFoundError The device is not connected.");
     await anna.waitForFunction(() => document.getElementById("ben-camera") === null);
     expect(await ben.evaluate(() => window.room.localParticipant.track("camera"))).toBeUndefined();
     expect([...anna.errors, ...ben.errors]).toEqual([]);
@@ -154,7 +154,7 @@ test("[6] denying the camera is a typed error, and the participant stays in the 
     const denied = {
       code: "NotAllowedError",
       reason: "permission-denied",
-      message: "The user, or the browser's settings, did not allow this device.",
+      message: "The user or the browser's settings denied access to the device.",
     };
     expect(refused).toEqual({ camera: denied, microphone: denied, tracks: 0, state: "CONNECTED" });
     await anna.waitForFunction(() => window.room.participants.get("cleo")?.tracks.size === 0);
