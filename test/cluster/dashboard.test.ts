@@ -56,7 +56,7 @@ test("the cluster page shows members, lag and the last take-over, and survives a
   await page.getByText("in term 2").waitFor();
   await row(second.url).filter({ hasText: "Leader" }).waitFor();
   await row(first.url).filter({ hasText: "Silent" }).waitFor();
-  await page.getByText("If this server dies now").waitFor();
+  await page.getByText("If this server fails now").waitFor();
   await examine(page, "cluster-after-takeover", "brief");
   expect(errors).toEqual([]);
 }, 180_000);
