@@ -36,6 +36,6 @@ test("[17] a long round trip, a distant relay, repeated outages and a camera fai
   expect(await wrong("high_rtt", "relayed", "reconnects", "device")).toEqual({});
 }, 180_000);
 
-test("[17] a slow computer and a firewall that blocks media are found as causes", async () => {
-  expect(await wrong("media_stalled", "publisher_cpu")).toEqual({});
+test("[17] a firewall that blocks media is found as the cause", async () => {
+  expect(await wrong("media_stalled")).toEqual({});
 }, 180_000);
