@@ -11,7 +11,7 @@ import { createProjects } from "./features/projects/projects.ts";
 import { pushPersonalColumns, pushPersonalData } from "./features/push/personal-data.ts";
 import { createPush } from "./features/push/push.ts";
 import { recordingPersonalColumns, recordingPersonalData } from "./features/recordings/personal-data.ts";
-import { createRecordings } from "./features/recordings/recordings.ts";
+import { createRecordings, recordingsOfCalls } from "./features/recordings/recordings.ts";
 import { roomPersonalColumns, roomPersonalData } from "./features/rooms/personal-data.ts";
 import { createModeration, createRooms } from "./features/rooms/rooms.ts";
 import { sessionPersonalColumns, sessionPersonalData } from "./features/sessions/personal-data.ts";
@@ -78,6 +78,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     findNode: nodes.find,
     cpuOf: fleet.cpuOf,
     minutesIn: usage.minutesIn,
+    recordingsOf: recordingsOfCalls(runtime),
     roomMessages: chat.chat.roomMessages,
   });
   const recordings = createRecordings(runtime, {

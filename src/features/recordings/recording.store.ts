@@ -23,6 +23,7 @@ export function recordingStore({ $client: client }: Db) {
   const byId = rows<[string]>("WHERE id = ?");
   const byPublicId = rows<[string]>("WHERE public_id = ?");
   const running = rows<[]>("WHERE status = 'RECORDING'");
+  const ofCall = rows<[string, string]>("WHERE room_id = ? AND call_id = ? ORDER BY started_at, id");
   const composing = rows<[]>("WHERE json_extract(composition, '$.status') = 'RUNNING'");
   const list = (filter: string) =>
     rows<(string | number)[]>(
@@ -73,6 +74,7 @@ export function recordingStore({ $client: client }: Db) {
 
   return {
     get: (id: string): RecordingRow | undefined => byId.get(id),
+    ofCall: (roomId: string, callId: string): RecordingRow[] => ofCall.all(roomId, callId),
     /** Without an environment, a recording of either is found. */
     find({ projectId, environment }: Pick<Tenant, "projectId"> & Partial<Tenant>, publicId: string) {
       const row = byPublicId.get(publicId);

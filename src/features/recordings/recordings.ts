@@ -114,3 +114,9 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     },
   };
 }
+
+/** For calls, which are made before the recordings: the ids of a call's recordings. */
+export function recordingsOfCalls({ db }: Runtime): (roomId: string, callId: string) => string[] {
+  const store = recordingStore(db);
+  return (roomId, callId) => store.ofCall(roomId, callId).map(({ publicId }) => publicId);
+}

@@ -149,6 +149,7 @@ describe("[18] recordings", () => {
     await statuses("RECORDING");
     const [first] = await list();
     expect(first?.callId).toMatch(/^call_/);
+    expect((await call("GET", `/v1/calls/${first?.callId}`)).body.recordingIds).toEqual([first?.id]);
     await ada.ask("room.leave");
     await statuses("READY");
     clock.advance(1_000);

@@ -140,3 +140,35 @@ test("[17] only the affected participant is notified, once, when its call turns 
   expect(told()).toEqual(["downlink_loss", "none"]);
   expect(bob.of("quality.explained")).toEqual([]);
 });
+
+test("[17] calls are listed with their worst verdict and filtered by it and by date", async () => {
+  const { roomId, subject, client, stats } = await measured("vera");
+  const from = new Date(clock.now()).toISOString();
+  const { key } = server;
+  const list = async (query: string) =>
+    JSON.parse((await server.call("GET", `/v1/calls?roomId=${roomId}${query}`, { key })).text) as object[];
+  const guest = await server.joined(roomId, "guest");
+  stats({});
+  await guest.ask("room.leave");
+  await settled();
+  expect(await list("")).toMatchObject([{ quality: "excellent", cause: "none", recordingIds: [] }]);
+  node.emit({ ...subject, type: "qualityChanged", quality: "poor" });
+  for (let n = 0; n < 5; n++) {
+    clock.advance(5_000);
+    stats({ packetLossPercent: 12, uplinkLossPercent: 12 });
+  }
+  const late = await server.joined(roomId, "late");
+  await client.ask("room.leave");
+  await late.ask("room.leave");
+  await settled();
+  // The last to leave was well, which does not improve the call.
+  expect(await list("&quality=poor&cause=uplink_loss")).toMatchObject([{ quality: "poor", cause: "uplink_loss" }]);
+  expect(await list("&quality=excellent")).toEqual([]);
+  expect(await list("&cause=none")).toEqual([]);
+  const until = new Date(clock.now()).toISOString();
+  expect(await list(`&from=${from}&until=${until}`)).toHaveLength(1);
+  expect(await list(`&from=${until}`)).toEqual([]);
+  expect(await list(`&until=${from}`)).toEqual([]);
+  expect((await server.call("GET", "/v1/calls?from=yesterday", { key })).status).toBe(400);
+  expect((await server.call("GET", "/v1/calls?quality=fine", { key })).status).toBe(400);
+});

@@ -127,6 +127,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     store.insert(unit, {
       ...{ id, publicId, projectId, environment, roomId, roomName },
       ...{ startedAt: at, lastSeenAt: at, endedAt: null, participantCount: 0, peakParticipants: 0 },
+      ...{ quality: null, cause: null },
     });
     publish(unit, call, at, { type: "call.started", data: { ...idsOf(call), roomName, startedAt: iso(at) } });
   }
@@ -139,7 +140,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     reason: string,
     verdict: CallVerdict | null,
   ): void {
-    store.leave(unit, call.id, sessionId, { at, reason, verdict: verdict && JSON.stringify(verdict) });
+    store.leave(unit, call.id, sessionId, { at, reason, verdict });
     publish(unit, call, at, {
       type: "call.participant_left",
       data: { ...idsOf(call), identity, connectionId, reason, durationMs: at - joinedAt, at: iso(at) },

@@ -2,12 +2,11 @@ import { Elysia, t } from "elysia";
 import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
-import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
+import { EnvironmentQuery, Timestamp } from "../../../kernel/http/schema.ts";
 import { type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import type { CallStatus as Status } from "../../../protocol/enums.ts";
-import { Call, CallDetail, CallStatus, CallTimelineEntry } from "./call.schema.ts";
-import type { CallRow } from "./call.store.ts";
+import { Call, CallCause, CallDetail, CallQuality, CallStatus, CallTimelineEntry } from "./call.schema.ts";
+import type { CallFilter, CallRow } from "./call.store.ts";
 import type { Calls } from "./calls.ts";
 
 const callQuery = {
@@ -15,9 +14,13 @@ const callQuery = {
   roomId: t.Optional(t.String({ maxLength: 128 })),
   status: t.Optional(CallStatus),
   connectionId: t.Optional(t.String({ maxLength: 128, description: "Only calls that this connection was part of" })),
+  quality: t.Optional(CallQuality),
+  cause: t.Optional(CallCause),
+  from: t.Optional({ ...Timestamp, description: "Only calls that began at this time or later" }),
+  until: t.Optional({ ...Timestamp, description: "Only calls that began before this time" }),
 };
 
-type CallQuery = PageRequest & { roomId?: string; status?: Status; connectionId?: string };
+type CallQuery = PageRequest & Omit<CallFilter, keyof Tenant | "from" | "until"> & { from?: string; until?: string };
 
 const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant, query: CallQuery) =>
   page<CallRow, ReturnType<Calls["present"]>>(context, query, {
@@ -26,8 +29,11 @@ const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant,
     read: (after, limit) => {
       const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
       const { projectId, environment } = tenant;
-      const { roomId, status, connectionId } = query;
-      return calls.list({ projectId, environment, roomId, status, connectionId }, { startedAt, id }, limit);
+      const { roomId, status, connectionId, quality, cause } = query;
+      const from = query.from === undefined ? undefined : Date.parse(query.from);
+      const until = query.until === undefined ? undefined : Date.parse(query.until);
+      const filter = { projectId, environment, roomId, status, connectionId, quality, cause, from, until };
+      return calls.list(filter, { startedAt, id }, limit);
     },
     position: (row) => [row.startedAt, row.id],
     show: calls.present,

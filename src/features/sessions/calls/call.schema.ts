@@ -2,9 +2,12 @@ import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../../../kernel/http/schema.ts";
 import { CALL_STATUSES } from "../../../protocol/enums.ts";
-import { CallVerdict, QUALITIES } from "../../../protocol/room-records.ts";
+import { CallVerdict, QUALITIES, VERDICT_CAUSES } from "../../../protocol/room-records.ts";
 
 export const CallStatus = oneOf(CALL_STATUSES);
+
+export const CallQuality = oneOf(QUALITIES);
+export const CallCause = oneOf(VERDICT_CAUSES);
 
 export const Call = t.Object({
   id: t.String(),
@@ -16,6 +19,11 @@ export const Call = t.Object({
   durationMs: Type.Integer({ description: "So far, of a call that is on" }),
   participantCount: Type.Integer({ description: "Distinct identities so far" }),
   peakParticipants: Type.Integer({ description: "Most at once" }),
+  quality: t.Union([CallQuality, t.Null()], {
+    description: "The worst quality among the participants who have left; null before one has",
+  }),
+  cause: t.Union([CallCause, t.Null()], { description: "The cause in that participant's verdict" }),
+  recordingIds: t.Array(t.String(), { description: "Recordings made during the call, oldest first" }),
   minutes: Type.Integer({ description: "Participant-minutes so far, as usage counts them" }),
 });
 
@@ -25,7 +33,7 @@ const CallParticipant = t.Object({
   joinedAt: Timestamp,
   leftAt: NullableTimestamp,
   leaveReason: nullable(t.String()),
-  quality: nullable(oneOf(QUALITIES)),
+  quality: nullable(CallQuality),
   verdict: t.Union([CallVerdict, t.Null()]),
 });
 

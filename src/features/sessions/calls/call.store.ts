@@ -4,7 +4,7 @@ import { changing, columnsOf, inserter, reading } from "../../../kernel/db/state
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { CallStatus, Environment } from "../../../protocol/enums.ts";
-import type { Quality } from "../../../protocol/room-records.ts";
+import { type CallVerdict, QUALITIES, type Quality, type VerdictCause } from "../../../protocol/room-records.ts";
 import { projects } from "../../projects/project.table.ts";
 
 export const calls = sqliteTable(
@@ -23,6 +23,9 @@ export const calls = sqliteTable(
     endedAt: integer("ended_at"),
     participantCount: integer("participant_count").notNull(),
     peakParticipants: integer("peak_participants").notNull(),
+    /** The worst verdict among the participants who have left. */
+    quality: text("quality").$type<Quality>(),
+    cause: text("cause").$type<VerdictCause>(),
   },
   (table) => [index("calls_newest").on(table.projectId, table.environment, table.startedAt, table.id)],
 );
@@ -49,7 +52,16 @@ export const callParticipants = sqliteTable(
 export type CallRow = typeof calls.$inferSelect;
 export type CallParticipantRow = typeof callParticipants.$inferSelect;
 
-export type CallFilter = Tenant & { roomId?: string; status?: CallStatus; connectionId?: string };
+export type CallFilter = Tenant & {
+  status?: CallStatus;
+  roomId?: string;
+  connectionId?: string;
+  quality?: Quality;
+  cause?: VerdictCause;
+  /** Calls that began at this time or later, and before the other. */
+  from?: number;
+  until?: number;
+};
 /** Where a page ended: newest first, by start and then by id. */
 export type CallPosition = { startedAt: number; id: string };
 
@@ -58,6 +70,15 @@ export type CallStore = ReturnType<typeof callStore>;
 const CALL = columnsOf(calls);
 const PARTICIPANT = columnsOf(callParticipants);
 const STATUS_CONDITIONS = { LIVE: "AND ended_at IS NULL", ENDED: "AND ended_at IS NOT NULL" } as const;
+const CONDITIONS = {
+  roomId: "AND room_id = ?",
+  connectionId: "AND id IN (SELECT call_id FROM call_participants WHERE connection_id = ?)",
+  quality: "AND quality = ?",
+  cause: "AND cause = ?",
+  from: "AND started_at >= ?",
+  until: "AND started_at < ?",
+} as const;
+const FILTERS = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[];
 
 export function callStore({ $client: client }: Db) {
   const insertCall = inserter<CallRow>(client, calls);
@@ -83,6 +104,7 @@ export function callStore({ $client: client }: Db) {
     client,
     "UPDATE call_participants SET left_at = ?, leave_reason = ?, verdict = ? WHERE call_id = ? AND session_id = ?",
   );
+  const setVerdict = changing(client, "UPDATE calls SET quality = ?, cause = ? WHERE id = ?");
   const setQuality = changing(client, "UPDATE call_participants SET quality = ? WHERE call_id = ? AND session_id = ?");
   const end = changing(client, "UPDATE calls SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2");
   const touch = changing(client, "UPDATE calls SET last_seen_at = max(last_seen_at, ?) WHERE id = ?");
@@ -102,12 +124,11 @@ export function callStore({ $client: client }: Db) {
   );
 
   // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
-  const listed = (ofRoom: boolean, ofConnection: boolean, status: CallStatus | undefined) =>
+  const listed = (conditions: string) =>
     reading<CallRow, (string | number)[]>(
       client,
-      `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? ${ofRoom ? "AND room_id = ?" : ""}
-         ${ofConnection ? "AND id IN (SELECT call_id FROM call_participants WHERE connection_id = ?)" : ""}
-         ${status ? STATUS_CONDITIONS[status] : ""} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
+      `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? ${conditions}
+         AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
     );
   const lists = new Map<string, ReturnType<typeof listed>>();
 
@@ -126,12 +147,17 @@ export function callStore({ $client: client }: Db) {
       present.get(callId, sessionId) ?? undefined,
     presentParticipants: (callId: string): CallParticipantRow[] => allPresent.all(callId),
 
-    leave: (
+    /** The verdict becomes that of the call if it is the worst so far. */
+    leave(
       unit: Unit,
       callId: string,
       sessionId: string,
-      { at, reason, verdict }: { at: number; reason: string; verdict: string | null },
-    ) => void leave.run(unit, at, reason, verdict, callId, sessionId),
+      { at, reason, verdict }: { at: number; reason: string; verdict: CallVerdict | null },
+    ): void {
+      leave.run(unit, at, reason, verdict && JSON.stringify(verdict), callId, sessionId);
+      const call = byId.get(callId);
+      if (verdict && call && isWorse(verdict, call)) setVerdict.run(unit, verdict.quality, verdict.cause, callId);
+    },
 
     setQuality: (unit: Unit, callId: string, sessionId: string, quality: Quality) =>
       void setQuality.run(unit, quality, callId, sessionId),
@@ -144,12 +170,19 @@ export function callStore({ $client: client }: Db) {
       byPublicId.get(projectId, environment, publicId) ?? undefined,
     live: (): CallRow[] => live.all(),
 
-    list({ projectId, environment, roomId, status, connectionId }: CallFilter, after: CallPosition, limit: number) {
-      const filters = [roomId, connectionId].filter((value) => value !== undefined);
-      const key = `${roomId !== undefined} ${connectionId !== undefined} ${status}`;
-      const statement = lists.get(key) ?? listed(roomId !== undefined, connectionId !== undefined, status);
+    list({ projectId, environment, status, ...filter }: CallFilter, after: CallPosition, limit: number) {
+      const conditions: string[] = status === undefined ? [] : [STATUS_CONDITIONS[status]];
+      const values: (string | number)[] = [];
+      for (const name of FILTERS) {
+        const value = filter[name];
+        if (value === undefined) continue;
+        conditions.push(CONDITIONS[name]);
+        values.push(value);
+      }
+      const key = conditions.join(" ");
+      const statement = lists.get(key) ?? listed(key);
       lists.set(key, statement);
-      return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
+      return statement.all(projectId, environment, ...values, after.startedAt, after.id, limit);
     },
 
     participants: (callId: string, limit: number): CallParticipantRow[] => participants.all(callId, limit),
@@ -157,4 +190,11 @@ export function callStore({ $client: client }: Db) {
     /** Removes at most `limit` that ended and began before; true when there may be more. */
     prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes === limit,
   };
+}
+
+/** Of two verdicts of one quality, the one with a cause counts as worse. */
+function isWorse(verdict: CallVerdict, { quality, cause }: Pick<CallRow, "quality" | "cause">): boolean {
+  if (quality === null) return true;
+  if (verdict.quality === quality) return cause === "none" && verdict.cause !== "none";
+  return QUALITIES.indexOf(verdict.quality) > QUALITIES.indexOf(quality);
 }

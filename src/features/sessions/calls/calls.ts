@@ -18,22 +18,26 @@ export type CallDeps = TimelineSources & {
   cpuOf: (serverName: string) => number | null;
   /** Participant-minutes in a room, of sessions that began in a span of time. */
   minutesIn: (roomId: string, from: number, until: number) => number;
+  /** The ids of a call's recordings, in their order. */
+  recordingsOf: (roomId: string, callId: string) => string[];
 };
 
 export type Calls = ReturnType<typeof createCalls>;
 
 /** Calls, with their participants and verdicts. */
-export function createCalls(runtime: Runtime, { cpuOf, minutesIn, ...sources }: CallDeps) {
+export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, ...sources }: CallDeps) {
   const { config, db, now, write } = runtime;
   const store = callStore(db);
   const log = createCallLog(runtime, { store, cpuOf });
 
-  function present({ publicId, roomId, roomName, startedAt, endedAt, participantCount, peakParticipants }: CallRow) {
+  function present(row: CallRow) {
+    const { publicId, roomId, roomName, startedAt, endedAt, participantCount, peakParticipants, quality, cause } = row;
     const status: CallStatus = endedAt === null ? "LIVE" : "ENDED";
     return {
       ...{ id: publicId, roomId, roomName, status, startedAt: iso(startedAt), endedAt: iso(endedAt) },
       durationMs: (endedAt ?? now()) - startedAt,
-      ...{ participantCount, peakParticipants },
+      ...{ participantCount, peakParticipants, quality, cause },
+      recordingIds: recordingsOf(roomId, publicId),
       minutes: minutesIn(roomId, startedAt, endedAt ?? Number.MAX_SAFE_INTEGER),
     };
   }
