@@ -8,7 +8,7 @@ import { Attributes, DisplayName, Participant, Track } from "../../protocol/room
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
 import { MuteTrack } from "./room.schema.ts";
-import { RtcTokenPermissions, refuseUnknownPermissions } from "./rtc-token.schema.ts";
+import { RtcTokenPermissions } from "./rtc-token.schema.ts";
 
 const NOT_FOUND: ErrorCode[] = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"];
 const MEMBER_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...NOT_FOUND];
@@ -34,7 +34,6 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
         ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
           ...NOT_FOUND,
         ]),
-        beforeHandle: refuseUnknownPermissions,
         body: t.Object({
           permissions: t.Optional(RtcTokenPermissions),
           metadata: t.Optional(nullable(t.String({ maxLength: 2_048 }))),

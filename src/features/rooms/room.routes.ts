@@ -13,7 +13,7 @@ import { CreateRoom, Participants, Room, RoomStatus, RoomWithParticipants } from
 import type { RoomService } from "./room.service.ts";
 import type { RoomFilter } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
-import { MintRtcToken, MintTestToken, RtcToken, refuseUnknownPermissions } from "./rtc-token.schema.ts";
+import { MintRtcToken, MintTestToken, RtcToken } from "./rtc-token.schema.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
 const TEST_TOKEN_TTL_SECONDS = 600;
@@ -107,7 +107,6 @@ const rtcTokenRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Run
           "SVC_IDEMPOTENCY_IN_PROGRESS",
         ]),
         transform: rateLimit("RTC_TOKENS"),
-        beforeHandle: refuseUnknownPermissions,
         body: MintRtcToken,
         response: { 201: RtcToken },
       },

@@ -1,21 +1,21 @@
 import { t } from "elysia";
-import { refuseUnknownFields } from "../../kernel/http/body.ts";
 import { Identity, nullable, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
+import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
 import { Attributes, IceServer, ParticipantKind, Permissions, Profile } from "../../protocol/room-records.ts";
 
-/** The permissions of a participant; omitted fields take the default. */
-export const RtcTokenPermissions = t.Object({
-  join: t.Optional(t.Boolean({ default: true, description: "May join the room" })),
-  subscribe: t.Optional(t.Boolean({ default: true, description: "May receive other participants' tracks" })),
-  publish: t.Optional(t.Boolean({ default: false, description: "May publish tracks" })),
-  publishAudio: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to audio" })),
-  publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
-  publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
-  updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
-});
-
-/** For a route's `beforeHandle`: an unknown permission is a mistake that would otherwise go unnoticed. */
-export const refuseUnknownPermissions = refuseUnknownFields(Object.keys(RtcTokenPermissions.properties), "permissions");
+/** The permissions of a participant; omitted fields take the default, and an unknown one is a mistake. */
+export const RtcTokenPermissions = t.Object(
+  {
+    join: t.Optional(t.Boolean({ default: true, description: "May join the room" })),
+    subscribe: t.Optional(t.Boolean({ default: true, description: "May receive other participants' tracks" })),
+    publish: t.Optional(t.Boolean({ default: false, description: "May publish tracks" })),
+    publishAudio: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to audio" })),
+    publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
+    publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
+    updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
+  },
+  REFUSES_UNKNOWN_FIELDS,
+);
 
 export const MintRtcToken = t.Object({
   participantIdentity: Identity,

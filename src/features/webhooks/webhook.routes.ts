@@ -1,12 +1,12 @@
 import type { TObject } from "@sinclair/typebox";
 import { Elysia, t } from "elysia";
-import { refuseUnknownFields } from "../../kernel/http/body.ts";
 import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, oneOf } from "../../kernel/http/schema.ts";
 import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { DELIVERY_STATUSES, type Environment } from "../../protocol/enums.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
@@ -50,7 +50,9 @@ export const webhooksRoutes = (http: Http, runtime: Runtime, services: WebhookSe
       webhookRoutes(forKeys(http), http, runtime, services, {
         listQuery: t.Object(pageQuery) as unknown as typeof ListQuery,
         listSummary: "Webhook endpoints of the key's environment",
-        create: { body: t.Object({ url, events, description }) as unknown as typeof CreateWebhook },
+        create: {
+          body: t.Object({ url, events, description }, REFUSES_UNKNOWN_FIELDS) as unknown as typeof CreateWebhook,
+        },
         mayRead: {},
         mayManage: {},
         projectErrors: [],
@@ -141,7 +143,6 @@ function webhookRoutes(
       {
         ...mayManage,
         ...create,
-        beforeHandle: refuseUnknownFields(Object.keys(create.body.properties)),
         response: { 201: WebhookWithSecret },
         ...documented(
           "Register an endpoint",
@@ -167,7 +168,6 @@ function webhookRoutes(
       ({ scope, author, params, body }) => write((unit) => webhooks.update(unit, refOf(scope, params), body, author)),
       {
         ...mayManage,
-        beforeHandle: refuseUnknownFields(Object.keys(UpdateWebhook.properties)),
         body: UpdateWebhook,
         response: { 200: Webhook },
         ...documented(

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Environment, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
+import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
 import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../protocol/enums.ts";
 import { WEBHOOK_EVENT_TYPES } from "../../protocol/webhook-events.ts";
 
@@ -11,19 +12,25 @@ const EventFilter = t.Array(oneOf(WEBHOOK_EVENT_TYPES), {
   description: "Event types to receive; empty or omitted for all types, including those added later",
 });
 
-export const CreateWebhook = t.Object({
-  url: Url,
-  environment: t.Optional(Environment),
-  events: t.Optional(EventFilter),
-  description: t.Optional(Description),
-});
+export const CreateWebhook = t.Object(
+  {
+    url: Url,
+    environment: t.Optional(Environment),
+    events: t.Optional(EventFilter),
+    description: t.Optional(Description),
+  },
+  REFUSES_UNKNOWN_FIELDS,
+);
 
-export const UpdateWebhook = t.Object({
-  url: t.Optional(Url),
-  events: t.Optional(EventFilter),
-  description: t.Optional(Description),
-  status: t.Optional(oneOf(WEBHOOK_STATUSES)),
-});
+export const UpdateWebhook = t.Object(
+  {
+    url: t.Optional(Url),
+    events: t.Optional(EventFilter),
+    description: t.Optional(Description),
+    status: t.Optional(oneOf(WEBHOOK_STATUSES)),
+  },
+  REFUSES_UNKNOWN_FIELDS,
+);
 
 export const RotateSecret = t.Object({
   overlapSeconds: t.Optional(

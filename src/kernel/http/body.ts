@@ -5,6 +5,7 @@ import { ApiError, invalid } from "../../protocol/errors.ts";
 import { jsonProblem } from "../json.ts";
 import type { Timers } from "../time/timers.ts";
 import { credentialsOf } from "./guards.ts";
+import { checkUnknownFields, IGNORED_FIELDS_HEADER } from "./unknown-fields.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
 export const SMALL_BODY_BYTES = 16 * 1024;
@@ -77,12 +78,20 @@ export function rawBody(request: Request): string {
   return rawBodies.get(request) ?? "";
 }
 
-type BodyContext = { request: Request; path: string; body: unknown };
+type BodyContext = {
+  request: Request;
+  path: string;
+  body: unknown;
+  set: { headers: Record<string, string | number | undefined> };
+};
 
 /** A route's last `transform`, after its guard: a client without a credential gets 401 and nothing about the body. */
-const readBodies = (read: ReadBody) =>
+const readBodies = (read: ReadBody, schema: object | undefined) =>
   async function readBody(context: BodyContext): Promise<void> {
-    context.body = await parseBody(read, context.request, context.path);
+    const body = await parseBody(read, context.request, context.path);
+    const ignored = checkUnknownFields(body, schema);
+    if (ignored !== null) context.set.headers[IGNORED_FIELDS_HEADER] = ignored;
+    context.body = withoutInheritedNames(body);
   };
 
 /** Accepts JSON only (for WHIP and WHEP: SDP as text). */
@@ -102,7 +111,7 @@ async function parseBody(read: ReadBody, request: Request, path: string): Promis
   const problem = jsonProblem(text);
   if (problem !== null) throw unreadable(`The body ${problem}.`);
   try {
-    return withoutInheritedNames(JSON.parse(text));
+    return JSON.parse(text) as unknown;
   } catch {
     throw unreadable("The body is not valid JSON.");
   }
@@ -119,28 +128,7 @@ function withoutInheritedNames(body: unknown): unknown {
   return body;
 }
 
-/** A route's `beforeHandle` that refuses unknown fields, which the framework would drop, in the body or in one object of it. */
-export function refuseUnknownFields(
-  allowed: readonly string[],
-  inField?: string,
-): (context: { request: Request }) => void {
-  return ({ request }) => {
-    const body: unknown = JSON.parse(rawBody(request) || "{}");
-    const sent = inField === undefined ? body : (body as Record<string, unknown> | null)?.[inField];
-    const unknown = Object.keys(sent ?? {})
-      .filter((field) => !allowed.includes(field))
-      .map((field) => (inField === undefined ? field : `${inField}.${field}`))
-      .slice(0, MAX_LISTED);
-    if (unknown.length === 0) return;
-    const message = inField === undefined ? "unknown field" : `unknown; the names are ${allowed.join(", ")}`;
-    const details = unknown.map((field) => ({ field, message }));
-    throw new ApiError("SVC_VALIDATION_FAILED", `Unknown field: ${unknown.join(", ")}`, { details });
-  };
-}
-
-const MAX_LISTED = 64;
-
-type Hooks = { parse?: { fn: unknown }[]; body?: unknown; query?: TSchema; transform?: { fn: unknown }[] };
+type Hooks = { parse?: { fn: unknown }[]; body?: TSchema; query?: TSchema; transform?: { fn: unknown }[] };
 type Route = { method: string; path: string; hooks: Hooks };
 
 const { composeHandler } = BunAdapter;
@@ -164,7 +152,7 @@ export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
     const hooksAfterGuard: { fn: unknown }[] = [];
     const names = Object.keys(hooks.query?.properties ?? {});
     if (names.length > 0) hooksAfterGuard.push({ fn: refuseRepeated(names) });
-    if (readsBody(method, path, hooks)) hooksAfterGuard.push({ fn: readBodies(read) });
+    if (readsBody(method, path, hooks)) hooksAfterGuard.push({ fn: readBodies(read, hooks.body) });
     if (hooksAfterGuard.length > 0) hooks.transform = [...(hooks.transform ?? []), ...hooksAfterGuard];
   }
 }

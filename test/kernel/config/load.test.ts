@@ -8,7 +8,8 @@ import {
   VARIABLE_NAMES,
   VARIABLES,
 } from "../../../src/kernel/config/index.ts";
-import { editDistance, isKnown, looksLikeOurs } from "../../../src/kernel/config/unknown-names.ts";
+import { isKnown, looksLikeOurs } from "../../../src/kernel/config/unknown-names.ts";
+import { editDistance } from "../../../src/kernel/nearest-name.ts";
 import { testConfig } from "../../harness/test-config.ts";
 
 function problemsOf(input: ConfigInput): readonly string[] {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Stripe from "stripe";
@@ -38,6 +38,22 @@ describe("calls", () => {
     expect(requests).toHaveLength(3);
     expect(new Set(requests.map(({ key }) => key)).size).toBe(1);
     expect(requests[0]?.key).not.toBeNull();
+  });
+
+  test("a field that the server ignored is logged once", async () => {
+    const warn = spyOn(console, "warn").mockImplementation(() => {});
+    const ignoring = (fields: string) => Response.json({}, { headers: { "stoa-ignored-fields": fields } });
+    const { stoa } = scripted(ignoring("topic"), ignoring("topic"), ignoring("colour"), Response.json({}));
+    try {
+      for (let count = 0; count < 4; count++) await stoa.rooms.create({ name: "a" });
+      const lines = warn.mock.calls.map(([line]) => line);
+      expect(lines).toEqual([
+        "stoa: POST /v1/rooms ignored unknown fields: topic",
+        "stoa: POST /v1/rooms ignored unknown fields: colour",
+      ]);
+    } finally {
+      warn.mockRestore();
+    }
   });
 
   test("two creates have different keys, and a read has none", async () => {

@@ -31,6 +31,9 @@ export type ApiResponse<T> = { body: T; headers: Headers };
 /** A 409 is retried only if the first request with the idempotency key is still in progress. */
 const RETRIED_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 
+/** A client that passes on fields from elsewhere must not fill the log and the memory. */
+const MAX_REPORTED_FIELDS = 100;
+
 /** Sends the requests of all routes. Each POST has an idempotency key, so that a retry has no effect twice. */
 export class HttpClient {
   readonly #base: string;
@@ -38,6 +41,7 @@ export class HttpClient {
   readonly #retries: number;
   readonly #timeoutMs: number;
   readonly #fetch: Fetch;
+  readonly #reportedFields = new Set<string>();
 
   constructor(options: StoaOptions) {
     this.#base = options.url.replace(/\/+$/, "");
@@ -61,6 +65,7 @@ export class HttpClient {
         return null;
       });
       if (response === null) continue;
+      this.#reportIgnoredFields(method, path, response);
       if (response.ok) {
         return { body: (response.status === 204 ? undefined : await response.json()) as T, headers: response.headers };
       }
@@ -70,6 +75,15 @@ export class HttpClient {
       const retryAfterSeconds = Number(response.headers.get("retry-after"));
       await wait(retryAfterSeconds > 0 ? retryAfterSeconds * 1000 : backoffMs(attempt));
     }
+  }
+
+  /** Logs once which fields of a body the server does not know. */
+  #reportIgnoredFields(method: string, path: string, { headers }: Response): void {
+    const ignored = headers.get("stoa-ignored-fields");
+    if (ignored === null || this.#reportedFields.has(ignored) || this.#reportedFields.size >= MAX_REPORTED_FIELDS)
+      return;
+    this.#reportedFields.add(ignored);
+    console.warn(`stoa: ${method} ${path} ignored unknown fields: ${ignored}`);
   }
 
   #fetchOnce(path: string, init: RequestInit): Promise<Response> {

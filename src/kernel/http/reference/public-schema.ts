@@ -7,6 +7,7 @@ export function publicSchema(value: unknown, isNameMap = false): unknown {
   const written = isNameMap ? value : withoutFrameworkChanges(value);
   const known = Object.entries(written).flatMap(([key, item]): [string, unknown][] => {
     if (isNameMap) return [[key, publicSchema(item)]];
+    if (key === "refusesUnknownFields") return [["additionalProperties", false]];
     if (key === "codePoints") return lengthsOf(item as [number, number]);
     if ((key === "error" && typeof item === "string") || (key === "pattern" && "codePoints" in written)) return [];
     return [[key, publicSchema(item, key === "properties")]];
