@@ -48,7 +48,7 @@ export function startJobs(jobs: readonly Job[], runtime: Runtime): () => Promise
 /** Every recurring job of the server. */
 export function createJobs(runtime: Runtime, services: Services): Job[] {
   const backups = backupSchedule(runtime);
-  const { attachments, chat, deliveries, idempotency, retention, rtcTokens, rtcSessions, recordings, privacy } =
+  const { attachments, chat, deliveries, idempotency, retention, rtcTokens, rtcSessions, recordings, privacy, push } =
     services;
   return [
     {
@@ -77,6 +77,7 @@ export function createJobs(runtime: Runtime, services: Services): Job[] {
       async runDue() {
         await idempotency.sweep();
         await rtcTokens.sweep();
+        await runtime.write(push.subscriptions.sweep);
       },
     },
     { name: "back-up", everyMs: MINUTE_MS, runDue: backups.runDue, giveUp: backups.giveUp },

@@ -101,7 +101,7 @@ test("[2] tokens from before a restore are void: which of them were revoked sinc
   // As the server that starts on the restored data reads it.
   const { createChatTokenVerifier } = await import("../../src/features/chat/tokens/token.verify.ts");
   const { chatTokenStore } = await import("../../src/features/chat/tokens/token.store.ts");
-  const verify = createChatTokenVerifier(one.runtime, chatTokenStore(one.runtime.db), () => false);
+  const { verify } = createChatTokenVerifier(one.runtime, chatTokenStore(one.runtime.db), () => false);
   expect(verify(String(old.token))).rejects.toMatchObject({ code: "SVC_TOKEN_REVOKED" });
   const { body: fresh } = await one.call("POST", "/v1/chat/tokens", { key: project.key, body: { userId: "ann" } });
   expect(await verify(String(fresh.token))).toMatchObject({ userId: "ann" });

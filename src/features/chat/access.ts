@@ -1,4 +1,5 @@
 import type { ApiKeyCaller, ChatTokenCaller } from "../../kernel/http/callers.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { ChatMemberRole } from "../../protocol/chat-records.ts";
 import type { ChatScope } from "../../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
@@ -15,6 +16,9 @@ export type Access =
   | { kind: "server"; conversation: ConversationRow; userId: null; member: null }
   | { kind: "user"; conversation: ConversationRow; userId: string; member: MemberRow; scopes: readonly ChatScope[] };
 
+/** The holder of a chat token, or of a push subscription that was made with one. */
+export type TokenHolder = Pick<ChatTokenCaller, "projectId" | "environment" | "userId" | "scopes" | "conversations">;
+
 export type MessageAccess = { access: Access; message: MessageRow };
 
 const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
@@ -23,7 +27,16 @@ const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
   ADMIN: ["chat:read", "chat:send", "chat:moderate", "chat:manage"],
 };
 
+export type AccessRules = ReturnType<typeof accessRules>;
+
 export function accessRules({ conversations, members, messages }: ChatStores) {
+  /** The membership that a token can use in a conversation; null where the token does not reach. */
+  function membership(holder: TokenHolder, conversation: ConversationRow): MemberRow | null {
+    if (holder.conversations !== null && !holder.conversations.includes(conversation.id)) return null;
+    const member = members.find(conversation.id, holder.userId);
+    return member?.status === "LEFT" ? null : member;
+  }
+
   /** A conversation that the caller does not belong to answers `missing`, as if it did not exist. */
   function enter(
     caller: ChatCaller,
@@ -31,15 +44,13 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
     scope: ChatScope,
     missing: ErrorCode,
   ): Access {
-    const inTenant = conversation?.projectId === caller.projectId && conversation.environment === caller.environment;
-    if (!conversation || !inTenant) throw new ApiError(missing);
+    if (!conversation || !inTenant(caller, conversation)) throw new ApiError(missing);
     if (caller.kind === "apiKey") return serverAccess(conversation);
 
-    const inToken = caller.conversations === null || caller.conversations.includes(conversation.id);
-    const member = inToken ? members.find(conversation.id, caller.userId) : null;
-    if (!member || member.status === "LEFT") throw new ApiError(missing);
+    const member = membership(caller, conversation);
+    if (!member) throw new ApiError(missing);
     if (member.status === "BANNED") throw new ApiError("SVC_BANNED");
-    const scopes = SCOPES_OF_ROLE[member.role].filter((held) => caller.scopes.includes(held));
+    const scopes = scopesOf(caller, member);
     const access: Access = { kind: "user", conversation, userId: caller.userId, member, scopes };
     requireScope(access, scope);
     return access;
@@ -54,10 +65,26 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
     byId: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
       enter(caller, conversations.find(conversationId), scope, missing),
 
+    /** Whether something may be sent to the holder that it did not ask for: a frame, a ring, a Web Push. */
+    mayRead(holder: TokenHolder, conversationId: string): boolean {
+      const conversation = conversations.find(conversationId);
+      if (!conversation || !inTenant(holder, conversation)) return false;
+      const member = membership(holder, conversation);
+      return member?.status === "ACTIVE" && scopesOf(holder, member).includes("chat:read");
+    },
+
     /** For requests over all conversations of a user, where the token alone decides. */
     requireScope(caller: ChatCaller, scope: ChatScope): void {
       if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
       throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
+    },
+
+    /** For what holds in every conversation of a user, such as a block. */
+    requireAllConversations(caller: ChatCaller, scope: ChatScope): void {
+      if (caller.kind === "apiKey") return;
+      if (!caller.scopes.includes(scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
+      if (caller.conversations === null) return;
+      throw new ApiError("SVC_PERMISSION_DENIED", "This needs a token that is not limited to some conversations.");
     },
 
     /** For another feature that acts in a conversation of its own, such as a live stream in its chat. */
@@ -74,6 +101,14 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
       return { access: enter(caller, conversation, scope, "SVC_MESSAGE_NOT_FOUND"), message };
     },
   };
+}
+
+function inTenant(caller: Tenant, conversation: ConversationRow): boolean {
+  return conversation.projectId === caller.projectId && conversation.environment === caller.environment;
+}
+
+function scopesOf(holder: TokenHolder, member: MemberRow): ChatScope[] {
+  return SCOPES_OF_ROLE[member.role].filter((held) => holder.scopes.includes(held));
 }
 
 function serverAccess(conversation: ConversationRow): Access {

@@ -84,6 +84,11 @@ export const MintChatToken = t.Object({
   conversations: t.Optional(t.Array(t.String({ minLength: 1, maxLength: 128 }), { maxItems: 100 })),
   scopes: t.Optional(t.Array(t.String(), { maxItems: 16 })),
   ttlSeconds: t.Optional(wholeNumber()),
+  push: t.Optional(
+    t.Literal("keep", {
+      description: "Push subscriptions made with the token stay when it expires; without it they end with the token",
+    }),
+  ),
 });
 
 export const BooleanQuery = t.Optional(QueryBoolean);

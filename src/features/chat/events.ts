@@ -19,14 +19,20 @@ declare module "../../kernel/bus.ts" {
       environment: Environment;
       attachmentId: string | null;
     };
+    chatTokenRevoked: { tokenId: string };
   }
   interface BusEvents {
-    chatTokenRevoked: { tokenId: string };
     /** A signal for clients that have the conversation (its uuid) open; it is never replayed. */
     chatSignal: { conversationId: string; signal: ChatSignal };
     /** The project's list of blocked words changed. */
     wordListChanged: { projectId: string; environment: Environment };
-    /** A frame for all sockets of these users, regardless of the conversations that they have joined. */
-    chatPersonal: { projectId: string; environment: Environment; userIds: readonly string[]; frame: ChatPersonal };
+    /** A frame about a conversation (its uuid) for these users, on every socket whose token may read it. */
+    chatPersonal: {
+      projectId: string;
+      environment: Environment;
+      conversationId: string;
+      userIds: readonly string[];
+      frame: ChatPersonal;
+    };
   }
 }

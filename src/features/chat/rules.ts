@@ -41,7 +41,12 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
   const members = memberService(runtime, stores, log);
   const blocks = blockService(runtime, stores.members);
   const wordLists = wordListService(runtime);
-  const rings = ringService(runtime, { stores, hasCall, hasBlocked: blocks.hasBlocked });
+  const rings = ringService(runtime, {
+    stores,
+    hasCall,
+    hasBlocked: blocks.hasBlocked,
+    mayRead: access.mayRead,
+  });
   keepCallMessages(runtime, { stores, posting, rings, isLiveStreamRoom });
   const messages = messageService(runtime, {
     stores,

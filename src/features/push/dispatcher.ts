@@ -9,10 +9,12 @@ import { backoffMs } from "../webhooks/retry.ts";
 import { encryptPush, receiverKeys } from "./encryption.ts";
 import type { PushStore } from "./push.store.ts";
 import type { DeliveryRow, SubscriptionRow } from "./push.table.ts";
+import type { SubscriptionService } from "./subscription.service.ts";
 import type { Vapid } from "./vapid.ts";
 
 type DispatcherDeps = {
   store: PushStore;
+  subscriptions: SubscriptionService;
   chat: ChatService;
   vapid: Vapid;
   /** Processes one batch of the queue; false when it is empty. */
@@ -34,7 +36,7 @@ const MAX_TEXT_CHARACTERS = 300;
  */
 export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, random = Math.random) {
   const { config, log, metrics, now, timers, write } = runtime;
-  const { store, chat, vapid, fanOut } = deps;
+  const { store, subscriptions, chat, vapid, fanOut } = deps;
   const attempts = metrics.counter("stoa_push_attempts_total", "Web Push attempts by outcome", ["outcome"]);
   const running = new Map<number, Running>();
   let state: "idle" | "started" | "stopped" = "idle";
@@ -110,6 +112,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     subscription: SubscriptionRow,
     controller: AbortController,
   ): Promise<Outcome | "dropped"> {
+    if (!subscriptions.mayReceive(subscription, delivery.conversationId)) return "dropped";
     const payload = payloadOf(chat, delivery, subscription);
     const keys = receiverKeys(subscription.p256dh, subscription.auth);
     const ttlSeconds = Math.floor((delivery.expiresAt - now()) / 1000);

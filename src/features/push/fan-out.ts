@@ -12,7 +12,7 @@ const MEMBERS_PER_BATCH = 200;
 
 /**
  * Queues messages and rings in the transaction that stores them. Later, and in small steps, it decides which members get
- * a push: those without an open socket, whose settings allow it and who have not read the message.
+ * a push: those without an open socket that reads the conversation, whose settings allow it and who have not read the message.
  */
 export function createFanOut(
   { bus, config, now }: Runtime,
@@ -48,7 +48,7 @@ export function createFanOut(
 
   /** The kind of push that this member gets; null for none. */
   function kindFor(row: QueuedRow, userId: string): PushKind | null {
-    if (chat.sockets.hub.isOpen(row, userId)) return null;
+    if (chat.sockets.hub.isReading(row, userId, row.conversationId)) return null;
     const { level, mutedUntil } = subscriptions.setting(row.conversationId, userId);
     if (level === "none" || (mutedUntil !== null && mutedUntil > now())) return null;
     if (row.kind !== "message") return row.kind;
@@ -90,12 +90,13 @@ export function createFanOut(
     const { userIds, isLast } = recipients(row);
     const expiresAt = expiryOf(row);
     const { conversationId, subjectId } = row;
-    for (const { id: subscriptionId, userId } of store.ofUsers(row, userIds)) {
-      const kind = kindFor(row, userId);
+    for (const subscription of store.ofUsers(row, userIds)) {
+      if (!subscriptions.mayReceive(subscription, conversationId)) continue;
+      const kind = kindFor(row, subscription.userId);
       if (kind === null || expiresAt <= now()) continue;
       const topic = topicOf(kind, row.kind === "message" ? conversationId : subjectId);
       store.saveDelivery(unit, {
-        subscriptionId,
+        subscriptionId: subscription.id,
         kind,
         topic,
         conversationId,

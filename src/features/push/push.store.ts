@@ -33,6 +33,8 @@ export function pushStore({ $client: client }: Db) {
     "SELECT DISTINCT project_id AS projectId, environment FROM push_subscriptions",
   );
   const remove = changing(client, "DELETE FROM push_subscriptions WHERE id = ?");
+  const removeOfToken = changing(client, "DELETE FROM push_subscriptions WHERE token_id = ?");
+  const removeExpired = changing(client, "DELETE FROM push_subscriptions WHERE expires_at <= ?");
   const setPushedAt = changing(client, "UPDATE push_subscriptions SET last_pushed_at = ?2 WHERE id = ?1");
 
   const firstQueued = reading<QueuedRow, []>(
@@ -83,9 +85,17 @@ export function pushStore({ $client: client }: Db) {
       ofUser.all(projectId, environment, userId),
     ofUsers: ({ projectId, environment }: Tenant, userIds: string[]): SubscriptionRow[] =>
       ofUsers.all(projectId, environment, JSON.stringify(userIds)),
-    insert: inserter<SubscriptionRow>(client, pushSubscriptions),
+    /** A subscription that is made again belongs to the new token. */
+    save: inserter<SubscriptionRow>(
+      client,
+      pushSubscriptions,
+      `ON CONFLICT (id) DO UPDATE SET token_id = excluded.token_id, conversations = excluded.conversations,
+       granted_at = excluded.granted_at, expires_at = excluded.expires_at`,
+    ),
     /** Also removes the pending deliveries of the subscription. */
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
+    removeOfToken: (unit: Unit, tokenId: string) => void removeOfToken.run(unit, tokenId),
+    removeExpired: (unit: Unit, at: number) => void removeExpired.run(unit, at),
     setPushedAt: (unit: Unit, id: string, at: number) => void setPushedAt.run(unit, id, at),
     tenants: (): Tenant[] => tenants.all(),
 

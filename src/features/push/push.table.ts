@@ -18,8 +18,18 @@ export const pushSubscriptions = sqliteTable(
     auth: text("auth").notNull(),
     createdAt: integer("created_at").notNull(),
     lastPushedAt: integer("last_pushed_at"),
+    /** The chat token that made it; null for a server. */
+    tokenId: text("token_id"),
+    /** The conversations (uuids) of that token as a JSON array; null for all. */
+    conversations: text("conversations"),
+    /** When it was made or made again. */
+    grantedAt: integer("granted_at").notNull(),
+    /** The end of the token; null where the subscription stays. */
+    expiresAt: integer("expires_at"),
   },
   (table) => [
+    index("push_subscriptions_of_token").on(table.tokenId),
+    index("push_subscriptions_by_expiry").on(table.expiresAt),
     uniqueIndex("push_subscriptions_once").on(table.projectId, table.environment, table.endpoint),
     index("push_subscriptions_by_user").on(table.projectId, table.environment, table.userId, table.id),
   ],

@@ -11,9 +11,9 @@ export type Push = ReturnType<typeof createPush>;
 /** Web Push to members without an open socket, for messages, mentions and rings. */
 export function createPush(runtime: Runtime, { chat }: { chat: ChatService }) {
   const store = pushStore(runtime.db);
-  const subscriptions = subscriptionService(runtime, store);
+  const subscriptions = subscriptionService(runtime, store, chat.access);
   const vapid = createVapid(runtime.config, runtime.keyring);
   const fanOut = createFanOut(runtime, { store, subscriptions, chat }, () => dispatcher.wake());
-  const dispatcher = createPushDispatcher(runtime, { store, chat, vapid, fanOut });
+  const dispatcher = createPushDispatcher(runtime, { store, subscriptions, chat, vapid, fanOut });
   return { subscriptions, vapid, dispatcher };
 }

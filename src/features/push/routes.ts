@@ -19,9 +19,12 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
     })
     .get(
       "/push/subscriptions",
-      ({ caller, query }) => subscriptions.list(caller, actingUser(caller, query.userId)).map(subscriptions.present),
+      ({ caller, query }) => {
+        access.requireScope(caller, "chat:read");
+        return subscriptions.list(caller, actingUser(caller, query.userId)).map(subscriptions.present);
+      },
       {
-        ...documented("Push subscriptions of a user, oldest first", []),
+        ...documented("Push subscriptions of a user, oldest first", ["SVC_PERMISSION_DENIED"]),
         query: NamedUser,
         response: { 200: t.Array(PushSubscription) },
       },
@@ -30,6 +33,7 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
       "/push/subscriptions",
       async ({ caller, body, set }) => {
         budgets.subscribePush(caller);
+        access.requireScope(caller, "chat:read");
         const userId = actingUser(caller, body.userId);
         const { row, isNew } = await write((unit) => subscriptions.subscribe(unit, caller, userId, body));
         set.status = isNew ? 201 : 200;
@@ -38,8 +42,8 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
       {
         ...documented(
           "Subscribe a browser to pushes for the time without an open socket",
-          ["SVC_RATE_LIMITED"],
-          "An endpoint has one subscription, which belongs to the user who registered it last.",
+          ["SVC_PERMISSION_DENIED", "SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"],
+          'An endpoint has one subscription, which belongs to the user who registered it last. It receives what the token may read, and ends with the token unless that was minted with `push: "keep"`.',
         ),
         body: Subscribe,
         response: { 200: PushSubscription, 201: PushSubscription },
@@ -48,8 +52,7 @@ export const pushRoutes = ({ guards }: Http, { write }: Runtime, services: { pus
     .delete(
       "/push/subscriptions/:subscriptionId",
       async ({ caller, params, set }) => {
-        const userId = caller.kind === "chatToken" ? caller.userId : null;
-        await write((unit) => subscriptions.remove(unit, caller, userId, params.subscriptionId));
+        await write((unit) => subscriptions.remove(unit, caller, params.subscriptionId));
         set.status = 204;
       },
       documented("Remove a push subscription", ["SVC_PUSH_SUBSCRIPTION_NOT_FOUND"]),

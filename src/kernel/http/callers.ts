@@ -30,6 +30,8 @@ export type ChatTokenCaller = {
   scopes: ChatScope[];
   /** Conversations (uuids) that it may access; null for all that the user belongs to. */
   conversations: string[] | null;
+  /** Whether its push subscriptions outlive it. */
+  keepsPush: boolean;
   expiresAt: number;
 };
 

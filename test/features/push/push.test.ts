@@ -47,7 +47,7 @@ async function subscribe(userId: string, path = `/send/${userId}`): Promise<Body
   const browser = newBrowser();
   browsers.set(path, browser);
   const body = { endpoint: `http://127.0.0.1:${service.port}${path}`, keys: browser.keys };
-  const token = await chat.token(userId);
+  const token = await chat.token(userId, { push: "keep" });
   return (await chat.ask(token, "POST", "/v1/chat/push/subscriptions", body)).body;
 }
 const read = ({ path, body }: Arrived): Body =>

@@ -134,8 +134,8 @@ export class Api extends Routes {
 
   readonly chatTokens = {
     /** Mint a chat token for one user */
-    mint: (body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ userId: string; conversations?: Array<string>; scopes?: Array<string>; ttlSeconds?: number; }, options: CallOptions = {}) => this.call<ChatToken>("POST", `/v1/chat/tokens`, body, {}, options),
-    /** Revoke a chat token; its sockets are closed */
+    mint: (body: { /** 1-128 characters of A-Z a-z 0-9 . _ @ : + = | - */ userId: string; conversations?: Array<string>; scopes?: Array<string>; ttlSeconds?: number; /** Push subscriptions made with the token stay when it expires; without it they end with the token */ push?: "keep"; }, options: CallOptions = {}) => this.call<ChatToken>("POST", `/v1/chat/tokens`, body, {}, options),
+    /** Revoke a chat token; its sockets and push subscriptions end */
     revoke: (tokenId: string) => this.call<void>("DELETE", `/v1/chat/tokens/${this.seg(tokenId)}`, undefined, {}),
   };
 

@@ -4,7 +4,7 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import { MAX_RUNG_MEMBERS, type Metadata, type Ring, type RingMemberStatus } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
-import { type Access, requireActive, requireUnmuted } from "../access.ts";
+import { type Access, requireActive, requireUnmuted, type TokenHolder } from "../access.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import { storedMetadata } from "../input.ts";
 import type { ChatStores } from "../stores.ts";
@@ -20,6 +20,7 @@ type RingDeps = {
   hasCall: (roomId: string) => boolean;
   /** A member who blocked the caller is not notified, and the caller cannot see that. */
   hasBlocked: (tenant: Tenant, userId: string, blockedUserId: string) => boolean;
+  mayRead: (holder: TokenHolder, conversationId: string) => boolean;
 };
 
 const KEEP_MS = 7 * 86_400_000;
@@ -29,7 +30,7 @@ export type RingService = ReturnType<typeof ringService>;
 
 /** Rings members of a conversation into the call of its room. Rings are on disk, and a restart continues them. */
 export function ringService({ bus, config, db, ids, log, now, timers, write }: Runtime, deps: RingDeps) {
-  const { hasCall, hasBlocked } = deps;
+  const { hasCall, hasBlocked, mayRead } = deps;
   const { conversations, members } = deps.stores;
   const store = ringStore(db);
   const timeouts = new Map<string, () => void>();
@@ -52,13 +53,13 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
 
   /** Notifies the caller and the members, except those who blocked the caller. */
   function notify(unit: Unit, type: "call.ringing" | "call.ring_updated", row: RingRow): void {
-    const { projectId, environment, callerUserId } = row;
+    const { projectId, environment, conversationId, callerUserId } = row;
     const rung = store.members(row.id).map(({ userId }) => userId);
     const userIds =
       callerUserId === null ? rung : [...rung, callerUserId].filter((userId) => !hasBlocked(row, userId, callerUserId));
     const ring = present(row);
     const frame = { type, conversationId: ring.conversationId, ring };
-    bus.publish(unit, "chatPersonal", { projectId, environment, userIds, frame });
+    bus.publish(unit, "chatPersonal", { projectId, environment, conversationId, userIds, frame });
   }
 
   function scheduleExpiry({ id, expiresAt }: RingRow): void {
@@ -203,11 +204,12 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
       onMissed = listener;
     },
 
-    /** The open rings of a user, for a socket that was just opened. */
-    ringingFor: (tenant: Tenant, userId: string): Ring[] =>
+    /** The open rings of a user that a token may read, for a socket that was just opened. */
+    ringingFor: (holder: TokenHolder): Ring[] =>
       store
-        .openOf(tenant, userId)
-        .filter((row) => row.callerUserId === null || !hasBlocked(row, userId, row.callerUserId))
+        .openOf(holder, holder.userId)
+        .filter((row) => row.callerUserId === null || !hasBlocked(row, holder.userId, row.callerUserId))
+        .filter((row) => mayRead(holder, row.conversationId))
         .map((row) => present(row)),
 
     /** Continues the rings of the last run; those that expired meanwhile end now. */

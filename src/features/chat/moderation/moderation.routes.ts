@@ -58,6 +58,7 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       "/blocks",
       (context) => {
         const { caller, query } = context;
+        access.requireAllConversations(caller, "chat:read");
         const userId = actingUser(caller, query.userId);
         return page(context, query, {
           name: "blocks",
@@ -68,7 +69,7 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
         });
       },
       {
-        ...documented("Users whom a user has blocked, by user id", ["SVC_INVALID_CURSOR"]),
+        ...documented("Users whom a user has blocked, by user id", ["SVC_PERMISSION_DENIED", "SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...NamedUser.properties }),
         response: { 200: t.Array(Block) },
       },
@@ -77,6 +78,7 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       "/blocks/:blockedUserId",
       async ({ caller, params, query, set }) => {
         budgets.report(caller);
+        access.requireAllConversations(caller, "chat:send");
         const userId = actingUser(caller, query.userId);
         const { row, isNew } = await write((unit) => blocks.block(unit, caller, userId, params.blockedUserId));
         set.status = isNew ? 201 : 200;
@@ -85,7 +87,7 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       {
         ...documented(
           "Block a user",
-          ["SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"],
+          ["SVC_PERMISSION_DENIED", "SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"],
           "Their direct messages are refused, and their mentions, rings and pushes do not reach the user. They are not notified.",
         ),
         params: BLOCKED_USER,
@@ -97,11 +99,16 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       "/blocks/:blockedUserId",
       async ({ caller, params, query, set }) => {
         budgets.report(caller);
+        access.requireAllConversations(caller, "chat:send");
         const userId = actingUser(caller, query.userId);
         await write((unit) => blocks.unblock(unit, caller, userId, params.blockedUserId));
         set.status = 204;
       },
-      { ...documented("Unblock a user", ["SVC_RATE_LIMITED"]), params: BLOCKED_USER, query: NamedUser },
+      {
+        ...documented("Unblock a user", ["SVC_PERMISSION_DENIED", "SVC_RATE_LIMITED"]),
+        params: BLOCKED_USER,
+        query: NamedUser,
+      },
     );
 
 /** Reports and the word list for backends. */

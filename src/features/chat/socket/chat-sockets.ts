@@ -31,7 +31,7 @@ export type ChatSockets = ReturnType<typeof createChatSockets>;
 /** All sockets of chat, from the greeting to the drain. */
 export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived: (projectId: string) => boolean) {
   const { bus, config, ids, log, metrics, now, timers, writer } = runtime;
-  const hub = createHub(runtime);
+  const hub = createHub(runtime, chat.access);
   const connections = createConnectionLog(runtime);
   const heartbeatSeconds = Math.min(HEARTBEAT_SECONDS, config.CHAT_PRESENCE_TTL_SECONDS / 3);
   let draining = false;
@@ -86,6 +86,10 @@ export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived:
         return REFUSED;
       }
       const { caller } = admission;
+      if (chat.tokens.isRevoked(caller.tokenId)) {
+        network.close(CHAT_CLOSE_CODES.unauthorized, "token revoked");
+        return REFUSED;
+      }
       const read = createFrameReader(decode, frameLimits);
       const socket = new ChatSocket(ids.uuid(), network, caller, read, deps);
       hub.opened(socket);
@@ -107,7 +111,7 @@ export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived:
           windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
         },
       });
-      for (const ring of chat.rings.ringingFor(caller, caller.userId)) {
+      for (const ring of chat.rings.ringingFor(caller)) {
         socket.push({ type: "call.ringing", conversationId: ring.conversationId, ring });
       }
       return socket;

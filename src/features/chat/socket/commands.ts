@@ -183,9 +183,7 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
         throw new ApiError("SVC_PERMISSION_DENIED", "A connection keeps its user and project.");
       }
       socket.refresh(caller);
-      for (const ref of [...socket.joined.values()]) {
-        if (caller.conversations !== null && !caller.conversations.includes(ref.id)) hub.leave(socket, ref);
-      }
+      hub.leaveUnreadable(socket);
       return { expiresAt: iso(caller.expiresAt), scopes: publicScopes(caller.scopes) };
     },
 

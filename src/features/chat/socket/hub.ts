@@ -3,6 +3,7 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import { type ChatSignal, MAX_BUFFERED_BYTES } from "../../../protocol/chat.ts";
 import type { ChatEvent } from "../../../protocol/chat-events.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
+import type { AccessRules } from "../access.ts";
 import type { ChatSocket, ConversationRef } from "./chat-socket.ts";
 import { createPresenceTracker } from "./presence.ts";
 import { createTypingTracker } from "./typing.ts";
@@ -17,7 +18,7 @@ const MAX_SIGNALLED_SOCKETS = 200;
 export type Hub = ReturnType<typeof createHub>;
 
 /** Knows which sockets have joined which conversation, and fans events out to them. */
-export function createHub({ bus, config, now, sockets: network }: Runtime) {
+export function createHub({ bus, config, now, sockets: network }: Runtime, { mayRead }: AccessRules) {
   const sockets = new Set<ChatSocket>();
   const conversations = new Map<string, OpenConversation>();
   const byUser = new Map<string, Set<ChatSocket>>();
@@ -85,9 +86,15 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
 
   bus.on("chatEvent", ({ conversation, event }) => deliver(conversation.id, event));
   bus.on("chatSignal", ({ conversationId, signal: content }) => signal(conversationId, content));
-  bus.on("chatPersonal", ({ userIds, frame, ...tenant }) => {
+  function* readers(tenant: Tenant, userId: string, conversationId: string): Iterable<ChatSocket> {
+    for (const socket of byUser.get(userKey(tenant, userId)) ?? []) {
+      if (mayRead(socket.caller, conversationId)) yield socket;
+    }
+  }
+
+  bus.on("chatPersonal", ({ userIds, frame, conversationId, ...tenant }) => {
     const text = JSON.stringify(frame);
-    for (const userId of userIds) for (const socket of byUser.get(userKey(tenant, userId)) ?? []) socket.send(text);
+    for (const userId of userIds) for (const socket of readers(tenant, userId, conversationId)) socket.send(text);
   });
   bus.on("chatTokenRevoked", ({ tokenId }) => {
     for (const socket of sockets) {
@@ -107,8 +114,9 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
       byUser.set(key, (byUser.get(key) ?? new Set()).add(socket));
     },
 
-    /** Whether the user has any open socket. */
-    isOpen: (tenant: Tenant, userId: string): boolean => byUser.has(userKey(tenant, userId)),
+    /** Whether the user has an open socket whose token may read the conversation. */
+    isReading: (tenant: Tenant, userId: string, conversationId: string): boolean =>
+      !readers(tenant, userId, conversationId)[Symbol.iterator]().next().done,
 
     join(socket: ChatSocket, ref: ConversationRef): void {
       const conversation = conversations.get(ref.id) ?? { ref, sockets: new Set<ChatSocket>(), bytesUnchecked: 0 };
@@ -118,6 +126,11 @@ export function createHub({ bus, config, now, sockets: network }: Runtime) {
       conversation.sockets.add(socket);
       socket.network.subscribe(topicOf(ref.id));
       presence.join(ref, socket.userId);
+    },
+
+    /** Leaves the conversations that a renewed token may not read. */
+    leaveUnreadable(socket: ChatSocket): void {
+      for (const ref of [...socket.joined.values()]) if (!mayRead(socket.caller, ref.id)) leave(socket, ref);
     },
 
     touch(socket: ChatSocket): void {

@@ -37,5 +37,8 @@ export const chatTokenRoutes = ({ guards, idempotency }: Http, { write }: Runtim
         await write((unit) => tokens.revoke(unit, server, params.tokenId));
         set.status = 204;
       },
-      documented("Revoke a chat token; its sockets are closed", ["SVC_PERMISSION_DENIED", "SVC_CHAT_TOKEN_NOT_FOUND"]),
+      documented("Revoke a chat token; its sockets and push subscriptions end", [
+        "SVC_PERMISSION_DENIED",
+        "SVC_CHAT_TOKEN_NOT_FOUND",
+      ]),
     );

@@ -7,9 +7,15 @@ import { CHAT_SCOPES, type ChatScope } from "../../../protocol/enums.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { ConversationStore } from "../conversations/conversation.store.ts";
 import { chatTokenStore } from "./token.store.ts";
-import { createChatTokenVerifier } from "./token.verify.ts";
+import { createChatTokenVerifier, KEEP_PUSH } from "./token.verify.ts";
 
-type MintChatToken = { userId: string; conversations?: string[]; scopes?: string[]; ttlSeconds?: number };
+type MintChatToken = {
+  userId: string;
+  conversations?: string[];
+  scopes?: string[];
+  ttlSeconds?: number;
+  push?: typeof KEEP_PUSH;
+};
 
 /** A token that is stored but not signed yet: signing is asynchronous, and a unit of work is not. */
 export type ChatGrant = Tenant & {
@@ -17,6 +23,7 @@ export type ChatGrant = Tenant & {
   userId: string;
   scopes: ChatScope[];
   conversations: { id: string; publicId: string }[] | null;
+  keepsPush: boolean;
   expiresAt: number;
 };
 
@@ -43,7 +50,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
   }
 
   return {
-    verify: createChatTokenVerifier(runtime, store, isArchived),
+    ...createChatTokenVerifier(runtime, store, isArchived),
 
     /** Stores the token; `sign` then makes the response. */
     mint(unit: Unit, { projectId, environment }: Tenant, input: MintChatToken): ChatGrant {
@@ -63,6 +70,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
         userId: input.userId,
         scopes: CHAT_SCOPES.filter((scope) => input.scopes?.includes(scope) ?? true),
         conversations: conversationRefs ?? null,
+        keepsPush: input.push === KEEP_PUSH,
         expiresAt: createdAt + lifetime(input.ttlSeconds) * 1000,
       };
       const { tokenId: id, userId, expiresAt } = grant;
@@ -79,6 +87,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
         environment,
         scopes,
         ...(refs ? { conversations: refs.map(({ id }) => id) } : {}),
+        ...(grant.keepsPush ? { push: KEEP_PUSH } : {}),
       };
       return {
         token: await jwt.sign("chat-token", tokenId, claims, expiresAt),
@@ -91,7 +100,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
       };
     },
 
-    /** Revokes the token and closes its sockets. Repeating it changes nothing. */
+    /** Revokes the token, closes its sockets and ends its push subscriptions. Repeating it changes nothing. */
     revoke(unit: Unit, { projectId, environment }: Tenant, tokenId: string): void {
       const row = store.find(tokenId);
       if (row?.projectId !== projectId || row.environment !== environment) {

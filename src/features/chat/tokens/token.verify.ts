@@ -10,6 +10,8 @@ const CACHED_TOKENS = 10_000;
 /** No chat token lives longer, so that its revocation can be dropped after this time. */
 const MAX_LIFETIME_MS = 21_600_000;
 const SWEEP_EVERY_MS = 60_000;
+/** The claim of a token whose push subscriptions outlive it. */
+export const KEEP_PUSH = "keep";
 
 /**
  * Revoked tokens, each until it expires. They are kept as numbers, which are stored in the map itself; each string would
@@ -45,7 +47,7 @@ export function createChatTokenVerifier(
   { bus, db, idleTasks, jwt, now }: Runtime,
   store: ChatTokenStore,
   isArchived: (projectId: string) => boolean,
-): (token: string) => Promise<ChatTokenCaller> {
+) {
   const revoked = createRevocationList(now);
   for (const { id, expiresAt } of store.revoked(now())) revoked.add(id, expiresAt);
   const verified = new Map<string, ChatTokenCaller>();
@@ -65,6 +67,7 @@ export function createChatTokenVerifier(
       userId: String(claims.sub),
       scopes: claims.scopes as ChatScope[],
       conversations: (claims.conversations ?? null) as string[] | null,
+      keepsPush: claims.push === KEEP_PUSH,
       expiresAt: claims.exp * 1000,
     };
     if (verified.size >= CACHED_TOKENS) verified.clear();
@@ -72,11 +75,16 @@ export function createChatTokenVerifier(
     return caller;
   }
 
-  return async (token) => {
-    const caller = verified.get(token) ?? (await read(token));
-    if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
-    if (revoked.has(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
-    if (isArchived(caller.projectId)) throw new ApiError("SVC_AUTH_ERROR");
-    return caller;
+  return {
+    /** For a socket that opens after its token was verified. */
+    isRevoked: revoked.has,
+
+    async verify(token: string): Promise<ChatTokenCaller> {
+      const caller = verified.get(token) ?? (await read(token));
+      if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
+      if (revoked.has(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
+      if (isArchived(caller.projectId)) throw new ApiError("SVC_AUTH_ERROR");
+      return caller;
+    },
   };
 }
