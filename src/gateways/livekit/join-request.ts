@@ -10,6 +10,7 @@ import {
 } from "@livekit/protocol";
 import { sessionIdOf } from "../../protocol/media/livekit-sids.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
+import { decodeBinary } from "./message-reader.ts";
 import { MAX_TRACKS } from "./published-tracks.ts";
 import { HttpRefusal } from "./refusals.ts";
 
@@ -66,15 +67,21 @@ function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabili
 }
 
 function unpack(packed: string): JoinRequest {
+  const wrapped = packed.length > 2 * MAX_JOIN_BYTES ? null : decodeBinary(WrappedJoinRequest, fromBase64(packed));
+  const bytes = wrapped && unzipped(wrapped.message);
+  const joining = bytes && decodeBinary(JoinRequest, bytes);
+  if (!joining) throw new HttpRefusal(400, "join_request cannot be read");
+  return joining.message;
+}
+
+const fromBase64 = (text: string) => Buffer.from(text, "base64url");
+
+function unzipped({ compression, joinRequest }: WrappedJoinRequest): Uint8Array | null {
+  if (compression !== WrappedJoinRequest_Compression.GZIP) return joinRequest;
   try {
-    const wrapped = WrappedJoinRequest.fromBinary(Buffer.from(packed, "base64url"));
-    const bytes =
-      wrapped.compression === WrappedJoinRequest_Compression.GZIP
-        ? gunzipSync(wrapped.joinRequest, { maxOutputLength: MAX_JOIN_BYTES })
-        : wrapped.joinRequest;
-    return JoinRequest.fromBinary(bytes);
+    return gunzipSync(joinRequest, { maxOutputLength: MAX_JOIN_BYTES });
   } catch {
-    throw new HttpRefusal(400, "join_request cannot be read");
+    return null;
   }
 }
 

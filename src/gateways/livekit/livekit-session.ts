@@ -18,21 +18,20 @@ import { type Push, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
 import type { ConnectionMode } from "./join-request.ts";
+import { fieldsCost, frameCost } from "./message-reader.ts";
 import type { Message, Negotiator } from "./negotiation/negotiator.ts";
 import { oneConnection } from "./negotiation/one-connection.ts";
 import { twoConnections } from "./negotiation/two-connections.ts";
 import { PublishedTracks } from "./published-tracks.ts";
 import type { LivekitDetails } from "./records.ts";
 import { SignalNotifier } from "./signal-notifier.ts";
-import { createRequestHandler, type Request, readRequest, requestReference } from "./signal-requests.ts";
+import { createRequestHandler, isKeepalive, type Request, readRequest, requestReference } from "./signal-requests.ts";
 import { TrackSelection } from "./track-selection.ts";
 
 /** Enough for the session description of a full room, which LiveKit's clients do not compress. */
 export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
 /** LiveKit's clients send one frame for each change, where ours send several changes in one. */
 const FRAMES_PER_OURS = 5;
-/** A frame counts as several by its size: decoding 140 KB of empty fields takes 50 ms. */
-const BYTES_PER_FRAME = 16_384;
 /** LiveKit's browser client takes two seconds to reconnect, however soon it is connected. */
 const DEFER_CHANGES_MS = 2_500;
 
@@ -141,24 +140,26 @@ export class LivekitSession {
 
   received(socket: Socket, text: string | null, binary: Buffer | undefined): void {
     if (this.#link?.socket !== socket) return;
-    const request = readRequest(text, binary);
-    if (!request) {
-      this.#end(CLOSE_CODES.malformed, "malformed");
-      return;
-    }
-    const cost = Math.max(1, Math.ceil((binary?.length ?? text?.length ?? 0) / BYTES_PER_FRAME));
     // Pings and unused ICE candidates skip the queue and have a limit of their own.
-    if (request.case === "pingReq" || request.case === "ping" || request.case === "trickle") {
-      if (this.#spendOnPings(cost).kind === "flood") this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
-      else this.#pong(request);
-      return;
-    }
-    const verdict = this.#spend(cost);
+    const isPing = isKeepalive(binary);
+    const spend = isPing ? this.#spendOnPings : this.#spend;
+    const verdict = spend(frameCost(binary?.length ?? text?.length ?? 0));
     if (verdict.kind === "flood") {
       this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
       return;
     }
-    if (verdict.kind === "over") {
+    const decoded = readRequest(text, binary);
+    if (!decoded) {
+      this.#end(CLOSE_CODES.malformed, "malformed");
+      return;
+    }
+    const { request, fields } = decoded;
+    const isOver = spend(fieldsCost(fields)).kind !== "ok" || verdict.kind === "over";
+    if (request.case === "pingReq" || request.case === "ping" || request.case === "trickle") {
+      this.#pong(request);
+      return;
+    }
+    if (isOver) {
       this.refuse(request, RequestResponse_Reason.LIMIT_EXCEEDED, "too many requests; try again later");
       return;
     }

@@ -8,9 +8,11 @@ import {
 } from "@livekit/protocol";
 import { frameErrorOf } from "../../kernel/socket/frame-error.ts";
 import { trackIdOf } from "../../protocol/media/livekit-sids.ts";
+import { eachField } from "../../protocol/media/protobuf.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
+import { decodeBinary, decodeJson } from "./message-reader.ts";
 import { type Message, type Negotiator, refOf } from "./negotiation/negotiator.ts";
 import type { PublishedTracks } from "./published-tracks.ts";
 import type { SignalNotifier } from "./signal-notifier.ts";
@@ -135,14 +137,34 @@ function ignoreMissingTrack(error: unknown): void {
 export type Request = SignalRequest["message"];
 
 /** Most clients send protobuf, and some send its JSON form. Null for malformed requests. */
-export function readRequest(text: string | null, binary: Buffer | undefined): Request | null {
-  try {
-    const request =
-      text === null ? SignalRequest.fromBinary(binary ?? Buffer.alloc(0)) : SignalRequest.fromJsonString(text);
-    return request.message;
-  } catch {
-    return null;
+export function readRequest(
+  text: string | null,
+  binary: Buffer | undefined,
+): { request: Request; fields: number } | null {
+  const decoded =
+    text === null ? decodeBinary(SignalRequest, binary ?? Buffer.alloc(0)) : decodeJson(SignalRequest, text);
+  return decoded && { request: decoded.message.message, fields: decoded.fields };
+}
+
+/** The field numbers of pings and of ICE candidates, which are not used. */
+const KEEPALIVE: ReadonlySet<number> = new Set(
+  (["trickle", "ping", "ping_req"] as const).map((name) => {
+    const field = SignalRequest.fields.list().find((one) => one.name === name);
+    if (!field) throw new Error(`SignalRequest has no field ${name}`);
+    return field.no;
+  }),
+);
+
+/** Whether a frame says by its first field that it is a ping or an ICE candidate. */
+export function isKeepalive(binary: Buffer | undefined): boolean {
+  let first = 0;
+  if (binary) {
+    eachField(binary, (field) => {
+      first = field;
+      return false;
+    });
   }
+  return KEEPALIVE.has(first);
 }
 
 /** Names the refused request in the response, where the protocol has a field for it. */

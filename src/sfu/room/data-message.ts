@@ -1,6 +1,6 @@
 /** A data message in the two formats that clients read, each serialized when first needed. */
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
-import { addSender, type DataPacket, type Sender, writeUserPacket } from "./livekit-data-packet.ts";
+import { type DataPacket, isUser, type Sender, writeDataPacket } from "./livekit-data-packet.ts";
 
 /** JSON frames for Stoa clients, protobuf packets for LiveKit clients. */
 export type DataDialect = "frames" | "packets";
@@ -9,7 +9,8 @@ export class DataMessage {
   /** For Stoa clients; null when the payload is not text. */
   readonly delivery: DataChannelDelivery | null;
   readonly size: number;
-  readonly to: ReadonlySet<string> | null;
+  /** Null for a message to all participants. */
+  readonly #to: { identities: ReadonlySet<string>; participantIds: ReadonlySet<string> } | null;
   readonly #makePacket: () => Buffer;
   #packet: Buffer | null = null;
   #text: string | null = null;
@@ -17,26 +18,37 @@ export class DataMessage {
   private constructor(
     delivery: DataChannelDelivery | null,
     size: number,
-    to: readonly string[] | undefined,
+    to: { identities: readonly string[]; participantIds: readonly string[] },
     makePacket: () => Buffer,
   ) {
     this.delivery = delivery;
     this.size = size;
-    this.to = to && to.length > 0 ? new Set(to) : null;
+    const { identities, participantIds } = to;
+    const isForAll = identities.length === 0 && participantIds.length === 0;
+    this.#to = isForAll ? null : { identities: new Set(identities), participantIds: new Set(participantIds) };
     this.#makePacket = makePacket;
   }
 
   static ofFrame(from: Sender | null, { topic, to, payload }: { topic?: string; to?: string[]; payload: string }) {
     const delivery = { from: from?.identity ?? null, ...(topic === undefined ? {} : { topic }), payload };
-    return new DataMessage(delivery, payload.length, to, () => writeUserPacket(from, payload, topic));
+    return new DataMessage(delivery, payload.length, { identities: to ?? [], participantIds: [] }, () => {
+      const content = { payload: Buffer.from(payload), topic: topic ?? null, more: [] };
+      return writeDataPacket(from, { content, destinations: [], sequence: 0, isLossy: false });
+    });
   }
 
-  static ofPacket(from: Sender, data: Buffer, packet: DataPacket) {
-    const payload = packet.user && textOf(packet.user.payload);
-    const topic = packet.user?.topic ?? null;
+  static ofPacket(from: Sender, packet: DataPacket, size: number) {
+    const { content, destinations, destinationIds } = packet;
+    const payload = isUser(content) ? textOf(content.payload) : null;
+    const topic = isUser(content) ? content.topic : null;
     const delivery =
       payload === null ? null : { from: from.identity, ...(topic === null || topic === "" ? {} : { topic }), payload };
-    return new DataMessage(delivery, data.length, packet.destinations, () => addSender(data, packet, from));
+    const to = { identities: destinations, participantIds: destinationIds };
+    return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet));
+  }
+
+  isFor({ identity, participantId }: Sender): boolean {
+    return this.#to === null || this.#to.identities.has(identity) || this.#to.participantIds.has(participantId);
   }
 
   in(dialect: DataDialect): string | Buffer | null {

@@ -169,7 +169,7 @@ export class DataRelay {
       if (packet.sequence <= this.lastSequence) return "again";
       this.lastSequence = packet.sequence;
     }
-    return DataMessage.ofPacket(this.#owner.self, data, packet);
+    return DataMessage.ofPacket(this.#owner.self, packet, data.length);
   }
 
   #isKnown({ stream, seq }: DataChannelFrame): boolean {

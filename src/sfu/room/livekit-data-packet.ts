@@ -1,142 +1,132 @@
 /**
- * Data messages of LiveKit clients: one protobuf `DataPacket` each. The server reads the destinations, the number and the
- * application's payload; everything else is forwarded unchanged.
+ * Data messages of LiveKit clients: one protobuf `DataPacket` each. The server reads them field by field and writes them
+ * anew, so that nothing reaches others that it did not understand, and no field about the sender but its own.
  */
-import { participantSid } from "../../protocol/media/livekit-sids.ts";
+import { participantSid, sessionIdOf } from "../../protocol/media/livekit-sids.ts";
+import {
+  BYTES,
+  eachField,
+  numberOf,
+  VARINT,
+  type WireType,
+  writeField,
+  writeNumber,
+  writeText,
+} from "../../protocol/media/protobuf.ts";
 
 /** Field numbers of `DataPacket`. */
+const KIND = 1;
 const USER = 2;
 const PARTICIPANT_IDENTITY = 4;
 const DESTINATION_IDENTITIES = 5;
 const SEQUENCE = 16;
 const PARTICIPANT_SID = 17;
+/**
+ * The content of a packet besides `user`: DTMF, transcription, metrics, chat message, RPC request, acknowledgement and
+ * response, stream header, chunk and trailer, encrypted packet. `speaker` (3) is the server's to say.
+ */
+const RELAYED: ReadonlySet<number> = new Set([6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18]);
+
 /** Field numbers of the `UserPacket` in it. */
 const USER_SENDER_SID = 1;
 const USER_PAYLOAD = 2;
+const USER_DESTINATION_SIDS = 3;
 const USER_TOPIC = 4;
 const USER_SENDER_IDENTITY = 5;
 const USER_DESTINATIONS = 6;
+/** Id, start time, end time and nonce, which only the clients read. */
+const USER_RELAYED: ReadonlyMap<number, WireType> = new Map([
+  [8, BYTES],
+  [9, VARINT],
+  [10, VARINT],
+  [11, BYTES],
+]);
 
-const VARINT = 0;
-const BYTES = 2;
 const MAX_DESTINATIONS = 500;
+/** Beside its destinations a packet has one field of each kind. */
+const MAX_FIELDS = MAX_DESTINATIONS + 32;
 
 export type DataPacket = {
-  /** Identities; empty for all participants. */
+  /** Identities; with both lists empty the packet is for all participants. */
   destinations: string[];
+  /** The participant ids that older clients name instead. */
+  destinationIds: string[];
   /** 0 for clients that do not number their messages. */
   sequence: number;
-  /** The application's message; null for messages of the LiveKit SDK itself. */
-  user: { payload: Buffer; topic: string | null } | null;
+  isLossy: boolean;
+  content: UserContent | { field: number; body: Buffer };
 };
+
+/** An application's message; the other contents are those of the LiveKit SDK itself. */
+export type UserContent = { payload: Buffer; topic: string | null; more: Buffer[] };
 
 export type Sender = { identity: string; participantId: string };
 
-/** Returns null for a malformed packet. */
+export const isUser = (content: DataPacket["content"]): content is UserContent => "payload" in content;
+
+/** Returns null for a malformed packet, one without content, and one whose content is not relayed. */
 export function readDataPacket(data: Buffer): DataPacket | null {
-  const packet: DataPacket = { destinations: [], sequence: 0, user: null };
-  const readable = eachField(data, (field, value) => {
-    if (field === DESTINATION_IDENTITIES && typeof value !== "number") packet.destinations.push(value.toString());
-    else if (field === SEQUENCE && typeof value === "number") packet.sequence = value;
-    else if (field === USER && typeof value !== "number") packet.user = readUser(value, packet.destinations);
+  let content: DataPacket["content"] | null = null;
+  const packet = { destinations: [] as string[], destinationIds: [] as string[], sequence: 0, isLossy: false };
+  let fields = 0;
+  const isReadable = eachField(data, (field, wire, value) => {
+    fields += 1;
+    if (fields > MAX_FIELDS) return false;
+    if (field === DESTINATION_IDENTITIES && wire === BYTES) packet.destinations.push(value.toString());
+    else if (field === SEQUENCE && wire === VARINT) packet.sequence = numberOf(value) % 2 ** 32;
+    else if (field === KIND && wire === VARINT) packet.isLossy = numberOf(value) === 1;
+    else if ((field === USER || RELAYED.has(field)) && wire === BYTES) {
+      // Decoders merge or replace repeated contents, each in its own way.
+      if (content) return false;
+      content = field === USER ? readUser(value, packet) : { field, body: value };
+      if (!content) return false;
+    }
+    return true;
   });
-  return readable && packet.destinations.length <= MAX_DESTINATIONS ? packet : null;
+  const destinations = packet.destinations.length + packet.destinationIds.length;
+  return isReadable && content && destinations <= MAX_DESTINATIONS ? { ...packet, content } : null;
 }
 
-function readUser(data: Buffer, destinations: string[]): DataPacket["user"] {
-  const user: NonNullable<DataPacket["user"]> = { payload: Buffer.alloc(0), topic: null };
-  eachField(data, (field, value) => {
-    if (typeof value === "number") return;
-    if (field === USER_PAYLOAD) user.payload = value;
-    else if (field === USER_TOPIC) user.topic = value.toString();
-    else if (field === USER_DESTINATIONS) destinations.push(value.toString());
+function readUser(data: Buffer, packet: Pick<DataPacket, "destinations" | "destinationIds">): UserContent | null {
+  const user: UserContent = { payload: Buffer.alloc(0), topic: null, more: [] };
+  let fields = 0;
+  const isReadable = eachField(data, (field, wire, value) => {
+    fields += 1;
+    if (fields > MAX_FIELDS) return false;
+    if (field === USER_PAYLOAD && wire === BYTES) user.payload = value;
+    else if (field === USER_TOPIC && wire === BYTES) user.topic = value.toString();
+    else if (field === USER_DESTINATIONS && wire === BYTES) packet.destinations.push(value.toString());
+    else if (field === USER_DESTINATION_SIDS && wire === BYTES)
+      packet.destinationIds.push(sessionIdOf(value.toString()) ?? "");
+    else if (USER_RELAYED.get(field) === wire) user.more.push(writeField(field, wire, value));
+    return true;
   });
-  return user;
+  return isReadable ? user : null;
 }
 
-/**
- * Returns the packet with its sender. Of a repeated field the last one counts, and repeated messages are merged, so the appended
- * fields override those of the client. Older clients expect the sender inside the user packet.
- */
-export function addSender(data: Buffer, { user }: DataPacket, { identity, participantId }: Sender): Buffer {
-  const sid = participantSid(participantId);
-  const inner = user
-    ? [message(USER, Buffer.concat([text(USER_SENDER_SID, sid), text(USER_SENDER_IDENTITY, identity)]))]
-    : [];
-  return Buffer.concat([data, text(PARTICIPANT_IDENTITY, identity), text(PARTICIPANT_SID, sid), ...inner]);
-}
-
-/** A message from a Stoa client, or from a backend with `from` null, for LiveKit clients. */
-export function writeUserPacket(from: Sender | null, payload: string, topic: string | undefined): Buffer {
-  const user = [message(USER_PAYLOAD, Buffer.from(payload))];
-  if (topic !== undefined) user.push(text(USER_TOPIC, topic));
-  if (!from) return message(USER, Buffer.concat(user));
-  const sid = participantSid(from.participantId);
-  user.push(text(USER_SENDER_SID, sid), text(USER_SENDER_IDENTITY, from.identity));
+/** The packet with its true sender; older clients expect it inside the user packet. `from` is null for a backend. */
+export function writeDataPacket(from: Sender | null, packet: Omit<DataPacket, "destinationIds">): Buffer {
+  const { content, destinations, sequence, isLossy } = packet;
+  const sid = from && participantSid(from.participantId);
+  const body = isUser(content)
+    ? writeField(USER, BYTES, writeUser(content, from, sid))
+    : writeField(content.field, BYTES, content.body);
   return Buffer.concat([
-    message(USER, Buffer.concat(user)),
-    text(PARTICIPANT_IDENTITY, from.identity),
-    text(PARTICIPANT_SID, sid),
+    ...(isLossy ? [writeNumber(KIND, 1)] : []),
+    body,
+    ...(from && sid ? [writeText(PARTICIPANT_IDENTITY, from.identity)] : []),
+    ...destinations.map((identity) => writeText(DESTINATION_IDENTITIES, identity)),
+    ...(sequence > 0 ? [writeNumber(SEQUENCE, sequence)] : []),
+    ...(sid ? [writeText(PARTICIPANT_SID, sid)] : []),
   ]);
 }
 
-const text = (field: number, value: string) => message(field, Buffer.from(value));
-
-function message(field: number, value: Buffer): Buffer {
-  return Buffer.concat([varint((field << 3) | BYTES), varint(value.length), value]);
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest > 127) {
-    bytes.push((rest & 127) | 128);
-    rest = Math.floor(rest / 128);
-  }
-  return Buffer.from([...bytes, rest]);
-}
-
-/** Returns false for a truncated field, or one of a wire type that these messages do not use. */
-function eachField(data: Buffer, read: (field: number, value: number | Buffer) => void): boolean {
-  let at = 0;
-  const number = (): number | null => {
-    let value = 0;
-    for (let shift = 1; at < data.length && shift < 2 ** 56; shift *= 128) {
-      const byte = data[at++] ?? 0;
-      value += (byte & 127) * shift;
-      if (byte < 128) return value;
-    }
-    // A negative number has ten bytes; no field here uses one.
-    while (at < data.length) if ((data[at++] ?? 0) < 128) return value;
-    return null;
-  };
-  while (at < data.length) {
-    const tag = number();
-    if (tag === null) return false;
-    const field = Math.floor(tag / 8);
-    switch (tag % 8) {
-      case VARINT: {
-        const value = number();
-        if (value === null) return false;
-        read(field, value);
-        break;
-      }
-      case BYTES: {
-        const length = number();
-        if (length === null || at + length > data.length) return false;
-        read(field, data.subarray(at, at + length));
-        at += length;
-        break;
-      }
-      case 1:
-        at += 8;
-        break;
-      case 5:
-        at += 4;
-        break;
-      default:
-        return false;
-    }
-  }
-  return at === data.length;
+function writeUser({ payload, topic, more }: UserContent, from: Sender | null, sid: string | null): Buffer {
+  return Buffer.concat([
+    ...(sid ? [writeText(USER_SENDER_SID, sid)] : []),
+    writeField(USER_PAYLOAD, BYTES, payload),
+    ...(topic === null ? [] : [writeText(USER_TOPIC, topic)]),
+    ...(from ? [writeText(USER_SENDER_IDENTITY, from.identity)] : []),
+    ...more,
+  ]);
 }

@@ -154,12 +154,12 @@ export class Room implements RoomTracks, DataSink {
   }
 
   #deliver(from: string | null, kind: DataKind, message: DataMessage): number {
-    const { delivery, to } = message;
+    const { delivery } = message;
     const recipients: string[] = [];
     let delivered = 0;
     for (const [participantId, participant] of this.#participants) {
       const { identity } = participant.self;
-      if (identity === from || (to && !to.has(identity))) continue;
+      if (identity === from || !message.isFor(participant.self)) continue;
       if (!participant.permissions.publishData && !participant.data.alwaysReceives) continue;
       delivered += 1;
       if (!participant.data.deliver(kind, message)) recipients.push(participantId);

@@ -148,7 +148,7 @@ test("only a token with the agent grant opens the worker socket, and malformed f
   );
 
   const odd = await RawWorker.open(stage.wsUrl, await workerToken(), { agentName: "odd" });
-  odd.sendText("nonsense");
+  odd.sendRaw("nonsense");
   await odd.until(() => odd.closed !== null, "the close");
   expect(odd.closed?.code).toBe(4400);
 

@@ -40,17 +40,21 @@ describe("data of one participant", () => {
       permissions: { publishData: true },
       emit: ({ messages, reason }) => void told.push({ messages, reason }),
     };
-    data = new DataRelay({ relay: (_from, kind, message) => relayed.push({ kind, message }) > 0 }, owner, () => nowMs);
+    data = make();
   });
+
+  const make = () =>
+    new DataRelay({ relay: (_from, kind, message) => relayed.push({ kind, message }) > 0 }, owner, () => nowMs);
 
   const deliver = (kind: "reliable" | "lossy", payload: string) =>
     data.deliver(kind, DataMessage.ofFrame({ identity: "ben", participantId: "p2" }, { payload }));
 
   test("a frame is relayed with its kind", () => {
     data.received(channel("lossy"), JSON.stringify({ payload: "x", topic: "t", to: ["ben"] }));
+    const isForBen = (message: DataMessage) => message.isFor({ identity: "ben", participantId: "p2" });
     expect(
-      relayed.map(({ kind, message }) => ({ kind, delivery: message.delivery, to: [...(message.to ?? [])] })),
-    ).toEqual([{ kind: "lossy", delivery: { from: "ann", payload: "x", topic: "t" }, to: ["ben"] }]);
+      relayed.map(({ kind, message }) => ({ kind, delivery: message.delivery, isForBen: isForBen(message) })),
+    ).toEqual([{ kind: "lossy", delivery: { from: "ann", payload: "x", topic: "t" }, isForBen: true }]);
   });
 
   test.each([
@@ -322,12 +326,85 @@ describe("data of one participant", () => {
       data.received(reliable, packetOf(7, Buffer.from("héllo"), "chat"));
       const message = relayed[0]?.message;
       expect(message?.delivery).toEqual({ from: "ann", topic: "chat", payload: "héllo" });
-      expect([...(message?.to ?? [])]).toEqual(["ben"]);
+      expect(message?.isFor({ identity: "ben", participantId: "p2" })).toBe(true);
+      expect(message?.isFor({ identity: "eve", participantId: "p3" })).toBe(false);
       const stamped = DataPacket.fromBinary(message?.in("packets") as Buffer);
       expect(stamped).toMatchObject({ participantIdentity: "ann", participantSid: "PA_p1", sequence: 7 });
       expect(stamped.value).toMatchObject({ case: "user", value: { participantSid: "PA_p1", topic: "chat" } });
       expect(Buffer.from((stamped.value.value as UserPacket).payload).toString()).toBe("héllo");
       expect(data.lastSequence).toBe(7);
+    });
+
+    const relay = (packet: Buffer) => {
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      data.received(reliable, packet);
+      const written = relayed.at(-1)?.message.in("packets");
+      return written ? DataPacket.fromBinary(written as Buffer) : null;
+    };
+
+    test("each kind of content is relayed with its true sender, except the speakers that only the server knows", () => {
+      const kinds = DataPacket.fields
+        .list()
+        .flatMap((field) => (field.kind === "message" && field.oneof ? [field] : []));
+      expect(kinds.length).toBeGreaterThan(12);
+      for (const { localName, T } of kinds) {
+        const value = { case: localName, value: new (T as new () => object)() };
+        const forged = { participantIdentity: "eve", participantSid: "PA_eve" };
+        const packet = Buffer.from(new DataPacket({ ...forged, value } as never).toBinary());
+        relayed.length = 0;
+        data = make();
+        const got = relay(packet);
+        if (localName === "speaker") expect(got).toBeNull();
+        else {
+          expect(got).toMatchObject({ participantIdentity: "ann", participantSid: "PA_p1" });
+          expect([localName, got?.value.case as string]).toEqual([localName, localName]);
+        }
+      }
+    });
+
+    test("a sender under a tag that decoders read in different ways is not relayed", () => {
+      const text = (tag: number[], value: string) =>
+        Buffer.concat([Buffer.from([...tag, value.length]), Buffer.from(value)]);
+      // Field 5 of the user packet, its sender's identity, as 5, 5 with padding, and 5 with bits above the 32nd.
+      const tags = [
+        [0x2a],
+        [0xaa, 0x80, 0x00],
+        [0xaa, 0x80, 0x80, 0x80, 0x10],
+        [0xaa, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
+      ];
+      const payload = text([0x12], "hi");
+      for (const tag of tags) {
+        for (const inner of [Buffer.concat([payload, text(tag, "eve")]), Buffer.concat([text(tag, "eve"), payload])]) {
+          relayed.length = 0;
+          data = make();
+          const got = relay(Buffer.concat([Buffer.from([0x12, inner.length]), inner]));
+          if (got) expect((got.value.value as UserPacket).participantIdentity).toBe("ann");
+          expect(JSON.stringify(relayed.map(({ message }) => String(message.in("packets"))))).not.toContain("eve");
+        }
+      }
+      // The same at the top: a forged sender after the content, and a second content.
+      const user = Buffer.concat([Buffer.from([0x12, payload.length]), payload]);
+      for (const tag of [[0x22], [0xa2, 0x80, 0x00], [0xa2, 0x80, 0x80, 0x80, 0x10]]) {
+        relayed.length = 0;
+        data = make();
+        expect(relay(Buffer.concat([user, text(tag, "eve")]))?.participantIdentity ?? "ann").toBe("ann");
+      }
+      relayed.length = 0;
+      data = make();
+      expect(relay(Buffer.concat([user, user]))).toBeNull();
+    });
+
+    test("participants named by their sid are the only ones who get the packet", () => {
+      const value = new UserPacket({ payload: Buffer.from("hi"), destinationSids: ["PA_p2"] });
+      relay(Buffer.from(new DataPacket({ value: { case: "user", value } }).toBinary()));
+      const isFor = (identity: string, participantId: string) => relayed[0]?.message.isFor({ identity, participantId });
+      expect([isFor("ben", "p2"), isFor("eve", "p3")]).toEqual([true, false]);
+    });
+
+    test("a packet of thousands of fields is refused", () => {
+      expect(relay(Buffer.alloc(60_000).fill(Buffer.of((5 << 3) | 2, 0)))).toBeNull();
+      expect(data.refused).toBe(1);
     });
 
     test("packets repeated after a resume are dropped", () => {

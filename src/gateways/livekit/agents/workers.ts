@@ -24,6 +24,7 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import type { Timers } from "../../../kernel/time/timers.ts";
 import { CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
+import { decodeBinary, decodeJson, fieldsCost, frameCost } from "../message-reader.ts";
 import type { SigningKeys } from "../tokens.ts";
 
 /** A worker that does not respond in time is passed over. */
@@ -242,10 +243,13 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
         received(text, bytes, binary) {
           if (!workers.has(worker)) return;
           if (bytes > MAX_FRAME_BYTES) return worker.close(CLOSE_CODES.frameTooLarge, "frame too large");
-          if (spend().kind !== "ok") return worker.close(CLOSE_CODES.tooManyAttempts, "too many frames");
-          const message = read(text, binary);
-          if (message) received(worker, message);
-          else worker.close(CLOSE_CODES.malformed, "malformed");
+          if (spend(frameCost(bytes)).kind !== "ok")
+            return worker.close(CLOSE_CODES.tooManyAttempts, "too many frames");
+          const decoded =
+            text === null ? decodeBinary(WorkerMessage, binary ?? Buffer.alloc(0)) : decodeJson(WorkerMessage, text);
+          if (!decoded) return worker.close(CLOSE_CODES.malformed, "malformed");
+          spend(fieldsCost(decoded.fields));
+          received(worker, decoded.message.message);
         },
         closed() {
           cancel();
@@ -255,14 +259,4 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
       });
     },
   };
-}
-
-function read(text: string | null, binary: Buffer | undefined): WorkerMessage["message"] | null {
-  try {
-    const message =
-      text === null ? WorkerMessage.fromBinary(binary ?? Buffer.alloc(0)) : WorkerMessage.fromJsonString(text);
-    return message.message;
-  } catch {
-    return null;
-  }
 }

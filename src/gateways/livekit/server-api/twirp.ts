@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import type { Log } from "../../../kernel/log.ts";
 import { bearerOf } from "../join-request.ts";
+import { decodeBinary, decodeJson } from "../message-reader.ts";
 import { HttpRefusal, httpRefusalOf, TokenRefused } from "../refusals.ts";
 import type { LivekitToken } from "../tokens.ts";
 
@@ -140,10 +141,8 @@ function readRequest<Request extends Message<Request>>(
   body: Uint8Array,
   form: "json" | "protobuf",
 ): Request {
-  try {
-    if (form === "protobuf") return type.fromBinary(body);
-    return type.fromJsonString(Buffer.from(body).toString() || "{}", { ignoreUnknownFields: true });
-  } catch {
-    throw new TwirpError("malformed", "the request cannot be read");
-  }
+  const decoded =
+    form === "protobuf" ? decodeBinary(type, body) : decodeJson(type, Buffer.from(body).toString() || "{}");
+  if (!decoded) throw new TwirpError("malformed", "the request cannot be read");
+  return decoded.message;
 }

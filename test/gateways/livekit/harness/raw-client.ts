@@ -32,7 +32,11 @@ export class RawClient {
   }
 
   send(message: SignalRequest["message"]): void {
-    this.#socket.send(Buffer.from(new SignalRequest({ message }).toBinary()));
+    this.sendRaw(Buffer.from(new SignalRequest({ message }).toBinary()));
+  }
+
+  sendRaw(frame: Buffer<ArrayBuffer> | string): void {
+    this.#socket.send(frame);
   }
 
   /** The first such message, now or later. */

@@ -54,8 +54,8 @@ export class RawWorker {
     this.#socket.send(Buffer.from(new WorkerMessage({ message }).toBinary()));
   }
 
-  sendText(text: string): void {
-    this.#socket.send(text);
+  sendRaw(frame: Buffer<ArrayBuffer> | string): void {
+    this.#socket.send(frame);
   }
 
   report(status: WorkerStatus): void {

@@ -1,0 +1,92 @@
+/** Decodes the messages of LiveKit's clients, whose number of fields is checked first: every field becomes an object. */
+import { type FieldInfo, type JsonReadOptions, type Message, type MessageType, ScalarType } from "@bufbuild/protobuf";
+import { BYTES, eachField } from "../../protocol/media/protobuf.ts";
+
+/** More than a request about every track of a full room has. */
+export const MAX_FIELDS = 4_096;
+/** Decoding a field takes about as long as reading this many bytes of text. */
+const BYTES_PER_FIELD = 64;
+
+type Decoded<T> = { message: T; fields: number };
+
+const JSON_OPTIONS: Partial<JsonReadOptions> = { ignoreUnknownFields: true };
+
+/** Null for bytes that are no such message, and for one with too many fields, which is not decoded. */
+export function decodeBinary<T extends Message<T>>(type: MessageType<T>, bytes: Uint8Array): Decoded<T> | null {
+  const fields = fieldsIn(type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  if (fields === null || fields > MAX_FIELDS) return null;
+  try {
+    return { message: type.fromBinary(bytes), fields };
+  } catch {
+    return null;
+  }
+}
+
+/** The same for the JSON form. Unknown fields are ignored, as a newer client may send them. */
+export function decodeJson<T extends Message<T>>(type: MessageType<T>, text: string): Decoded<T> | null {
+  const fields = fieldsInJson(text);
+  if (fields > MAX_FIELDS) return null;
+  try {
+    return { message: type.fromJsonString(text, JSON_OPTIONS), fields };
+  } catch {
+    return null;
+  }
+}
+
+/** How many of its sender's frames a frame counts as, before anything of it is read. */
+export const frameCost = (bytes: number) => Math.max(1, Math.ceil(bytes / (256 * BYTES_PER_FIELD)));
+/** What its fields cost in addition, known when they are counted and before they are decoded. */
+export const fieldsCost = (fields: number) => Math.floor(fields / 256);
+
+/** The number of fields with those of all messages inside; null for malformed bytes. It stops above `MAX_FIELDS`. */
+function fieldsIn(type: MessageType, data: Buffer): number | null {
+  let count = 0;
+  let isOver = false;
+
+  function walk(within: MessageType | null, bytes: Buffer): boolean {
+    return eachField(bytes, (no, wire, value) => {
+      const field = within?.fields.find(no);
+      count += 1 + (wire === BYTES && field && isPacked(field) ? value.length : 0);
+      isOver = count > MAX_FIELDS;
+      if (isOver || wire !== BYTES || !field) return !isOver;
+      if (field.kind === "message") return walk(field.T, value);
+      if (field.kind !== "map") return true;
+      // An entry of a map has its key as field 1 and its value as field 2.
+      const valueType = field.V.kind === "message" ? field.V.T : null;
+      return eachField(value, (part, partWire, inner) => {
+        count += 1;
+        return part === 2 && partWire === BYTES && valueType ? walk(valueType, inner) : true;
+      });
+    });
+  }
+
+  const isReadable = walk(type, data);
+  return isReadable || isOver ? count : null;
+}
+
+function isPacked(field: FieldInfo): boolean {
+  if (!field.repeated) return false;
+  return (
+    field.kind === "enum" || (field.kind === "scalar" && field.T !== ScalarType.STRING && field.T !== ScalarType.BYTES)
+  );
+}
+
+/** The values in a JSON text, by the punctuation outside of its strings. */
+function fieldsInJson(text: string): number {
+  let count = 1;
+  for (let at = 0; at < text.length && count <= MAX_FIELDS; at++) {
+    const character = text.charCodeAt(at);
+    if (character === 0x22) at = stringEnd(text, at);
+    else if (character === 0x2c || character === 0x5b || character === 0x7b) count += 1;
+  }
+  return count;
+}
+
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === 0x5c) at += 1;
+    else if (character === 0x22) return at;
+  }
+  return text.length;
+}

@@ -1,0 +1,80 @@
+/** Protobuf's wire format, for messages that are checked before they are decoded, or relayed without being decoded. */
+
+export const VARINT = 0;
+const FIXED64 = 1;
+export const BYTES = 2;
+const FIXED32 = 5;
+
+export type WireType = typeof VARINT | typeof FIXED64 | typeof BYTES | typeof FIXED32;
+
+const MAX_TAG = 2 ** 32;
+const MAX_VARINT_BYTES = 10;
+
+/** Returning false stops the reading. `value` has no tag and no length; a varint is passed on as its bytes. */
+type ReadField = (field: number, wire: WireType, value: Buffer) => boolean | undefined;
+
+/**
+ * Returns false for bytes that are no message, and when `read` returns false. It accepts nothing that decoders read
+ * differently: groups, and tags or lengths beyond 32 bits, of which some decoders ignore the upper bits.
+ */
+export function eachField(data: Buffer, read: ReadField): boolean {
+  let at = 0;
+  while (at < data.length) {
+    const tag = varintEnd(data, at);
+    const key = tag === null ? MAX_TAG : numberOf(data.subarray(at, tag));
+    if (tag === null || key >= MAX_TAG || key < 8) return false;
+    at = tag;
+    const wire = key % 8;
+    let end: number | null;
+    if (wire === VARINT) end = varintEnd(data, at);
+    else if (wire === FIXED64) end = at + 8;
+    else if (wire === FIXED32) end = at + 4;
+    else if (wire === BYTES) {
+      const start = varintEnd(data, at);
+      const length = start === null ? MAX_TAG : numberOf(data.subarray(at, start));
+      if (start === null || length >= MAX_TAG) return false;
+      at = start;
+      end = at + length;
+    } else return false;
+    if (end === null || end > data.length) return false;
+    if (read(Math.floor(key / 8), wire, data.subarray(at, end)) === false) return false;
+    at = end;
+  }
+  return true;
+}
+
+/** The position after the varint; null when it is truncated or too long. */
+function varintEnd(data: Buffer, start: number): number | null {
+  const last = Math.min(data.length, start + MAX_VARINT_BYTES);
+  for (let at = start; at < last; at++) if ((data[at] ?? 0) < 128) return at + 1;
+  return null;
+}
+
+/** The number of a varint, exact up to 2^53. */
+export function numberOf(varint: Buffer): number {
+  let value = 0;
+  let factor = 1;
+  for (const byte of varint) {
+    value += (byte & 127) * factor;
+    factor *= 128;
+  }
+  return value;
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest > 127) {
+    bytes.push((rest & 127) | 128);
+    rest = Math.floor(rest / 128);
+  }
+  return Buffer.from([...bytes, rest]);
+}
+
+export function writeField(field: number, wire: WireType, value: Buffer): Buffer {
+  const tag = varint(field * 8 + wire);
+  return Buffer.concat(wire === BYTES ? [tag, varint(value.length), value] : [tag, value]);
+}
+
+export const writeText = (field: number, value: string) => writeField(field, BYTES, Buffer.from(value));
+export const writeNumber = (field: number, value: number) => writeField(field, VARINT, varint(value));
