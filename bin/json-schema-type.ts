@@ -30,7 +30,7 @@ function plain(schema: JsonSchema, names: ReadonlyMap<string, string>): string {
     case "array":
       return `Array<${printType(schema.items ?? {}, names)}>`;
     case "object":
-      return schema.properties ? printObject(schema, names) : "Record<string, unknown>";
+      return schema.properties ? printObject(schema, names) : `Record<string, ${valueType(schema, names)}>`;
     case "integer":
     case "number":
       return "number";
@@ -41,6 +41,11 @@ function plain(schema: JsonSchema, names: ReadonlyMap<string, string>): string {
     default:
       return "unknown";
   }
+}
+
+/** The type of the values of an object whose names are free. */
+function valueType({ patternProperties = {} }: JsonSchema, names: ReadonlyMap<string, string>): string {
+  return unique(Object.values(patternProperties).map((value) => printType(value, names))) || "unknown";
 }
 
 /** An enum with `type: ["string", "null"]` may or may not list null itself. */

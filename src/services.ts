@@ -65,10 +65,10 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     moderation,
     originPolicy,
   });
-  const requireOpenRoom = (tenant: Tenant, roomId: string) => void rooms.rooms.findActive({ ...tenant, roomId });
+  const openRoomId = (tenant: Tenant, roomId: string) => rooms.rooms.findActive({ ...tenant, roomId }).id;
   const hasCall = (roomId: string): boolean => rtcSessions.calls.log.liveIn(roomId) !== undefined;
   const isLiveStreamRoom = liveStreamRooms(runtime);
-  const chat = createChat(runtime, { isArchived, originPolicy, requireOpenRoom, hasCall, isLiveStreamRoom });
+  const chat = createChat(runtime, { isArchived, originPolicy, openRoomId, hasCall, isLiveStreamRoom });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const push = createPush(runtime, chat);
   const webhooks = createWebhooks(runtime);

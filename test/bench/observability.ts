@@ -66,6 +66,11 @@ function fill(client: Database, projectId: string, size: number, now: number): v
   const error = client.prepare(
     `INSERT INTO rtc_errors VALUES (?, ?, 'DEVELOPMENT', 'NETWORK_ERROR', 'timeout', 'gone', NULL, ?, ?)`,
   );
+  client.run(
+    `INSERT INTO rooms (id, project_id, environment, name, created_at, updated_at)
+     VALUES ('room-7', ?1, 'DEVELOPMENT', 'lobby', ?2, ?2)`,
+    [projectId, now],
+  );
   client.transaction(() => {
     for (let n = 0; n < size; n++) {
       // The last ones within the hour, all others in the 29 days before.

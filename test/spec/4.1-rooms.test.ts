@@ -22,12 +22,29 @@ describe("[4.1] POST /v1/rooms", () => {
       status: "ACTIVE",
       record: false,
       recording: false,
+      maxParticipants: null,
+      metadata: null,
       participantCount: 0,
       serverName: null,
       createdAt: "2026-03-01T12:00:00.000Z",
       updatedAt: "2026-03-01T12:00:00.000Z",
       closedAt: null,
     });
+  });
+
+  test("takes maxParticipants from 1 to 10,000 or null, and metadata", async () => {
+    const made = await create("limited", { body: { name: "limited", maxParticipants: 2, metadata: "ward 7" } });
+    expect(made.body).toMatchObject({ maxParticipants: 2, metadata: "ward 7" });
+    const { body } = await server.call("GET", "/v1/rooms/limited", { key });
+    expect(body).toMatchObject({ maxParticipants: 2, metadata: "ward 7" });
+    for (const maxParticipants of [0, 10_001, 2.5, "2"]) {
+      const refused = await create("odd", { body: { name: "odd", maxParticipants } });
+      expect([maxParticipants, refused.status]).toEqual([maxParticipants, 400]);
+      const message = "must be a whole number from 1 to 10000, or null";
+      expect(refused.body.details).toEqual([{ field: "maxParticipants", message }]);
+    }
+    const open = await create("open", { body: { name: "open", maxParticipants: null, metadata: null } });
+    expect(open.body).toMatchObject({ maxParticipants: null, metadata: null });
   });
 
   test("a name is 1-128 letters, digits, -, _ and .", async () => {

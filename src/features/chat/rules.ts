@@ -22,7 +22,7 @@ import { chatTokenService } from "./tokens/token.service.ts";
 
 export type ChatRulesDeps = {
   isArchived: (projectId: string) => boolean;
-  requireOpenRoom: (tenant: Tenant, roomId: string) => void;
+  openRoomId: (tenant: Tenant, reference: string) => string;
   claimAttachment: ClaimAttachment;
   hasCall: (roomId: string) => boolean;
   isLiveStreamRoom: (roomId: string) => boolean;
@@ -32,7 +32,7 @@ export type ChatRules = ReturnType<typeof chatRules>;
 
 /** All services of chat except its sockets, wired together. */
 export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
-  const { isArchived, requireOpenRoom, claimAttachment, hasCall, isLiveStreamRoom } = deps;
+  const { isArchived, openRoomId, claimAttachment, hasCall, isLiveStreamRoom } = deps;
   const { config, db, now } = runtime;
   const stores = chatStores(db);
   const access = accessRules(stores);
@@ -67,7 +67,7 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
     access,
     blocks,
     budgets: chatBudgets(runtime, createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS)),
-    conversations: conversationService(runtime, { store: stores.conversations, members, log, requireOpenRoom }),
+    conversations: conversationService(runtime, { store: stores.conversations, members, log, openRoomId }),
     epoch: chatEpoch(runtime),
     log,
     members,

@@ -121,8 +121,8 @@ export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
     },
 
     async setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void> {
-      rooms.find({ ...tenant(), roomId });
-      await liveRooms.setNetwork(roomId, identity, profile);
+      const { id } = rooms.find({ ...tenant(), roomId });
+      await liveRooms.setNetwork(id, identity, profile);
     },
   };
 }

@@ -9,6 +9,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { RECORDING_STATUSES, type RecordingStatus } from "../../protocol/enums.ts";
 import { Recording } from "../../protocol/recordings.ts";
+import { RoomReference } from "../rooms/room.schema.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import { downloadResponse } from "../storage/download.ts";
 import { compositionRoutes } from "./composition.routes.ts";
@@ -21,7 +22,7 @@ import { TIMELINE_PAGE, timelinePage, timelineQuery } from "./timeline-page.ts";
 
 const recordingQuery = {
   ...pageQuery,
-  roomId: t.Optional(t.String({ maxLength: 128 })),
+  roomId: t.Optional(RoomReference),
   status: t.Optional(oneOf(RECORDING_STATUSES)),
 };
 type RecordingQuery = PageRequest & { roomId?: string; status?: RecordingStatus };
@@ -30,19 +31,26 @@ type Services = { recordings: Recordings; rooms: RoomService };
 const TIMELINE = "What happened while it ran, in order";
 const START_ERRORS = ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED", "SVC_CONFLICT", "SVC_STORAGE_FULL"] as const;
 
-const list = (recordings: Recordings, context: Parameters<typeof page>[0], tenant: Tenant, query: RecordingQuery) =>
-  page<RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
+const list = (
+  { recordings, rooms }: Services,
+  context: Parameters<typeof page>[0],
+  tenant: Tenant,
+  query: RecordingQuery,
+) => {
+  const roomId = rooms.idForFilter(tenant, query.roomId);
+  return page<RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
     name: "recordings",
     shape: ["number", "string"],
     read: (after, limit) => {
       const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
       const { projectId, environment } = tenant;
-      const { roomId, status } = query;
+      const { status } = query;
       return recordings.list({ projectId, environment, roomId, status }, { startedAt, id }, limit);
     },
     position: (row) => [row.startedAt, row.id],
     show: recordings.present,
   });
+};
 
 const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Services) =>
   new Elysia({ prefix: "/v1", tags: ["recordings"] })
@@ -51,7 +59,7 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
       "/rooms/:id/recordings",
       async (context) => {
         const { caller, params, body } = context;
-        const { id: roomId } = rooms.findByReference(caller, params.id);
+        const { id: roomId } = rooms.find({ ...caller, roomId: params.id });
         await recordings.requireSpace(caller.projectId);
         return idempotency.create(context, (unit) => {
           const room = rooms.findActive({ ...caller, roomId });
@@ -64,8 +72,8 @@ const keyRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: Service
         response: { 201: Recording },
       },
     )
-    .get("/recordings", (context) => list(recordings, context, context.caller, context.query), {
-      ...documented("Recordings, newest first", ["SVC_INVALID_CURSOR"]),
+    .get("/recordings", (context) => list({ recordings, rooms }, context, context.caller, context.query), {
+      ...documented("Recordings, newest first", ["SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
       query: t.Object(recordingQuery),
       response: { 200: t.Array(Recording) },
     })
@@ -124,8 +132,8 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
     .post(
       "/rooms/:roomId/recordings",
       async (context) => {
-        const { projectId, params, body } = context;
-        const ref = { projectId, roomId: params.roomId };
+        const { projectId, environment, params, body } = context;
+        const ref = { projectId, namesIn: environment, roomId: params.roomId };
         rooms.findActive(ref);
         await recordings.requireSpace(projectId);
         return idempotency.create(context, (unit) =>
@@ -139,8 +147,8 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
         response: { 201: Recording },
       },
     )
-    .get("/recordings", (context) => list(recordings, context, context, context.query), {
-      ...documented("Recordings, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+    .get("/recordings", (context) => list({ recordings, rooms }, context, context, context.query), {
+      ...documented("Recordings, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
       transform: permit("recordings:read"),
       query: t.Object({ ...recordingQuery, ...EnvironmentQuery }),
       response: { 200: t.Array(Recording) },

@@ -79,8 +79,8 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
     .use(guards.member)
     .delete(
       "",
-      async ({ projectId, params, set }) => {
-        await moderation.remove({ projectId, roomId: params.roomId }, params.identity);
+      async ({ projectId, environment, params, set }) => {
+        await moderation.remove({ projectId, namesIn: environment, roomId: params.roomId }, params.identity);
         set.status = 204;
       },
       {
@@ -90,7 +90,8 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
     )
     .post(
       "/tracks/:trackId/mute",
-      ({ projectId, params }) => moderation.mute({ projectId, roomId: params.roomId }, params.identity, params.trackId),
+      ({ projectId, environment, params }) =>
+        moderation.mute({ projectId, namesIn: environment, roomId: params.roomId }, params.identity, params.trackId),
       {
         ...documented(MUTE, [...MEMBER_ERRORS, "SVC_TRACK_NOT_FOUND"]),
         transform: permit("rooms:manage"),

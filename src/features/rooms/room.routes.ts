@@ -60,7 +60,7 @@ const roomKeyRoutes = ({ guards, idempotency }: Http, { write }: Runtime, servic
     .get(
       "/:id",
       async ({ caller, params }) => {
-        const row = rooms.findByReference(caller, params.id);
+        const row = rooms.find({ ...caller, roomId: params.id });
         return rooms.present(row, (await liveRooms.presence([row.id])).get(row.id));
       },
       { ...documented("One room, by its id or its name", ["SVC_ROOM_NOT_FOUND"]), response: { 200: Room } },
@@ -157,8 +157,8 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
     )
     .get(
       "/:roomId",
-      async ({ projectId, params }) => {
-        const row = rooms.find({ projectId, roomId: params.roomId });
+      async ({ projectId, environment, params }) => {
+        const row = rooms.find({ projectId, namesIn: environment, roomId: params.roomId });
         const presence = (await liveRooms.presence([row.id])).get(row.id);
         const reachable = presence?.participantCount !== null;
         const participants = reachable ? await liveRooms.participants(row.id) : [];
@@ -171,8 +171,8 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
     )
     .delete(
       "/:roomId",
-      ({ projectId, params }) =>
-        write((unit) => rooms.present(rooms.close(unit, { projectId, roomId: params.roomId }))),
+      ({ projectId, environment, params }) =>
+        write((unit) => rooms.present(rooms.close(unit, { projectId, namesIn: environment, roomId: params.roomId }))),
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         transform: permit("rooms:manage"),
@@ -183,11 +183,11 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
       "/:roomId/test-token",
       (context) =>
         idempotency.mint(context, async () => {
-          const { projectId, params, body, info } = context;
+          const { projectId, environment, params, body, info } = context;
           const grant = await write((unit) =>
             rtcTokens.mint(
               unit,
-              { projectId, roomId: params.roomId },
+              { projectId, namesIn: environment, roomId: params.roomId },
               {
                 participantIdentity: body.participantIdentity ?? `test-${randomBase62(8)}`,
                 permissions: TEST_TOKEN_PERMISSIONS,

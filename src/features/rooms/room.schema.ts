@@ -1,10 +1,24 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
-import { Environment, Name, NullableTimestamp, nullable, oneOf, Timestamp } from "../../kernel/http/schema.ts";
+import {
+  Environment,
+  Name,
+  NullableTimestamp,
+  nullable,
+  oneOf,
+  Timestamp,
+  wholeNumber,
+} from "../../kernel/http/schema.ts";
 import { MAX_REGION_LENGTH } from "../../protocol/ids.ts";
 import { LiveParticipant } from "../../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
+
+/** What a route, a query or a body takes for a room. */
+export const RoomReference = t.String({ maxLength: 256, description: "A room's id or its name" });
+
+const MAX_PARTICIPANTS = 10_000;
+const AT_ONCE = "The most participants at once; null for as many as the server takes";
 
 export const CreateRoom = t.Object({
   name: Name,
@@ -16,6 +30,10 @@ export const CreateRoom = t.Object({
     }),
   ),
   record: t.Optional(t.Boolean({ description: "Record every call in it" })),
+  maxParticipants: t.Optional(nullable(wholeNumber({ min: 1, max: MAX_PARTICIPANTS, description: AT_ONCE }))),
+  metadata: t.Optional(
+    nullable(t.String({ maxLength: 65_536, description: "Your own text about the room, part of its record" })),
+  ),
 });
 
 export const MuteTrack = t.Object({
@@ -31,6 +49,8 @@ const room = {
   status: RoomStatus,
   record: t.Boolean({ description: "Every call in it is recorded" }),
   recording: t.Boolean({ description: "It is being recorded now" }),
+  maxParticipants: nullable(Type.Integer({ description: AT_ONCE })),
+  metadata: nullable(t.String()),
   participantCount: nullable(Type.Integer({ description: "null when the room's media node does not respond" })),
   serverName: nullable(t.String({ description: "null while the room is empty" })),
   createdAt: Timestamp,

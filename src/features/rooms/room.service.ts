@@ -5,32 +5,46 @@ import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { UUID_PATTERN } from "../../protocol/ids.ts";
 import { roomStore } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
 import { rtcTokenStore } from "./rtc-token.store.ts";
 
 export type RoomService = ReturnType<typeof roomService>;
 
-/** Without `environment`, as members of the project refer to it, the room may be of either one. */
-export type RoomRef = { projectId: string; environment?: Environment; roomId: string };
+/**
+ * A room by its id or its name. Without `environment`, as members of the project refer to it, the id may be of either one,
+ * and names are those of `namesIn`.
+ */
+export type RoomRef = { projectId: string; environment?: Environment; namesIn?: Environment; roomId: string };
+
+type NewRoom = {
+  name: string;
+  region?: string;
+  record?: boolean;
+  maxParticipants?: number | null;
+  metadata?: string | null;
+};
 
 type CloseReason = BusEvents["roomClosed"]["reason"];
 
 /** The live state of a room; `participantCount` is null when its media node does not respond. */
 export type RoomPresence = { participantCount: number | null; serverName: string | null };
 
+const UUID = new RegExp(UUID_PATTERN, "i");
 const EMPTY: RoomPresence = { participantCount: 0, serverName: null };
 
 export function roomService({ db, bus, ids, now }: Runtime) {
   const store = roomStore(db);
   const tokens = rtcTokenStore(db);
 
-  function find({ projectId, environment, roomId }: RoomRef): RoomRow {
-    const row = store.find(roomId);
-    if (row?.projectId !== projectId || (environment ?? row.environment) !== row.environment) {
-      throw new ApiError("SVC_ROOM_NOT_FOUND");
-    }
-    return row;
+  function find({ projectId, environment, namesIn = environment, roomId }: RoomRef): RoomRow {
+    const row = store.find(UUID.test(roomId) ? roomId.toLowerCase() : roomId);
+    if (row?.projectId === projectId && (environment ?? row.environment) === row.environment) return row;
+    // A closed room has given its name away.
+    const named = namesIn && store.findActive(projectId, namesIn, roomId);
+    if (!named) throw new ApiError("SVC_ROOM_NOT_FOUND");
+    return named;
   }
 
   return {
@@ -43,10 +57,11 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     /** Finds the active room of this name; several closed rooms may have had it. */
     findByName: ({ projectId, environment }: Tenant, name: string) => store.findActive(projectId, environment, name),
 
-    /** Finds a room by its id, or an active one by its name. */
-    findByReference({ projectId, environment }: Tenant, reference: string): RoomRow {
-      const named = store.find(reference) ? undefined : store.findActive(projectId, environment, reference);
-      return named ?? find({ projectId, environment, roomId: reference });
+    /** The id for a filter of a list, which names a room by its id, or by the name that it has or was the last to have. */
+    idForFilter({ projectId, environment }: Tenant, reference: string | undefined): string | undefined {
+      if (reference === undefined) return undefined;
+      const known = store.find(reference) ?? store.findByName(projectId, environment, reference);
+      return find({ projectId, roomId: known?.id ?? reference }).id;
     },
 
     findActive(ref: RoomRef): RoomRow {
@@ -55,7 +70,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       return row;
     },
 
-    create(unit: Unit, tenant: Tenant, input: { name: string; region?: string; record?: boolean }): RoomRow {
+    create(unit: Unit, tenant: Tenant, input: NewRoom): RoomRow {
       const { projectId, environment } = tenant;
       if (store.findActive(projectId, environment, input.name)) {
         throw new ApiError("SVC_CONFLICT", "A room of this name is active.");
@@ -69,6 +84,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         region: input.region ?? null,
         record: input.record ?? false,
         recording: false,
+        maxParticipants: input.maxParticipants ?? null,
+        metadata: input.metadata ?? null,
         status: "ACTIVE",
         createdAt: at,
         updatedAt: at,
@@ -101,6 +118,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       status: row.status,
       record: row.record,
       recording: row.recording,
+      maxParticipants: row.maxParticipants,
+      metadata: row.metadata,
       participantCount: presence.participantCount,
       serverName: presence.serverName,
       createdAt: iso(row.createdAt),

@@ -13,6 +13,9 @@ export function roomStore({ $client: client }: Db) {
     // The status is a literal, so that the partial index is used.
     "WHERE project_id = ? AND environment = ? AND name = ? AND status = 'ACTIVE'",
   );
+  const latestByName = select<[string, Environment, string]>(
+    "WHERE project_id = ? AND environment = ? AND name = ? ORDER BY id DESC LIMIT 1",
+  );
   const newest = select<[string, Environment, string, string, number]>(
     "WHERE project_id = ? AND environment = ? AND status = ? AND id < ? ORDER BY id DESC LIMIT ?",
   );
@@ -26,6 +29,9 @@ export function roomStore({ $client: client }: Db) {
     find: (id: string) => byId.get(id),
     findActive: (projectId: string, environment: Environment, name: string) =>
       activeByName.get(projectId, environment, name),
+    /** The active room of this name, or else the one that had it last. */
+    findByName: (projectId: string, environment: Environment, name: string) =>
+      activeByName.get(projectId, environment, name) ?? latestByName.get(projectId, environment, name),
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: ({ projectId, environment, status }: RoomFilter, before: string, limit: number) =>
       newest.all(projectId, environment, status, before, limit),

@@ -18,6 +18,9 @@ export const rooms = sqliteTable(
     record: integer("record", { mode: "boolean" }).notNull().default(false),
     /** Whether it is being recorded now. */
     recording: integer("recording", { mode: "boolean" }).notNull().default(false),
+    /** The most participants at once; null for as many as the server takes. */
+    maxParticipants: integer("max_participants"),
+    metadata: text("metadata"),
     status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
@@ -26,6 +29,7 @@ export const rooms = sqliteTable(
   (table) => [
     uniqueIndex("rooms_active_name").on(table.projectId, table.environment, table.name).where(sql`status = 'ACTIVE'`),
     index("rooms_by_project").on(table.projectId, table.environment, table.status, table.id),
+    index("rooms_by_name").on(table.projectId, table.environment, table.name, table.id),
   ],
 );
 

@@ -1,6 +1,7 @@
 import type { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { RoomService } from "../rooms/room.service.ts";
 import { connectionDashboardRoutes, connectionKeyRoutes, telemetryRoutes } from "./connections/connection.routes.ts";
 import { flightRecordDashboardRoutes, flightRecordKeyRoutes } from "./connections/flight-record.routes.ts";
 import { grafanaRoutes, metricsDashboardRoutes, metricsKeyRoutes } from "./metrics/metrics.routes.ts";
@@ -9,13 +10,14 @@ import type { Sessions } from "./sessions.ts";
 export { callRoutes } from "./calls/call.routes.ts";
 
 /** Connections, their errors and flight records, and metrics: for API keys, for the dashboard, and from clients. */
-export const connectionRoutes = (http: Http, runtime: Runtime, sessions: Sessions) => (app: Elysia) =>
-  app
-    .use(connectionKeyRoutes(http, sessions.connections))
-    .use(metricsKeyRoutes(http, sessions))
-    .use(connectionDashboardRoutes(http, sessions.connections))
-    .use(metricsDashboardRoutes(http, sessions))
-    .use(flightRecordKeyRoutes(http, sessions.connections.flightRecords))
-    .use(flightRecordDashboardRoutes(http, sessions.connections.flightRecords))
-    .use(telemetryRoutes(http, runtime, sessions.recorder))
-    .use(grafanaRoutes());
+export const connectionRoutes =
+  (http: Http, runtime: Runtime, sessions: Sessions, rooms: RoomService) => (app: Elysia) =>
+    app
+      .use(connectionKeyRoutes(http, sessions.connections, rooms))
+      .use(metricsKeyRoutes(http, sessions))
+      .use(connectionDashboardRoutes(http, sessions.connections, rooms))
+      .use(metricsDashboardRoutes(http, sessions))
+      .use(flightRecordKeyRoutes(http, sessions.connections.flightRecords))
+      .use(flightRecordDashboardRoutes(http, sessions.connections.flightRecords))
+      .use(telemetryRoutes(http, runtime, sessions.recorder))
+      .use(grafanaRoutes());

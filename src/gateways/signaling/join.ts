@@ -52,6 +52,10 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
     return rooms.findActive(caller);
   }
 
+  /** The most participants that a room takes at once: its own limit within the server's. */
+  const capacityOf = (roomId: string): number =>
+    Math.min(rooms.byId(roomId)?.maxParticipants ?? Infinity, config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM);
+
   async function place(room: LiveRoom): Promise<void> {
     if (room.placed) return;
     room.placing ??= placements.open(room);
@@ -64,8 +68,10 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
 
   function create(caller: RtcTokenCaller, room: LiveRoom, frame: JoinFrame, client: Client): Joined {
     const previous = room.sessions.get(caller.participantIdentity);
-    if (!previous && room.sessions.size >= config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM) {
-      throw new Refusal("ROOM_FULL", "The room is full.", CLOSE_CODES.roomFull);
+    const capacity = capacityOf(room.id);
+    if (!previous && room.sessions.size >= capacity) {
+      const message = `The room is full: it takes at most ${capacity} participants.`;
+      throw new Refusal("ROOM_FULL", message, CLOSE_CODES.roomFull);
     }
     // The same client repeats a join whose response it never got; other participants do not notice.
     const earlier = previous?.connectionId === frame.connectionId ? previous : undefined;
@@ -183,7 +189,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
           maxMessageBytes: config.SIGNALING_MAX_MESSAGE_BYTES,
           messagesPerWindow: config.SIGNALING_MAX_MESSAGES_PER_WINDOW,
           windowSeconds: config.RATE_LIMIT_WINDOW_SECONDS,
-          maxParticipants: config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM,
+          maxParticipants: capacityOf(room.id),
         },
       };
     },

@@ -108,7 +108,13 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
     /** Gateways for other protocols use the same rooms through this. */
     core: { registry, membership, join, requests, turnedAway: socketDeps.admissionRefusal, watch },
-    whip: createWhip(runtime, { registry, membership, join, turnedAway: socketDeps.admissionRefusal }),
+    whip: createWhip(runtime, {
+      registry,
+      membership,
+      join,
+      rooms: deps.rooms,
+      turnedAway: socketDeps.admissionRefusal,
+    }),
 
     connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents {
       const opened = openRtcSocket(socketDeps, socket, request);

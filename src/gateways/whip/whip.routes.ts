@@ -22,7 +22,7 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
           const client = { ipAddress, userAgent, sdk: kind, openedAt };
           const { sessionId, sdp, iceServers } = await whip.start(kind, caller, params.roomId, body, client);
           set.status = 201;
-          set.headers.location = `/${kind}/${params.roomId}/${sessionId}`;
+          set.headers.location = `/${kind}/${caller.roomId}/${sessionId}`;
           set.headers["content-type"] = "application/sdp";
           if (iceServers.length > 0) set.headers.link = iceServers.flatMap(iceLinks).join(", ");
           return sdp;

@@ -1,3 +1,4 @@
+import type { RoomService } from "../../features/rooms/room.service.ts";
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
@@ -16,13 +17,14 @@ type WhipDeps = {
   registry: SessionRegistry;
   membership: Membership;
   join: Join;
+  rooms: RoomService;
   turnedAway: (ipAddress: string) => Refusal | null;
 };
 
 export type Whip = ReturnType<typeof createWhip>;
 
 /** Participants without a socket: one offer and answer over HTTP, and a DELETE at the end. */
-export function createWhip({ ids }: Runtime, { registry, membership, join, turnedAway }: WhipDeps) {
+export function createWhip({ ids }: Runtime, { registry, membership, join, rooms, turnedAway }: WhipDeps) {
   async function negotiate(kind: WhipKind, session: RtcSession, sdp: string): Promise<string> {
     if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
@@ -32,8 +34,8 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, turne
   }
 
   return {
-    async start(kind: WhipKind, caller: RtcTokenCaller, roomId: string, sdp: string, client: Client) {
-      if (caller.roomId !== roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
+    async start(kind: WhipKind, caller: RtcTokenCaller, reference: string, sdp: string, client: Client) {
+      if (rooms.find({ ...caller, roomId: reference }).id !== caller.roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
       if (!permits(kind, caller)) throw new ApiError("SVC_PERMISSION_DENIED");
       if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) {
         throw new ApiError("SVC_PAYLOAD_TOO_LARGE", `An offer has at most ${SDP_MAX_BYTES} bytes.`);
@@ -62,9 +64,9 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, turne
     },
 
     /** Requires the token that started the session, even if it has expired. */
-    end(caller: RtcTokenCaller, roomId: string, sessionId: string): void {
+    end(caller: RtcTokenCaller, reference: string, sessionId: string): void {
       const session = registry.session(sessionId);
-      const isWhip = session?.link.state === "headless" && session.room.id === roomId;
+      const isWhip = session?.link.state === "headless" && [session.room.id, session.room.name].includes(reference);
       if (!session || !isWhip || session.tokenId !== caller.tokenId) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
       membership.leave(session, "left");
     },

@@ -179,25 +179,33 @@ describe("[4.6] refused joins", () => {
 });
 
 describe("[4.6] lists", () => {
-  const many = (count: number) => {
+  const roomId = async (name: string) =>
+    (
+      await server.runtime.write((unit) =>
+        server.services.rooms.create(unit, { projectId, environment: "DEVELOPMENT" }, { name }),
+      )
+    ).id;
+
+  const many = async (count: number) => {
+    const [even, odd] = [await roomId("even"), await roomId("odd")];
     for (let n = 0; n < count; n++) {
       server.clock.advance(1_000);
       emitConnectionEvent(
         server,
-        { projectId, connectionId: `c-${n}`, roomId: n % 2 ? "odd" : "even" },
+        { projectId, connectionId: `c-${n}`, roomId: n % 2 ? odd : even },
         { type: "started", mode: "new" },
       );
       if (n % 3 === 0)
         emitConnectionEvent(
           server,
-          { projectId, connectionId: `c-${n}`, roomId: n % 2 ? "odd" : "even" },
+          { projectId, connectionId: `c-${n}`, roomId: n % 2 ? odd : even },
           { type: "left", reason: "left" },
         );
     }
   };
 
   test("lists are newest first, filtered by state and room, and paged without gap or repetition", async () => {
-    many(25);
+    await many(25);
     expect((await get("/v1/connections?state=DISCONNECTED")).body).toHaveLength(9);
     expect((await get("/v1/connections?roomId=odd")).body).toHaveLength(12);
     expect((await get("/v1/connections?state=DISCONNECTED&roomId=even")).body).toHaveLength(5);
@@ -223,7 +231,7 @@ describe("[4.6] lists", () => {
   });
 
   test("another project and the other environment see nothing", async () => {
-    many(1);
+    await many(1);
     await flush();
     const other = await server.project();
     const production = await server.project({ environment: "PRODUCTION" });
@@ -243,7 +251,7 @@ describe("[4.6] lists", () => {
   });
 
   test("records past their retention are removed in small steps, with their timelines", async () => {
-    many(450);
+    await many(450);
     await flush();
     server.clock.advance(31 * 86_400_000);
     emitConnectionEvent(server, { projectId, connectionId: "young" }, { type: "started", mode: "new" });

@@ -164,6 +164,40 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await server.connect(token).join()).type).toBe("ack");
   });
 
+  test("4423 beyond a room's own limit, which counts within the server's; other rooms have none", async () => {
+    await start({ SIGNALING_MAX_PARTICIPANTS_PER_ROOM: 3 });
+    const { key } = await server.project();
+    const roomOf = async (maxParticipants: number) => {
+      const { body } = await server.call("POST", "/v1/rooms", {
+        key,
+        body: { name: `r${maxParticipants}`, maxParticipants },
+      });
+      expect(body.maxParticipants).toBe(maxParticipants);
+      return body.id as string;
+    };
+    const join = async (roomId: string, participantIdentity: string) => {
+      const minted = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, {
+        key,
+        body: { participantIdentity },
+      });
+      const client = server.connect(minted.body.token as string);
+      const reply = await client.join();
+      return { reply, client };
+    };
+    const pair = await roomOf(2);
+    const first = await join(pair, "a");
+    expect(first.reply.limits).toMatchObject({ maxParticipants: 2 });
+    expect((await join(pair, "b")).reply.type).toBe("ack");
+    const { reply, client } = await join(pair, "c");
+    expect([reply.code, reply.message]).toEqual(["ROOM_FULL", "The room is full: it takes at most 2 participants."]);
+    expect(client.closed?.code).toBe(4423);
+    await first.client.ask("room.leave");
+    expect((await join(pair, "c")).reply.type).toBe("ack");
+
+    const large = await roomOf(10_000);
+    expect((await join(large, "a")).reply.limits).toMatchObject({ maxParticipants: 3 });
+  });
+
   test("4429 after too many attempts of one address, whatever its tokens; other addresses are unaffected", async () => {
     await start({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 3 });
     const { token } = await server.mint(await server.room(), "ada");

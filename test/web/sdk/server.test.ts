@@ -158,8 +158,12 @@ describe("[21] mintJoin against a real server", () => {
       const watching = await stoa.mintJoin({
         room: anna?.room.id ?? "",
         user: "carl",
+        name: "Carl C.",
+        metadata: "on call",
+        attributes: { role: "nurse" },
         permissions: { publish: false },
       });
+      expect(watching.rtc).toMatchObject({ name: "Carl C.", metadata: "on call", attributes: { role: "nurse" } });
       expect(watching.room.id).toBe(anna?.room.id ?? "");
       expect(watching.rtc.permissions.publish).toBe(false);
 

@@ -8,8 +8,12 @@ export type JoinInput = {
   user: string;
   /** The permissions; by default the participant may subscribe, publish and send data. */
   permissions?: Partial<Permissions>;
-  /** The participant's metadata. */
+  /** The participant's name for people to read: any text of at most 128 characters. */
+  name?: string;
+  /** The participant's metadata: at most 1024 characters, which every client receives. */
   metadata?: string;
+  /** The participant's attributes, which every client receives. */
+  attributes?: Record<string, string>;
   /** How long both tokens are valid; the server's default if omitted. */
   ttlSeconds?: number;
 };
@@ -21,15 +25,15 @@ const DEFAULT_PERMISSIONS = { subscribe: true, publish: true, publishData: true 
 
 export async function mintJoin(
   api: Api,
-  { room: name, user, permissions, metadata, ttlSeconds }: JoinInput,
+  { room: reference, user, permissions, ttlSeconds, ...profile }: JoinInput,
 ): Promise<Join> {
-  const room = await roomOf(api, name);
+  const room = await roomOf(api, reference);
   const [rtc, conversation] = await Promise.all([
     api.rtcTokens.mint(room.id, {
       participantIdentity: user,
       permissions: { ...DEFAULT_PERMISSIONS, ...permissions },
-      metadata,
       ttlSeconds,
+      ...profile,
     }),
     conversationOf(api, room, user),
   ]);

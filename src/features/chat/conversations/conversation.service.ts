@@ -35,19 +35,19 @@ type ConversationDeps = {
   members: MemberService;
   log: EventLog;
   /** Throws unless the RTC room exists in this tenant and is open. */
-  requireOpenRoom: (tenant: Tenant, roomId: string) => void;
+  openRoomId: (tenant: Tenant, reference: string) => string;
 };
 
 const RESERVED = new RegExp(`^(?:\\.\\.?|conv_.*|${UUID_PATTERN.slice(1, -1)})$`, "i");
 
 export function conversationService(
   { bus, config, ids, now }: Runtime,
-  { store, members, log, requireOpenRoom }: ConversationDeps,
+  { store, members, log, openRoomId }: ConversationDeps,
 ) {
   /** A name must not look like another reference; `.` and `..` would not survive in a URL. */
   function requireFreeName(tenant: Tenant, name: string): void {
     if (RESERVED.test(name)) throw invalid("name", "must not look like an id");
-    if (store.resolve(tenant, name)) throw new ApiError("SVC_CONFLICT", "A conversation of this name exists.");
+    if (store.findByName(tenant, name)) throw new ApiError("SVC_CONFLICT", "A conversation of this name exists.");
   }
 
   function typeOf(type: ConversationType | undefined, roomId: string | null): ConversationType {
@@ -69,9 +69,9 @@ export function conversationService(
       const tenant = { projectId, environment };
       const at = now();
       requireFreeName(tenant, input.name);
-      const roomId = emptyAsNull(input.roomId)?.toLowerCase() ?? null;
+      const reference = emptyAsNull(input.roomId);
+      const roomId = reference === null ? null : openRoomId(tenant, reference);
       if (roomId !== null) {
-        requireOpenRoom(tenant, roomId);
         const attached = store.resolve(tenant, roomId);
         if (attached) throw new ApiError("SVC_CONFLICT", "The room has a conversation already.");
       }

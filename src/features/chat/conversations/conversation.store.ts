@@ -18,6 +18,10 @@ export function conversationStore({ $client: client }: Db) {
   const byUuid = one("id = ? AND project_id = ? AND environment = ?");
   const byRoom = one("room_id = ? AND project_id = ? AND environment = ?");
   const byName = one("name = ? AND project_id = ? AND environment = ?");
+  const byRoomName = one(
+    `room_id = (SELECT id FROM rooms
+       WHERE name = ?1 AND project_id = ?2 AND environment = ?3 ORDER BY status, id DESC LIMIT 1)`,
+  );
   const list = reading<ConversationRow, (string | number | null)[]>(
     client,
     `SELECT ${columns} FROM conversations
@@ -79,13 +83,18 @@ export function conversationStore({ $client: client }: Db) {
   return {
     find: (id: string): ConversationRow | null => byId.get(id),
 
-    /** By conv_ id, uuid, RTC room id or name; a name never looks like an id. */
+    /** By conv_ id, uuid, name, or the id or name of its RTC room; a conversation's name never looks like an id. */
     resolve({ projectId, environment }: Tenant, reference: string): ConversationRow | null {
       if (reference.startsWith("conv_")) return byPublicId.get(reference, projectId, environment);
-      if (!UUID.test(reference)) return byName.get(reference, projectId, environment);
+      if (!UUID.test(reference)) {
+        return byName.get(reference, projectId, environment) ?? byRoomName.get(reference, projectId, environment);
+      }
       const uuid = reference.toLowerCase();
       return byUuid.get(uuid, projectId, environment) ?? byRoom.get(uuid, projectId, environment);
     },
+
+    findByName: ({ projectId, environment }: Tenant, name: string): ConversationRow | null =>
+      byName.get(name, projectId, environment),
 
     insert: inserter<ConversationRow>(client, conversations),
 

@@ -5,13 +5,15 @@ import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, Timestamp } from "../../../kernel/http/schema.ts";
 import { type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import { RoomReference } from "../../rooms/room.schema.ts";
+import type { RoomService } from "../../rooms/room.service.ts";
 import { Call, CallCause, CallDetail, CallQuality, CallStatus, CallTimelineEntry } from "./call.schema.ts";
 import type { CallFilter, CallRow } from "./call.store.ts";
 import type { Calls } from "./calls.ts";
 
 const callQuery = {
   ...pageQuery,
-  roomId: t.Optional(t.String({ maxLength: 128 })),
+  roomId: t.Optional(RoomReference),
   status: t.Optional(CallStatus),
   connectionId: t.Optional(t.String({ maxLength: 128, description: "Only calls that this connection was part of" })),
   quality: t.Optional(CallQuality),
@@ -22,14 +24,17 @@ const callQuery = {
 
 type CallQuery = PageRequest & Omit<CallFilter, keyof Tenant | "from" | "until"> & { from?: string; until?: string };
 
-const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant, query: CallQuery) =>
-  page<CallRow, ReturnType<Calls["present"]>>(context, query, {
+type Services = { calls: Calls; rooms: RoomService };
+
+const list = ({ calls, rooms }: Services, context: Parameters<typeof page>[0], tenant: Tenant, query: CallQuery) => {
+  const roomId = rooms.idForFilter(tenant, query.roomId);
+  return page<CallRow, ReturnType<Calls["present"]>>(context, query, {
     name: "calls",
     shape: ["number", "string"],
     read: (after, limit) => {
       const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
       const { projectId, environment } = tenant;
-      const { roomId, status, connectionId, quality, cause } = query;
+      const { status, connectionId, quality, cause } = query;
       const from = query.from === undefined ? undefined : Date.parse(query.from);
       const until = query.until === undefined ? undefined : Date.parse(query.until);
       const filter = { projectId, environment, roomId, status, connectionId, quality, cause, from, until };
@@ -38,12 +43,13 @@ const list = (calls: Calls, context: Parameters<typeof page>[0], tenant: Tenant,
     position: (row) => [row.startedAt, row.id],
     show: calls.present,
   });
+};
 
-const keyRoutes = ({ guards }: Http, calls: Calls) =>
+const keyRoutes = ({ guards }: Http, { calls, rooms }: Services) =>
   new Elysia({ prefix: "/v1/calls", tags: ["calls"] })
     .use(guards.apiKey)
-    .get("", (context) => list(calls, context, context.caller, context.query), {
-      ...documented("Calls, newest first", ["SVC_INVALID_CURSOR"]),
+    .get("", (context) => list({ calls, rooms }, context, context.caller, context.query), {
+      ...documented("Calls, newest first", ["SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
       query: t.Object(callQuery),
       response: { 200: t.Array(Call) },
     })
@@ -56,11 +62,11 @@ const keyRoutes = ({ guards }: Http, calls: Calls) =>
       response: { 200: t.Array(CallTimelineEntry) },
     });
 
-const dashboardRoutes = ({ guards }: Http, calls: Calls) =>
+const dashboardRoutes = ({ guards }: Http, { calls, rooms }: Services) =>
   new Elysia({ prefix: "/v1/projects/:projectId/calls", tags: ["calls: dashboard"] })
     .use(guards.member)
-    .get("", (context) => list(calls, context, context, context.query), {
-      ...documented("Calls, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+    .get("", (context) => list({ calls, rooms }, context, context, context.query), {
+      ...documented("Calls, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
       transform: permit("observability:read"),
       query: t.Object({ ...callQuery, ...EnvironmentQuery }),
       response: { 200: t.Array(Call) },
@@ -81,5 +87,5 @@ const dashboardRoutes = ({ guards }: Http, calls: Calls) =>
       response: { 200: t.Array(CallTimelineEntry) },
     });
 
-export const callRoutes = (http: Http, calls: Calls) =>
-  new Elysia().use(keyRoutes(http, calls)).use(dashboardRoutes(http, calls));
+export const callRoutes = (http: Http, services: Services) =>
+  new Elysia().use(keyRoutes(http, services)).use(dashboardRoutes(http, services));

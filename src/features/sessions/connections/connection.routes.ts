@@ -9,6 +9,8 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { ErrorCategory as Category, ConnectionState as State } from "../../../protocol/observability.ts";
+import { RoomReference } from "../../rooms/room.schema.ts";
+import type { RoomService } from "../../rooms/room.service.ts";
 import {
   ClassifiedError,
   Connection,
@@ -26,7 +28,7 @@ import type { ClassifiedErrorRow } from "./error.store.ts";
 const connectionQuery = {
   ...pageQuery,
   state: t.Optional(ConnectionState),
-  roomId: t.Optional(t.String({ maxLength: 128 })),
+  roomId: t.Optional(RoomReference),
 };
 const errorQuery = {
   ...pageQuery,
@@ -41,21 +43,23 @@ type ErrorQuery = PageRequest & { category?: Category; connectionId?: string };
 const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, environment });
 
 /** An API key reads its own project, a dashboard session one that it belongs to. */
-function handlers(connections: Connections) {
+function handlers(connections: Connections, rooms: RoomService) {
   const { errors } = connections;
   return {
-    list: (context: PageContext, tenant: Tenant, query: ConnectionQuery) =>
-      page<ConnectionRow, ReturnType<typeof connections.present>>(context, query, {
+    list(context: PageContext, tenant: Tenant, query: ConnectionQuery) {
+      const roomId = rooms.idForFilter(tenant, query.roomId);
+      return page<ConnectionRow, ReturnType<typeof connections.present>>(context, query, {
         name: "connections",
         shape: ["number", "string"],
         read: (after, limit) => {
           const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
-          const { state, roomId } = query;
+          const { state } = query;
           return connections.list({ ...tenantOf(tenant), state, roomId }, { startedAt, id }, limit);
         },
         position: (row) => [row.startedAt, row.id],
         show: connections.present,
-      }),
+      });
+    },
     detail: (tenant: Tenant, reference: string) => connections.detail(tenantOf(tenant), reference),
 
     errors(context: PageContext, tenant: Tenant, query: ErrorQuery) {
@@ -81,12 +85,12 @@ function handlers(connections: Connections) {
   };
 }
 
-export const connectionKeyRoutes = ({ guards }: Http, connections: Connections) => {
-  const { list, detail, errors, error } = handlers(connections);
+export const connectionKeyRoutes = ({ guards }: Http, connections: Connections, rooms: RoomService) => {
+  const { list, detail, errors, error } = handlers(connections, rooms);
   return new Elysia({ prefix: "/v1", tags: ["observability"] })
     .use(guards.apiKey)
     .get("/connections", (context) => list(context, context.caller, context.query), {
-      ...documented("Connections, newest first", ["SVC_INVALID_CURSOR"]),
+      ...documented("Connections, newest first", ["SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
       query: t.Object(connectionQuery),
       response: { 200: t.Array(Connection) },
     })
@@ -106,13 +110,13 @@ export const connectionKeyRoutes = ({ guards }: Http, connections: Connections) 
 };
 
 /** Records are found by id in either environment. */
-export const connectionDashboardRoutes = ({ guards }: Http, connections: Connections) => {
-  const { list, detail, errors, error } = handlers(connections);
+export const connectionDashboardRoutes = ({ guards }: Http, connections: Connections, rooms: RoomService) => {
+  const { list, detail, errors, error } = handlers(connections, rooms);
   const transform = permit("observability:read");
   return new Elysia({ prefix: "/v1/projects/:projectId", tags: ["observability: dashboard"] })
     .use(guards.member)
     .get("/connections", (context) => list(context, context, context.query), {
-      ...documented("Connections, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+      ...documented("Connections, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
       transform,
       query: t.Object({ ...connectionQuery, ...EnvironmentQuery }),
       response: { 200: t.Array(Connection) },

@@ -70,7 +70,7 @@ export const RULES: readonly Rule[] = [
     codes: ["ROOM_FULL"],
     category: "SIGNALING_ERROR",
     likelyCause: "The room holds as many participants as it may.",
-    suggestedAction: "Raise SIGNALING_MAX_PARTICIPANTS_PER_ROOM if the server can carry more.",
+    suggestedAction: "Create the room with a higher maxParticipants, or raise SIGNALING_MAX_PARTICIPANTS_PER_ROOM.",
   },
   {
     source: "refused",
