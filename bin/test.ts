@@ -35,8 +35,6 @@ const suites: Suite[] = values.soak ? ["soak"] : values.all || filter !== undefi
 const startedAt = performance.now();
 const total = { passed: 0, failed: 0 };
 const skipped: { test: TestFile; missing: string[] }[] = [];
-const flaky: string[] = [];
-const failures: { test: TestFile; output: string }[] = [];
 const durations: Record<string, number> = readDurations();
 
 const found = findTests(ROOT, filter).filter(({ suite }) => suites.includes(suite));
@@ -71,7 +69,6 @@ await Promise.all([
   runEach(others),
 ]);
 await runEach(alone);
-await repeatFailures();
 report();
 
 /** Chromium for everyone who may install it; the rest with `--all` alone. */
@@ -124,18 +121,14 @@ async function runFolder(folder: string, files: TestFile[]): Promise<void> {
   );
   durations[folder] = Math.round((performance.now() - began) / 1000);
   let [passed, failed] = [0, 0];
-  for (const [path, result] of results) {
-    const test = files.find((file) => file.path === path);
-    if (result.failed > 0 && test) failures.push({ test, output });
-    else passed += result.passed;
+  for (const result of results.values()) {
+    passed += result.passed;
     failed += result.failed;
   }
   // An error outside any test ends the process without a failed test to its name.
-  if (code !== 0 && failed === 0) {
-    total.failed++;
-    failed = 1;
-  }
+  if (code !== 0 && failed === 0) failed = 1;
   total.passed += passed;
+  total.failed += failed;
   finish(`${passed} passed, ${failed} failed`, failed > 0 ? failedTests(output) : "");
 }
 
@@ -143,19 +136,6 @@ function optionsOf(folder: string) {
   const { slow, ownNetwork } = kindOf(folder);
   const env = binary !== null && startsFromBinary(folder) ? { ...ENVIRONMENT, BUILT_STOA: binary } : ENVIRONMENT;
   return { timeoutMs: slow ? SLOW_TEST_MS : FAST_TEST_MS, env, ownNetwork };
-}
-
-/** A file that failed runs once more by itself, to tell a flaky test, which the summary names, from a broken one. */
-async function repeatFailures(): Promise<void> {
-  for (const { test } of failures) {
-    const finish = begin(test.path);
-    const again = await runFiles(ROOT, [test.path], optionsOf(test.folder));
-    const { passed, failed } = again.files.get(test.path) ?? { passed: 0, failed: 1 };
-    total.passed += passed;
-    total.failed += failed;
-    if (failed === 0) flaky.push(test.path);
-    finish(failed === 0 ? "flaky" : `${passed} passed, ${failed} failed`, failed > 0 ? failedTests(again.output) : "");
-  }
 }
 
 function report(): void {
@@ -167,7 +147,6 @@ function report(): void {
       for (const { test } of group) console.log(`    bin/test --all ${test.path}`);
     }
   }
-  for (const path of flaky) console.log(`\nFLAKY: ${path} failed beside others and passed by itself.`);
   console.log(`\nin ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes`);
   const notRun = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
   console.log(`${total.passed} passed, ${total.failed} failed${notRun}`);
