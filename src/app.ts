@@ -47,7 +47,7 @@ import { isOwnHost, sameOrigin } from "./kernel/http/origins.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { shapeResponses } from "./kernel/http/reference/response-shape.ts";
-import { createClientIp, createPublicUrl } from "./kernel/http/request-info.ts";
+import { createClientIp, createPublicUrl, socketAddress } from "./kernel/http/request-info.ts";
 import { arrivalRoutes } from "./kernel/http/serving/arrival.ts";
 import { admitRequests, createRequestAdmission, requestsInProgress } from "./kernel/http/serving/request-admission.ts";
 import type { TlsClients } from "./kernel/http/serving/tls-clients.ts";
@@ -220,7 +220,7 @@ export function createApp(deps: AppDeps) {
     requestsInProgress: requestsInProgress(listening, loopbackRequests),
     addressOf: (request) => clientIp(request, listening.server),
   });
-  admitRequests(app, admission);
+  admitRequests(app, admission, (request) => socketAddress(request, listening.server, clients, forwardedClient));
   shapeResponses(app);
   return app;
 }

@@ -1,4 +1,5 @@
 import type { Server } from "bun";
+import { UNKNOWN_ADDRESS } from "../kernel/net/addresses.ts";
 import { VERSION } from "../kernel/version.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { ABSTAIN_PATH, type AbstainResponse } from "./abstention.ts";
@@ -34,7 +35,7 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
       if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
       if (pathname === "/readyz") return readiness(state(), problem());
       if (pathname === "/metrics") {
-        const ip = server.requestIP(request)?.address ?? "";
+        const ip = server.requestIP(request)?.address ?? UNKNOWN_ADDRESS;
         return mayReadMetrics(request, ip, deps.metricsToken)
           ? new Response(await deps.metrics())
           : standbyResponse(pathname);

@@ -57,6 +57,10 @@ export function testServer(
     doctorSecret: "test-doctor-secret",
   });
 
+  // Requests without a network come from this machine.
+  const here = { requestIP: () => ({ address: "127.0.0.1", family: "IPv4", port: 1 }), pendingRequests: 0 };
+  app.server = { ...here, upgrade: () => false } as never;
+
   const call: TestServer["call"] = async (method, path, { key, body, raw, headers = {} } = {}) => {
     const request = new Request(`http://localhost${path}`, {
       method,

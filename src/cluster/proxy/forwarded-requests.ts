@@ -1,5 +1,5 @@
 import { sameSecret } from "../../kernel/crypto/secrets.ts";
-import { unmappedAddress } from "../../kernel/net/addresses.ts";
+import { UNKNOWN_ADDRESS, unmappedAddress } from "../../kernel/net/addresses.ts";
 import type { LeaderLink } from "./leader-link.ts";
 
 const CLIENT_HEADER = "x-stoa-edge-client";
@@ -43,7 +43,7 @@ export async function forward(request: Request, address: string, deps: ForwardDe
 export function forwardedClientAddress(request: Request, credential: string): string | null {
   const shown = request.headers.get(CREDENTIAL_HEADER);
   if (shown === null || !sameSecret(shown, credential)) return null;
-  return unmappedAddress(request.headers.get(CLIENT_HEADER) ?? "");
+  return unmappedAddress(request.headers.get(CLIENT_HEADER) ?? UNKNOWN_ADDRESS);
 }
 
 /** The proxy's own headers replace those that a client sent under the same names. */

@@ -3,6 +3,7 @@ import { createKeyring } from "../../kernel/crypto/secrets.ts";
 import { postgresLog } from "../../kernel/db/postgres-log.ts";
 import { createLog } from "../../kernel/log.ts";
 import { createMetrics } from "../../kernel/metrics.ts";
+import { UNKNOWN_ADDRESS } from "../../kernel/net/addresses.ts";
 import { SOCKET_OPTIONS } from "../../kernel/socket/sockets.ts";
 import { every, systemTimers } from "../../kernel/time/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
@@ -63,7 +64,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     async fetch(request, server) {
       const { pathname } = new URL(request.url);
-      const address = server.requestIP(request)?.address ?? "";
+      const address = server.requestIP(request)?.address ?? UNKNOWN_ADDRESS;
       if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
       if (pathname === "/readyz") return readiness(link.leader);
       if (pathname === "/metrics") {

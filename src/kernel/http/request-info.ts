@@ -2,7 +2,7 @@ import type { Server } from "bun";
 import ipaddr from "ipaddr.js";
 import { ApiError } from "../../protocol/errors.ts";
 import { REQUEST_ID_PATTERN } from "../../protocol/ids.ts";
-import { createRangeCheck, unmappedAddress } from "../net/addresses.ts";
+import { createRangeCheck, UNKNOWN_ADDRESS, unmappedAddress } from "../net/addresses.ts";
 import type { TlsClients } from "./serving/tls-clients.ts";
 
 /** The properties of a request that do not depend on its credential; audit entries and log lines use them. */
@@ -138,19 +138,28 @@ export function createClientIp(
   };
 }
 
-/** The address of the connection; for one through the TLS thread or a cluster proxy, that of the client behind it. */
+const SOCKET_ADDRESS = Symbol("socket address");
+type ArrivedRequest = Request & { [SOCKET_ADDRESS]?: string };
+
+/**
+ * The address of the connection; for one through the TLS thread or a cluster proxy, that of the client behind it. It is
+ * read when the request arrives, because a connection that ends meanwhile has none any more.
+ */
 export function socketAddress(
   request: Request,
   server: Server<unknown> | null,
   clients: TlsClients | null,
   forwardedClient: ForwardedClient = null,
 ): string {
-  const forwarded = forwardedClient?.(request) ?? null;
-  if (forwarded !== null) return forwarded;
-  const client = clients?.clientOf(request, server);
-  if (client !== undefined) return client;
+  const arrived = request as ArrivedRequest;
+  arrived[SOCKET_ADDRESS] ??=
+    forwardedClient?.(request) ?? clients?.clientOf(request, server) ?? peerAddress(request, server);
+  return arrived[SOCKET_ADDRESS];
+}
+
+function peerAddress(request: Request, server: Server<unknown> | null): string {
   const peer = server?.requestIP(request);
-  return peer ? unmappedAddress(peer.address) : "127.0.0.1";
+  return peer ? unmappedAddress(peer.address) : UNKNOWN_ADDRESS;
 }
 
 export function adoptRequestId(given: string | null, generate: () => string): string {

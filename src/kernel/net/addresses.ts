@@ -2,6 +2,9 @@ import ipaddr from "ipaddr.js";
 
 type Address = ReturnType<typeof ipaddr.process>;
 
+/** The address of a client whose connection was reset before it could be read. It is in no range, so never trusted. */
+export const UNKNOWN_ADDRESS = "unknown";
+
 /** Converts IPv4-mapped addresses: `::ffff:10.0.0.1` and `10.0.0.1` are the same client. */
 export function unmappedAddress(address: string): string {
   if (!address.includes(":")) return address;

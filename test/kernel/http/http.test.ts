@@ -3,7 +3,7 @@ import { decodeCursor, encodeCursor } from "../../../src/kernel/http/cursor.ts";
 import { createMethodsOf } from "../../../src/kernel/http/envelope.ts";
 import { normalOrigin, originAllowed, sameOrigin } from "../../../src/kernel/http/origins.ts";
 import { createRateLimiter } from "../../../src/kernel/http/rate-limit.ts";
-import { createClientIp } from "../../../src/kernel/http/request-info.ts";
+import { createClientIp, socketAddress } from "../../../src/kernel/http/request-info.ts";
 import { rateLimitKey } from "../../../src/kernel/net/addresses.ts";
 import { fakeClock } from "../../harness/clock.ts";
 
@@ -59,6 +59,21 @@ describe("[1] client address", () => {
     ["::1", "2001:db8::5", ["::1"], "2001:db8::5"],
   ])("socket %p, forwarded %p, trusted %p → %p", (socket, forwarded, trusted, expected) => {
     expect(from(socket, forwarded, trusted)).toBe(expected);
+  });
+
+  test("a connection without an address is unknown, and not trusted to name another", () => {
+    const request = new Request("http://localhost/", { headers: { "x-forwarded-for": "198.51.100.1" } });
+    const everywhere = ["127.0.0.1", "::1", "0.0.0.0/0", "::/0"];
+    expect(createClientIp(everywhere)(request, { requestIP: () => null } as never)).toBe("unknown");
+  });
+
+  test("the address is the one that the connection had when the request arrived", () => {
+    const request = new Request("http://localhost/");
+    const addresses = ["203.0.113.9", null];
+    const server = { requestIP: () => addresses.map((address) => address && { address }).shift() } as never;
+    expect(socketAddress(request, server, null)).toBe("203.0.113.9");
+    addresses.shift();
+    expect(createClientIp([])(request, server)).toBe("203.0.113.9");
   });
 });
 

@@ -100,9 +100,17 @@ export function requestsInProgress(listening: Listening, loopbackRequests: (() =
 
 type Handle = (request: Request) => unknown;
 
-/** Makes every request of the server, WebSocket upgrades included, wait for its admission, and releases unread bodies. */
-export function admitRequests(app: AnyElysia, admit: RequestAdmission): void {
+/**
+ * Makes every request of the server, WebSocket upgrades included, wait for its admission, and releases unread bodies.
+ * `arrived` is called before any wait.
+ */
+export function admitRequests(
+  app: AnyElysia,
+  admit: RequestAdmission,
+  arrived: (request: Request) => void = () => {},
+): void {
   const wrap = (handle: Handle, request: Request): Handle => {
+    arrived(request);
     const admitted = admit(request);
     const begin = admitted === null ? handle : () => admitted.then(() => handle(request));
     if (unreadBytes(request) === 0) return begin;
