@@ -17,6 +17,7 @@ import { releaseMemory, SplitClient, splitDatabase } from "./db/split-client.ts"
 import { createWriter, type Writer } from "./db/writer.ts";
 import { createLog, type Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
+import { type Lookup, systemLookup } from "./net/targets.ts";
 import { createIdleTasks, type IdleTasks } from "./scheduling/idle.ts";
 import type { Fence } from "./socket/sockets.ts";
 import { createSockets, type Sockets } from "./socket/sockets.ts";
@@ -49,6 +50,8 @@ export type Runtime = {
   tracing: Tracing | null;
   /** Injected for webhooks and OAuth. */
   fetch: typeof fetch;
+  /** Resolves the host names of webhooks and push services. */
+  lookup: Lookup;
 };
 
 export type RuntimeOptions = {
@@ -56,6 +59,7 @@ export type RuntimeOptions = {
   timers?: Timers;
   ids?: Ids;
   fetch?: typeof fetch;
+  lookup?: Lookup;
   logWrite?: (line: string) => void;
   /** A log that already exists for the same settings: creating a second takes time. */
   log?: Log;
@@ -127,6 +131,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     keyring,
     jwt: createJwt(keyring, now),
     fetch: send,
+    lookup: options.lookup ?? systemLookup,
   };
 }
 

@@ -6,6 +6,7 @@ import type { PushPayload } from "../../protocol/chat-records.ts";
 import type { ChatService } from "../chat/chat.ts";
 import { attempt, type Outcome } from "../webhooks/attempt.ts";
 import { backoffMs } from "../webhooks/retry.ts";
+import { loopbackAllowed, targetRule } from "../webhooks/url-check.ts";
 import { encryptPush, receiverKeys } from "./encryption.ts";
 import type { PushStore } from "./push.store.ts";
 import type { DeliveryRow, SubscriptionRow } from "./push.table.ts";
@@ -120,6 +121,8 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     const { endpoint } = subscription;
     return attempt(runtime, {
       url: endpoint,
+      // End users name these addresses, so the private ones that developers may use for webhooks are refused.
+      allows: targetRule(subscription.environment, false, loopbackAllowed(config)),
       headers: {
         authorization: vapid.authorization(endpoint, now()),
         "content-type": "application/octet-stream",

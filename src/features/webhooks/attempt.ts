@@ -1,3 +1,4 @@
+import { allowedAddresses, type Target } from "../../kernel/net/targets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { VERSION } from "../../kernel/version.ts";
 
@@ -9,6 +10,8 @@ export type Outcome =
 
 type AttemptRequest = {
   url: string;
+  /** Which addresses the host may resolve to. */
+  allows: (target: Target) => boolean;
   headers: Record<string, string>;
   body: string | Uint8Array<ArrayBuffer>;
   timeoutMs: number;
@@ -19,12 +22,22 @@ type AttemptRequest = {
 /** The body of a response is ignored; a short one is read so that the connection can be reused. */
 const MAX_READ_BYTES = 4096;
 
-/** One POST. Never throws, never follows a redirect, and takes no longer than its timeout. */
+/**
+ * The same for every endpoint without an HTTP response, refused or silent, allowed or not: otherwise whoever chooses the URL
+ * could learn which hosts and ports of the server's network are open.
+ */
+const UNREACHABLE = "no HTTP response";
+
+/**
+ * One POST. Never throws, never follows a redirect, takes no longer than its timeout, and connects only to an address that
+ * was checked.
+ */
 export async function attempt(
-  { fetch, now, timers }: Pick<Runtime, "fetch" | "now" | "timers">,
+  runtime: Pick<Runtime, "fetch" | "lookup" | "log" | "now" | "timers">,
   request: AttemptRequest,
 ): Promise<Outcome> {
-  const { url, headers, body, timeoutMs, controller } = request;
+  const { log, now, timers } = runtime;
+  const { url, timeoutMs, controller } = request;
   const startedAt = now();
   let late = false;
   const cancelTimeout = timers.after(timeoutMs, () => {
@@ -32,14 +45,7 @@ export async function attempt(
     controller.abort();
   });
   try {
-    const response = await fetch(url, {
-      method: "POST",
-      headers: { "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}`, ...headers },
-      body,
-      redirect: "manual",
-      decompress: false,
-      signal: controller.signal,
-    });
+    const response = await post(runtime, request);
     const durationMs = now() - startedAt;
     await discard(response);
     const { status } = response;
@@ -52,11 +58,57 @@ export async function attempt(
     };
   } catch (error) {
     if (controller.signal.aborted && !late) return { kind: "abandoned" };
-    const reason = late ? `no answer within ${timeoutMs} ms` : connectionError(error);
-    return { kind: "unreachable", error: reason, durationMs: now() - startedAt };
+    const reason = late ? "timeout" : codeOf(error);
+    log.debug({ host: new URL(url).host, reason }, "webhooks: endpoint unreachable");
+    return { kind: "unreachable", error: UNREACHABLE, durationMs: now() - startedAt };
   } finally {
     cancelTimeout();
   }
+}
+
+/** Sends the request to the first address of the host that accepts the connection. */
+async function post({ fetch, lookup }: Pick<Runtime, "fetch" | "lookup">, request: AttemptRequest): Promise<Response> {
+  const { headers, body, controller, allows } = request;
+  const url = new URL(request.url);
+  const { signal } = controller;
+  const addresses = await Promise.race([allowedAddresses(url, allows, lookup), abortion(signal)]);
+  const { host, hostname } = url;
+  let failure: unknown = new Error("no address that may be connected to");
+  for (const address of addresses) {
+    url.hostname = address.includes(":") ? `[${address}]` : address;
+    try {
+      return await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}`, ...headers, host },
+        body,
+        redirect: "manual",
+        decompress: false,
+        // The certificate is that of the name, not of the address.
+        ...(url.hostname === hostname ? {} : { tls: { serverName: hostname.replace(/\.$/, "") } }),
+        signal,
+      });
+    } catch (error) {
+      failure = error;
+      if (!NOT_CONNECTED.has(codeOf(error)) || signal.aborted) break;
+    }
+  }
+  throw failure;
+}
+
+/** The request was not sent, so another address may get it. */
+const NOT_CONNECTED = new Set([
+  "ECONNREFUSED",
+  "ConnectionRefused",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "FailedToOpenSocket",
+]);
+
+function abortion(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 function errorOf(status: number): string | null {
@@ -92,17 +144,8 @@ function retryAfterMs({ status, headers }: Response, now: number): number | null
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
 }
 
-const CONNECTION_ERRORS: Record<string, string> = {
-  ECONNREFUSED: "connection refused",
-  ECONNRESET: "connection closed without an answer",
-  ENOTFOUND: "host name not found",
-  Malformed_HTTP_Response: "the answer is not HTTP",
-  ResponseHeadersTooLarge: "the answer's headers are too large",
-};
-
-/** Uses the code alone: the message repeats the URL, which may contain a secret. */
-function connectionError(error: unknown): string {
+/** The code alone: the message repeats the URL, which may contain a secret. */
+function codeOf(error: unknown): string {
   const { code, name } = error as { code?: unknown; name?: string };
-  if (typeof code !== "string") return `connection failed (${name ?? "unknown"})`;
-  return CONNECTION_ERRORS[code] ?? `connection failed (${code})`;
+  return typeof code === "string" ? code : (name ?? "unknown");
 }

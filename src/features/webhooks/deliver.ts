@@ -8,6 +8,7 @@ import { openSecret, signatureHeaders } from "./signature.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
+import { loopbackAllowed, targetRule } from "./url-check.ts";
 
 type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
 
@@ -39,6 +40,7 @@ export function createDelivery(
     const startMs = now();
     const outcome = await attempt(runtime, {
       url: endpoint.url,
+      allows: targetRule(endpoint.environment, config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config)),
       headers: {
         ...signatureHeaders(secrets, eventId, event.body, now()),
         ...(span && { traceparent: writeTraceparent(span) }),

@@ -1,7 +1,7 @@
-import ipaddr from "ipaddr.js";
 import type { Config } from "../../kernel/config/index.ts";
 import { listenAddresses } from "../../kernel/config/listen-addresses.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
+import { type Target, targetOf } from "../../kernel/net/targets.ts";
 import type { Environment } from "../../protocol/enums.ts";
 
 /**
@@ -10,7 +10,18 @@ import type { Environment } from "../../protocol/enums.ts";
  */
 export const loopbackAllowed = (config: Config): boolean => isLoopback(config.HOST) && listenAddresses(config) === null;
 
-/** The reason why a URL cannot receive webhooks, for its owner; null when it can. Host names are not resolved. */
+/** Whether an address that a host resolves to may be connected to: the rule of `refusalOf` for what is dialled. */
+export const targetRule =
+  (environment: Environment, allowPrivate: boolean, allowLoopback: boolean) =>
+  (target: Target): boolean => {
+    if (target === "loopback") return allowPrivate || (environment !== "PRODUCTION" && allowLoopback);
+    return target === "public" || (target === "private" && allowPrivate);
+  };
+
+/**
+ * The reason why a URL cannot receive webhooks, for its owner; null when it can. Host names are resolved and checked when
+ * something is sent, because what they resolve to changes.
+ */
 export function refusalOf(
   text: string,
   environment: Environment,
@@ -32,38 +43,4 @@ export function refusalOf(
   if (url.protocol === "https:") return null;
   if (target === "private" || target === "loopback") return null;
   return environment === "PRODUCTION" ? "must use https" : "must use https; http is for loopback only";
-}
-
-/** An operator can allow `private` targets, but never `forbidden` ones. */
-type Target = "public" | "loopback" | "private" | "forbidden";
-
-function targetOf(hostname: string): Target {
-  const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
-  // The URL parser has turned decimal, hex, octal and short forms into dotted quads.
-  if (ipaddr.isValid(host)) return addressTarget(ipaddr.process(host));
-
-  const labels = host.split(".");
-  if (labels.some((label) => label === "")) return "forbidden";
-  if (host === "localhost") return "loopback";
-  const last = labels.at(-1) ?? "";
-  if (last === "localhost") return "forbidden";
-  return labels.length === 1 || last === "local" || last === "internal" ? "private" : "public";
-}
-
-const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
-
-function addressTarget(address: ipaddr.IPv4 | ipaddr.IPv6): Target {
-  switch (address.range()) {
-    case "loopback":
-      return "loopback";
-    case "private":
-    case "uniqueLocal":
-    case "carrierGradeNat":
-      return "private";
-    case "unicast":
-      // ipaddr.js calls every range without a name unicast, also `::7f00:1`, an old form of 127.0.0.1.
-      return address instanceof ipaddr.IPv4 || address.match(GLOBAL_IPV6) ? "public" : "forbidden";
-    default:
-      return "forbidden";
-  }
 }

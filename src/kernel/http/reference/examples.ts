@@ -58,7 +58,7 @@ const FIELDS: Record<string, unknown> = {
   "ChatToken.endpoint": "wss://rtc.example.com/v1/chat/ws",
   email: "ada@example.com",
   epoch: "e1",
-  error: "connection refused",
+  error: "no HTTP response",
   eventId: "evt_9Lx4cQ7zS2hB6vM1kD8pR5tW",
   eventType: "message.created",
   expiresAt: LATER,
