@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import type { Writable } from "node:stream";
+import { printError } from "./print.ts";
 
 /** A shell script that waits for a line on descriptor 3 before it becomes the command. Without the line, nothing runs. */
 const WAIT_FOR_LINE = 'read -r go <&3 && exec 3<&- && exec "$@"';
@@ -26,7 +27,7 @@ export async function runCommand(
   const ended = new Promise<number>((resolve) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return resolve(notFound(program));
-      console.error(`stoa: ${program}: ${error.message}`);
+      printError(`stoa: ${program}: ${error.message}`);
       resolve(126);
     });
     child.once("close", (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
@@ -43,7 +44,7 @@ export async function runCommand(
 
 /** Exits with the code of a shell for a missing program. */
 function notFound(program: string): number {
-  console.error(`stoa: ${program}: there is no such program`);
+  printError(`stoa: ${program}: there is no such program`);
   return 127;
 }
 

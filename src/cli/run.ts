@@ -21,6 +21,7 @@ import { serveCommand } from "./commands/serve.ts";
 import { testCommand } from "./commands/test.ts";
 import { versionCommand } from "./commands/version.ts";
 import { CommandFailure } from "./failure.ts";
+import { printError } from "./print.ts";
 
 const EXAMPLES = `
 Examples:
@@ -73,17 +74,17 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE; // Commander has printed the error.
   if (error instanceof ConfigError) {
     const [first, ...rest] = error.problems;
-    console.error(
+    printError(
       rest.length === 0 ? `stoa: ${first}` : ["stoa: the configuration is wrong:", ...error.problems].join("\n  "),
     );
-    console.error("Run `stoa config doc` for every variable and its range.");
+    printError("Run `stoa config doc` for every variable and its range.");
     return WRONG_USAGE;
   }
   if (error instanceof CommandFailure) {
-    console.error(`stoa: ${error.message}`);
+    printError(`stoa: ${error.message}`);
     return error.wrongUsage ? WRONG_USAGE : FAILURE;
   }
-  console.error(error instanceof Error ? `stoa: ${error.message}\n${error.stack ?? ""}` : `stoa: ${String(error)}`);
+  printError(error instanceof Error ? `stoa: ${error.message}\n${error.stack ?? ""}` : `stoa: ${String(error)}`);
   return FAILURE;
 }
 

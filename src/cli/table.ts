@@ -1,5 +1,7 @@
+import { printable } from "../kernel/printable.ts";
+
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [header, ...rows];
+  const lines = [header, ...rows].map((cells) => cells.map(printable));
   const widths = header.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
   return lines
     .map((cells) =>

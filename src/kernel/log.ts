@@ -1,4 +1,5 @@
 import pino, { type Logger } from "pino";
+import { printable } from "./printable.ts";
 
 export type Log = Logger;
 
@@ -47,15 +48,10 @@ function prettyLine(line: string): string {
   const { level, time, msg = "", err, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const colour = COLOURS[String(level)] ?? "0";
   const fields = Object.entries(rest)
-    .map(([name, value]) => ` ${name}=${typeof value === "string" ? printable(value) : JSON.stringify(value)}`)
+    .map(([name, value]) => ` ${printable(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`)
     .join("");
   const head = `${String(time).slice(11, 19)} \x1b[${colour}m${String(level).padEnd(5)}\x1b[0m ${printable(String(msg))}`;
   return `${head}\x1b[90m${fields}${stackLines(err)}\x1b[0m\n`;
-}
-
-/** Escapes control characters, so that a caller's text can neither start a new line nor move the terminal's cursor. */
-function printable(text: string): string {
-  return /[^\x20-\x7e\xa0-\uffff]/.test(text) ? JSON.stringify(text).slice(1, -1) : text;
 }
 
 function stackLines(err: unknown): string {

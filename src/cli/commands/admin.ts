@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { email as emailCheck } from "../../kernel/config/checks.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 const MIN_PASSWORD_LENGTH = 10;
 const MAX_PASSWORD_LENGTH = 200;
@@ -19,7 +20,7 @@ export function adminCommand(argv: readonly string[]): Command {
       const password = await readPassword();
       const { operate } = await import("../data.ts");
       const user = await operate(config, "admin create", { email, password, name: options.name });
-      console.log(options.json ? JSON.stringify(user) : `Made the operator account ${user.email}.`);
+      print(options.json ? JSON.stringify(user) : `Made the operator account ${user.email}.`);
     });
 
   const reset = new Command("reset-password")
@@ -30,7 +31,7 @@ export function adminCommand(argv: readonly string[]): Command {
       const password = await readPassword();
       const { operate } = await import("../data.ts");
       await operate(config, "admin reset-password", { email, password });
-      console.log(`The password of ${email} is changed, and its sessions have ended.`);
+      print(`The password of ${email} is changed, and its sessions have ended.`);
     });
 
   return new Command("admin")

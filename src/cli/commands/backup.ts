@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { VERSION } from "../../kernel/version.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 import { megabytes } from "../table.ts";
 
 const HELP = `
@@ -31,11 +32,11 @@ export function backupCommand(argv: readonly string[]): Command {
       const report = await explainBackupFailures(() =>
         makeBackup({ dataDir: config.DATA_DIR, file, now: Date.now(), version: VERSION }),
       );
-      if (options.json) return console.log(JSON.stringify(report));
-      console.log(`Wrote ${file}: ${megabytes(report.bytes)}, with ${report.attachments} attachments.`);
-      console.log(`SHA-256 ${report.sha256}`);
+      if (options.json) return print(JSON.stringify(report));
+      print(`Wrote ${file}: ${megabytes(report.bytes)}, with ${report.attachments} attachments.`);
+      print(`SHA-256 ${report.sha256}`);
       if (report.elsewhere > 0) {
-        console.log(`${report.elsewhere} attachments lie in the bucket of STORAGE_S3_BUCKET and are not in it.`);
+        print(`${report.elsewhere} attachments lie in the bucket of STORAGE_S3_BUCKET and are not in it.`);
       }
     });
   return addConfigOptions(backup, argv, ["DATA_DIR"]);

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import type { CommitLog } from "../../kernel/db/commit-log.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 import { table } from "../table.ts";
 
 const HELP = `
@@ -17,7 +18,7 @@ export function clusterCommand(argv: readonly string[]): Command {
       await withLog(config.COMMIT_LOG_URL, async (log) => {
         const { readMembers } = await import("../../cluster/overview.ts");
         const { members, term } = await readMembers(log);
-        if (options.json) return console.log(JSON.stringify({ term, members }));
+        if (options.json) return print(JSON.stringify({ term, members }));
         const rows = members.map(({ url, role, position, lag, version, silentMs }) => [
           url,
           role,
@@ -26,7 +27,7 @@ export function clusterCommand(argv: readonly string[]): Command {
           version,
           silentMs < 5_000 ? "now" : `${Math.round(silentMs / 1000)} s ago`,
         ]);
-        console.log(
+        print(
           rows.length === 0
             ? "No server is there."
             : table(["SERVER", "ROLE", "POSITION", "LAG", "VERSION", "SEEN"], rows),
@@ -47,7 +48,7 @@ export function clusterCommand(argv: readonly string[]): Command {
         }
         if (options.yes !== true) throw new CommandFailure("this forgets the whole log. Say so with --yes.", true);
         await log.reset();
-        console.log("The commit log is empty. The next server to start begins it with its data.");
+        print("The commit log is empty. The next server to start begins it with its data.");
       });
     });
 

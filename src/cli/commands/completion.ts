@@ -1,5 +1,6 @@
 import { Argument, Command } from "commander";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 type Word = { word: string; description: string };
 /** The subcommands and flags that may follow the words of `path`. */
@@ -15,7 +16,7 @@ export function completionCommand(program: Command): Command {
     .action((shell: string) => {
       const script = scripts[shell];
       if (script === undefined) throw new CommandFailure(`no completion for ${shell}`, true);
-      console.log(script(levelsOf(program)));
+      print(script(levelsOf(program)));
     });
 }
 

@@ -4,31 +4,32 @@ import { type Config, GROUPS, type Sources, VARIABLE_NAMES } from "../../kernel/
 import { CertificateRefused } from "../../kernel/http/serving/certificate.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 export function configCommand(argv: readonly string[]): Command {
   const check = new Command("check").description("say whether the configuration is valid").action(async (options) => {
     const { config } = configFrom(options);
     await requireFiles(config);
-    console.log("The configuration is valid.");
+    print("The configuration is valid.");
   });
 
-  const print = new Command("print")
+  const show = new Command("print")
     .description("print every variable; secrets are hidden")
     .option("--sources", "also print where each value comes from")
     .option("--json", "as one JSON object")
     .action((options) => {
       const { config, sources } = configFrom(options);
-      console.log(options.json ? asJson(config, sources, options.sources) : asText(config, sources, options.sources));
+      print(options.json ? asJson(config, sources, options.sources) : asText(config, sources, options.sources));
     });
 
   const doc = new Command("doc")
     .description("print the reference of every variable as Markdown")
-    .action(() => console.log(documentConfig()));
+    .action(() => print(documentConfig()));
 
   return new Command("config")
     .description("check, print or document the configuration")
     .addCommand(addConfigOptions(check, argv, "all"))
-    .addCommand(addConfigOptions(print, argv, "all"))
+    .addCommand(addConfigOptions(show, argv, "all"))
     .addCommand(doc);
 }
 

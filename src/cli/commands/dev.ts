@@ -5,6 +5,7 @@ import { VERSION } from "../../kernel/version.ts";
 import type { RunningServer } from "../../server.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import type { DevData } from "../start/dev-data.ts";
 import { createTemporaryFolder } from "../start/temporary-folder.ts";
@@ -42,7 +43,7 @@ export function devCommand(argv: readonly string[]): Command {
           const data = await ensureDevData(server);
           server.services.playground.openFor(data.projectId);
           const info = infoOf(server, config.DATA_DIR, data);
-          console.log(options.json === true ? JSON.stringify(info) : welcome(info));
+          print(options.json === true ? JSON.stringify(info) : welcome(info));
           if (options.untilStdinEnds === true) onStdinEnd(() => process.kill(process.pid, "SIGTERM"));
           // The parent process is gone, so there are no clients to drain.
           const stopsFast = options.throwAway === true || options.untilStdinEnds === true;

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { print } from "../print.ts";
 
 const HELP = `
 Give it the settings of the server: the same flags, environment or --config file. With the server running it also tries
@@ -16,11 +17,11 @@ export function doctorCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       const { runChecks } = await import("../../ops/doctor/doctor.ts");
       const checks = await runChecks(config, Date.now());
-      if (options.json) console.log(JSON.stringify(checks, null, 2));
+      if (options.json) print(JSON.stringify(checks, null, 2));
       else {
         for (const { name, status, detail, remedy } of checks) {
-          console.log(`${MARK[status]}  ${name.padEnd(17)} ${detail}`);
-          if (remedy !== "") console.log(`${" ".repeat(24)}→ ${remedy}`);
+          print(`${MARK[status]}  ${name.padEnd(17)} ${detail}`);
+          if (remedy !== "") print(`${" ".repeat(24)}→ ${remedy}`);
         }
       }
       process.exit(checks.some(({ status }) => status === "fail") ? 1 : 0);

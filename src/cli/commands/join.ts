@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { printable } from "../../kernel/printable.ts";
 import { ApiFailure, createApi } from "../../ops/load-test/api.ts";
 import type { NetworkFaults } from "../../rtc-client/participant/participant-events.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 type Options = {
   url: string;
@@ -46,8 +48,8 @@ async function run(name: string, options: Options): Promise<void> {
     throw new CommandFailure(`there is nothing to publish called ${source}: tone, tone:HZ, bars, or a file`, true);
   }
   const api = createApi(new URL(url).origin, apiKey);
-  const print = (event: string, fields: object) =>
-    console.log(options.json ? JSON.stringify({ event, ...fields }) : sentence(event, fields));
+  const report = (event: string, fields: object) =>
+    print(options.json ? JSON.stringify({ event, ...fields }) : sentence(event, fields));
 
   const room = await roomOf(api, name);
   const token = await api("POST", `/v1/rooms/${room}/rtc-tokens`, {
@@ -60,15 +62,15 @@ async function run(name: string, options: Options): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(null));
   const participant = await join(String(token.endpoint), String(token.token), { name: "stoa join" }).catch(refused);
   participant.on("closed", resolve);
-  print("joined", { room: name, identity });
-  participant.on("participantJoined", (other) => print("participantJoined", { identity: other.identity }));
-  participant.on("participantLeft", (other, reason) => print("participantLeft", { identity: other.identity, reason }));
-  participant.on("dataReceived", (message) => print("dataReceived", message));
+  report("joined", { room: name, identity });
+  participant.on("participantJoined", (other) => report("participantJoined", { identity: other.identity }));
+  participant.on("participantLeft", (other, reason) => report("participantLeft", { identity: other.identity, reason }));
+  participant.on("dataReceived", (message) => report("dataReceived", message));
   // The faults start after the handshake, so that the call begins.
   participant.network(options.network);
   for (const source of publish) {
     const track = await publishSource(participant, source);
-    print("published", { source, trackId: track.id });
+    report("published", { source, trackId: track.id });
   }
   if (say !== undefined) await sayInChat(api, room, name, identity, say);
 
@@ -120,7 +122,7 @@ async function sayInChat(api: Api, room: string, name: string, senderId: string,
 }
 
 function sentence(event: string, fields: object): string {
-  const details = Object.entries(fields).map(([name, value]) => `${name} ${value}`);
+  const details = Object.entries(fields).map(([name, value]) => `${name} ${printable(String(value))}`);
   return [event, ...details].join("  ");
 }
 

@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { ENVIRONMENTS } from "../../protocol/enums.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { print } from "../print.ts";
 import { table } from "../table.ts";
 
 export function keysCommand(argv: readonly string[]): Command {
@@ -20,7 +21,7 @@ export function keysCommand(argv: readonly string[]): Command {
         name: options.name,
         environment: ENVIRONMENTS.find((name) => lower(name) === options.environment) ?? "DEVELOPMENT",
       });
-      console.log(options.json ? JSON.stringify(record) : record.key);
+      print(options.json ? JSON.stringify(record) : record.key);
     });
 
   const list = new Command("list")
@@ -39,7 +40,7 @@ export function keysCommand(argv: readonly string[]): Command {
         lastUsedAt ?? "never used",
         name,
       ]);
-      console.log(
+      print(
         options.json
           ? JSON.stringify(keys)
           : table(["KEY", "PROJECT", "ENVIRONMENT", "STATUS", "LAST USED", "NAME"], rows),
@@ -53,7 +54,7 @@ export function keysCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       const { operate } = await import("../data.ts");
       const { publicId, revoked } = await operate(config, "keys revoke", { key });
-      console.log(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
+      print(revoked ? `Revoked ${publicId}.` : `${publicId} was revoked already.`);
     });
 
   const secret = new Command("secret")
@@ -64,7 +65,7 @@ export function keysCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       const { operate } = await import("../data.ts");
       const revealed = await operate(config, "keys secret", { key });
-      console.log(
+      print(
         options.json
           ? JSON.stringify(revealed)
           : `LIVEKIT_API_KEY=${revealed.apiKey}\nLIVEKIT_API_SECRET=${revealed.apiSecret}`,

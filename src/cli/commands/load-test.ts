@@ -4,6 +4,7 @@ import type { ChatReport } from "../../ops/load-test/chat-load.ts";
 import type { Percentiles } from "../../ops/load-test/figures.ts";
 import type { MediaReport } from "../../ops/load-test/media-load.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 import { table } from "../table.ts";
 
 type Options = {
@@ -60,7 +61,7 @@ export function loadTestCommand(): Command {
         throw new CommandFailure(error.message.includes(origin) ? error.message : `${origin}: ${error.message}`);
       });
       if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
-      console.log(options.json ? JSON.stringify(report) : text);
+      print(options.json ? JSON.stringify(report) : text);
       process.exit(report.joined === 0 ? 1 : 0);
     });
 }

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 export function manualCommand(): Command {
   return new Command("manual")
@@ -10,14 +11,14 @@ export function manualCommand(): Command {
       const guides = readGuides();
       if (topic === undefined) {
         const width = Math.max(...guides.map(({ name }) => name.length)) + 2;
-        console.log(guides.map(({ name, summary }) => `${name.padEnd(width)}${firstSentence(summary)}`).join("\n"));
+        print(guides.map(({ name, summary }) => `${name.padEnd(width)}${firstSentence(summary)}`).join("\n"));
         return;
       }
       const guide = guides.find(({ name }) => name === topic);
       const chapter = guides.flatMap(sectionsOf).find(({ slug }) => slug === topic || slug.split("-").includes(topic));
       const found = guide ?? chapter;
       if (found === undefined) throw new CommandFailure(`the manual has no "${topic}"; \`stoa manual\` lists it`, true);
-      console.log(found.text);
+      print(found.text);
     });
 }
 

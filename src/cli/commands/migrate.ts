@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 export function migrateCommand(argv: readonly string[]): Command {
   const migrate = new Command("migrate")
@@ -15,7 +16,7 @@ export function migrateCommand(argv: readonly string[]): Command {
       const { openData } = await import("../boot.ts");
       const { closeRuntime } = await import("../../kernel/runtime.ts");
       await closeRuntime(openData(config));
-      console.log("The database is up to date.");
+      print("The database is up to date.");
     });
   return addConfigOptions(migrate, argv, ["DATA_DIR"]);
 }

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { print } from "../print.ts";
 import { table } from "../table.ts";
 
 export function nodeKeysCommand(argv: readonly string[]): Command {
@@ -11,7 +12,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       const { operate } = await import("../data.ts");
       const created = await operate(config, "node-keys create", { name });
-      console.log(options.json ? JSON.stringify(created) : created.secret);
+      print(options.json ? JSON.stringify(created) : created.secret);
     });
 
   const list = new Command("list")
@@ -24,7 +25,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
       const rows = keys.map(({ publicId, name, status, lastUsedAt }) => [
         ...[publicId, name, status.toLowerCase(), lastUsedAt ?? "never used"],
       ]);
-      console.log(options.json ? JSON.stringify(keys) : table(["KEY", "NODE", "STATUS", "LAST USED"], rows));
+      print(options.json ? JSON.stringify(keys) : table(["KEY", "NODE", "STATUS", "LAST USED"], rows));
     });
 
   const revoke = new Command("revoke")
@@ -34,7 +35,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
       const { config } = configFrom(options);
       const { operate } = await import("../data.ts");
       const { revoked } = await operate(config, "node-keys revoke", { key });
-      console.log(revoked ? `Revoked ${key}.` : `${key} was revoked already.`);
+      print(revoked ? `Revoked ${key}.` : `${key} was revoked already.`);
     });
 
   return new Command("node-keys")

@@ -10,6 +10,7 @@ import type { NodeProcess } from "../../nodes/node-process.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 import { listenFailure } from "../listen-failure.ts";
+import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 
 const VISIBLE_SETTINGS = [
@@ -64,7 +65,7 @@ export function nodeCommand(argv: readonly string[]): Command {
           await running.stop("refused", 0);
           throw new CommandFailure(`${controlPlane}: ${running.reporter.problem()}${remedyOf(running, config)}`);
         }
-        console.log(greeting(running, config, controlPlane).join("\n"));
+        print(greeting(running, config, controlPlane).join("\n"));
         return running;
       });
     });

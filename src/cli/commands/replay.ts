@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
 
 const HELP = `
 DUMP is a file with the answer of GET /v1/connections/{id}/dumps/{dumpId}, or - for the standard input. It is run through
@@ -20,23 +21,23 @@ export function replayCommand(): Command {
       const { replayFlight } = await import("../../sfu/flight/replay.ts");
       const replayed = replayFlight(dump);
       if (json) {
-        console.log(JSON.stringify(replayed, null, 2));
+        print(JSON.stringify(replayed, null, 2));
         return;
       }
       const { decisions, streams } = replayed;
       const { received, sent, rtcp } = dump;
       const began = new Date(dump.sinceMs).toISOString();
-      console.log(`${(dump.lastedMs / 1_000).toFixed(1)} s from ${began}`);
-      console.log(`${received.length} packets received, ${sent.length} sent, ${rtcp.length} reports`);
+      print(`${(dump.lastedMs / 1_000).toFixed(1)} s from ${began}`);
+      print(`${received.length} packets received, ${sent.length} sent, ${rtcp.length} reports`);
       for (const { name, packets, lost, askedFor, recovered, givenUp, jitterMs } of streams) {
         const repair = `asked again for ${askedFor}, ${recovered} came, ${givenUp} given up`;
-        console.log(`  ${name}: ${packets} packets, ${lost} lost, ${repair}, jitter ${jitterMs} ms`);
+        print(`  ${name}: ${packets} packets, ${lost} lost, ${repair}, jitter ${jitterMs} ms`);
       }
       for (const { atMs, about, decided, why } of decisions) {
-        console.log(`${`+${Math.round(atMs)}`.padStart(8)} ms  ${about}: ${decided}\n             because ${why}`);
+        print(`${`+${Math.round(atMs)}`.padStart(8)} ms  ${about}: ${decided}\n             because ${why}`);
       }
       if (decisions.length === 0)
-        console.log("No decisions: every expected packet arrived, and the bandwidth was sufficient.");
+        print("No decisions: every expected packet arrived, and the bandwidth was sufficient.");
     });
 }
 

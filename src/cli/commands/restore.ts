@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { print } from "../print.ts";
 
 const HELP = `
 The backup is read to its last byte before anything is changed. Data that is there already is kept in a folder of the
@@ -32,7 +33,7 @@ export function restoreCommand(argv: readonly string[]): Command {
         if (options.check) {
           const folder = existsSync(dataDir) ? dataDir : tmpdir();
           const found = await verifyBackup({ file, dataDir: folder, migrationsDir, now });
-          console.log(
+          print(
             options.json
               ? JSON.stringify(found)
               : `${file} is whole: made ${found.createdAt} by Stoa ${found.version}.`,
@@ -45,16 +46,15 @@ export function restoreCommand(argv: readonly string[]): Command {
           const again = eraseAgain(config);
           const report = await restoreBackup({ file, dataDir, migrationsDir, now, prepare: again.prepare });
           const { erasedAgain, unreadable } = again;
-          if (options.json) return console.log(JSON.stringify({ ...report, erasedAgain: erasedAgain() }));
-          console.log(`Restored the data of ${report.createdAt} into ${dataDir}.`);
+          if (options.json) return print(JSON.stringify({ ...report, erasedAgain: erasedAgain() }));
+          print(`Restored the data of ${report.createdAt} into ${dataDir}.`);
           if (erasedAgain() > 0) {
-            console.log(`${users(erasedAgain())} erased after the backup was made, and erased again in it.`);
+            print(`${users(erasedAgain())} erased after the backup was made, and erased again in it.`);
           }
           if (unreadable() > 0) {
-            console.log(`${users(unreadable())} erased with another STOA_SECRET: erase them again yourself.`);
+            print(`${users(unreadable())} erased with another STOA_SECRET: erase them again yourself.`);
           }
-          if (report.setAside)
-            console.log(`What was there is in ${report.setAside}; remove it when you no longer need it.`);
+          if (report.setAside) print(`What was there is in ${report.setAside}; remove it when you no longer need it.`);
         } finally {
           lock.release();
         }

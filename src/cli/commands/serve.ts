@@ -10,6 +10,7 @@ import { VERSION } from "../../kernel/version.ts";
 import type { EmbeddedMedia } from "../../nodes/embedded-media.ts";
 import type { RunningServer } from "../../server.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import { devDataPath } from "../start/dev-data.ts";
 
@@ -24,12 +25,12 @@ export function serveCommand(argv: readonly string[]): Command {
       await runUntilSignal(async () => {
         if (config.ROLE === "edge") {
           const edge = await bootProxy(config);
-          console.log([`Stoa ${VERSION}   an edge, without data`, `  Listening  ${edge.url}`].join("\n"));
+          print([`Stoa ${VERSION}   an edge, without data`, `  Listening  ${edge.url}`].join("\n"));
           return edge;
         }
         if (config.COMMIT_LOG_URL !== undefined) {
           const member = await bootMember(config, { rotateSecret: options.rotateSecret });
-          console.log(memberGreeting(member, config).join("\n"));
+          print(memberGreeting(member, config).join("\n"));
           return member;
         }
         const server = await boot(config, {
@@ -37,7 +38,7 @@ export function serveCommand(argv: readonly string[]): Command {
           log: early?.log,
           takeMediaThreads: () => early?.threads ?? null,
         });
-        console.log(greeting(server, config).join("\n"));
+        print(greeting(server, config).join("\n"));
         return server;
       });
     });

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { VERSION } from "../../kernel/version.ts";
+import { print } from "../print.ts";
 
 export function versionCommand(): Command {
   return new Command("version")
@@ -7,7 +8,7 @@ export function versionCommand(): Command {
     .option("--json", "as one JSON object")
     .action(({ json }: { json?: true }) => {
       const platform = `${process.platform}-${process.arch}`;
-      console.log(
+      print(
         json === true
           ? JSON.stringify({ version: VERSION, platform, bun: Bun.version })
           : `stoa ${VERSION} (${platform}, Bun ${Bun.version})`,

@@ -1,0 +1,11 @@
+import { printableLines } from "../kernel/printable.ts";
+
+// Commands show names that tenants chose: written as they are, they could control the operator's terminal.
+
+export function print(text: string): void {
+  console.log(printableLines(text));
+}
+
+export function printError(text: string): void {
+  console.error(printableLines(text));
+}
