@@ -4,9 +4,10 @@ import type { FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "../werift/werift-hooks.ts";
 import type { Fingerprint } from "../wire/sdp/offer.ts";
-import { SRTP_MAX_OVERHEAD, type SrtpProfile, SrtpSender } from "../wire/srtp/srtp.ts";
+import { SRTP_MAX_OVERHEAD, type SrtpProfile, type SrtpRefusals, SrtpSender } from "../wire/srtp/srtp.ts";
 import type { IceCredentials } from "../wire/stun/stun.ts";
 import type { BadNetwork } from "./bad-network.ts";
+import { ControlBudget } from "./control-budget.ts";
 import { type Dtls, type DtlsOptions, DtlsSession } from "./dtls.ts";
 import { type IceAgent, plainAddress } from "./ice/ice.ts";
 import { IceSession, type Path } from "./ice/ice-session.ts";
@@ -61,12 +62,16 @@ export class Connection {
   #iceState: IceState = "new";
   #handshaking = false;
   #network: BadNetwork | null = null;
+  readonly #control: ControlBudget;
+  /** The datagram that is being read has brought an authentic record. */
+  #isAuthentic = false;
   readonly #rtcp = new Uint8Array(SEND_SLOT_BYTES);
 
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
     this.#host = host;
     this.#events = events;
     this.#fingerprints = [...fingerprints];
+    this.#control = new ControlBudget(host.now);
     this.liveness = new Liveness(host.now());
     this.ice = new IceSession({
       onDtls: (data) => {
@@ -93,13 +98,16 @@ export class Connection {
           lives: (path, nowMs) => this.#lives(path, nowMs),
           isAt: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
           counted: (bytes) => (this.bytesIn += bytes),
-          now: host.now,
+          control: this.#control,
         });
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
         this.#ready();
       },
-      onData: (data) => this.#sctp?.deliver(data),
+      onData: (data) => {
+        this.#isAuthentic = true;
+        this.#sctp?.deliver(data);
+      },
       onFailed: () => {
         events.onDtlsState("failed");
         events.onLost("dtls_failed", "failed");
@@ -120,8 +128,9 @@ export class Connection {
     return this.transport !== null;
   }
 
-  get refusals(): IncomingMedia["refusals"] | null {
-    return this.#incoming?.refusals ?? null;
+  /** `controlOverShare` counts RTCP and data beyond the share of the thread that one connection may take. */
+  get refusals(): (SrtpRefusals & { controlOverShare: number }) | null {
+    return this.#incoming && { ...this.#incoming.refusals, controlOverShare: this.#control.dropped };
   }
 
   /** For the first answer and for every restart: same session, new username fragment and password for the client's. */
@@ -216,7 +225,17 @@ export class Connection {
       this.#handshaking = true;
       this.#events.onDtlsState("connecting");
     }
-    this.#dtls.receive(data);
+    if (this.isReady) this.#receiveRecords(data);
+    else this.#dtls.receive(data);
+  }
+
+  #receiveRecords(data: Buffer): void {
+    if (this.#control.drops()) return;
+    this.#control.spend(() => {
+      this.#isAuthentic = false;
+      this.#dtls.receive(data);
+      return this.#isAuthentic ? undefined : "forged";
+    });
   }
 
   #receiveMedia(data: Buffer, nowMs: number, path: Path): void {

@@ -1,7 +1,7 @@
 /**
- * How much of the thread one connection may take by its control. Reports may be large, and say much that is dear to read: whoever
- * sends them without end would leave nothing for the media of others. What is beyond its share is dropped unread, as a network
- * would drop it. Only what proved authentic is charged: nobody spends the share of another.
+ * How much of the thread one connection may take by its RTCP and by its data channels. Both may cost much to read: whoever sends
+ * them without end would leave nothing for the media of others. What is beyond its share is dropped unread, as a network would
+ * drop it. Only what proved authentic is charged: nobody spends the share of another.
  */
 const MS_PER_SECOND = 50;
 const BURST_MS = 100;
@@ -48,6 +48,8 @@ export class ControlShare {
 const thread = new ControlShare();
 
 export class ControlBudget {
+  /** Packets that were not read. */
+  dropped = 0;
   readonly #now: () => number;
   readonly #all: ControlShare;
   #leftMs = BURST_MS;
@@ -70,15 +72,23 @@ export class ControlBudget {
     return this.#leftMs <= 0 || this.#all.isSpent(this.#all.second(nowMs) === this.#second ? this.#spentMs : 0);
   }
 
-  /** Reads a report. */
-  spend(read: () => void): void {
+  /** Reads a packet, and charges the time unless `read` returns "forged". */
+  spend(read: () => unknown): void {
     const startedMs = this.#now();
+    let outcome: unknown;
     try {
-      read();
+      outcome = read();
     } finally {
       const endedMs = this.#now();
-      this.#charge(Math.min(Math.max(0, endedMs - startedMs), MAX_STEP_MS), endedMs);
+      if (outcome !== "forged") this.#charge(Math.min(Math.max(0, endedMs - startedMs), MAX_STEP_MS), endedMs);
     }
+  }
+
+  /** Is true, and counts the packet, when it must not be read. */
+  drops(): boolean {
+    if (!this.isSpent()) return false;
+    this.dropped++;
+    return true;
   }
 
   #charge(ms: number, nowMs: number): void {

@@ -6,7 +6,7 @@ import { addressWords } from "../wire/rtp/address.ts";
 import { isRtcp } from "../wire/rtp/rtp.ts";
 import type { IncomingSrtp, SrtpRefusals } from "../wire/srtp/srtp.ts";
 import type { SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
-import { ControlBudget } from "./control-budget.ts";
+import type { ControlBudget } from "./control-budget.ts";
 import type { Path } from "./ice/ice-session.ts";
 import type { UdpPort } from "./udp.ts";
 
@@ -33,7 +33,7 @@ type MediaOwner = {
   /** Packets from there are its own, and come as they are sent. */
   isAt(path: Path): boolean;
   counted(bytes: number): void;
-  now(): number;
+  readonly control: ControlBudget;
 };
 
 type Source = Pick<WatchedSession, "port" | "address">;
@@ -43,8 +43,6 @@ export class IncomingMedia {
   readonly #udp: UdpPort;
   readonly #owner: MediaOwner;
   readonly #intake: MediaIntake | null;
-  readonly #control: ControlBudget;
-  #overShare = 0;
   /** Of what waits there. */
   #intakePath: Path | null = null;
   /** Of a path that media came on, as native code has it. */
@@ -54,19 +52,17 @@ export class IncomingMedia {
     this.#srtp = udp.path.createReceiver(master);
     this.#udp = udp;
     this.#owner = owner;
-    this.#control = new ControlBudget(owner.now);
     this.#intake = this.#createIntake();
   }
 
-  /** `controlOverShare`: control beyond what one connection may take of the thread. */
-  get refusals(): SrtpRefusals & { controlOverShare: number } {
-    return { ...this.#srtp.refusals, controlOverShare: this.#overShare };
+  get refusals(): SrtpRefusals {
+    return this.#srtp.refusals;
   }
 
   /** `mayWait`: for others of the same turn, and be handed on together with them. */
   receive(data: Buffer, nowMs: number, path: Path, mayWait: boolean): void {
     if (isRtcp(data)) {
-      if (this.#isControlOverShare()) return;
+      if (this.#owner.control.drops()) return;
       this.#udp.finishWaiting();
       const length = this.#srtp.unprotectRtcp(data);
       if (length < 0) return;
@@ -86,14 +82,8 @@ export class IncomingMedia {
     this.#owner.events.onRtp(data, length, nowMs);
   }
 
-  #isControlOverShare(): boolean {
-    if (!this.#control.isSpent()) return false;
-    this.#overShare++;
-    return true;
-  }
-
   #readControl(data: Buffer, length: number, nowMs: number): void {
-    this.#control.spend(() => this.#owner.events.onRtcp(data, length, nowMs));
+    this.#owner.control.spend(() => this.#owner.events.onRtcp(data, length, nowMs));
   }
 
   #createIntake(): MediaIntake | null {
@@ -110,7 +100,7 @@ export class IncomingMedia {
       },
       onRtp: (data, length, nowMs) => events.onRtp(data, length, nowMs),
       onRtcp: (data, length, nowMs) => {
-        if (!this.#isControlOverShare()) this.#readControl(data, length, nowMs);
+        if (!this.#owner.control.drops()) this.#readControl(data, length, nowMs);
       },
       usual: (intake, nowMs) => this.#udp.watch?.usual(intake, nowMs),
       source: () => this.#source(),

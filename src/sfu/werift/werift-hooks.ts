@@ -3,10 +3,12 @@
  * pinned, and `test/sfu/transport/werift-hooks.test.ts` checks what is assumed here.
  */
 import "./reflect.ts";
+import { createDecipheriv } from "node:crypto";
 import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
 import { MASTER_KEY_BYTES, masterSaltBytes, type SrtpMasterKey, type SrtpProfile } from "../wire/srtp/srtp-cipher.ts";
-import { isSoundSctp, type SctpProgress } from "./sctp-gate.ts";
-import { type InboundAssociation, type LossyAssociation, patchAbandonment, patchReassembly } from "./sctp-patches.ts";
+import { RECEIVE_WINDOW_BYTES } from "./sctp-inbound.ts";
+import { type LossyAssociation, patchAbandonment } from "./sctp-patches.ts";
+import { type ReceivingAssociation, SctpReceiver } from "./sctp-receiver.ts";
 
 export type DtlsCertificate = Awaited<ReturnType<typeof CipherContext.createSelfSignedCertificateWithKey>>;
 
@@ -24,8 +26,8 @@ export const SRTP_PROFILE_NUMBERS = {
 export type HandshakeMessage = { type: number; body: Uint8Array; serialized: Uint8Array };
 
 export type DtlsEngine = {
-  /** Takes complete, ordered records only, because werift joins fragments without checks. */
-  deliver(records: Buffer): void;
+  /** Takes one complete record in order, because werift joins fragments without checks. */
+  deliver(record: Buffer): void;
   send(data: Buffer): Promise<void>;
   /** Is true once the client's key exchange was read, so that encrypted records can be decrypted. */
   readonly hasKeys: boolean;
@@ -46,12 +48,18 @@ type DtlsEngineEvents = {
 
 /** Members that werift's type declarations do not have, or have with narrower types. */
 type Internals = {
-  cipher: { cipher?: unknown; masterSecret: Buffer; remoteCertificate?: Buffer };
+  cipher: { cipher?: RecordCipher; masterSecret: Buffer; remoteCertificate?: Buffer };
+  handleFragmentHandshake(messages: HandshakeFragment[]): HandshakeFragment[];
   dtls: {
     recordSequenceNumber: number;
     sortedHandshakeCache: { msg_type: number; fragment: Buffer; serialize(): Buffer }[];
   };
 };
+
+type HandshakeFragment = { fragment_length: number; length: number };
+
+/** AES-GCM in all cipher suites that werift's server accepts. */
+type RecordCipher = { blockAlgorithm: "aes-128-gcm"; clientWriteKey: Buffer; clientNonce: Buffer };
 
 export function createDtlsServer(
   certificate: DtlsCertificate,
@@ -78,12 +86,24 @@ export function createDtlsServer(
   });
   const internals = server as unknown as Internals;
   keepRecordNumbersIncreasing(internals.dtls);
+  // werift keeps fragments without a limit; the gate has joined all that come before encryption, and Finished needs none.
+  internals.handleFragmentHandshake = (messages) =>
+    messages.filter((message) => message.fragment_length === message.length);
   server.onConnect.subscribe(events.onConnect);
-  server.onData.subscribe((data) => events.onData(data));
   server.onError.subscribe(events.onError);
-  server.onClose.subscribe(events.onClose);
+  /** werift writes out every record that it cannot decrypt, and takes alerts for genuine that it has not decrypted. */
+  const deliverEncrypted = (record: Buffer) => {
+    const plain = internals.cipher.cipher ? decryptRecord(record, internals.cipher.cipher) : null;
+    if (!plain) return;
+    if (record[0] === CONTENT_TYPE.handshake) transport.onData(record);
+    else if (record[0] === CONTENT_TYPE.applicationData) events.onData(plain);
+    else if (record[0] === CONTENT_TYPE.alert && (plain[0] === FATAL || plain[1] === CLOSE_NOTIFY)) events.onClose();
+  };
   return {
-    deliver: (records) => transport.onData(records),
+    deliver: (record) => {
+      if (record.readUInt16BE(3) > 0) deliverEncrypted(record);
+      else transport.onData(record);
+    },
     send: (data) => server.send(data),
     get hasKeys() {
       return internals.cipher.cipher !== undefined;
@@ -111,12 +131,40 @@ export function createDtlsServer(
       };
     },
     close() {
-      for (const event of [server.onConnect, server.onData, server.onError, server.onClose]) event.allUnsubscribe();
+      for (const event of [server.onConnect, server.onError]) event.allUnsubscribe();
     },
   };
 }
 
+const CONTENT_TYPE = { alert: 21, handshake: 22, applicationData: 23 };
+const FATAL = 2;
+const CLOSE_NOTIFY = 0;
 const RECORD_HEADER_BYTES = 13;
+const EXPLICIT_NONCE_BYTES = 8;
+const TAG_BYTES = 16;
+
+/** RFC 5288 §3; null for a record that is not authentic. */
+function decryptRecord(record: Buffer, { blockAlgorithm, clientWriteKey, clientNonce }: RecordCipher): Buffer | null {
+  const start = RECORD_HEADER_BYTES + EXPLICIT_NONCE_BYTES;
+  const end = record.length - TAG_BYTES;
+  if (end < start) return null;
+  const nonce = Buffer.from(clientNonce);
+  record.copy(nonce, nonce.length - EXPLICIT_NONCE_BYTES, RECORD_HEADER_BYTES, start);
+  // Epoch and number, content type, version, and the length of the content.
+  const additional = Buffer.alloc(13);
+  record.copy(additional, 0, 3, 11);
+  record.copy(additional, 8, 0, 3);
+  additional.writeUInt16BE(end - start, 11);
+  const decipher = createDecipheriv(blockAlgorithm, clientWriteKey, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAuthTag(record.subarray(end)).setAAD(additional);
+  const plain = decipher.update(record.subarray(start, end));
+  try {
+    decipher.final();
+    return plain;
+  } catch {
+    return null;
+  }
+}
 
 /**
  * werift repeats a flight unchanged, but a repeated record needs a new number (RFC 6347 §4.2.4): Firefox drops messages that come
@@ -169,11 +217,48 @@ type SctpEvents = {
 
 export type SctpEngine = { deliver(data: Buffer): void; close(): void };
 
-export type SctpInternals = LossyAssociation & InboundAssociation;
+export type SctpInternals = LossyAssociation & ReceivingAssociation & { handleData(packet: Buffer): Promise<void> };
 
-export function patchSctp(association: SctpInternals): void {
+export function patchSctp(association: SctpInternals): SctpReceiver {
   patchAbandonment(association);
-  patchReassembly(association);
+  const receiver = new SctpReceiver(association);
+  association.advertisedRwnd = RECEIVE_WINDOW_BYTES;
+  association.handleData = async (packet) => receiver.receive(packet);
+  return receiver;
+}
+
+type ChannelInternals = {
+  readonly dataChannels: Record<number, unknown>;
+  datachannelReceive(streamId: number, protocol: number, data: Buffer): Promise<void>;
+};
+
+const DCEP = 50;
+const CHANNEL_OPEN = 3;
+/** A label and a protocol of that many bytes together. */
+const MAX_OPEN_BYTES = 1_024;
+/** Ours are two, LiveKit's three. */
+const MAX_CHANNELS = 16;
+/** Channels whose acknowledgement the client has not taken. */
+const MAX_OPENING = 16;
+
+/**
+ * werift acknowledges every request to open a channel, and keeps all acknowledgements until the client takes them. A message on
+ * an unknown channel or in an unknown format makes it reject a promise that nobody handles, which ends the process.
+ */
+function limitChannels(sctp: RTCSctpTransport, association: SctpInternals): void {
+  const transport = sctp as unknown as ChannelInternals;
+  let opening = 0;
+  association.receive = (streamId, protocol, data) => {
+    const receive = () => transport.datachannelReceive(streamId, protocol, data).catch(() => {});
+    if (protocol !== DCEP || data[0] !== CHANNEL_OPEN) {
+      receive();
+      return;
+    }
+    const isFull = Object.keys(transport.dataChannels).length >= MAX_CHANNELS || opening >= MAX_OPENING;
+    if (isFull || data.length > MAX_OPEN_BYTES || transport.dataChannels[streamId]) return;
+    opening++;
+    receive().finally(() => opening--);
+  };
 }
 
 /** Creates the association of one peer; the client opens it and its channels. */
@@ -208,16 +293,12 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
     });
     events.onChannel(channel);
   });
-  const association = sctp.sctp as unknown as SctpProgress &
-    SctpInternals & { handleData(data: Buffer): Promise<void> };
-  patchSctp(association);
+  const association = sctp.sctp as unknown as SctpInternals;
+  const receiver = patchSctp(association);
+  limitChannels(sctp, association);
   sctp.start(remotePort).catch(() => {});
   return {
-    deliver(data) {
-      if (!isSoundSctp(data, association)) return;
-      // A malformed packet would otherwise end the process as an unhandled rejection.
-      association.handleData(data).catch(() => {});
-    },
+    deliver: (packet) => receiver.receive(packet),
     close() {
       sctp.stop().catch(() => {});
       onStateChange.execute("closed");

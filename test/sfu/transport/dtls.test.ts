@@ -1,6 +1,6 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { createHash, X509Certificate } from "node:crypto";
-import { DtlsClient } from "werift";
+import { DtlsClient, DtlsServer } from "werift";
 import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../../src/sfu/transport/dtls.ts";
 import {
   createCertificate,
@@ -227,5 +227,69 @@ describe("proof that the peer holds its certificate's key", () => {
         masterSecret.map((byte) => byte ^ 1),
       ),
     ).toBe(false);
+  });
+
+  describe("records that a stranger sends from the client's address", () => {
+    /** Epoch 1, and content that nobody with the keys has made. */
+    const forged = (type: number, content: Buffer) => {
+      const header = Buffer.from([type, 254, 253, 0, 1, 0, 0, 0, 0, 0, 9, 0, 0]);
+      header.writeUInt16BE(content.length, 11);
+      return Buffer.concat([header, content]);
+    };
+
+    test("do not end the connection, whatever kind of record they say they are", async () => {
+      const { session } = await handshake({});
+      const alert = Buffer.concat([Buffer.from([1, 0]), Buffer.alloc(24)]);
+      for (const type of [20, 21, 22, 23, 99]) {
+        session.receive(forged(type, alert));
+        session.receive(forged(type, Buffer.alloc(1)));
+      }
+      expect(session.state).toBe("connected");
+    });
+
+    test("are not written out as text", async () => {
+      const { session } = await handshake({});
+      const toText = spyOn(Buffer.prototype, "toString");
+      for (const type of [21, 22, 23]) session.receive(forged(type, Buffer.alloc(1_200)));
+      expect(toText).not.toHaveBeenCalled();
+      toText.mockRestore();
+    });
+  });
+
+  test("fragments of handshake messages that the client encrypts are not kept", async () => {
+    const { session, client } = await handshake({});
+    const joining = spyOn(
+      DtlsServer.prototype as unknown as { handleFragmentHandshake(): [] },
+      "handleFragmentHandshake",
+    );
+    type Record = { recordLayerHeader: object; fragment: Buffer };
+    const { cipher } = client as unknown as { cipher: { encryptPacket(record: Record): { fragment: Buffer } } };
+    for (let sequence = 100; sequence < 110; sequence++) {
+      const fragment = Buffer.concat([Buffer.from([20, 0, 0, 99, 0, 9, 0, 0, 0, 0, 0, 1]), Buffer.alloc(1)]);
+      const header = {
+        contentType: 22,
+        protocolVersion: { major: 254, minor: 253 },
+        epoch: 1,
+        sequenceNumber: sequence,
+      };
+      const { fragment: content } = cipher.encryptPacket({ recordLayerHeader: header, fragment });
+      const head = Buffer.from([22, 254, 253, 0, 1, 0, 0, 0, 0, 0, sequence, 0, content.length]);
+      session.receive(Buffer.concat([head, content]));
+    }
+    expect(joining).not.toHaveBeenCalled();
+    expect(session.state).toBe("connected");
+    joining.mockRestore();
+  });
+
+  test("an alert that the client sends ends the connection", async () => {
+    const { session, client } = await handshake({});
+    type Record = { recordLayerHeader: object; fragment: Buffer };
+    const { cipher } = client as unknown as { cipher: { encryptPacket(record: Record): { fragment: Buffer } } };
+    const header = { contentType: 21, protocolVersion: { major: 254, minor: 253 }, epoch: 1, sequenceNumber: 99 };
+    const { fragment } = cipher.encryptPacket({ recordLayerHeader: header, fragment: Buffer.from([1, 0]) });
+    session.receive(
+      Buffer.concat([Buffer.from([21, 254, 253, 0, 1, 0, 0, 0, 0, 0, 99, 0, fragment.length]), fragment]),
+    );
+    expect(session.state).toBe("closed");
   });
 });
