@@ -28,7 +28,7 @@ type Kind = {
 
 /** By the folder below test/ (`folderOf`). A folder that is not listed is fast and runs in `bin/test`. */
 const KINDS: Record<string, Kind> = {
-  cluster: { onlyAll: true, slow: true },
+  cluster: { onlyAll: true, slow: true, ownNetwork: true },
   "e2e/binary": { slow: true },
   "e2e/faults": { onlyAll: true, slow: true, alone: true },
   "e2e/journey": { slow: true, browser: true },
@@ -71,7 +71,7 @@ const NETWORK_TOOLS = ["iproute2", "nftables"];
 
 /** Debian packages by the folder that needs them. */
 const PACKAGES: Record<string, string[]> = {
-  cluster: ["postgresql", "chromium", "e2fsprogs", "haproxy", "nginx-light", "caddy"],
+  cluster: ["postgresql", "chromium", "e2fsprogs", "haproxy", "nginx-light", "caddy", ...NETWORK_TOOLS],
   e2e: ["chromium", "firefox-esr", "ffmpeg"],
   "e2e/dashboard": ["chromium"],
   "e2e/docs": ["chromium"],

@@ -60,8 +60,8 @@ function readiness(state: ClusterState, problem: string | null): Response {
   return Response.json({ status: "standby", reasons: { cluster }, ...state }, { status: 503 });
 }
 
-export function standbyResponse(path: string): Response {
-  const { code, legacyCode, message, status } = new ApiError("SVC_STANDBY");
+export function standbyResponse(path: string, error: "SVC_STANDBY" | "SVC_LEADER_LOST" = "SVC_STANDBY"): Response {
+  const { code, legacyCode, message, status } = new ApiError(error);
   const requestId = `req_${crypto.randomUUID().replaceAll("-", "")}`;
   return Response.json(
     { retryAfterSeconds: RETRY_AFTER_SECONDS, code, legacyCode, message, requestId, path },

@@ -90,6 +90,11 @@ export const ERRORS = {
   ],
   SVC_OVERLOADED: [503, "UNAVAILABLE", "The server is overloaded. Try again."],
   SVC_STANDBY: [503, "UNAVAILABLE", "This server is a standby, and another one leads. Try again."],
+  SVC_LEADER_LOST: [
+    503,
+    "UNAVAILABLE",
+    "The server that leads stopped responding. It is unknown whether the change was made. Try again.",
+  ],
   SVC_COMMIT_LOG_UNAVAILABLE: [
     503,
     "UNAVAILABLE",

@@ -5,6 +5,7 @@ import type { Subprocess } from "bun";
 import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { createServices } from "../../src/services.ts";
 import { PROGRAM, ROOT } from "../cli/stoa.ts";
+import type { Machine } from "../harness/namespaces.ts";
 import { testConfig } from "../harness/test-config.ts";
 
 export const SECRET = "a secret of forty letters for the group!";
@@ -51,6 +52,8 @@ function isReadyLeader(state: Readyz | null): boolean {
 /** Several servers on one commit log, and in front of them what stands for a load balancer. */
 export class Group {
   readonly members: GroupMember[] = [];
+  /** Members by name that run on a machine of their own. */
+  readonly machines = new Map<string, Machine>();
   readonly #folder = mkdtempSync(join(tmpdir(), "stoa-group-"));
   readonly balancer = new Balancer(() => this.members.map(({ url }) => url));
   readonly #closing: (() => void)[] = [];
@@ -84,11 +87,12 @@ export class Group {
   async start(name: string, env: Record<string, string> = {}, root = ROOT): Promise<GroupMember> {
     const { DATA_DIR: dataDir = join(this.#folder, name) } = env;
     const program = root === ROOT ? PROGRAM : [process.execPath, join(root, "src/main.ts")];
-    const child = Bun.spawn([...program, "serve"], {
+    const machine = this.machines.get(name);
+    const child = Bun.spawn([...(machine?.prefix ?? []), ...program, "serve"], {
       env: {
         ...process.env,
         PORT: "0",
-        HOST: "127.0.0.1",
+        HOST: machine?.address ?? "127.0.0.1",
         MEDIA_UDP_PORT: "0",
         MEDIA_WORKERS: "1",
         PUBLIC_IP: "127.0.0.1",

@@ -23,12 +23,14 @@ afterEach(async () => {
 async function linked({ takesBatches = true } = {}) {
   const greeting: LeaderFrame = { type: "publish", topic: "news", text: "hello" };
   const heard: string[] = [];
+  const carriedOut: string[] = [];
   const leader = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    fetch(request, server) {
+    async fetch(request, server) {
       const { pathname } = new URL(request.url);
       if (pathname === PROXY_PATH) return server.upgrade(request) ? undefined : new Response(null, { status: 400 });
+      carriedOut.push(`${request.method} ${await request.text()}`.trim());
       return Response.json({ method: request.method, client: request.headers.get("x-stoa-edge-client") });
     },
     websocket: {
@@ -42,20 +44,21 @@ async function linked({ takesBatches = true } = {}) {
   closing.push(() => leader.stop(true));
   const line = await BreakableConnection.to(leader.port ?? 0);
   closing.push(() => line.close());
+  const known: { leader: string | null } = { leader: null };
   const seen = { opened: 0, lost: 0, frames: [] as LeaderFrame[] };
   const link = new LeaderLink({
     credential: "secret",
     log: createLog({ level: "silent", format: "json" }),
-    leader: async () => line.url,
+    leader: async () => known.leader ?? line.url,
     onOpen: () => void seen.opened++,
     onFrame: (frame) => void seen.frames.push(frame),
     onLost: () => void seen.lost++,
   });
   closing.push(() => link.stop());
   while (seen.frames.length === 0) await Bun.sleep(10);
-  const ask = (method: string) =>
-    forward(new Request("http://edge/v1/rooms", { method }), "203.0.113.7", { link, credential: "secret" });
-  return { line, link, seen, heard, ask };
+  const ask = (method: string, init: RequestInit = {}) =>
+    forward(new Request("http://edge/v1/rooms", { method, ...init }), "203.0.113.7", { link, credential: "secret" });
+  return { line, link, seen, heard, ask, known, carriedOut };
 }
 
 test("frames of one tick are sent as one batch, in order, to a leader that takes batches", async () => {
@@ -83,20 +86,50 @@ test("a batch whose lengths are wrong is refused", () => {
   }
 });
 
-test("a proxy notices a leader that stops answering, and reconnects to it", async () => {
-  const { line, link, seen, ask } = await linked();
-  expect(await (await ask("GET"))?.json()).toEqual({ method: "GET", client: "203.0.113.7" });
+const KEYED = { headers: { "idempotency-key": "one", "content-length": "4" }, body: "once" };
+
+test("a proxy notices a leader that stops answering, and repeats what cannot take effect twice", async () => {
+  const { line, link, seen, ask, carriedOut } = await linked();
+  expect(await (await ask("GET")).json()).toEqual({ method: "GET", client: "203.0.113.7" });
   expect([link.leader, seen.opened, seen.lost]).toEqual([line.url, 1, 0]);
   line.break();
-  // Both requests are under way when the network breaks: the GET is repeated, the POST is not.
-  const [read, written] = [ask("GET"), ask("POST")];
+  // All of them are under way when the network breaks.
+  const repeated = [ask("GET"), ask("DELETE"), ask("POST", KEYED), ask("PUT", { ...KEYED, body: "put" })];
+  const single = ask("POST", { body: "maybe" });
+  const long = ask("PUT", { body: "x".repeat(100_000), headers: { "content-length": "100000" } });
   while (seen.lost === 0) await Bun.sleep(10);
   expect(link.leader).toBeNull();
   line.mend();
-  expect(await written).toBeNull();
-  expect(await (await read)?.json()).toMatchObject({ method: "GET" });
+  for (const unknown of [await single, await long]) {
+    expect([unknown.status, unknown.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await unknown.json()).toMatchObject({ code: "SVC_LEADER_LOST", path: "/v1/rooms" });
+  }
+  for (const answer of await Promise.all(repeated)) expect(answer.status).toBe(200);
+  expect(carriedOut.sort()).toEqual(["DELETE", "GET", "GET", "POST once", "PUT put"]);
   while (seen.frames.length < 2) await Bun.sleep(10);
   expect([link.leader, seen.opened, seen.lost]).toEqual([line.url, 2, 1]);
+}, 60_000);
+
+test("requests to a leader that another one replaced end at once", async () => {
+  const { line, ask, known } = await linked();
+  line.break();
+  const from = performance.now();
+  const single = ask("POST", { body: "maybe" });
+  known.leader = "http://127.0.0.1:1";
+  expect((await single).status).toBe(503);
+  // Before the silence of the first leader was noticed.
+  expect(performance.now() - from).toBeLessThan(3_500);
+}, 60_000);
+
+test("a request is told to try again when no server leads for long", async () => {
+  const { line, ask, known, seen } = await linked();
+  known.leader = "http://127.0.0.1:1";
+  while (seen.lost === 0) await Bun.sleep(10);
+  line.close();
+  const from = performance.now();
+  const refused = await Promise.all([ask("GET"), ask("POST", { body: "never sent" })]);
+  for (const response of refused) expect(await response.json()).toMatchObject({ code: "SVC_STANDBY" });
+  expect(performance.now() - from).toBeLessThan(8_000);
 }, 60_000);
 
 test("messages of the leader wait for later ones only after a slow fan-out, and stay in order", async () => {

@@ -17,6 +17,10 @@ export type Machine = {
   keepIn(...rules: string[]): Promise<void>;
   /** Drops this many of a thousand packets in each direction. */
   lose(perThousand: number): Promise<void>;
+  /** Drops every packet, as if the machine had lost its power. */
+  disconnect(): Promise<void>;
+  /** Removes all rules. */
+  reconnect(): Promise<void>;
 };
 
 export type Lan<Name extends string> = {
@@ -86,6 +90,13 @@ async function plugIn(space: string, index: number, net: string, bridge: string)
       const unlucky = `numgen random mod 1000 < ${perThousand} drop`;
       await filter("input", [`iifname "eth0" ${unlucky}`]);
       await filter("output", [`oifname "eth0" ${unlucky}`]);
+    },
+    async disconnect() {
+      await filter("input", ['iifname "eth0" drop']);
+      await filter("output", ['oifname "eth0" drop']);
+    },
+    async reconnect() {
+      await $`ip netns exec ${space} nft delete table inet test`.quiet();
     },
   };
 }

@@ -1,42 +1,105 @@
 import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import { UNKNOWN_ADDRESS, unmappedAddress } from "../../kernel/net/addresses.ts";
+import { standbyResponse } from "../standby-server.ts";
 import type { LeaderLink } from "./leader-link.ts";
 
 const CLIENT_HEADER = "x-stoa-edge-client";
 const CREDENTIAL_HEADER = "x-stoa-edge";
 const HOP_BY_HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "proxy-connection"];
 
-export const LEADER_WAIT_MS = 5_000;
+/** A standby leads after about six seconds; a client that waited for longer than this is told to try again. */
+export const LEADER_WAIT_MS = 7_000;
+/** How long a request that waited for a leader may take in all before its response begins. */
+const RESPONSE_AFTER_WAIT_MS = 1_000;
+/** A leader that answers elsewhere gets this long for a request after the last byte of its body. */
+const RESPONSE_TIMEOUT_MS = 30_000;
+/** RFC 9110, section 9.2.2. */
+const IDEMPOTENT_METHODS = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
+/** A larger body is streamed, and its request is not repeated. */
+const MAX_REPEATED_BODY_BYTES = 64 * 1024;
 
-type ForwardDeps = { link: Pick<LeaderLink, "waitForLeader" | "unreachable">; credential: string };
+const REPEAT_AFTER_MS = 50;
+
+type ForwardDeps = { link: Pick<LeaderLink, "waitForLeader">; credential: string };
 
 /**
- * Streams a request to the leader and its response back; null when no leader answered. GET and HEAD are repeated at the
- * next leader. Other methods are not: the first leader may have carried them out.
+ * Streams a request to the leader and its response back. A request that a lost leader did not answer is repeated at the
+ * next one where that cannot change anything twice; otherwise the client is told that the outcome is unknown.
  */
-export async function forward(request: Request, address: string, deps: ForwardDeps): Promise<Response | null> {
-  const { method } = request;
-  const isSafe = method === "GET" || method === "HEAD";
+export async function forward(request: Request, address: string, deps: ForwardDeps): Promise<Response> {
   const { pathname, search } = new URL(request.url);
-  for (let attempt = 0; attempt < (isSafe ? 2 : 1); attempt++) {
-    const leader = await deps.link.waitForLeader(LEADER_WAIT_MS);
-    if (leader === null) return null;
+  const body = await bodyOf(request);
+  const since = performance.now();
+  const leftMs = () => Math.max(0, since + LEADER_WAIT_MS - performance.now());
+  for (;;) {
+    const leader = await deps.link.waitForLeader(leftMs());
+    if (leader === null) return standbyResponse(pathname);
+    const hasWaited = leftMs() < LEADER_WAIT_MS - RESPONSE_AFTER_WAIT_MS;
+    const responseTimeout = new ProgressTimeout(hasWaited ? leftMs() + RESPONSE_AFTER_WAIT_MS : RESPONSE_TIMEOUT_MS);
     try {
-      const response = await fetch(`${leader}${pathname}${search}`, {
-        method,
+      const response = await fetch(`${leader.url}${pathname}${search}`, {
+        method: request.method,
         headers: forwardedHeaders(request, address, deps.credential),
-        body: isSafe ? undefined : request.body,
+        body: body instanceof ReadableStream ? body.pipeThrough(responseTimeout.observer()) : body,
         redirect: "manual",
         // The client decompresses the body.
         decompress: false,
-        signal: AbortSignal.any([request.signal, deps.link.unreachable]),
+        signal: AbortSignal.any([request.signal, leader.lost, responseTimeout.signal]),
       });
       return new Response(response.body, { status: response.status, headers: responseHeaders(response.headers) });
     } catch {
-      if (request.signal.aborted) return null;
+      if (body instanceof ReadableStream || !isRepeatable(request)) return standbyResponse(pathname, "SVC_LEADER_LOST");
+      if (request.signal.aborted || leftMs() === 0) return standbyResponse(pathname);
+    } finally {
+      responseTimeout.clear();
     }
+    await Bun.sleep(REPEAT_AFTER_MS);
   }
-  return null;
+}
+
+/** An Idempotency-Key is stored in the transaction of its request, so that every leader knows it. */
+function isRepeatable({ method, headers }: Request): boolean {
+  return IDEMPOTENT_METHODS.has(method) || headers.has("idempotency-key");
+}
+
+/** The bytes of a small body that may have to be sent twice, otherwise the stream. */
+async function bodyOf(request: Request): Promise<ArrayBuffer | ReadableStream<Uint8Array> | undefined> {
+  if (request.body === null) return undefined;
+  const length = Number(request.headers.get("content-length") ?? Number.NaN);
+  return isRepeatable(request) && length <= MAX_REPEATED_BODY_BYTES ? await request.arrayBuffer() : request.body;
+}
+
+/** Aborts a request whose body does not advance and whose response does not begin. */
+class ProgressTimeout {
+  readonly #controller = new AbortController();
+  #timer: ReturnType<typeof setTimeout>;
+
+  constructor(private readonly ms: number) {
+    this.#timer = this.#start();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Passes a body through; every chunk is progress. */
+  observer(): TransformStream<Uint8Array, Uint8Array> {
+    return new TransformStream({
+      transform: (chunk, controller) => {
+        this.clear();
+        this.#timer = this.#start();
+        controller.enqueue(chunk);
+      },
+    });
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #start(): ReturnType<typeof setTimeout> {
+    return setTimeout(() => this.#controller.abort(), this.ms);
+  }
 }
 
 /** The address of a proxy's client; null for a request that did not come through a proxy. */

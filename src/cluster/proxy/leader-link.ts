@@ -14,9 +14,11 @@ import {
 const RECONNECT_MS = 100;
 const OPEN_TIMEOUT_MS = 2_000;
 const LEADER_CHECK_MS = 500;
-const PING_EVERY_MS = 1_000;
-/** A machine that is gone, or a network that drops every packet, closes no connection. */
-const SILENCE_MS = 5_000;
+const PING_EVERY_MS = 500;
+/** A machine that is gone, or a network that drops every packet, closes no connection. The leader's lease is longer. */
+const SILENCE_MS = 4_000;
+/** A leader that hands over closes its sockets first and then finishes the requests that it has. */
+const HAND_OVER_MS = 1_000;
 
 type LeaderLinkDeps = {
   credential: string;
@@ -34,11 +36,13 @@ type LeaderSocket = WebSocket & {
   addEventListener(type: "pong", listener: () => void): void;
 };
 
+/** The leader that this edge is connected to. `lost` is aborted when it will not answer any more. */
+export type ConnectedLeader = { url: string; lost: AbortSignal };
+
 export class LeaderLink {
   #socket: LeaderSocket | null = null;
-  #leader: string | null = null;
+  #connected: ConnectedLeader | null = null;
   #opened = Promise.withResolvers<void>();
-  #unreachable = new AbortController();
   #stopped = false;
   /** The frames of this event-loop tick. */
   readonly #unsent: string[] = [];
@@ -50,18 +54,12 @@ export class LeaderLink {
   }
 
   get leader(): string | null {
-    return this.#socket === null ? null : this.#leader;
+    return this.#connected?.url ?? null;
   }
 
-  /** Aborted when the leader stops answering without closing its connections, so that requests to it do not hang. */
-  get unreachable(): AbortSignal {
-    return this.#unreachable.signal;
-  }
-
-  async waitForLeader(withinMs: number): Promise<string | null> {
-    if (this.leader !== null) return this.leader;
-    await Promise.race([this.#opened.promise, Bun.sleep(withinMs)]);
-    return this.leader;
+  async waitForLeader(withinMs: number): Promise<ConnectedLeader | null> {
+    if (this.#connected === null) await Promise.race([this.#opened.promise, Bun.sleep(withinMs)]);
+    return this.#connected;
   }
 
   send(frame: ProxyFrame): boolean {
@@ -109,28 +107,30 @@ export class LeaderLink {
       for (const encoded of framesOf(text)) onFrame(decodeLeaderFrame(encoded));
     });
     const ended = Promise.withResolvers<void>();
+    const lost = new AbortController();
     // A closing handshake would wait for a peer that may be gone.
     const end = () => socket.terminate();
+    const abandon = () => {
+      end();
+      lost.abort();
+    };
     const openTimeout = setTimeout(end, OPEN_TIMEOUT_MS);
     const leaderCheck = setInterval(async () => {
       const current = await this.deps.leader().catch(() => leader);
-      if (current !== null && current !== leader) end();
+      if (current !== null && current !== leader) abandon();
     }, LEADER_CHECK_MS);
     let heardAt = performance.now();
     const heard = () => {
       heardAt = performance.now();
     };
     const heartbeat = setInterval(() => {
-      if (performance.now() - heardAt > SILENCE_MS) {
-        end();
-        this.#unreachable.abort();
-        this.#unreachable = new AbortController();
-      } else if (socket.readyState === WebSocket.OPEN) socket.ping();
+      if (performance.now() - heardAt > SILENCE_MS) abandon();
+      else if (socket.readyState === WebSocket.OPEN) socket.ping();
     }, PING_EVERY_MS);
     socket.addEventListener("open", () => {
       clearTimeout(openTimeout);
       this.#socket = socket;
-      this.#leader = leader;
+      this.#connected = { url: leader, lost: lost.signal };
       log.info({ leader }, "cluster: edge connected to the leader");
       onOpen();
       this.#opened.resolve();
@@ -152,7 +152,9 @@ export class LeaderLink {
     clearInterval(leaderCheck);
     clearInterval(heartbeat);
     if (this.#socket !== socket) return;
+    setTimeout(() => lost.abort(), HAND_OVER_MS);
     this.#socket = null;
+    this.#connected = null;
     this.#unsent.length = 0;
     this.#takesBatches = false;
     this.#opened = Promise.withResolvers();

@@ -46,14 +46,16 @@ export class ProxySockets {
     return this.#open.size;
   }
 
-  /** Undefined when the request became a WebSocket, null when no leader decided. */
-  async upgrade(request: Request, address: string): Promise<Response | undefined | null> {
+  /** Undefined when the request became a WebSocket, null when no leader decided in time. */
+  async upgrade(request: Request, address: string, withinMs: number): Promise<Response | undefined | null> {
     const { send, credential, server } = this.deps;
     const id = ++this.#lastId;
     const upgradeRequest = { url: request.url, headers: forwardedHeaders(request, address, credential) };
     const decided = new Promise<Decision | null>((resolve) => this.#pendingUpgrades.set(id, resolve));
     if (!send({ type: "open", id, upgradeRequest })) this.#decide(id, null);
+    const timeout = setTimeout(() => this.#decide(id, null), withinMs);
     const decision = await decided;
+    clearTimeout(timeout);
     if (decision === null) return null;
     if (decision.kind === "refuse") {
       const { status, headers, body } = decision.refusal;

@@ -72,10 +72,11 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
         return may ? new Response(await metrics.registry.metrics()) : standbyResponse(pathname);
       }
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-        return (await forward(request, address, { credential, link })) ?? standbyResponse(pathname);
+        return forward(request, address, { credential, link });
       }
+      const until = performance.now() + LEADER_WAIT_MS;
       if ((await link.waitForLeader(LEADER_WAIT_MS)) === null) return standbyResponse(pathname);
-      const answer = await sockets.upgrade(request, address);
+      const answer = await sockets.upgrade(request, address, until - performance.now());
       return answer === null ? standbyResponse(pathname) : answer;
     },
     websocket: {

@@ -1,0 +1,4 @@
+// suite: soak
+import { testStalls } from "./stalled-leader.ts";
+
+testStalls(20);

@@ -1,0 +1,3 @@
+import { testStalls } from "./stalled-leader.ts";
+
+testStalls(2);
