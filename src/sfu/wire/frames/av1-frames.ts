@@ -64,10 +64,10 @@ function elementsOf(payloads: readonly Uint8Array[]): Uint8Array[] | null {
       }
       const bytes = payload.subarray(at, at + size);
       at += size;
-      const last = at >= payload.length;
-      const whole: Uint8Array[] = open && element === 1 ? [...open, bytes] : [bytes];
-      open = last && goesOn ? whole : null;
-      if (!open && size > 0) obus.push(concat(whole));
+      const fragments: Uint8Array[] = open ?? [];
+      fragments.push(bytes);
+      open = at >= payload.length && goesOn ? fragments : null;
+      if (!open && size > 0) obus.push(concat(fragments));
     }
   }
   return open ? null : obus;

@@ -9,8 +9,10 @@ const PATIENCE_MS = 1_200;
 const MAX_WAITING = 2_048;
 /** No frame is as large, so a frame without an end is not kept forever. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
+/** Packets of 512 bytes; smaller ones would keep more memory in their buffers than they have content. */
+const MAX_FRAME_PACKETS = 16_384;
 
-type Waiting = { payload: Span; timestamp: number; marker: boolean; arrivedMs: number };
+type Waiting = { extended: number; payload: Span; timestamp: number; marker: boolean; arrivedMs: number };
 
 type AssemblerOutput = {
   frame(frame: EncodedFrame): void;
@@ -19,13 +21,13 @@ type AssemblerOutput = {
 };
 
 export class FrameAssembler {
-  readonly #waiting = new Map<number, Waiting>();
+  /** Ordered by number, so that the end of a gap is known however wide it is. */
+  readonly #waiting: Waiting[] = [];
   readonly #frames: Depacketizer;
   readonly #isVideo: boolean;
   readonly #output: AssemblerOutput;
   /** The number of the next packet; null before the first. */
   #next: number | null = null;
-  #highest = 0;
   #payloads: Span[] = [];
   #bytes = 0;
   #timestamp = 0;
@@ -44,15 +46,14 @@ export class FrameAssembler {
   /** `extended` is the unwrapped sequence number. The payload is kept until its frame is complete; it may be empty. */
   add(extended: number, timestamp: number, marker: boolean, payload: Span, nowMs: number): void {
     this.#next ??= extended;
-    if (extended === this.#next && this.#waiting.size === 0) {
-      if (extended > this.#highest) this.#highest = extended;
+    if (extended === this.#next && this.#waiting.length === 0) {
       this.#next = extended + 1;
       this.#take(payload, timestamp, marker);
       return;
     }
-    if (extended < this.#next || this.#waiting.has(extended)) return;
-    this.#highest = Math.max(this.#highest, extended);
-    this.#waiting.set(extended, { payload, timestamp, marker, arrivedMs: nowMs });
+    const at = this.#placeOf(extended);
+    if (extended < this.#next || this.#waiting[at]?.extended === extended) return;
+    this.#waiting.splice(at, 0, { extended, payload, timestamp, marker, arrivedMs: nowMs });
     this.#advance(nowMs);
   }
 
@@ -75,24 +76,29 @@ export class FrameAssembler {
     this.#close();
   }
 
+  /** The index in `#waiting` of the first packet that is not before `extended`. */
+  #placeOf(extended: number): number {
+    let [from, to] = [0, this.#waiting.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.#waiting[middle] as Waiting).extended < extended) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
   #advance(nowMs: number): void {
-    while (this.#next !== null && this.#waiting.size > 0) {
-      const packet = this.#waiting.get(this.#next);
-      if (packet) {
-        this.#waiting.delete(this.#next);
-        this.#next++;
-        this.#take(packet.payload, packet.timestamp, packet.marker);
-      } else if (!this.#giveUp(this.#next, nowMs)) return;
+    for (let first = this.#waiting[0]; first; first = this.#waiting[0]) {
+      if (first.extended !== this.#next && !this.#giveUp(first, nowMs)) return;
+      this.#waiting.shift();
+      this.#next = first.extended + 1;
+      this.#take(first.payload, first.timestamp, first.marker);
     }
   }
 
-  /** Skips the gap at `from` to the next packet and returns true once it has been waited for long enough. */
-  #giveUp(from: number, nowMs: number): boolean {
-    let at = from;
-    while (at <= this.#highest && !this.#waiting.has(at)) at++;
-    const behind = this.#waiting.get(at);
-    if (!behind) return false;
-    if (nowMs - behind.arrivedMs < PATIENCE_MS && this.#waiting.size < MAX_WAITING) return false;
+  /** Returns true once the gap before `behind` has been waited for long enough. */
+  #giveUp(behind: Waiting, nowMs: number): boolean {
+    if (nowMs - behind.arrivedMs < PATIENCE_MS && this.#waiting.length < MAX_WAITING) return false;
     this.#damaged = true;
     // The next packet may belong to the same frame or begin another: either way the current one is incomplete.
     if (behind.timestamp !== this.#timestamp) {
@@ -100,7 +106,6 @@ export class FrameAssembler {
       this.#damaged = true;
     }
     this.#timestamp = behind.timestamp;
-    this.#next = at;
     return true;
   }
 
@@ -109,7 +114,7 @@ export class FrameAssembler {
     this.#timestamp = timestamp;
     if (payload.length > 0) this.#payloads.push(payload);
     this.#bytes += payload.length;
-    if (this.#bytes > MAX_FRAME_BYTES) {
+    if (this.#bytes > MAX_FRAME_BYTES || this.#payloads.length > MAX_FRAME_PACKETS) {
       this.#damaged = true;
       this.#close();
       // The rest of the same frame is damaged as well.

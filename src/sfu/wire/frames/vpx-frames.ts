@@ -27,6 +27,9 @@ export class Vp8Frames implements Depacketizer {
   }
 }
 
+/** The index after the frames has three bits for their number. */
+const MAX_SUPERFRAME = 8;
+
 export class Vp9Frames implements Depacketizer {
   assemble(payloads: Span[]): ReturnType<Depacketizer["assemble"]> {
     /** One entry per spatial layer of the frame. */
@@ -42,6 +45,7 @@ export class Vp9Frames implements Depacketizer {
       if (packet.starts) frames.push([]);
       frames.at(-1)?.push(span.data.subarray(packet.at, span.at + span.length));
     }
+    if (frames.length > MAX_SUPERFRAME) return null;
     const data = superframe(frames.map(concat));
     if (keyframe && width === 0) ({ width, height } = keyframeSize(data));
     return { spans: [spanOf(data)], keyframe, width, height };
