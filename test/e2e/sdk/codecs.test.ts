@@ -106,6 +106,17 @@ describe("[8] newer codecs", () => {
     180_000,
   );
 
+  test("AV1 with spatial layers in one stream is shown", async () => {
+    const [sender, viewer] = await pair("svc-AV1");
+    await sender.evaluate(async () => {
+      const [track] = (await navigator.mediaDevices.getUserMedia({ video: { width: 960, height: 540 } })).getTracks();
+      const encodings = [{ scalabilityMode: "L3T3_KEY", maxBitrate: 1_500_000 } as RTCRtpEncodingParameters];
+      if (track) await window.room.localParticipant.publish(track, { source: "camera", codec: "AV1", encodings });
+    });
+    await waitForFrames(viewer, "sender-camera", 30, 60_000);
+    for (const page of [sender, viewer]) await page.context().close();
+  }, 180_000);
+
   test("a viewer who cannot decode the codec is notified", async () => {
     const [sender, viewer] = await pair("undecodable", "VP9");
     await publishCamera(sender, "VP9");

@@ -46,6 +46,21 @@ describe("[6] Firefox and Chromium in one room", () => {
     }
   }, 180_000);
 
+  test("VP9 of Firefox arrives in full size", async () => {
+    await fritz.evaluate(async () => {
+      await window.room.localParticipant.disableCamera();
+      await window.room.localParticipant.enableCamera({ codec: "VP9", width: 1280, height: 720 });
+    }, undefined);
+    await waitForFrames(anna, "fritz-camera");
+    await resize(anna, "fritz-camera", "width:1280px;height:720px");
+    await waitForVideoHeight(anna, "fritz-camera", [540, 720]);
+    await fritz.evaluate(async () => {
+      await window.room.localParticipant.disableCamera();
+      await window.room.localParticipant.enableCamera();
+    }, undefined);
+    await waitForFrames(anna, "fritz-camera");
+  }, 180_000);
+
   test("muting, disabling and enabling the camera, and data work in both directions", async () => {
     await fritz.evaluate(async () => {
       const { localParticipant } = window.room;

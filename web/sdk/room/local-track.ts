@@ -1,6 +1,6 @@
 import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-records.ts";
 import { uuid } from "../uuid.ts";
-import type { VideoCodec } from "./peer/codecs.ts";
+import { supportsScalabilityMode, type VideoCodec } from "./peer/codecs.ts";
 import { activateOnly, videoEncodings } from "./peer/encodings.ts";
 
 /** Options for publishing a track. */
@@ -54,7 +54,11 @@ export class LocalTrack {
       options.encodings ??
       (this.kind === "audio"
         ? [{ maxBitrate: this.source === "screenShareAudio" ? 128_000 : 48_000 }]
-        : videoEncodings(this.source, height, { simulcast: options.simulcast ?? true, codec: options.codec }));
+        : videoEncodings(this.source, height, {
+            // Firefox encodes each layer of VP9 at the size of the smallest one.
+            simulcast: (options.simulcast ?? true) && (options.codec !== "VP9" || supportsScalabilityMode()),
+            codec: options.codec,
+          }));
   }
 
   /** Plays the track in an element, without sound; creates the element if none is passed. */

@@ -29,3 +29,31 @@ function isUseful({ mimeType, sdpFmtpLine = "" }: RTCRtpCodec, name: VideoCodec)
   if (name === "VP9") return !/profile-id=[123]/.test(sdpFmtpLine);
   return true;
 }
+
+const DEPENDENCY_DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+
+type HeaderExtension = { uri: string; direction: RTCRtpTransceiverDirection };
+/** Not in the DOM's types yet; Firefox does not have it. */
+type ExtendableTransceiver = RTCRtpTransceiver & {
+  getHeaderExtensionsToNegotiate?(): HeaderExtension[];
+  setHeaderExtensionsToNegotiate?(extensions: HeaderExtension[]): void;
+};
+
+/** Chromium receives the dependency descriptor only where asked to, and shows no AV1 with spatial layers without it. */
+export function receiveDependencyDescriptors(transceiver: ExtendableTransceiver): void {
+  const extensions = transceiver.getHeaderExtensionsToNegotiate?.() ?? [];
+  for (const extension of extensions) if (extension.uri === DEPENDENCY_DESCRIPTOR) extension.direction = "sendrecv";
+  transceiver.setHeaderExtensionsToNegotiate?.(extensions);
+}
+
+let scalable: boolean | undefined;
+
+/** Whether the browser knows `scalabilityMode`, without which it may encode the layers of VP9 wrongly. */
+export function supportsScalabilityMode(): boolean {
+  if (scalable !== undefined) return scalable;
+  const pc = new RTCPeerConnection();
+  const { sender } = pc.addTransceiver("video", { sendEncodings: [{ scalabilityMode: "L1T1" } as object] });
+  scalable = "scalabilityMode" in (sender.getParameters().encodings[0] ?? {});
+  pc.close();
+  return scalable;
+}

@@ -2,7 +2,7 @@ import type { IceServer, TrackKind } from "../../../../src/protocol/room-records
 import type { PublishedSection, SubscribedSection } from "../../../../src/protocol/signaling.ts";
 import type { RtcRequest } from "../../protocol.ts";
 import type { LocalTrack } from "../local-track.ts";
-import { preferCodecs } from "./codecs.ts";
+import { preferCodecs, receiveDependencyDescriptors } from "./codecs.ts";
 import { type AudioContent, tuneOpusAnswer, tuneOpusOffer } from "./opus.ts";
 import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
 
@@ -69,6 +69,7 @@ export class Transport {
     for (let n = 0; n < count; n++) {
       const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
       preferCodecs(transceiver, kind);
+      if (kind === "video") receiveDependencyDescriptors(transceiver);
       this.sections.push({ kind, transceiver, trackId: null });
     }
   }
