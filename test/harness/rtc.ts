@@ -19,8 +19,8 @@ export type RtcClient = {
   ask(type: string, fields?: object): Promise<Frame>;
   join(fields?: object): Promise<Frame>;
   of(type: string): Frame[];
-  /** The network breaks: no more frames arrive, and the server sees the socket close. */
-  cut(): void;
+  /** The network breaks, or with 1001 the page is closed: no more frames arrive, and the server sees the socket close. */
+  cut(code?: number): void;
   /** Unread bytes are counted, as for a real socket. */
   unread: number;
 };
@@ -127,10 +127,10 @@ function createClient(open: (socket: Socket) => SocketEvents): RtcClient {
     },
     join: (fields = {}) => client.ask("room.join", { connectionId, ...fields }),
     of: (type) => client.frames.filter((frame) => frame.type === type),
-    cut() {
+    cut(code = 1006) {
       if (client.closed) return;
-      client.closed = { code: 1006, reason: "" };
-      events.closed(1006);
+      client.closed = { code, reason: "" };
+      events.closed(code);
     },
   };
   const events = open({

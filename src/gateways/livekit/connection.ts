@@ -245,10 +245,10 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
         if (current) current.client.received(current.socket, text, binary);
         else if (early.length < 32) early.push({ text, binary: binary && Buffer.from(binary) });
       },
-      closed() {
+      closed(code) {
         isClosed = true;
         stopRefreshing();
-        if (current) membership.detach(current.client.session, current.socket);
+        if (current) membership.detach(current.client.session, current.socket, code);
       },
     });
   }

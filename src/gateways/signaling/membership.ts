@@ -19,6 +19,12 @@ const ANNOUNCE_AFTER_MS = 5_000;
 /** A socket with more unsent bytes is closed; its client reconnects and resumes. */
 const SLOW_READER_BYTES = 1024 * 1024;
 
+/**
+ * Close codes of a client that ended its socket itself, as a browser does for a page that is closed. A participant that
+ * does not come back after one of these has left; after any other close the network may have failed.
+ */
+const GOODBYES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
+
 type DismissReason = Exclude<LeaveReason, "left" | "timeout" | "failed">;
 
 export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "stop" | "rejoin" }> = {
@@ -125,14 +131,14 @@ export function createMembership(
     });
   }
 
-  function awaitResume(session: RtcSession): void {
-    const cancelExpiry = timers.after(RESUME_WINDOW_SECONDS * 1000, () => leave(session, "timeout"));
+  function awaitResume(session: RtcSession, reason: "left" | "timeout" = "timeout"): void {
+    const cancelExpiry = timers.after(RESUME_WINDOW_SECONDS * 1000, () => leave(session, reason));
     session.link = { state: "detached", cancelExpiry };
   }
 
-  function detach(session: RtcSession, socket: Socket): void {
+  function detach(session: RtcSession, socket: Socket, closeCode?: number): void {
     if (session.link.state !== "attached" || session.link.socket !== socket) return;
-    awaitResume(session);
+    awaitResume(session, closeCode !== undefined && GOODBYES.has(closeCode) ? "left" : "timeout");
     emitChange(session, { type: "reconnecting", path: "signaling", reason: "socket_closed" });
   }
 

@@ -106,9 +106,10 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     });
   }
 
-  function closed(): void {
+  /** `code` is the client's; undefined when the server closes the socket. */
+  function closed(code?: number): void {
     cancelJoinTimeout();
-    if (current.state === "joined") membership.detach(current.session, socket);
+    if (current.state === "joined") membership.detach(current.session, socket, code);
     current = { state: "closed" };
   }
 

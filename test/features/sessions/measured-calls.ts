@@ -8,7 +8,12 @@ export const QUIET: TransportStats = {
   ...{ bytesIn: 0, bytesOut: 0 },
 };
 
-export type Judged = { identity: string; verdict: CallVerdict | null; leftAt: string | null };
+export type Judged = {
+  identity: string;
+  verdict: CallVerdict | null;
+  leftAt: string | null;
+  leaveReason?: string | null;
+};
 
 /** Calls of people of whom a media server tells what a test wants. */
 export function measuredCalls(server: RtcServer) {

@@ -172,3 +172,84 @@ test("[17] calls are listed with their worst verdict and filtered by it and by d
   expect((await server.call("GET", "/v1/calls?from=yesterday", { key })).status).toBe(400);
   expect((await server.call("GET", "/v1/calls?quality=fine", { key })).status).toBe(400);
 });
+
+type Measured = Awaited<ReturnType<typeof measured>>;
+
+/** What a media node reports of a client that is gone, until the resume window is over. */
+function silence({ subject }: Measured): void {
+  clock.advance(5_000);
+  node.emit({ ...subject, type: "mediaStalled" });
+  node.emit({ ...subject, type: "qualityChanged", quality: "lost" });
+  clock.advance(10_000);
+  node.emit({ ...subject, type: "participantDisconnected", reason: "consent_timeout" });
+  clock.advance(5_000);
+}
+
+async function goodCall(identity: string): Promise<Measured> {
+  const call = await measured(identity);
+  node.emit({ ...call.subject, type: "qualityChanged", quality: "excellent" });
+  for (let n = 0; n < 6; n++) {
+    clock.advance(5_000);
+    call.stats({});
+  }
+  return call;
+}
+
+const GOOD = "Nothing was measured that would have made the call bad.";
+
+/** The record of a participant's connection. */
+async function connectionOf(identity: string) {
+  await server.services.rtcSessions.recorder.flush();
+  const { body } = await server.call("GET", `/v1/connections/${identity}-1`, { key: server.key });
+  return body as { state: string; disconnectReason: string; errors: { code: string }[] };
+}
+
+test.each([1001, 1005])("[24] closing the page (%d) is leaving: no bad verdict, no failure, no error", async (code) => {
+  const identity = `closer${code}`;
+  const call = await goodCall(identity);
+  call.client.cut(code);
+  silence(call);
+  await settled();
+  const [left] = await participants(call.roomId);
+  expect(left).toMatchObject({ leaveReason: "left", quality: "excellent" });
+  expect(left?.verdict).toEqual({ quality: "excellent", cause: "none", sentence: GOOD, evidence: {} });
+  expect(await connectionOf(identity)).toMatchObject({ state: "DISCONNECTED", disconnectReason: "left", errors: [] });
+});
+
+test("[24] a page that is closed before its media connects is no failure to connect", async () => {
+  const roomId = await server.room();
+  const { token } = await server.mint(roomId, "hasty");
+  const client = server.connect(token);
+  await client.join({ connectionId: "hasty-1" });
+  const participantId = node.peers().find((peer) => peer.identity === "hasty")?.participantId ?? "";
+  client.cut(1001);
+  node.emit({ roomId, participantId, identity: "hasty", type: "participantFailed", reason: "ice_timeout" });
+  clock.advance(20_000);
+  expect(await connectionOf("hasty")).toMatchObject({ state: "DISCONNECTED", errors: [] });
+});
+
+test("[24] a network that goes away is a failure, and a call that was good until then stays good", async () => {
+  const call = await goodCall("tina");
+  call.client.cut();
+  silence(call);
+  await settled();
+  const [left] = await participants(call.roomId);
+  expect(left).toMatchObject({ leaveReason: "timeout", verdict: { quality: "excellent", cause: "none" } });
+  const { state, errors } = await connectionOf("tina");
+  expect([state, errors.map(({ code }) => code)]).toEqual(["FAILED", ["timeout"]]);
+});
+
+test("[24] what is measured while the socket is away counts once the client is back", async () => {
+  const call = await goodCall("rita");
+  const { sessionId, resumeToken } = call.ack as never as { sessionId: string; resumeToken: string };
+  call.client.cut();
+  node.emit({ ...call.subject, type: "qualityChanged", quality: "lost" });
+  clock.advance(15_000);
+  expect((await verdictOf(call.roomId, "rita"))?.quality).toBe("excellent");
+  const again = server.connect(call.token);
+  await again.join({ connectionId: "rita-1", resume: { sessionId, resumeToken, lastSeq: 0 } });
+  expect(await verdictOf(call.roomId, "rita")).toEqual({
+    ...{ quality: "lost", cause: "none", evidence: {} },
+    sentence: "The connection was lost, and nothing was measured that explains it.",
+  });
+});

@@ -95,6 +95,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     if (!call) return;
     const wasPresent = call.present.delete(sessionId);
     const verdict = participations.verdict(sessionId, at);
+    const quality = participations.qualityAtDeparture(sessionId);
     participations.leave(sessionId);
     if (event.mediaKept) {
       // This process stops, and the call continues without it.
@@ -105,7 +106,9 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       if (reason === "replaced") call.replacing.add(identity);
       save((unit) => {
         const row = store.presentParticipant(call.id, sessionId);
-        if (row) endParticipation(unit, call, row, at, reason, verdict);
+        if (!row) return;
+        if (quality !== null) store.setQuality(unit, call.id, sessionId, quality);
+        endParticipation(unit, call, row, at, reason, verdict);
       });
     } else call.replacing.delete(identity);
     if (call.present.size > 0 || call.replacing.size > 0) return;

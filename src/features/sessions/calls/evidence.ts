@@ -80,6 +80,11 @@ export class EvidenceCollector {
   #serverCpuPercent: number | null = null;
   #serverBusyMs = 0;
 
+  /** The quality now; null before the first measurement. */
+  get quality(): Quality | null {
+    return this.#quality?.is ?? null;
+  }
+
   /** `serverCpuPercent` is null when the load of the server is unknown. */
   record(event: RtcConnectionChange, at: number, serverCpuPercent: number | null = null): void {
     switch (event.type) {

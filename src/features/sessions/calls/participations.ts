@@ -1,7 +1,7 @@
-import type { CallVerdict, VerdictCause } from "../../../protocol/room-records.ts";
+import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
 import type { RtcConnectionEvent } from "../events.ts";
 import { type ClientReport, EvidenceCollector } from "./evidence.ts";
-import { verdictOf } from "./verdict.ts";
+import { type Evidence, verdictOf } from "./verdict.ts";
 
 /** The live verdict rests on the last one to two windows. */
 const WINDOW_MS = 15_000;
@@ -19,6 +19,8 @@ type Participation = {
   newer: EvidenceCollector;
   windowStartedAt: number;
   liveCause: VerdictCause;
+  /** The state when the client's socket closed; null while it is open. What follows counts only if the client returns. */
+  departure: { evidence: Evidence; quality: Quality | null } | null;
   /** The last live verdict that had a cause. */
   lastExplained: CallVerdict | null;
 };
@@ -42,7 +44,7 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
   }
 
   function updateLiveVerdict(sessionId: string, participation: Participation, at: number): void {
-    if (at - participation.joinedAt < FIRST_VERDICT_AFTER_MS) return;
+    if (at - participation.joinedAt < FIRST_VERDICT_AFTER_MS || participation.departure) return;
     const verdict = verdictOf(participation.older.at(at));
     if (verdict.cause === participation.liveCause) return;
     participation.liveCause = verdict.cause;
@@ -61,7 +63,14 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
       const newer = new EvidenceCollector();
       participations.set(sessionId, {
         ...{ connectionId, identity, joinedAt: at, windowStartedAt: at },
-        ...{ whole: new EvidenceCollector(), older: newer, newer, liveCause: "none", lastExplained: null },
+        ...{
+          whole: new EvidenceCollector(),
+          older: newer,
+          newer,
+          liveCause: "none",
+          departure: null,
+          lastExplained: null,
+        },
       });
     },
 
@@ -70,6 +79,10 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
       if (!participation) return;
       const { at } = event;
       collect(participation, at, (evidence) => evidence.record(event, at, serverCpuOf(event)));
+      if (event.type === "reconnecting" && event.path === "signaling") {
+        participation.departure ??= { evidence: participation.whole.at(at), quality: participation.whole.quality };
+      }
+      if (event.type === "reconnected") participation.departure = null;
       if (event.type !== "left") updateLiveVerdict(event.sessionId, participation, at);
     },
 
@@ -90,12 +103,16 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
     verdict(sessionId: string, at: number): CallVerdict | null {
       const participation = participations.get(sessionId);
       if (!participation) return null;
-      const { lastExplained } = participation;
-      const verdict = verdictOf(participation.whole.at(at));
+      const { lastExplained, departure } = participation;
+      const verdict = verdictOf(departure?.evidence ?? participation.whole.at(at));
       // A cause that lasted for a part of the call may not show in the whole, but explains why the whole was bad.
       const isUnexplained = verdict.cause === "none" && (verdict.quality === "poor" || verdict.quality === "lost");
       return isUnexplained && lastExplained ? { ...lastExplained, quality: verdict.quality } : verdict;
     },
+
+    /** The quality when the client's socket closed; null while it is open. */
+    qualityAtDeparture: (sessionId: string): Quality | null =>
+      participations.get(sessionId)?.departure?.quality ?? null,
 
     leave: (sessionId: string): void => void participations.delete(sessionId),
   };

@@ -52,6 +52,14 @@ const MANY_RECONNECTS = 2;
 /** The worst quality that lasted for this share of the call is the quality of the call. */
 const QUALITY_SHARE = 0.1;
 
+const GOOD = "Nothing was measured that would have made the call bad.";
+const UNEXPLAINED: Record<Quality, string> = {
+  excellent: GOOD,
+  good: GOOD,
+  poor: "The connection was poor, and nothing was measured that explains it.",
+  lost: "The connection was lost, and nothing was measured that explains it.",
+};
+
 type Finding = { cause: VerdictCause; sentence: string; evidence: Record<string, unknown> };
 
 /**
@@ -62,7 +70,7 @@ export function verdictOf(evidence: Evidence): CallVerdict {
   const quality = qualityOf(evidence.qualityMs);
   const finding = CAUSES.map((find) => find(evidence)).find((found) => found !== null);
   if (finding) return { quality, ...finding };
-  return { quality, cause: "none", sentence: "Nothing was measured that would have made the call bad.", evidence: {} };
+  return { quality, cause: "none", sentence: UNEXPLAINED[quality], evidence: {} };
 }
 
 function qualityOf(qualityMs: Evidence["qualityMs"]): Quality {

@@ -76,8 +76,9 @@ export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): Conn
       return update(
         { state: "RECONNECTING" },
         [{ type: "participant_connection_failed", data: { reason: event.reason } }],
-        // Before the first packet it is a failure to connect; later it is one only if the client does not return.
-        before.connectedAt === null ? { source: "transport", code: event.reason } : null,
+        // Before the first packet it is a failure to connect, unless the client has closed its socket; later it is one only
+        // if the client does not return.
+        before.connectedAt === null && !isAway(before) ? { source: "transport", code: event.reason } : null,
       );
     case "iceStateChanged":
       return update(seen, [{ type: "ice_state_changed", data: { state: event.state } }]);
@@ -86,10 +87,11 @@ export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): Conn
     case "qualityChanged":
       return update(seen, [{ type: "participant_connection_quality_changed", data: { quality: event.quality } }]);
     case "mediaStalled":
-      return update(seen, [{ type: "ice_state_changed", data: { media: "stalled" } }], {
-        source: "transport",
-        code: "media_stalled",
-      });
+      return update(
+        seen,
+        [{ type: "ice_state_changed", data: { media: "stalled" } }],
+        isAway(before) ? null : { source: "transport", code: "media_stalled" },
+      );
     case "mediaFlows":
       return update(seen, [{ type: "ice_state_changed", data: { media: "flowing" } }]);
     case "trackPublished": {
@@ -116,6 +118,9 @@ export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): Conn
     }
   }
 }
+
+/** Whether the client's socket or its media is gone: what follows from that is not another failure. */
+const isAway = ({ state }: ConnectionRow): boolean => state === "RECONNECTING";
 
 /** The socket and the packets notice one outage at different times: two returns within this time are one. */
 const SAME_OUTAGE_MS = 20_000;
