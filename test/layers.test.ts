@@ -77,10 +77,11 @@ test("the packet path knows the protocol alone, neither the database nor HTTP", 
 const PACKET_FLOORS = [
   ["wire"],
   ["werift", "bandwidth", "forwarding", "recording"],
-  ["fast-path", "transport", "flight"],
+  ["fast-path"],
+  ["transport", "flight"],
   ["tracks"],
   ["room"],
-  ["engine.ts", "pace.ts", "thread-load.ts", "worker-protocol.ts"],
+  ["engine.ts", "ticker.ts", "thread-load.ts", "worker-protocol.ts"],
   ["warm-up"],
   ["worker.ts"],
 ];

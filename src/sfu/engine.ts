@@ -1,4 +1,4 @@
-/** The packet engine of one worker: its socket, its rooms, its clock. Every call of a MediaNode ends here. */
+/** The packet engine of one worker: its socket, its rooms, its clock. It serves every call of a MediaNode. */
 import type { SocketTuning } from "../kernel/net/socket-options.ts";
 import { ClientTable } from "../protocol/client-table.ts";
 import type { NodeLoad } from "../protocol/media/node-load.ts";
@@ -10,16 +10,16 @@ import {
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";
+import { type FastPath, typescriptPath } from "./fast-path/fast-path.ts";
 import { openNativePath } from "./fast-path/native-path.ts";
-import { type PacketPath, typescriptPath } from "./forwarding/packet-path.ts";
-import { clockAhead, Pace } from "./pace.ts";
+import type { ReceiveLoopHost } from "./fast-path/receive-loop.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { Room, URGENT_TICK_MS } from "./room/room.ts";
 import { threadLoad } from "./thread-load.ts";
+import { clockAhead, Ticker } from "./ticker.ts";
 import { candidatesOf, fingerprintOf } from "./transport/announcement.ts";
 import { IceAgent } from "./transport/ice/ice.ts";
-import type { WatchHost } from "./transport/media-watch.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { TurnBudget } from "./transport/turn-budget.ts";
 import { type UdpOptions, UdpPort } from "./transport/udp.ts";
@@ -28,22 +28,25 @@ import { createCertificate, type DtlsCertificate } from "./werift/werift-hooks.t
 import { TransportFeedback } from "./wire/rtcp/twcc-feedback.ts";
 import { ONLY_LOOKS, type WorkerCall, type WorkerSettings } from "./worker-protocol.ts";
 
-/** Tries to find a port that is free for UDP and TCP alike. */
+/** Attempts to find a port that is free for both UDP and TCP. */
 const PORT_ATTEMPTS = 20;
 const FIRST_MEDIA_BYTE = 128;
 const BUSY_FOR_MS = 2_000;
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
-  /** Something threw that should not have. */
+  /** Called with an error that one packet or room has caused. */
   onFault(error: unknown): void;
-  /** At every tick: a sign of life that needs no turn of the loop. */
+  /** Called at every tick: a sign of life that needs no turn of the event loop. */
   beat?(): void;
 };
 
-/** Only tests and rehearsals have these, and `watches` who has a thread of its own: it may be put to sleep at the socket. */
+/** `usesReceiveLoop` lets native code block the thread at the socket. The others are for tests and for the JIT warm-up. */
 export type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
-  Partial<Pick<ParticipantHost, "now" | "openDtls"> & Pick<WatchHost, "later">> & { watches?: boolean };
+  Partial<Pick<ParticipantHost, "now" | "openDtls">> & {
+    usesReceiveLoop?: boolean;
+    scheduleLoop?: ReceiveLoopHost["schedule"];
+  };
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
@@ -51,7 +54,7 @@ export class Engine {
   readonly #tcp: TcpPort | null;
   readonly #agent: IceAgent;
   readonly #host: ParticipantHost;
-  readonly #pace: Pace;
+  readonly #ticker: Ticker;
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   readonly #turn = new TurnBudget();
@@ -64,17 +67,17 @@ export class Engine {
     useNativeCurves();
     const certificate = await createCertificate();
     const path = hooks.path ?? (settings.nativeLibrary ? openNativePath(settings.nativeLibrary) : typescriptPath);
-    const { now = clockAhead({ ms: 0 }), later = setImmediate, watches } = hooks;
+    const { now = clockAhead({ ms: 0 }), scheduleLoop: schedule = setImmediate, usesReceiveLoop } = hooks;
     for (let attempt = 1; ; attempt++) {
       let engine: Engine | null = null;
-      const pace = new Pace(now, (nowMs) => engine?.tick(nowMs));
+      const ticker = new Ticker(now, (nowMs) => engine?.tick(nowMs));
       const udp = await UdpPort.bind({
         hostname: settings.hostname,
         port: settings.port,
-        onDatagram: (data, port, address, cameAtMs) => engine?.receive(data, port, address, null, cameAtMs),
+        onDatagram: (data, port, address) => engine?.receive(data, port, address),
         onFault: output.onFault,
         ...hooks,
-        ...(watches && { watch: { now, pace, later } }),
+        ...(usesReceiveLoop && { receiveLoop: { now, ticker, schedule } }),
         path,
       }).catch((error) => {
         // A machine without IPv6 has no `::`.
@@ -83,7 +86,7 @@ export class Engine {
       });
       if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, { ...hooks, path });
       try {
-        engine = new Engine(settings, certificate, udp, output, { ...hooks, now, pace });
+        engine = new Engine(settings, certificate, udp, output, { ...hooks, now, ticker });
         return engine;
       } catch (error) {
         udp.close();
@@ -97,12 +100,12 @@ export class Engine {
     certificate: DtlsCertificate,
     udp: UdpPort,
     output: EngineOutput,
-    { now, openDtls, pace }: Pick<ParticipantHost, "now" | "openDtls"> & { pace: Pace },
+    { now, openDtls, ticker }: Pick<ParticipantHost, "now" | "openDtls"> & { ticker: Ticker },
   ) {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
     this.#udp = udp;
-    this.#pace = pace;
+    this.#ticker = ticker;
     const relayed = settings.relayed ? new ClientTable(settings.relayed) : null;
     this.#agent = new IceAgent({ sendUdp: udp.send.bind(udp) }, settings.probe, relayed);
     this.#tcp = settings.tcp
@@ -125,7 +128,7 @@ export class Engine {
       transportFeedback: new TransportFeedback(),
       retired: (refusals) => addTo(this.#retired, refusals),
       emit: output.emit,
-      expediteFeedback: () => this.#pace.hurry(URGENT_TICK_MS),
+      expediteFeedback: () => this.#ticker.expedite(URGENT_TICK_MS),
       newId: () => crypto.randomUUID(),
       busyPercent: threadLoad(() => performance.now(), BUSY_FOR_MS),
     };
@@ -135,38 +138,35 @@ export class Engine {
     return this.#udp.port;
   }
 
-  get fanOut(): PacketPath["name"] {
+  get fanOut(): FastPath["name"] {
     return this.#udp.path.name;
   }
 
-  /** Packets came. */
-  get hasServed(): boolean {
-    return this.#udp.counters.packetsIn > 0;
+  get packetsIn(): number {
+    return this.#udp.counters.packetsIn;
   }
 
   get tuning(): SocketTuning {
     return this.#udp.tuning;
   }
 
-  /** A fault over one packet must not end the calls of all others: it is reported, and they go on. What came earlier is not shed. */
-  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null, cameAtMs?: number): void {
-    const nowMs = cameAtMs ?? this.#host.now();
-    if (cameAtMs === undefined && this.#turn.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
+  /** An error over one packet must not end the other calls: it is reported, and they go on. */
+  receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
+    const nowMs = this.#host.now();
+    if (this.#turn.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
       this.#shed++;
       return;
     }
     try {
-      if ((data[0] ?? 0) < FIRST_MEDIA_BYTE || tcp) this.#udp.finishWaiting();
       this.#agent.receive(data, port, address, tcp, nowMs);
     } catch (error) {
       this.#onFault(error);
     }
-    if (cameAtMs === undefined) this.#pace.packetCame(nowMs);
+    this.#ticker.packetReceived(nowMs);
   }
 
   tick(nowMs: number): void {
     this.#beat();
-    this.#udp.finishWaiting();
     for (const room of this.#rooms.values()) {
       try {
         room.tick(nowMs);
@@ -175,27 +175,26 @@ export class Engine {
       }
     }
     this.#udp.schedule();
-    this.#setPace(nowMs);
+    this.#setTickInterval(nowMs);
   }
 
   /** As often as the busiest room needs it: an idle server sleeps. */
-  #setPace(nowMs: number): void {
+  #setTickInterval(nowMs: number): void {
     let everyMs: number | null = null;
     for (const room of this.#rooms.values()) {
       const wanted = room.tickEveryMs(nowMs);
       if (wanted !== null && (everyMs === null || wanted < everyMs)) everyMs = wanted;
     }
-    this.#pace.set(everyMs);
+    this.#ticker.setInterval(everyMs);
   }
 
   /** Serves one call; what it throws goes back to the caller. */
   call(call: WorkerCall): MediaResponse<MediaMethod> {
     try {
-      this.#udp.finishWaiting();
-      if (!ONLY_LOOKS.has(call.method)) this.#udp.watch?.awake(this.#host.now());
+      if (!ONLY_LOOKS.has(call.method)) this.#udp.receiveLoop?.stayAwake(this.#host.now());
       return this.#serve(call);
     } finally {
-      this.#setPace(this.#host.now());
+      this.#setTickInterval(this.#host.now());
     }
   }
 
@@ -286,7 +285,7 @@ export class Engine {
   }
 
   close(): void {
-    this.#pace.stop();
+    this.#ticker.stop();
     for (const room of this.#rooms.values()) room.close();
     this.#rooms.clear();
     this.#tcp?.close();

@@ -3,21 +3,21 @@ import "./werift/reflect.ts";
 import { createIdleCollector } from "../kernel/scheduling/idle.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
-import { rehearse } from "./warm-up/warm-up.ts";
+import { warmUp } from "./warm-up/warm-up.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 declare const self: Worker;
 
 const MEMORY_INTERVAL_MS = 1_000;
-/** A server that has just started has other things to do, and one that ends again soon needs none. */
-const REHEARSAL_DELAY_MS = 3_000;
+/** A server that has just started has other things to do, and one that ends again soon needs no warm-up. */
+const WARM_UP_DELAY_MS = 3_000;
 const MIB = 1024 * 1024;
 
 /** All state lives in this closure: one worker, one engine. */
 function serve(): void {
   let engine: Engine | null = null;
   let closed = false;
-  const collectLeftovers = createIdleCollector();
+  const collectGarbage = createIdleCollector();
   const post = (message: FromWorker) => self.postMessage(message);
 
   const fault = (error: unknown) =>
@@ -34,9 +34,9 @@ function serve(): void {
     }
   };
 
-  /** Whoever has a call already gets its code compiled by that, and so does whoever has no loopback to rehearse on. */
-  const rehearseFor = (fresh: Engine, settings: WorkerSettings, output: EngineOutput) => {
-    if (!closed && !fresh.hasServed) rehearse(settings, output, () => closed).catch(() => {});
+  /** A worker that already has a call compiles its code with that, and so does one without loopback. */
+  const warmUpEngine = (fresh: Engine, settings: WorkerSettings, output: EngineOutput) => {
+    if (!closed && fresh.packetsIn === 0) warmUp(settings, output, () => closed).catch(() => {});
   };
 
   const start = async (settings: WorkerSettings, vitals: Int32Array) => {
@@ -46,13 +46,13 @@ function serve(): void {
         onFault: fault,
         beat: () => Atomics.add(vitals, 0, 1),
       };
-      engine = await Engine.start(settings, output, { watches: true });
+      engine = await Engine.start(settings, output, { usesReceiveLoop: true });
       setInterval(
         () => Atomics.store(vitals, 1, heldMb(settings.maxMemoryMb ?? Number.POSITIVE_INFINITY)),
         MEMORY_INTERVAL_MS,
       );
       post({ type: "started", port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
-      setTimeout(rehearseFor, REHEARSAL_DELAY_MS, engine, settings, output);
+      setTimeout(warmUpEngine, WARM_UP_DELAY_MS, engine, settings, output);
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
     }
@@ -67,7 +67,7 @@ function serve(): void {
         call(data);
         break;
       case "calm":
-        collectLeftovers();
+        collectGarbage();
         break;
       case "close":
         closed = true;
@@ -77,11 +77,11 @@ function serve(): void {
     }
   };
 
-  // werift drops promises of its own; what one peer sends must not end the calls of all others.
+  // werift drops some of its promises. An error over one peer must not end the calls of all others.
   process.on("unhandledRejection", fault);
 }
 
-/** Of this thread alone. What only waits to be collected is not held: over the bound it is collected first. */
+/** The memory of this thread. Above the bound, garbage is collected first. */
 function heldMb(maxMb: number): number {
   const measured = () => Math.ceil(process.memoryUsage().heapUsed / MIB);
   if (measured() <= maxMb) return measured();

@@ -1,11 +1,12 @@
 /** packet: CPU time of each step of the packet path, in TypeScript and in native code, for packets of 1,200 and 120 bytes */
 import { findNativeLibrary } from "../../src/nodes/native-library.ts";
+import { fanOut } from "../../src/sfu/fast-path/fan-out.ts";
+import { FanOutGroup } from "../../src/sfu/fast-path/fan-out-group.ts";
+import { type FastPath, typescriptPath } from "../../src/sfu/fast-path/fast-path.ts";
+import { GroupForwarder } from "../../src/sfu/fast-path/group-forwarder.ts";
 import { openNativePath } from "../../src/sfu/fast-path/native-path.ts";
-import { Audience } from "../../src/sfu/forwarding/audience.ts";
+import { SendBatch } from "../../src/sfu/fast-path/send-batch.ts";
 import { createTarget, type FanOutTarget } from "../../src/sfu/forwarding/fan-out-target.ts";
-import { type PacketPath, typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
-import { SendBatch } from "../../src/sfu/forwarding/send-batch.ts";
-import { SharingForwarder } from "../../src/sfu/forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../../src/sfu/forwarding/source-packet.ts";
 import { startsKeyframe } from "../../src/sfu/wire/codec/keyframe.ts";
 import { Vp8Descriptor } from "../../src/sfu/wire/codec/vp8.ts";
@@ -25,7 +26,7 @@ const PROFILES = { AEAD_AES_128_GCM: "GCM", AES_CM_128_HMAC_SHA1_80: "CM" } as c
 const IDS = { mid: 1, rid: 2, repairedRid: 3, absSendTime: 4, transportSequence: 5, audioLevel: 6 };
 
 const library = await findNativeLibrary("auto", { info() {} });
-const paths: PacketPath[] = [typescriptPath, ...(library ? [openNativePath(library.path)] : [])];
+const paths: FastPath[] = [typescriptPath, ...(library ? [openNativePath(library.path)] : [])];
 const figures: Measured[] = [];
 
 /** CPU time, and the median of the rounds: the machine may be busy with other things. */
@@ -67,7 +68,7 @@ function measureParsing(packets: readonly Uint8Array[], size: string): void {
   });
 }
 
-function measureOpening(path: PacketPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
+function measureOpening(path: FastPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
   const sender = new SrtpSender(masterKey(profile, 1), path.createCipher);
   const buffer = new Uint8Array(2_048);
   const sealed = packets.map((packet) => {
@@ -87,16 +88,16 @@ function measureOpening(path: PacketPath, profile: SrtpProfile, packets: readonl
   sender.close();
 }
 
-/** Everything up to the system call, for viewers each on its own and for the same viewers as an audience. */
-function measureForwarding(path: PacketPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
-  const audience = new Audience();
+/** Everything up to the system call, for viewers outside of a fan-out group and for the same viewers as members of one. */
+function measureForwarding(path: FastPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
+  const group = new FanOutGroup();
   const viewers = Array.from({ length: VIEWERS }, (_, viewer) => {
     const srtp = new SrtpSender(masterKey(profile, viewer), path.createCipher);
     const mid = { id: 1, value: `${viewer}` };
     const extensions = new OutgoingExtensions({ mid, absSendTimeId: 4, transportSequenceId: 5 });
-    const transport = { srtp, address: "127.0.0.1", port: 1, deliver: undefined, seated: new Set<never>() };
+    const transport = { srtp, address: "127.0.0.1", port: 1, deliver: undefined, slots: new Set<never>() };
     const numbers = { codec: "vp8", payloadType: 96, firstSequence: 1_000, firstTimestamp: 0 } as const;
-    const forwarder = new SharingForwarder({ ssrc: viewer, clockRate: 90_000, ...numbers });
+    const forwarder = new GroupForwarder({ ssrc: viewer, clockRate: 90_000, ...numbers });
     forwarder.setTarget(0);
     return { forwarder, target: createTarget(transport, extensions) };
   });
@@ -115,19 +116,20 @@ function measureForwarding(path: PacketPath, profile: SrtpProfile, packets: read
   };
   const alone = (packet: SourcePacket) => {
     for (const { forwarder, target } of viewers) forwarder.forward(packet, target, packet.extended);
-    path.fanOut(packet.view, targets, VIEWERS, batch);
+    fanOut(packet.view, targets, VIEWERS, batch);
   };
   const some = packets.slice(0, 50);
-  measure(`${name}: a copy for a viewer on its own`, some.length * VIEWERS, () => {
+  measure(`${name}: a copy for a slow-path subscriber`, some.length * VIEWERS, () => {
     for (const packet of some) alone(next(packet));
   });
-  const sitter = { numbers: null, left() {} };
+  const holder = { numbers: null, left() {} };
   for (const { forwarder, target } of viewers)
-    if (!forwarder.join(audience, source, target, source.extended, sitter)) throw new Error("no seat");
-  measure(`${name}: a copy for one of an audience`, some.length * VIEWERS, () => {
+    if (!forwarder.join(group, source, target, source.extended, holder))
+      throw new Error("the viewer did not join the group");
+  measure(`${name}: a copy for a member of a fan-out group`, some.length * VIEWERS, () => {
     for (const packet of some) {
-      path.fanOutAlike(next(packet), audience, source.extended, batch);
-      audience.advance(source, source.extended);
+      path.fanOutToGroup(next(packet), group, source.extended, batch);
+      group.advance(source, source.extended);
     }
   });
   for (const { target } of viewers) target.transport.srtp.close();

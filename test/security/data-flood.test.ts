@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { typescriptPath } from "../../src/sfu/forwarding/packet-path.ts";
+import { typescriptPath } from "../../src/sfu/fast-path/fast-path.ts";
 import type { ParticipantHost } from "../../src/sfu/room/host.ts";
 import { Room } from "../../src/sfu/room/room.ts";
 import type { DataChannel } from "../../src/sfu/werift/werift-hooks.ts";

@@ -10,7 +10,7 @@ import { RTCP_TYPE } from "../../src/sfu/wire/rtcp/rtcp.ts";
 import { writeUint16, writeUint32 } from "../../src/sfu/wire/rtp/bytes.ts";
 import type { WorkerCall } from "../../src/sfu/worker-protocol.ts";
 import { fakeClock } from "../harness/clock.ts";
-import { nativeLibraryPath } from "../sfu/packet-paths.ts";
+import { nativeLibraryPath } from "../sfu/fast-path/both-paths.ts";
 import { ALL, CAMERA } from "../sfu/room-of-peers.ts";
 
 const REPORT_BYTES = 1_400;
@@ -94,14 +94,14 @@ afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
 });
 
-async function openCall(watches: boolean) {
+async function openCall(usesReceiveLoop: boolean) {
   const path = openNativePath(library);
   cleanup.push(() => path.close());
   const faults: unknown[] = [];
   const engine = await Engine.start(
     { hostname: ADDRESS, port: 0, announce: [ADDRESS], tcp: false, srtpProfiles: ["AEAD_AES_128_GCM"] },
     { emit() {}, onFault: (error) => faults.push(error) },
-    { path, watches },
+    { path, usesReceiveLoop },
   );
   cleanup.push(() => engine.close());
   // biome-ignore lint/suspicious/noExplicitAny: what comes back depends on the method.

@@ -3,10 +3,10 @@
 import { Impairment, type ImpairmentOptions } from "../../src/kernel/net/impairment.ts";
 import type { MediaEvent, MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../src/protocol/media-node.ts";
 import { Engine } from "../../src/sfu/engine.ts";
-import type { PacketPath } from "../../src/sfu/forwarding/packet-path.ts";
+import type { FastPath } from "../../src/sfu/fast-path/fast-path.ts";
 import type { Impair } from "../../src/sfu/transport/udp.ts";
 import type { WorkerCall, WorkerSettings } from "../../src/sfu/worker-protocol.ts";
-import { libraryUnderTest } from "./packet-paths.ts";
+import { libraryUnderTest } from "./fast-path/both-paths.ts";
 
 const PUMP_MS = 2;
 
@@ -56,7 +56,7 @@ export type ImpairedNode = MediaNode & {
 export async function startImpairedNode(
   seed = 1,
   settings: Partial<WorkerSettings> = {},
-  path?: PacketPath,
+  path?: FastPath,
   now?: () => number,
 ): Promise<ImpairedNode> {
   const listeners = new Set<(event: MediaEvent) => void>();

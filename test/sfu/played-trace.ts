@@ -1,86 +1,131 @@
-// A publisher's packets and reports with losses, repetitions and packets out of order, while viewers switch layers, pause, move
-// and ask for what they miss: all of it follows from a seed.
+// A publisher's packets and reports with losses, repetitions and packets out of order, while viewers switch layers, pause, change
+// their address and request lost packets again. All of it follows from a seed.
 
 import { seededRandom } from "../../src/kernel/net/impairment.ts";
-import type { NativePath } from "../../src/sfu/fast-path/native-path.ts";
+import type { FastPath } from "../../src/sfu/fast-path/fast-path.ts";
+import type { NativeReceiveLoop } from "../../src/sfu/fast-path/native-receive-loop.ts";
+import type { ReceiveLoop } from "../../src/sfu/fast-path/receive-loop.ts";
+import { PACKET_BUFFER_BYTES, type SendBatch } from "../../src/sfu/fast-path/send-batch.ts";
 import { FlightRecorder } from "../../src/sfu/flight/flight-recorder.ts";
-import type { PacketPath } from "../../src/sfu/forwarding/packet-path.ts";
 import type { ParticipantHost, RoomTracks } from "../../src/sfu/room/host.ts";
 import { Uplink } from "../../src/sfu/room/uplink.ts";
 import { OutgoingSection } from "../../src/sfu/tracks/outgoing-section.ts";
 import type { Publication } from "../../src/sfu/tracks/publication.ts";
 import { DEFAULT_SUBSCRIPTION_SETTINGS, Subscription } from "../../src/sfu/tracks/subscription.ts";
-import { MediaIntake } from "../../src/sfu/transport/incoming-media.ts";
+import { ControlBudget } from "../../src/sfu/transport/control-budget.ts";
+import type { Path } from "../../src/sfu/transport/ice/ice-session.ts";
+import { IncomingMedia } from "../../src/sfu/transport/incoming-media.ts";
 import { UdpPort } from "../../src/sfu/transport/udp.ts";
 import { SentPackets } from "../../src/sfu/wire/rtcp/twcc-feedback.ts";
-import { isRtcp } from "../../src/sfu/wire/rtp/rtp.ts";
 import type { Offer } from "../../src/sfu/wire/sdp/offer.ts";
 import { SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
-import { EXTENSIONS, key, PICTURES, SOUND, TracedPublisher } from "./traced-publisher.ts";
-import { WatchedSocket } from "./watched-socket.ts";
+import { AUDIO, EXTENSIONS, key, TracedPublisher, VIDEO } from "./traced-publisher.ts";
 
 const VIEWERS = 4;
 const STEPS = 400;
+const ADDRESS = "127.0.0.1";
+/** So few that all of their copies fit one batch, and can be read there after the native receive loop has sent them. */
+const AT_ONCE = 12;
 
-/** One publisher on a path of its own, in words and bytes that depend on the seed alone. */
-export class Played {
+/** A publisher on a path of its own: every packet and byte depends on the seed alone. */
+export class PlayedTrace {
   /** By port: the packets that were sent there, in order. */
   readonly sent = new Map<number, string[]>();
   readonly reports: string[] = [];
   readonly #random: () => number;
-  readonly #picture: keyof typeof PICTURES;
+  readonly #codec: keyof typeof VIDEO;
   readonly #uplink: Uplink;
   readonly #flight = new FlightRecorder();
   readonly #udp: UdpPort;
-  readonly #receive: (data: Buffer, nowMs: number) => void;
-  readonly #intake: MediaIntake | null;
-  #watched: WatchedSocket | null = null;
+  readonly #incoming: IncomingMedia;
+  readonly #sender: Bun.udp.Socket<"buffer">;
+  /** The path by which the packets of the publisher come. */
+  readonly #path: Path;
   readonly #publisher: TracedPublisher;
   readonly #viewers: { subscription: Subscription; section: OutgoingSection; sent: SentPackets; port: number }[] = [];
-  /** Packets that were taken without a decision. */
-  taken = 0;
+  #nowMs = 0;
+  /** Packets that were sent to a fan-out group after TypeScript had received them. */
+  sentToGroups = 0;
+  /** Packets that the native receive loop has forwarded. */
+  forwardedNatively = 0;
 
-  static async of(path: PacketPath, seed: number, picture: keyof typeof PICTURES): Promise<Played> {
-    const sent = new Map<number, string[]>();
+  /** With `usesReceiveLoop`, the packets of the publisher really come by a socket, in a time that stands still meanwhile. */
+  static async open(
+    path: FastPath,
+    seed: number,
+    codec: keyof typeof VIDEO,
+    usesReceiveLoop = false,
+  ): Promise<PlayedTrace> {
+    let played: PlayedTrace | null = null;
+    const { receiveLoop } = path;
     const udp = await UdpPort.bind({
-      ...{ hostname: "127.0.0.1", port: 0, onDatagram() {}, path },
+      ...{ hostname: ADDRESS, port: 0 },
+      onDatagram: (data) => played?.receive(data),
       onFault: (error) => {
         throw error;
       },
-      impairOut: (data, port) => {
-        if (!sent.has(port)) sent.set(port, []);
-        sent.get(port)?.push(Buffer.from(data).toString("hex"));
+      path: {
+        ...path,
+        send: (_socket, batch, count) => {
+          played?.recordSent(batch, count);
+          return true;
+        },
+        fanOutToGroup: (packet, group, nowMs, batch) => {
+          if (played) played.sentToGroups += 1;
+          path.fanOutToGroup(packet, group, nowMs, batch);
+        },
       },
+      ...(usesReceiveLoop && {
+        receiveLoop: {
+          now: () => played?.now ?? 0,
+          ticker: { dueInMs: () => 1, packetReceived() {} },
+          schedule() {},
+        },
+      }),
     });
-    return new Played(udp, sent, seed, picture);
-  }
-
-  /** The same, with native code at a socket that its packets really come by. */
-  static async watched(path: NativePath, seed: number, picture: keyof typeof PICTURES): Promise<Played> {
-    const played = await Played.of(path, seed, picture);
-    played.#watched = await WatchedSocket.open(path.watch, played.#udp, played.#receive, (data, port) => {
-      if (!played.sent.has(port)) played.sent.set(port, []);
-      played.sent.get(port)?.push(Buffer.from(data).toString("hex"));
-    });
+    if (usesReceiveLoop && receiveLoop) {
+      receiveLoop.isStill = true;
+      const wait = receiveLoop.wait.bind(receiveLoop);
+      receiveLoop.wait = (terms) => {
+        wait(terms);
+        played?.forwarded(receiveLoop, terms.batch);
+      };
+    }
+    const sender = await Bun.udpSocket({ hostname: ADDRESS, port: 0, binaryType: "buffer" });
+    played = new PlayedTrace(udp, sender, seed, codec);
     return played;
   }
 
-  /** Packets that a watch has forwarded. */
-  get forwarded(): number {
-    return this.#watched?.forwarded ?? 0;
+  get now(): number {
+    return this.#nowMs;
   }
 
-  /** Reports that one has laid aside. */
-  get laidAside(): number {
-    return this.#watched?.laidAside ?? 0;
+  /** The first `count` packets of the batch were sent. */
+  recordSent(batch: SendBatch, count: number): void {
+    for (let i = 0; i < count; i++) {
+      const length = batch.length(i);
+      if (length === 0) continue;
+      const port = batch.port(i);
+      if (!this.sent.has(port)) this.sent.set(port, []);
+      const at = i * PACKET_BUFFER_BYTES;
+      this.sent.get(port)?.push(Buffer.from(batch.arena.subarray(at, at + length)).toString("hex"));
+    }
   }
 
-  private constructor(udp: UdpPort, sent: Map<number, string[]>, seed: number, picture: keyof typeof PICTURES) {
-    this.sent = sent;
+  forwarded(native: NativeReceiveLoop, batch: SendBatch): void {
+    this.forwardedNatively += native.received - native.setAside;
+    let copies = 0;
+    for (let left = native.packetsOut; left > 0; copies++) if (batch.length(copies) > 0) left--;
+    this.recordSent(batch, copies);
+  }
+
+  private constructor(udp: UdpPort, sender: Bun.udp.Socket<"buffer">, seed: number, codec: keyof typeof VIDEO) {
     this.#udp = udp;
+    this.#sender = sender;
+    this.#path = { port: sender.port, address: ADDRESS, tcp: null } as Path;
     this.#random = seededRandom(seed);
-    this.#picture = picture;
-    this.#publisher = new TracedPublisher(this.#random, picture);
+    this.#codec = codec;
+    this.#publisher = new TracedPublisher(this.#random, codec);
     const connection = {
       isReady: true,
       liveness: { mediaAtMs: 0 },
@@ -109,70 +154,66 @@ export class Played {
         ],
       } as unknown as Offer,
       [
-        { ...section, mid: "0", kind: "video", codecs: [PICTURES[picture]] },
-        { ...section, mid: "1", kind: "audio", codecs: [SOUND] },
+        { ...section, mid: "0", kind: "video", codecs: [VIDEO[codec]] },
+        { ...section, mid: "1", kind: "audio", codecs: [AUDIO] },
       ],
       [
         { mid: "0", clientTrackId: "v", kind: "video", source: "camera" },
         { mid: "1", clientTrackId: "a", kind: "audio", source: "microphone" },
       ],
     );
-    const incoming = udp.path.createReceiver(key(0));
-    const onRtcp = (data: Buffer, length: number, nowMs: number) => {
-      this.#flight.reported(data, length, nowMs);
-      this.#uplink.receiveRtcp(data, length, nowMs);
-    };
-    const onRtp = (data: Buffer, length: number, nowMs: number) => this.#uplink.receiveRtp(data, length, nowMs);
-    const { take } = udp.path;
-    const intake: MediaIntake | null =
-      take && incoming.take
-        ? new MediaIntake({
-            ...{ take, incoming: incoming as Required<typeof incoming>, lives() {}, onRtp, onRtcp },
-            usual: (usual, nowMs) => this.#watched?.media.usual(usual, nowMs),
-            source: () => this.#watched?.source ?? null,
-            sink: {
-              lanes: this.#uplink.usual.lanes,
-              seat: () => this.#uplink.usual.seat(),
-              onRun: (run, taking, nowMs) => {
-                this.taken += run.count;
-                this.#uplink.usual.onRun(run, taking, nowMs);
-              },
-            },
-          })
-        : null;
-    this.#intake = intake;
-    this.#receive = (data, nowMs) => {
-      if (isRtcp(data)) {
-        udp.finishWaiting();
-        const length = incoming.unprotectRtcp(data);
-        if (length >= 0) onRtcp(data, length, nowMs);
-      } else if (!intake) {
-        const length = incoming.unprotectRtp(data);
-        if (length >= 0) onRtp(data, length, nowMs);
-      } else if (intake.add(data, nowMs)) udp.wait(intake);
-    };
+    this.#incoming = new IncomingMedia(key(0), udp, {
+      events: {
+        onRtp: (data, length, nowMs) => this.#uplink.receiveRtp(data, length, nowMs),
+        onRtcp: (data, length, nowMs) => {
+          this.#flight.reported(data, length, nowMs);
+          this.#uplink.receiveRtcp(data, length, nowMs);
+        },
+        streams: this.#uplink.fastStreams,
+      },
+      ...{ onAuthentic() {}, isDirect: () => true, countBytes() {} },
+      control: new ControlBudget(() => this.#nowMs),
+    });
+  }
+
+  receive(data: Buffer): void {
+    this.#incoming.receive(data, this.#nowMs, this.#path);
+  }
+
+  /** Sends the packets to the socket, where the native receive loop forwards what it can. */
+  async #deliver(packets: readonly Uint8Array[], loop: ReceiveLoop): Promise<void> {
+    for (let at = 0; at < packets.length; at += AT_ONCE) {
+      const some = packets.slice(at, at + AT_ONCE);
+      const expected = this.#udp.counters.packetsIn + some.length;
+      for (const packet of some) this.#sender.send(packet, this.#udp.port, ADDRESS);
+      loop.mediaReceived(this.#incoming, this.#nowMs);
+      loop.run();
+      // Without a stream to forward, the event loop receives them.
+      while (this.#udp.counters.packetsIn < expected) await new Promise(setImmediate);
+    }
+    await new Promise(setImmediate);
   }
 
   #chance(oneIn: number): boolean {
     return Math.floor(this.#random() * oneIn) === 0;
   }
 
-  #watch(mid: string, nowMs: number): void {
+  #subscribe(mid: string, nowMs: number): void {
     const publication = this.#uplink.publications().find((one) => one.mid === mid) as Publication;
-    const codecs = mid === "0" ? [PICTURES[this.#picture]] : [SOUND];
+    const codecs = mid === "0" ? [VIDEO[this.#codec]] : [AUDIO];
     const port = 4_000 + this.#viewers.length;
     const word = () => Math.floor(this.#random() * 0x100000000);
     const answered = { ...{ mid, kind: publication.kind, rejected: false, sends: true, receives: false }, codecs };
     // One of them negotiated no transport-wide numbers.
     const extensions = { ...EXTENSIONS, ...(port % 4 === 3 && { transportSequence: 0 }) };
     const section = new OutgoingSection({ ...answered, extensions }, publication.kind, word);
-    const sent = new SentPackets(1, this.#udp.path.finishAlike);
+    const sent = new SentPackets(1);
     const subscription = new Subscription(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, sent, {
       changed() {},
       mayRequestKeyframe: () => true,
     });
     const srtp = new SrtpSender(key(port), this.#udp.path.createCipher);
-    subscription.start({ srtp, address: "127.0.0.1", port, deliver: undefined, seated: new Set() });
+    subscription.start({ srtp, address: "127.0.0.1", port, deliver: undefined, slots: new Set() });
     this.#viewers.push({ subscription, section, sent, port });
     this.#choose(subscription, nowMs);
   }
@@ -184,11 +225,12 @@ export class Played {
   }
 
   async #step(nowMs: number): Promise<void> {
-    const arriving = this.#publisher.turn(nowMs);
-    if (this.#watched && this.#intake) await this.#watched.deliver(arriving, this.#intake, nowMs);
-    else for (const packet of arriving) this.#receive(Buffer.from(packet), nowMs);
+    this.#nowMs = nowMs;
+    const { receiveLoop } = this.#udp;
+    const arriving = this.#publisher.nextPackets(nowMs);
+    if (receiveLoop) await this.#deliver(arriving, receiveLoop);
+    else for (const packet of arriving) this.receive(Buffer.from(packet));
     this.#publisher.restart();
-    this.#udp.finishWaiting();
     this.#react(nowMs);
     this.#uplink.tick(nowMs);
   }
@@ -196,7 +238,7 @@ export class Played {
   #react(nowMs: number): void {
     const [track] = this.#uplink.publications();
     if (track && this.#chance(track.muted ? 4 : 60)) this.#uplink.setMuted(track.trackId, !track.muted);
-    if (this.#viewers.length < VIEWERS * 2) this.#watch(this.#viewers.length % 3 === 2 ? "1" : "0", nowMs);
+    if (this.#viewers.length < VIEWERS * 2) this.#subscribe(this.#viewers.length % 3 === 2 ? "1" : "0", nowMs);
     for (const viewer of this.#viewers) {
       const { subscription, section, sent } = viewer;
       if (this.#chance(60)) this.#choose(subscription, nowMs);
@@ -207,7 +249,7 @@ export class Played {
       }
       const { target } = section;
       if (!target || !this.#chance(80)) continue;
-      for (const seat of [...target.transport.seated]) seat.leave();
+      for (const slot of [...target.transport.slots]) slot.leave();
       target.transport.port += 100;
     }
   }
@@ -221,15 +263,15 @@ export class Played {
     }
     await new Promise(setImmediate);
     for (const { layers, trackId } of this.#uplink.publications())
-      for (const { reception, audience, nack } of layers)
+      for (const { reception, group, nack } of layers)
         this.reports.push(
           `${trackId} ${reception?.highest} ${reception?.jitterMs} ${reception?.cumulativeLost} ${reception?.bytes}`,
-          `${audience.packets} ${audience.octets} ${audience.bytes} ${audience.highest} ${nack.missing} ${nack.recovered}`,
+          `${group.packets} ${group.octets} ${group.bytes} ${group.highest} ${nack.missing} ${nack.recovered}`,
         );
     for (const { subscription, sent } of this.#viewers)
       this.reports.push(`${subscription.bytesOut} ${JSON.stringify(sent.history())}`);
     this.reports.push(JSON.stringify(this.#flight.dump([], [], nowMs)));
-    this.#watched?.close();
+    this.#sender.close();
     this.#udp.close();
   }
 }

@@ -1,5 +1,5 @@
-// What a publisher of a trace sends: pictures, sound and reports, with losses, repetitions and packets out of order, as a random
-// source says.
+// The packets that the publisher of a trace sends: video, audio and reports, with losses, repetitions and packets out of order, as a random
+// source decides.
 
 import { writeSdes, writeSenderReport } from "../../src/sfu/wire/rtcp/rtcp-write.ts";
 import type { NegotiatedCodec } from "../../src/sfu/wire/sdp/codecs.ts";
@@ -8,12 +8,12 @@ import { SrtpSender } from "../../src/sfu/wire/srtp/srtp.ts";
 import { rtpPacket, withRoom } from "./packets.ts";
 
 export const EXTENSIONS = { ...noExtensions(), mid: 1, rid: 2, transportSequence: 5, audioLevel: 6, absSendTime: 4 };
-const codec = (name: NegotiatedCodec["codec"], payloadType: number, clockRate: number): NegotiatedCodec => ({
+const negotiated = (name: NegotiatedCodec["codec"], payloadType: number, clockRate: number): NegotiatedCodec => ({
   ...{ codec: name, payloadType, rtxPayloadType: name === "opus" ? null : payloadType + 1, clockRate },
   ...{ variant: "", profile: "" },
 });
-export const PICTURES = { VP8: codec("VP8", 96, 90_000), H264: codec("H264", 102, 90_000) };
-export const SOUND = codec("opus", 111, 48_000);
+export const VIDEO = { VP8: negotiated("VP8", 96, 90_000), H264: negotiated("H264", 102, 90_000) };
+export const AUDIO = negotiated("opus", 111, 48_000);
 export const key = (n: number) => ({
   ...({ profile: n % 2 ? "AES_CM_128_HMAC_SHA1_80" : "AEAD_AES_128_GCM" } as const),
   key: new Uint8Array(16).fill(n),
@@ -24,20 +24,20 @@ type Stream = { ssrc: number; payloadType: number; rid: string | null; sequenceN
 
 export class TracedPublisher {
   readonly #random: () => number;
-  readonly #picture: keyof typeof PICTURES;
+  readonly #codec: keyof typeof VIDEO;
   readonly #outgoing = new SrtpSender(key(0));
   readonly #streams: Stream[];
   #held: Uint8Array[] = [];
   #number = 0;
 
-  constructor(random: () => number, picture: keyof typeof PICTURES) {
+  constructor(random: () => number, codec: keyof typeof VIDEO) {
     this.#random = random;
-    this.#picture = picture;
-    const video = PICTURES[picture].payloadType;
+    this.#codec = codec;
+    const video = VIDEO[codec].payloadType;
     this.#streams = [
       { ssrc: 11, payloadType: video, rid: "q", sequenceNumber: 65_500, timestamp: 5 },
       { ssrc: 12, payloadType: video, rid: "f", sequenceNumber: 30, timestamp: 0xffff_f000 },
-      { ssrc: 13, payloadType: SOUND.payloadType, rid: null, sequenceNumber: 9, timestamp: 1 },
+      { ssrc: 13, payloadType: AUDIO.payloadType, rid: null, sequenceNumber: 9, timestamp: 1 },
     ];
   }
 
@@ -72,15 +72,15 @@ export class TracedPublisher {
     const isKey = this.#chance(12);
     return Array.from({ length: count }, (_, i) => {
       const payload = new Uint8Array(100 + (this.#number % 900)).fill(i);
-      if (this.#picture === "H264") payload.set([0x7c, (i === 0 ? 0x80 : 0) | (isKey ? 7 : 1)]);
+      if (this.#codec === "H264") payload.set([0x7c, (i === 0 ? 0x80 : 0) | (isKey ? 7 : 1)]);
       else
         payload.set([i === 0 ? 0x90 : 0x80, 0xf0, 0x80 | (this.#number >> 8), this.#number & 0xff, this.#number, 0x25]);
-      if (this.#picture === "VP8" && i === 0) payload.set([isKey ? 0x10 : 0x11, 0, 0, 0x9d, 0x01, 0x2a, 0, 2, 0, 1], 6);
+      if (this.#codec === "VP8" && i === 0) payload.set([isKey ? 0x10 : 0x11, 0, 0, 0x9d, 0x01, 0x2a, 0, 2, 0, 1], 6);
       return this.#packet(stream, payload, i === count - 1, this.#chance(200) ? 7 : 0);
     });
   }
 
-  /** Alone, or in a compound as browsers send it. */
+  /** A report on its own, or in a compound as browsers send it. */
   #senderReport({ ssrc, timestamp }: Stream, nowMs: number): Uint8Array {
     const out = new Uint8Array(200);
     const time = { ntpSeconds: Math.floor(nowMs / 1_000) + 2_208_988_800, ntpFraction: 7, rtpTimestamp: timestamp };
@@ -89,7 +89,7 @@ export class TracedPublisher {
     return out.slice(0, this.#outgoing.protectRtcp(out, end));
   }
 
-  /** Lost, late, twice, or as it should be. */
+  /** Each packet may be lost, late or repeated. */
   #arriving(packets: Uint8Array[]): Uint8Array[] {
     const arriving = packets.flatMap((packet) => {
       if (this.#chance(100)) return [];
@@ -105,8 +105,8 @@ export class TracedPublisher {
     return arriving;
   }
 
-  /** All that comes in one turn of the loop: bursts of several streams, one after the other, and reports in between. */
-  turn(nowMs: number): Uint8Array[] {
+  /** The packets that arrive together: bursts of several streams, one after the other, and reports in between. */
+  nextPackets(nowMs: number): Uint8Array[] {
     const frames = this.#streams.map((stream) => {
       const frame = this.#frame(stream);
       return this.#chance(6) ? [...frame, this.#senderReport(stream, nowMs)] : frame;
@@ -114,7 +114,7 @@ export class TracedPublisher {
     return this.#arriving(frames.flat());
   }
 
-  /** Now and then a layer goes on as another stream. */
+  /** Now and then a layer continues as another stream. */
   restart(): void {
     const stream = this.#streams[1] as Stream;
     if (this.#chance(40)) Object.assign(stream, { ssrc: stream.ssrc + 10, sequenceNumber: 100, timestamp: 77 });

@@ -1,24 +1,24 @@
-// Seals packets by the AES and carry-less multiplication instructions of x86-64. libcrypto has them too, but to begin and end a
-// packet takes it as long as to encrypt one, and it wants the packet copied before. Opening packets is left to libcrypto, and so is
-// everything on other processors: byte for byte the same. No branch and no address depends on a key or on what is encrypted.
+// Protects packets with the AES and carry-less multiplication instructions of x86-64. libcrypto has them too, but it takes as long to
+// begin and end a packet as to encrypt one, and it needs the packet copied before. libcrypto opens packets, and does everything on
+// other processors: byte for byte the same. No branch and no address depends on a key or on what is encrypted.
 
 #include <string.h>
 
-#include "cipher.h"
+#include "srtp.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 
 // The last byte of a counter block is the only one that changes.
-_Static_assert(SLOT_BYTES / 16 + 2 < 256, "a packet has more blocks than are counted");
+_Static_assert(BUFFER_BYTES / 16 + 2 < 256, "a packet has more blocks than are counted");
 
 #define ON_AVX __attribute__((target("aes,pclmul,avx")))
 #define IN_LINE ON_AVX static inline __attribute__((always_inline))
 #define BLOCKS 8u
 #define EACH_BLOCK(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 
-int gcm_is_at_hand(void) {
+int gcm_is_available(void) {
   __builtin_cpu_init();
   return __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx");
 }
@@ -183,14 +183,14 @@ ON_AVX void gcm_seal(const gcm_key *k, const uint8_t *iv, const uint8_t *header,
 
 #else
 
-int gcm_is_at_hand(void) { return 0; }
+int gcm_is_available(void) { return 0; }
 
 void gcm_expand(gcm_key *to, const uint8_t *key) {
   (void)key;
   memset(to, 0, sizeof *to);
 }
 
-// Never called: gcm_is_at_hand says so.
+// Never called: gcm_is_available says so.
 void gcm_seal(const gcm_key *k, const uint8_t *iv, const uint8_t *header, uint32_t header_bytes, const uint8_t *plain,
               uint8_t *body, uint32_t bytes) {
   (void)k, (void)iv, (void)header, (void)header_bytes, (void)plain, (void)body, (void)bytes;

@@ -1,33 +1,21 @@
-// What comes in from each connection: packet indices and replay windows of its streams, and packets opened if they are new and
-// authentic. TypeScript (srtp/srtp.ts) does all of this where no C compiler was at hand. Nothing given to a function here is
-// trusted: every number is checked against the memory it points into.
+// The receiving half of each connection: the packet indices and replay windows of its streams. A packet is opened if it is new and
+// authentic. wire/srtp/srtp.ts is the reference in TypeScript. No argument of an exported function is trusted: every number is
+// checked against the memory that it points into.
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cipher.h"
-#include "watch.h"
+#include "srtp.h"
 
 // A sender of many packets at once is reordered by more than RFC 3711's minimum of 64.
 #define RTP_WINDOW 1024u
 #define RTCP_WINDOW 128u
-// An authenticated peer must not make us hold state for ever more SSRCs.
-#define MAX_STREAMS 512u
+// An authenticated peer must not make the server hold state for ever more SSRCs.
+#define MAX_SSRCS 512u
 #define MAX_RECEIVERS (1u << 20)
 #define CYCLE 0x10000
 #define HALF 0x8000
-
-// Kinds of control (RFC 3550, RFC 4585), and the format of both kinds of feedback
-// that only tells: which packets arrived when (transport-wide feedback), and how much the receiver can take (REMB).
-#define SENDER_REPORT 200u
-#define SOURCE_DESCRIPTION 202u
-#define RTP_FEEDBACK 205u
-#define PAYLOAD_FEEDBACK 206u
-#define ONLY_TELLS 15u
-// Of SRTCP: the index, and the tag of GCM or of CM.
-#define GCM_CONTROL_BYTES 20u
-#define CM_CONTROL_BYTES 14u
 
 typedef struct {
   uint32_t ssrc;
@@ -44,10 +32,6 @@ struct receiver {
   uint32_t cipher;
   streams rtp, rtcp;
 };
-
-static uint32_t read32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
-
-static uint32_t read16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
 
 static stream *find_stream(streams *all, uint32_t ssrc) {
   if (all->latest < all->count && all->streams[all->latest].ssrc == ssrc) return &all->streams[all->latest];
@@ -122,13 +106,13 @@ static int32_t header_length_of(const uint8_t *packet, uint32_t length) {
 int32_t receive_rtp(engine *e, receiver *r, uint8_t *packet, uint32_t length) {
   cipher *c = find_cipher(e, r->cipher);
   int32_t header_length = header_length_of(packet, length);
-  if (!c || length > SLOT_BYTES || header_length < 0 || length < (uint32_t)header_length + tag_bytes(c)) return MALFORMED;
+  if (!c || length > BUFFER_BYTES || header_length < 0 || length < (uint32_t)header_length + tag_bytes(c)) return MALFORMED;
   uint32_t ssrc = read32(packet + 8), sequence = read16(packet + 2);
   stream *known = find_stream(&r->rtp, ssrc);
   int64_t index = known ? estimate_index(known->highest, sequence) : sequence;
   if (index < 0 || (known && !is_fresh(known, RTP_WINDOW, index))) return REPLAYED;
-  if (!known && r->rtp.count >= MAX_STREAMS) return TOO_MANY_STREAMS;
-  int32_t plain = open_rtp(e, c, packet, (uint32_t)header_length, length, (uint32_t)(index / CYCLE));
+  if (!known && r->rtp.count >= MAX_SSRCS) return TOO_MANY_STREAMS;
+  int32_t plain = unprotect_rtp(e, c, packet, (uint32_t)header_length, length, (uint32_t)(index / CYCLE));
   if (plain < 0) return UNAUTHENTIC;
   if (!known) known = add_stream(&r->rtp, ssrc);
   if (!known) return TOO_MANY_STREAMS;
@@ -136,49 +120,22 @@ int32_t receive_rtp(engine *e, receiver *r, uint8_t *packet, uint32_t length) {
   return plain;
 }
 
-int32_t receive_rtcp(engine *e, receiver *r, uint8_t *packet, uint32_t length) {
+static int32_t receive_rtcp(engine *e, receiver *r, uint8_t *packet, uint32_t length) {
   cipher *c = find_cipher(e, r->cipher);
-  if (!c || length > SLOT_BYTES || length < RTCP_HEADER_BYTES + RTCP_INDEX_BYTES + tag_bytes(c)) return MALFORMED;
+  if (!c || length > BUFFER_BYTES || length < RTCP_HEADER_BYTES + RTCP_INDEX_BYTES + tag_bytes(c)) return MALFORMED;
   uint32_t word = read32(packet + rtcp_index_at(c, length));
-  // WebRTC encrypts all control: a clear E flag is refused rather than supported.
+  // WebRTC encrypts all RTCP: a clear E flag is refused rather than supported.
   if (word < RTCP_ENCRYPTED) return MALFORMED;
   uint32_t index = word - RTCP_ENCRYPTED, ssrc = read32(packet + 4);
   stream *known = find_stream(&r->rtcp, ssrc);
   if (known && !is_fresh(known, RTCP_WINDOW, index)) return REPLAYED;
-  if (!known && r->rtcp.count >= MAX_STREAMS) return TOO_MANY_STREAMS;
-  int32_t plain = open_rtcp(e, c, packet, length, index);
+  if (!known && r->rtcp.count >= MAX_SSRCS) return TOO_MANY_STREAMS;
+  int32_t plain = unprotect_rtcp(e, c, packet, length, index);
   if (plain < 0) return UNAUTHENTIC;
   if (!known) known = add_stream(&r->rtcp, ssrc);
   if (!known) return TOO_MANY_STREAMS;
   accept_index(known, RTCP_WINDOW, index);
   return plain;
-}
-
-// Of the packet of control that begins there: it asks for nothing and ends nothing.
-static int only_tells(const uint8_t *header) {
-  uint32_t type = header[1];
-  if (header[0] >> 6 != 2) return 0;
-  if (type >= SENDER_REPORT && type <= SOURCE_DESCRIPTION) return 1;
-  return (type == RTP_FEEDBACK || type == PAYLOAD_FEEDBACK) && (header[0] & 0x1f) == ONLY_TELLS;
-}
-
-static int all_tell(const uint8_t *packet, uint32_t length) {
-  uint32_t at = 0;
-  while (at + 4 <= length && only_tells(packet + at)) at += 4 + read16(packet + at + 2) * 4;
-  return at == length;
-}
-
-// The first header of protected control is not encrypted, and where its packet is as long as the whole there is no other behind
-// it. A compound has to be opened first, which takes somebody who is known.
-int can_wait(engine *e, uint32_t number, uint8_t *packet, uint32_t length, int32_t *outcome) {
-  receiver *r = find_receiver(e, number);
-  *outcome = 0;
-  if (length < GCM_CONTROL_BYTES || packet[0] >> 6 != 2 || packet[1] < FIRST_CONTROL || packet[1] > LAST_CONTROL) return 0;
-  uint32_t bytes = 4 + read16(packet + 2) * 4;
-  if (bytes + GCM_CONTROL_BYTES == length || bytes + CM_CONTROL_BYTES == length) return only_tells(packet);
-  if (!r) return 0;
-  *outcome = receive_rtcp(e, r, packet, length);
-  return *outcome < 0 || all_tell(packet, (uint32_t)*outcome);
 }
 
 receiver *find_receiver(const engine *e, uint32_t number) {
@@ -197,7 +154,7 @@ void free_receivers(engine *e) {
   free(e->receivers);
 }
 
-// For what that key protects. Returns its number, or 0.
+// A receiver for packets under that key. Returns its number, or 0.
 EXPORT uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number) {
   if (!find_cipher(e, cipher_number)) return 0;
   uint32_t index = 0;
@@ -224,7 +181,7 @@ EXPORT void stoa_remove_receiver(engine *e, uint32_t number) {
   free_receiver(r);
 }
 
-// Opens the packet in place. Returns the plain length, or why not: then not a byte of it has changed.
+// Opens the packet in place. Returns the plain length, or the reason why it is refused: then no byte has changed.
 EXPORT int32_t stoa_receive_rtp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length) {
   receiver *r = find_receiver(e, number);
   return r && packet && length <= capacity ? receive_rtp(e, r, packet, length) : MALFORMED;

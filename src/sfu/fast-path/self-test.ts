@@ -1,8 +1,8 @@
 /** A wrong packet is worse than a slow one: before native code is used, it has to protect packets just as TypeScript does. */
 
-import type { PacketPath } from "../forwarding/packet-path.ts";
 import { createSrtpCipher } from "../wire/srtp/srtp.ts";
 import type { SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
+import type { FastPath } from "./fast-path.ts";
 
 const HEADER_BYTES = 12;
 const PACKET_BYTES = 200;
@@ -14,7 +14,7 @@ const MASTERS: readonly SrtpMasterKey[] = [
 ];
 
 /** Null: none. */
-export function findDisagreement(path: PacketPath): string | null {
+export function findDisagreement(path: FastPath): string | null {
   for (const master of MASTERS) {
     const expected = protectedBy(createSrtpCipher(master));
     const cipher = path.createCipher(master);
@@ -27,7 +27,7 @@ export function findDisagreement(path: PacketPath): string | null {
   return null;
 }
 
-function protectedBy(cipher: ReturnType<PacketPath["createCipher"]>): Uint8Array {
+function protectedBy(cipher: ReturnType<FastPath["createCipher"]>): Uint8Array {
   const packet = new Uint8Array(PACKET_BYTES + cipher.rtpOverhead);
   packet.set(pattern(PACKET_BYTES));
   packet[0] = 0x80;

@@ -1,6 +1,6 @@
-// Many datagrams to many peers with one system call, on the socket that Bun receives with. Packets of one size to one
-// peer travel through the kernel as one (UDP GSO): a browser sends all packets of a frame at once, and so do we. Nothing
-// given is trusted: every number is checked against the memory it points into.
+// Sends many datagrams to many peers with one system call, on the socket that Bun receives with. Packets of one size to one peer
+// travel through the kernel as one (UDP GSO): a browser sends all packets of a frame at once, and so does the server. No argument is
+// trusted: every number is checked against the memory that it points into.
 
 #define _GNU_SOURCE
 
@@ -12,18 +12,18 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "watch.h"
+#include "fast-path.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
 #define SOL_UDP_LEVEL 17
-// What the kernel takes at once: 64 segments, and no more than fits one IP packet.
+// The kernel takes 64 segments at once, and no more than fits one IP packet.
 #define MAX_SEGMENTS 60u
 #define MAX_GROUP_BYTES 60000u
 #define TABLE_SIZE 512u  // a power of two, more than twice MAX_BATCH
 
-// Packets for one peer that leave together: all of one size, only the last may be shorter.
+// Packets for one peer that leave together. All have one size; only the last may be shorter.
 typedef struct {
   uint32_t first, count, bytes, segment_bytes, filled;
   int closed;
@@ -36,7 +36,7 @@ typedef union {
 
 static const uint8_t MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-// An IPv4 socket is given the last four bytes of a mapped address, and nothing else.
+// An IPv4 socket gets the last four bytes of a mapped address.
 static socklen_t write_address(struct sockaddr_in6 *out, const destination *to, int family) {
   memset(out, 0, sizeof *out);
   if (family == AF_INET6) {
@@ -68,7 +68,7 @@ void read_address(destination *from, const struct sockaddr_in6 *sender) {
 }
 
 static int can_send(const destination *to, int family) {
-  return to->length > 0 && to->length <= SLOT_BYTES &&
+  return to->length > 0 && to->length <= BUFFER_BYTES &&
          (family == AF_INET6 || memcmp(to->address, MAPPED, sizeof MAPPED) == 0);
 }
 
@@ -121,7 +121,7 @@ static void write_segment_size(struct msghdr *message, control *room, uint32_t s
   memcpy(CMSG_DATA(header), &size, sizeof size);
 }
 
-// Where the kernel or the network card takes no group, its packets go one by one.
+// The packets of a group leave one by one where the kernel or the network card refuses it.
 static void send_singly(int fd, const struct msghdr *together) {
   for (size_t i = 0; i < together->msg_iovlen; i++) {
     struct msghdr alone = *together;
@@ -133,7 +133,7 @@ static void send_singly(int fd, const struct msghdr *together) {
   }
 }
 
-// Returns how many messages are done with: sent, or impossible to send. The rest found the socket's buffer full.
+// Returns how many messages were sent or cannot be sent at all. The others found the buffer of the socket full.
 static uint32_t transmit(int fd, struct mmsghdr *messages, uint32_t count, uint32_t *grouping) {
   uint32_t sent = 0;
   for (int retried = 0; sent < count;) {
@@ -158,8 +158,8 @@ static uint32_t transmit(int fd, struct mmsghdr *messages, uint32_t count, uint3
   return sent;
 }
 
-// Sends the first `count` slots of the arena and returns 1 when no packet is left. Otherwise those that are done with have
-// a length of 0 afterwards. `grouping` becomes 0 where groups turn out to be impossible.
+// Sends the first `count` buffers of the arena and returns 1 when no packet is left. Otherwise the packets that need no further
+// attempt have a length of 0 afterwards. `grouping` becomes 0 where the system refuses groups.
 EXPORT uint32_t stoa_send(int32_t fd, uint32_t is_v6, uint8_t *arena, uint32_t arena_bytes, destination *to, uint32_t count,
                           uint32_t *grouping) {
   group groups[MAX_BATCH];
@@ -168,7 +168,7 @@ EXPORT uint32_t stoa_send(int32_t fd, uint32_t is_v6, uint8_t *arena, uint32_t a
   struct iovec vectors[MAX_BATCH];
   struct sockaddr_in6 addresses[MAX_BATCH];
   control controls[MAX_BATCH];
-  if (!arena || !to || !grouping || count > MAX_BATCH || count > arena_bytes / SLOT_BYTES) return 0;
+  if (!arena || !to || !grouping || count > MAX_BATCH || count > arena_bytes / BUFFER_BYTES) return 0;
   int family = is_v6 ? AF_INET6 : AF_INET;
   uint32_t made = gather(to, count, family, *grouping != 0, groups, of);
   for (uint32_t g = 0, vector = 0; g < made; g++) {
@@ -184,7 +184,7 @@ EXPORT uint32_t stoa_send(int32_t fd, uint32_t is_v6, uint8_t *arena, uint32_t a
   for (uint32_t i = 0; i < count; i++) {
     if (of[i] == 0) continue;
     group *its = &groups[of[i] - 1];
-    messages[of[i] - 1].msg_hdr.msg_iov[its->filled++] = (struct iovec){arena + (size_t)i * SLOT_BYTES, to[i].length};
+    messages[of[i] - 1].msg_hdr.msg_iov[its->filled++] = (struct iovec){arena + (size_t)i * BUFFER_BYTES, to[i].length};
   }
   uint32_t sent = transmit(fd, messages, made, grouping);
   if (sent == made) return 1;
@@ -193,8 +193,8 @@ EXPORT uint32_t stoa_send(int32_t fd, uint32_t is_v6, uint8_t *arena, uint32_t a
   return 0;
 }
 
-// An address as the socket has it: 16 bytes, of which an IPv4 socket uses the last four. One that means something on one network
-// link alone is written with the name of the link, as Bun does. Returns the length of the text, or 0.
+// Writes an address as text, as Bun does: 16 bytes, of which an IPv4 socket uses the last four. A link-local address ends with the
+// name of its network link. Returns the length of the text, or 0.
 EXPORT uint32_t stoa_write_address(const uint8_t *address, uint32_t scope, uint32_t is_v6, char *text, uint32_t capacity) {
   if (!address || !text || !inet_ntop(is_v6 ? AF_INET6 : AF_INET, address + (is_v6 ? 0 : 12), text, capacity)) return 0;
   uint32_t length = (uint32_t)strnlen(text, capacity);

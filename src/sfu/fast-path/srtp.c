@@ -1,22 +1,101 @@
-// SRTP and SRTCP by libcrypto, one packet at a time, but for what gcm.c seals. TypeScript (srtp/srtp.ts) does all of this where no C
-// compiler was at hand. Nothing given to a function here is trusted: every number is checked against the memory it points into.
+// The keys of a worker's connections by number, and SRTP and SRTCP of one packet at a time by libcrypto (RFC 3711, RFC 7714), except
+// for packets that gcm.c protects. wire/srtp/srtp.ts is the reference in TypeScript. No argument of an exported function is trusted:
+// every number is checked against the memory that it points into.
 
-#include "cipher.h"
+#include "srtp.h"
 
 #include <openssl/crypto.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-_Static_assert(HEAD_BYTES == GCM_STRIDE, "native.h");
+_Static_assert(HEAD_BYTES == GCM_STRIDE, "fast-path.h");
+
+// native-srtp.ts lays keys out the same way: 16 bytes of AES key, 14 of salt (the last two unused by GCM) and 20 of HMAC key for RTP,
+// then the same for RTCP.
+#define HALF_KEY_BYTES 50u
+#define KEY_BYTES (2 * HALF_KEY_BYTES)
 
 #define CM_TAG_BYTES 10u
+#define SHA1_BLOCK_BYTES 64u
+#define MAX_CIPHERS (1u << 20)
 
-static void write32(uint8_t *p, uint32_t value) {
-  p[0] = (uint8_t)(value >> 24);
-  p[1] = (uint8_t)(value >> 16);
-  p[2] = (uint8_t)(value >> 8);
-  p[3] = (uint8_t)value;
+static void free_cipher(cipher *c) {
+  if (!c) return;
+  EVP_CIPHER_CTX_free(c->rtp.aes);
+  EVP_CIPHER_CTX_free(c->rtcp.aes);
+  OPENSSL_cleanse(c, sizeof *c);
+  free(c);
 }
+
+void free_ciphers(engine *e) {
+  for (uint32_t i = 0; i < e->capacity; i++) free_cipher(e->ciphers[i]);
+  free(e->ciphers);
+}
+
+cipher *find_cipher(const engine *e, uint32_t number) {
+  return e && number > 0 && number <= e->capacity ? e->ciphers[number - 1] : NULL;
+}
+
+static int grow(engine *e) {
+  uint32_t capacity = e->capacity ? e->capacity * 2 : 64;
+  if (capacity > MAX_CIPHERS) return 0;
+  cipher **ciphers = realloc(e->ciphers, capacity * sizeof *ciphers);
+  if (!ciphers) return 0;
+  memset(ciphers + e->capacity, 0, (capacity - e->capacity) * sizeof *ciphers);
+  e->ciphers = ciphers;
+  e->capacity = capacity;
+  return 1;
+}
+
+static void start_hash(SHA_CTX *hash, const uint8_t *key, uint8_t pad) {
+  uint8_t block[SHA1_BLOCK_BYTES];
+  memset(block, pad, sizeof block);
+  for (uint32_t i = 0; i < SHA1_BYTES; i++) block[i] ^= key[i];
+  SHA1_Init(hash);
+  SHA1_Update(hash, block, sizeof block);
+  OPENSSL_cleanse(block, sizeof block);
+}
+
+static int set_keys(keys *k, const EVP_CIPHER *type, const uint8_t *from) {
+  k->aes = EVP_CIPHER_CTX_new();
+  if (!k->aes || EVP_CipherInit_ex(k->aes, type, NULL, from, NULL, 1) != 1) return 0;
+  memcpy(k->salt, from + 16, sizeof k->salt);
+  start_hash(&k->inner, from + 30, 0x36);
+  start_hash(&k->outer, from + 30, 0x5c);
+  return 1;
+}
+
+// Returns the number of the new cipher, or 0.
+EXPORT uint32_t stoa_add_cipher(engine *e, uint32_t profile, const uint8_t *from, uint32_t bytes) {
+  if (!e || !from || bytes != KEY_BYTES || (profile != PROFILE_GCM && profile != PROFILE_CM)) return 0;
+  if (e->live == e->capacity && !grow(e)) return 0;
+  while (e->ciphers[e->next_free % e->capacity]) e->next_free++;
+  cipher *c = calloc(1, sizeof *c);
+  if (!c) return 0;
+  c->profile = profile;
+  const EVP_CIPHER *type = profile == PROFILE_GCM ? e->gcm : e->ctr;
+  if (!set_keys(&c->rtp, type, from) || !set_keys(&c->rtcp, type, from + HALF_KEY_BYTES)) {
+    free_cipher(c);
+    return 0;
+  }
+  c->uses_own_gcm = e->has_own_gcm && profile == PROFILE_GCM;
+  if (c->uses_own_gcm) gcm_expand(&c->own_gcm, from);
+  uint32_t index = e->next_free++ % e->capacity;
+  e->ciphers[index] = c;
+  e->live++;
+  return index + 1;
+}
+
+EXPORT void stoa_remove_cipher(engine *e, uint32_t number) {
+  cipher *c = find_cipher(e, number);
+  if (!c) return;
+  e->ciphers[number - 1] = NULL;
+  e->live--;
+  free_cipher(c);
+}
+
+EXPORT uint32_t stoa_live_ciphers(const engine *e) { return e ? e->live : 0; }
 
 static int start_gcm(keys *k, const uint8_t *iv, const uint8_t *header, uint32_t header_length, int encrypt) {
   int done;
@@ -39,8 +118,8 @@ static int start_rtp_gcm(keys *k, const uint8_t *packet, uint32_t header_length,
   return start_gcm(k, iv, packet, header_length, encrypt);
 }
 
-// §9.1: 00 00 SSRC 00 00 index, XOR salt. §17: the E flag and the index are authenticated behind the header, although they
-// travel behind the tag.
+// RFC 7714 §9.1: 00 00 SSRC 00 00 index, XOR salt. §17: the E flag and the index are authenticated behind the header, although
+// they travel behind the tag.
 static int start_rtcp_gcm(keys *k, const uint8_t *packet, uint32_t index, int encrypt) {
   uint8_t iv[12] = {0}, header[RTCP_HEADER_BYTES + RTCP_INDEX_BYTES];
   memcpy(iv + 2, packet + 4, 4);
@@ -58,7 +137,7 @@ static int seal_gcm(keys *k, uint8_t *body, uint32_t bytes) {
          EVP_CIPHER_CTX_ctrl(k->aes, EVP_CTRL_AEAD_GET_TAG, GCM_TAG_BYTES, body + bytes) == 1;
 }
 
-// The tag lies behind the body. What it does not fit leaves the body as it was.
+// The tag is behind the body. A wrong tag leaves the body unchanged.
 static int open_gcm(engine *e, keys *k, uint8_t *body, uint32_t bytes) {
   int done, rest;
   if (EVP_CipherUpdate(k->aes, e->scratch, &done, body, (int)bytes) != 1 ||
@@ -92,7 +171,7 @@ static int crypt_rtcp_ctr(keys *k, uint8_t *packet, uint32_t length, uint32_t in
   return crypt_ctr(k, packet + 4, index >> 16, index & 0xffff, body, length - RTCP_HEADER_BYTES);
 }
 
-// `suffix` is hashed too and not sent: the rollovers of a packet of media.
+// `suffix` is hashed too but not sent: the rollover counter of RTP.
 static void authenticate(const keys *k, const uint8_t *packet, uint32_t length, const uint32_t *suffix, uint8_t *digest) {
   SHA_CTX hash = k->inner;
   SHA1_Update(&hash, packet, length);
@@ -119,13 +198,13 @@ static void write_tag(const keys *k, uint8_t *packet, uint32_t length, const uin
   memcpy(packet + length, digest, CM_TAG_BYTES);
 }
 
-uint32_t seal(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover, const uint8_t *plain) {
+uint32_t protect_rtp(cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover, const uint8_t *plain) {
   keys *k = &c->rtp;
   uint32_t bytes = length - header_length;
-  if (c->is_quick) {
+  if (c->uses_own_gcm) {
     uint8_t iv[12];
     write_rtp_iv(iv, k, packet, rollover);
-    gcm_seal(&c->sealing, iv, packet, header_length, plain, packet + header_length, bytes);
+    gcm_seal(&c->own_gcm, iv, packet, header_length, plain, packet + header_length, bytes);
     return length + GCM_TAG_BYTES;
   }
   if (plain && bytes > HEAD_BYTES) memcpy(packet + header_length + HEAD_BYTES, plain + HEAD_BYTES, bytes - HEAD_BYTES);
@@ -144,12 +223,12 @@ uint32_t tag_bytes(const cipher *c) { return c->profile == PROFILE_GCM ? GCM_TAG
 EXPORT uint32_t stoa_protect(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t header_length,
                              uint32_t length, uint32_t rollover) {
   cipher *c = find_cipher(e, number);
-  if (!c || !packet || header_length < RTP_HEADER_BYTES || header_length > length || length > SLOT_BYTES) return 0;
+  if (!c || !packet || header_length < RTP_HEADER_BYTES || header_length > length || length > BUFFER_BYTES) return 0;
   if (capacity < length + tag_bytes(c)) return 0;
-  return seal(c, packet, header_length, length, rollover, NULL);
+  return protect_rtp(c, packet, header_length, length, rollover, NULL);
 }
 
-int32_t open_rtp(engine *e, cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
+int32_t unprotect_rtp(engine *e, cipher *c, uint8_t *packet, uint32_t header_length, uint32_t length, uint32_t rollover) {
   uint32_t end = length - tag_bytes(c);
   keys *k = &c->rtp;
   if (c->profile == PROFILE_CM)
@@ -159,19 +238,20 @@ int32_t open_rtp(engine *e, cipher *c, uint8_t *packet, uint32_t header_length, 
              : -1;
 }
 
+// Returns the plain length, or −1.
 EXPORT int32_t stoa_unprotect(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t header_length,
                               uint32_t length, uint32_t rollover) {
   cipher *c = find_cipher(e, number);
-  if (!c || !packet || header_length < RTP_HEADER_BYTES || length > capacity || length > SLOT_BYTES) return -1;
+  if (!c || !packet || header_length < RTP_HEADER_BYTES || length > capacity || length > BUFFER_BYTES) return -1;
   if (header_length > length || length - header_length < tag_bytes(c)) return -1;
-  return open_rtp(e, c, packet, header_length, length, rollover);
+  return unprotect_rtp(e, c, packet, header_length, length, rollover);
 }
 
-// The same for control. GCM has the tag before the index, CM behind it.
+// RTCP has the tag before the index with GCM, and behind it with CM.
 EXPORT uint32_t stoa_protect_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length,
                                   uint32_t index) {
   cipher *c = find_cipher(e, number);
-  if (!c || !packet || length < RTCP_HEADER_BYTES || length > SLOT_BYTES || index >= RTCP_ENCRYPTED) return 0;
+  if (!c || !packet || length < RTCP_HEADER_BYTES || length > BUFFER_BYTES || index >= RTCP_ENCRYPTED) return 0;
   uint32_t end = length + tag_bytes(c) + RTCP_INDEX_BYTES;
   if (capacity < end) return 0;
   keys *k = &c->rtcp;
@@ -190,7 +270,7 @@ uint32_t rtcp_index_at(const cipher *c, uint32_t length) {
   return length - RTCP_INDEX_BYTES - (c->profile == PROFILE_CM ? CM_TAG_BYTES : 0);
 }
 
-int32_t open_rtcp(engine *e, cipher *c, uint8_t *packet, uint32_t length, uint32_t index) {
+int32_t unprotect_rtcp(engine *e, cipher *c, uint8_t *packet, uint32_t length, uint32_t index) {
   uint32_t end = length - tag_bytes(c) - RTCP_INDEX_BYTES;
   keys *k = &c->rtcp;
   if (c->profile == PROFILE_CM)
@@ -203,7 +283,7 @@ int32_t open_rtcp(engine *e, cipher *c, uint8_t *packet, uint32_t length, uint32
 EXPORT int32_t stoa_unprotect_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length,
                                    uint32_t index) {
   cipher *c = find_cipher(e, number);
-  if (!c || !packet || length > capacity || length > SLOT_BYTES || index >= RTCP_ENCRYPTED) return -1;
+  if (!c || !packet || length > capacity || length > BUFFER_BYTES || index >= RTCP_ENCRYPTED) return -1;
   if (length < RTCP_HEADER_BYTES + tag_bytes(c) + RTCP_INDEX_BYTES) return -1;
-  return open_rtcp(e, c, packet, length, index);
+  return unprotect_rtcp(e, c, packet, length, index);
 }

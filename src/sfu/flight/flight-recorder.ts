@@ -62,7 +62,7 @@ class ReportLog {
 
 type ReceivedHeader = { ssrc: number; sequenceNumber: number; timestamp: number; length: number; marker: boolean };
 
-/** `flight` in native.h, because native code records packets here too. */
+/** `flight_log` in fast-path.h, because native code records packets here too. */
 type ReceivedPackets = { count: Uint32Array; times: Float64Array; words: Uint32Array };
 
 function createReceivedPackets(): ReceivedPackets {

@@ -1,20 +1,20 @@
-/** Where a copy of a packet goes, and what it looks like when it leaves. */
+/** One copy of a packet: where it goes, and its header. */
 
 import type { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
 import type { SrtpSender } from "../wire/srtp/srtp.ts";
 
-/** One connection, as far as sending goes. The owner changes it when the peer moves, once no one is `seated` on it. */
+/** The sending side of one connection. Before its owner changes a field, all `slots` leave. */
 export interface FanOutTransport {
   srtp: SrtpSender;
   address: string;
   port: number;
-  /** A connection over TCP takes its packets itself; UDP goes to the batch. The bytes are only lent. */
+  /** Sends a packet over TCP; undefined with UDP. The bytes are reused afterwards. */
   deliver: ((packet: Uint8Array) => void) | undefined;
-  /** Streams whose packets go out without looking here again, until they leave. */
-  readonly seated: Set<{ leave(): void }>;
+  /** Streams that have copied the fields above. */
+  readonly slots: Set<{ leave(): void }>;
 }
 
-/** What one subscription wants this packet to look like. Re-used: the forwarder fills it per packet. */
+/** The copy of a packet for one subscription. The forwarder fills in the same object for every packet. */
 export interface FanOutTarget {
   transport: FanOutTransport;
   extensions: OutgoingExtensions;
@@ -23,16 +23,16 @@ export interface FanOutTarget {
   timestamp: number;
   payloadType: number;
   marker: boolean;
-  /** The first bytes of the payload are replaced by as many of these (VP8 descriptor). 0: untouched. */
+  /** The first `prefixLength` bytes of the payload are replaced by these: the VP8 descriptor. */
   prefix: Uint8Array;
   prefixLength: number;
-  /** RTX (RFC 4588): the original sequence number goes before the payload. −1: not a retransmission over RTX. */
+  /** The number that a retransmission over RTX carries before the payload (RFC 4588), or −1. */
   originalSequenceNumber: number;
   /** 0 … 255 bytes of padding behind the payload, for probing. */
   paddingLength: number;
-  /** Transport-wide sequence number; ignored when the extensions have none. */
+  /** The transport-wide sequence number, if the extensions have one. */
   transportSequence: number;
-  /** Wall clock for abs-send-time. A retransmission without RTX repeats number and time: see `SrtpSender`. */
+  /** The wall clock for abs-send-time. A retransmission without RTX repeats number and time: see `SrtpSender`. */
   sentAtMs: number;
 }
 

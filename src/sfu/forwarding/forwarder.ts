@@ -1,13 +1,13 @@
-// What one subscription makes of a published packet: forward it, and with which header. It knows neither viewers nor
-// sockets: packet and state in, header values out (`sharing-forwarder.ts` takes seats). Sequence numbers, timestamps and VP8 picture ids run on over layer switches, source switches
-// and pauses; a video layer is entered only at a keyframe.
-
+/**
+ * How one subscription forwards the packets of a track: which of them, and with which header. Packet and state in, header values out;
+ * it knows no sockets. Sequence numbers, timestamps and VP8 picture ids stay continuous over layer switches, source switches and
+ * pauses; a video layer is entered only at a keyframe.
+ */
 import type { MediaCodec } from "../wire/codec/keyframe.ts";
-import { Vp8Munger } from "../wire/codec/vp8.ts";
+import { type Vp8Ids, Vp8Munger } from "../wire/codec/vp8.ts";
 import { SequenceMap } from "../wire/rtp/sequence-map.ts";
 import { type ClockReference, TimestampMap } from "../wire/rtp/timestamp-map.ts";
 import type { FanOutTarget } from "./fan-out-target.ts";
-import type { CopyConstants, SentByConstants } from "./seat.ts";
 import type { SourcePacket } from "./source-packet.ts";
 
 export const PAUSED = -1;
@@ -19,11 +19,37 @@ export function firstSequence(random: () => number): number {
   return MIN_FIRST_SEQUENCE + Math.floor(random() * (MAX_FIRST_SEQUENCE - MIN_FIRST_SEQUENCE + 1));
 }
 
+/** The differences between published and outgoing headers, which stay the same until the layer or the source changes. */
+export interface CopyConstants {
+  readonly ssrc: number;
+  readonly payloadType: number;
+  /** The outgoing number is the published number, unwrapped, minus this. */
+  readonly sequenceOffset: number;
+  readonly timestampOffset: number;
+  /** Null leaves the payload as it is. */
+  readonly vp8Offsets: Readonly<Vp8Ids> | null;
+  /** Up to this number, packets are missing that may still come. */
+  readonly unsettledUpTo: number;
+}
+
+/** The packets that were sent with those constants, without this forwarder. */
+export interface SentByConstants {
+  packets: number;
+  octets: number;
+  /** The numbers that came, and those that are missing. */
+  numbers: SequenceMap;
+  /** The timestamp of the newest frame, and when its first packet came. */
+  timestamp: number;
+  timestampAtMs: number;
+  /** The ids of the newest packet that has them. */
+  vp8: { readonly seen: boolean; readonly pictureId: number; readonly wide: boolean } & Vp8Ids;
+}
+
 export interface ForwarderOptions {
   ssrc: number;
   clockRate: number;
   codec: MediaCodec;
-  /** As negotiated with this viewer for the codec. */
+  /** The payload type that the subscriber negotiated for the codec. */
   payloadType: number;
   firstSequence: number;
   firstTimestamp: number;
@@ -39,11 +65,11 @@ export class Forwarder {
   readonly #references = new Map<number, ClockReference>();
   #target = PAUSED;
   #current = PAUSED;
-  /** The layer the outgoing line was last fed from: its clock and numbers are the ones the maps know. */
+  /** The layer that was forwarded last: the maps know its clock and its numbers. */
   #previous = PAUSED;
   #otherSource = false;
   #clockRate: number;
-  /** Counts packets that entered a layer: a caller sees by a change that a switch took place. */
+  /** Grows with every layer switch. */
   switches = 0;
   #packets = 0;
   #octets = 0;
@@ -81,23 +107,23 @@ export class Forwarder {
     return this.#codec;
   }
 
-  /** The target layer can only be entered with a keyframe that has not come yet. */
+  /** The target layer can only be entered with a keyframe, which has not come. */
   get wantsKeyframe(): boolean {
     return this.#codec !== "audio" && this.#target !== PAUSED && this.#current !== this.#target;
   }
 
-  /** Something of the present source has been forwarded. */
+  /** A packet of the present source has been forwarded. */
   get hasSource(): boolean {
     return this.#previous !== PAUSED;
   }
 
-  /** PAUSED stops at once; a layer begins with its next keyframe, and until then the current one goes on. */
+  /** PAUSED takes effect at once; a layer begins with its next keyframe, and until then the current one continues. */
   setTarget(layer: number): void {
     this.#target = layer;
     if (layer === PAUSED) this.#current = PAUSED;
   }
 
-  /** Another publisher (or the same one with a new stream) takes this place. Stays paused until `setTarget`. */
+  /** Another track takes the place of this one. The forwarder is paused until `setTarget`. */
   switchSource(source: { codec: MediaCodec; payloadType: number; clockRate: number }): void {
     this.#codec = source.codec;
     this.#payloadType = source.payloadType;
@@ -109,25 +135,25 @@ export class Forwarder {
     this.#references.clear();
   }
 
-  /** The layer goes on as another stream: its numbers and its clock begin anew, with the next keyframe. */
+  /** The layer continues as another stream: its numbers and its clock begin anew, with the next keyframe. */
   layerRestarted(layer: number): void {
     this.#references.delete(layer);
     if (layer === this.#previous) this.#previous = PAUSED;
     if (layer === this.#current) this.#current = PAUSED;
   }
 
-  /** From the publisher's sender reports of each layer. */
+  /** Called with each sender report of a layer. */
   setSenderReport(layer: number, reference: ClockReference): void {
     this.#references.set(layer, reference);
     if (layer === this.#previous) this.#timestamp.setReference(reference);
   }
 
-  /** A publisher's timestamp on this viewer's line; undefined when the layer is not the one being forwarded. */
+  /** The outgoing timestamp for a published one, or undefined when the layer is not forwarded. */
   mapTimestamp(layer: number, timestamp: number): number | undefined {
     return layer === this.#current ? (timestamp + this.#timestamp.offset) >>> 0 : undefined;
   }
 
-  /** What this viewer's copies will have in common after `packet`, the last it was sent; null when it waits for another layer. */
+  /** The constants after `packet`, the newest that was forwarded, or null while another layer or packet is awaited. */
   constants({ layer, extended }: SourcePacket): CopyConstants | null {
     if (this.#current !== layer || this.#target !== layer || this.#sequence.highest !== extended) return null;
     return {
@@ -140,7 +166,7 @@ export class Forwarder {
     };
   }
 
-  /** Packets were sent by those constants meanwhile: as though every one had been forwarded here. */
+  /** Applies packets that were sent with those constants, as though each had been forwarded here. */
   catchUp(sent: SentByConstants): void {
     this.#packets += sent.packets;
     this.#octets += sent.octets;
@@ -150,9 +176,8 @@ export class Forwarder {
   }
 
   /**
-   * Fills `target` and returns true when the packet is to be sent. When it entered a layer (`switches` grew) and
-   * younger packets of that layer are already in the ring, feed those again in order: the keyframe's first packet
-   * came late.
+   * Fills `target` and returns true when the packet is to be sent. When it enters a layer (`switches` grows) and newer packets of
+   * that layer are in the ring, the caller forwards those again in order: the keyframe's first packet came late.
    */
   forward(packet: SourcePacket, target: FanOutTarget, nowMs: number): boolean {
     const { view, layer, extended } = packet;
@@ -163,7 +188,7 @@ export class Forwarder {
       this.#enter(packet, nowMs);
       entered = true;
     }
-    // Probing packets without payload stay behind, unless a gap was already left for this one.
+    // Padding without payload is not forwarded, unless a gap was left for this packet.
     if (view.payloadLength === 0 && this.#sequence.drop(extended)) return false;
     const late = this.#sequence.isLate(extended);
     const outgoing = this.#sequence.forward(extended);
@@ -172,7 +197,7 @@ export class Forwarder {
     target.sequenceNumber = outgoing & 0xffff;
     target.timestamp = this.#timestamp.map(view.timestamp, nowMs, late);
     target.payloadType = this.#payloadType;
-    // A voice that starts again says so (RFC 3551 §4.1): the jitter buffer then adapts without a click.
+    // RFC 3551 §4.1: the marker after a silence lets the jitter buffer adapt without a click.
     target.marker = view.marker || (entered && this.#codec === "audio");
     target.originalSequenceNumber = -1;
     target.sentAtMs = nowMs;

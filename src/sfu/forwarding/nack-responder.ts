@@ -1,19 +1,17 @@
-// Answers a viewer's NACKs: remembers which packet of which layer each outgoing sequence number was, and what it
-// looked like. Re-sends of one packet are held apart by the round trip: the viewer repeats itself faster than that.
-
-import { Vp8Descriptor } from "../wire/codec/vp8.ts";
+/**
+ * Answers the NACKs of a subscriber: remembers which packet of which layer each outgoing sequence number was, and its header. A packet
+ * is sent again at most once per round trip, because subscribers repeat their NACKs faster than that.
+ */
 import type { PacketRing } from "../wire/rtp/packet-ring.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
 import type { RtxStream } from "../wire/rtp/rtx.ts";
-import type { Audience } from "./audience.ts";
 import type { FanOutTarget } from "./fan-out-target.ts";
-import { describeCopy, type Seat } from "./seat.ts";
 
 const MAX_RESENDS = 6;
 
 /**
- * One line of the processor's cache for each packet: there is one to be written for every viewer, and what they have together
- * does not fit into the cache. Doubles, 32-bit words and bytes of a record, by their place in it.
+ * Each packet has one cache line, because a record is written for every subscriber, and all records together do not fit the cache. The
+ * constants are positions of doubles, 32-bit words and bytes in a record.
  */
 const RECORD_BYTES = 64;
 const DOUBLES = RECORD_BYTES / 8;
@@ -30,26 +28,10 @@ const RING = 10;
 const PREFIX_AT = 44;
 const NO_PACKET = 0xffffffff;
 
-/** Few packets are recorded for one who shares an audience. More than a second of them is never asked for. */
+/** Most subscribers have few records. Packets older than a second are not sent again. */
 const FIRST_RECORDS = 16;
 const MAX_RECORDS = 512;
 const KEPT_MS = 1_000;
-
-/** More than enough for a second, however often packets are lost on their way to us. */
-const MAX_RUNS = 64;
-
-/**
- * Outgoing numbers from one seat: what each of them was can be told from the seat. `to` is null while it is taken; then
- * `missing` are those that were left free and not sent until then.
- */
-interface Run {
-  seat: Seat;
-  audience: Audience;
-  ring: PacketRing;
-  from: number;
-  to: number | null;
-  missing: readonly number[];
-}
 
 export interface RtxAnswer {
   stream: RtxStream;
@@ -61,11 +43,8 @@ export class NackResponder {
   #doubles = new Float64Array(0);
   #words = new Uint32Array(0);
   #bytes = new Uint8Array(0);
-  /** Those that packets were taken from, by the number their records have. */
+  /** The rings of the packets, by the number in their records. */
   #rings: PacketRing[] = [];
-  /** Newest last. */
-  #runs: Run[] = [];
-  readonly #vp8 = new Vp8Descriptor();
   #ssrc = 0;
   resent = 0;
   unanswered = 0;
@@ -93,60 +72,27 @@ export class NackResponder {
     }
   }
 
-  /** Where its record goes. Only one that may still be asked for is worth more memory. */
-  #slotFor({ sequenceNumber, sentAtMs }: FanOutTarget): number {
+  /** The position of the record. The memory grows only for records that a NACK may still ask for. */
+  #indexFor({ sequenceNumber, sentAtMs }: FanOutTarget): number {
     for (;;) {
-      const slot = sequenceNumber & this.#mask;
-      const held = this.#words[slot * WORDS + SEQUENCE] as number;
-      if (held === NO_PACKET || held === sequenceNumber || this.capacity === MAX_RECORDS) return slot;
-      if (sentAtMs - (this.#doubles[slot * DOUBLES + SENT_AT] as number) > KEPT_MS) return slot;
+      const index = sequenceNumber & this.#mask;
+      const held = this.#words[index * WORDS + SEQUENCE] as number;
+      if (held === NO_PACKET || held === sequenceNumber || this.capacity === MAX_RECORDS) return index;
+      if (sentAtMs - (this.#doubles[index * DOUBLES + SENT_AT] as number) > KEPT_MS) return index;
       this.#grow();
     }
   }
 
-  /** Packets there is room for. */
+  /** The number of packets that there is room for. */
   get capacity(): number {
     return this.#mask + 1;
   }
 
-  /** From the next packet on the viewer gets what the audience gets: nothing is recorded. */
-  seated(seat: Seat, audience: Audience, ring: PacketRing): void {
-    this.#ssrc = seat.ssrc;
-    this.#runs.push({ seat, audience, ring, from: audience.highest + 1 - seat.sequenceOffset, to: null, missing: [] });
-    if (this.#runs.length > MAX_RUNS) this.#runs.shift();
-  }
-
-  left(lastOutgoing: number): void {
-    const run = this.#runs.at(-1);
-    if (!run) return;
-    run.to = lastOutgoing;
-    run.missing = run.audience.numbers.missingFrom(run.from + run.seat.sequenceOffset);
-    if (run.to < run.from) this.#runs.pop();
-  }
-
-  /** Writes the record that a packet of a run has none of, unless it was asked for before. */
-  #recall(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget): void {
-    for (const { seat, audience, ring, from, to, missing } of this.#runs) {
-      const slot = sequenceNumber & this.#mask;
-      const last = to ?? audience.highest - seat.sequenceOffset;
-      const outgoing = last - ((last - sequenceNumber) & 0xffff);
-      if (outgoing < from) continue;
-      const extended = outgoing + seat.sequenceOffset;
-      if (to === null ? audience.numbers.isExpected(extended) : missing.includes(extended)) continue;
-      if (this.#holds(slot, sequenceNumber) && this.#doubles[slot * DOUBLES + EXTENDED] === extended) return;
-      if (!ring.read(extended, nowMs, view)) continue;
-      this.#vp8.parse(view.data, view.payloadOffset, seat.vp8Offsets ? view.payloadLength : 0);
-      const packet = { view, extended, vp8: this.#vp8, layer: 0, keyframe: false };
-      describeCopy(seat, packet, ring.arrivedAtMs(extended), target);
-      this.record(target, ring, extended);
-    }
-  }
-
-  /** Call with every packet that was forwarded by itself, once `target` is complete. */
+  /** Called with every forwarded packet, once `target` is complete. */
   record(target: FanOutTarget, ring: PacketRing, extended: number): void {
-    const slot = this.#slotFor(target);
-    const word = slot * WORDS;
-    const double = slot * DOUBLES;
+    const index = this.#indexFor(target);
+    const word = index * WORDS;
+    const double = index * DOUBLES;
     this.#ssrc = target.ssrc;
     this.#doubles[double + EXTENDED] = extended;
     this.#doubles[double + SENT_AT] = target.sentAtMs;
@@ -157,7 +103,7 @@ export class NackResponder {
       (target.transportSequence << 16) | (target.payloadType << 9) | (target.marker ? 0x100 : 0) | target.prefixLength;
     this.#words[word + RESENDS] = 0;
     this.#words[word + RING] = this.#numberOf(ring);
-    const at = slot * RECORD_BYTES + PREFIX_AT;
+    const at = index * RECORD_BYTES + PREFIX_AT;
     for (let i = 0; i < target.prefixLength; i++) this.#bytes[at + i] = target.prefix[i] as number;
   }
 
@@ -167,9 +113,8 @@ export class NackResponder {
   }
 
   /**
-   * Puts the packet into `view` and its header into `target`; false when it was never sent, is gone, or was sent
-   * again less than a round trip ago. Over `rtx` the caller gives `target` a new transport sequence and time;
-   * without, every byte must be what it was, and `target` says so.
+   * Puts the packet into `view` and its header into `target`. Returns false when it was never sent, is gone, or was sent again less
+   * than a round trip ago. With `rtx` the caller gives `target` a new transport sequence and time; without, every byte is repeated.
    */
   answer(
     sequenceNumber: number,
@@ -179,37 +124,45 @@ export class NackResponder {
     target: FanOutTarget,
     rtx?: RtxAnswer,
   ): boolean {
-    this.#recall(sequenceNumber, nowMs, view, target);
-    const slot = sequenceNumber & this.#mask;
-    const resends = this.#words[slot * WORDS + RESENDS] as number;
-    if (!this.#holds(slot, sequenceNumber) || resends >= MAX_RESENDS) return this.#refuse();
-    if (nowMs - (this.#doubles[slot * DOUBLES + RESENT_AT] as number) < rttMs * 0.8) return false;
-    if (!this.#read(slot, nowMs, view)) return this.#refuse();
-    this.#words[slot * WORDS + RESENDS] = resends + 1;
-    this.#doubles[slot * DOUBLES + RESENT_AT] = nowMs;
-    this.#restore(slot, target);
+    this.recall(sequenceNumber, nowMs, view, target);
+    const index = sequenceNumber & this.#mask;
+    const resends = this.#words[index * WORDS + RESENDS] as number;
+    if (!this.#holds(index, sequenceNumber) || resends >= MAX_RESENDS) return this.#refuse();
+    if (nowMs - (this.#doubles[index * DOUBLES + RESENT_AT] as number) < rttMs * 0.8) return false;
+    if (!this.#read(index, nowMs, view)) return this.#refuse();
+    this.#words[index * WORDS + RESENDS] = resends + 1;
+    this.#doubles[index * DOUBLES + RESENT_AT] = nowMs;
+    this.#restore(index, target);
     if (rtx !== undefined) this.#overRtx(sequenceNumber, target, rtx);
     this.resent += 1;
     return true;
   }
 
-  /** A packet once more, over RTX: the best padding there is for a probe. It is no answer, and counts as none. */
+  /** Repeats a packet over RTX as padding of a probe. It does not count as an answer. */
   repeat(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget, rtx: RtxAnswer): boolean {
-    this.#recall(sequenceNumber, nowMs, view, target);
-    const slot = sequenceNumber & this.#mask;
-    if (!this.#holds(slot, sequenceNumber) || !this.#read(slot, nowMs, view)) return false;
-    this.#restore(slot, target);
+    this.recall(sequenceNumber, nowMs, view, target);
+    const index = sequenceNumber & this.#mask;
+    if (!this.#holds(index, sequenceNumber) || !this.#read(index, nowMs, view)) return false;
+    this.#restore(index, target);
     this.#overRtx(sequenceNumber, target, rtx);
     return true;
   }
 
-  #holds(slot: number, sequenceNumber: number): boolean {
-    return this.#words[slot * WORDS + SEQUENCE] === sequenceNumber;
+  /** A subclass records a packet here that was sent without a record. */
+  protected recall(_sequenceNumber: number, _nowMs: number, _view: RtpView, _target: FanOutTarget): void {}
+
+  protected hasRecord(sequenceNumber: number, extended: number): boolean {
+    const index = sequenceNumber & this.#mask;
+    return this.#holds(index, sequenceNumber) && this.#doubles[index * DOUBLES + EXTENDED] === extended;
   }
 
-  #read(slot: number, nowMs: number, view: RtpView): boolean {
-    const ring = this.#rings[this.#words[slot * WORDS + RING] as number];
-    return ring?.read(this.#doubles[slot * DOUBLES + EXTENDED] as number, nowMs, view) ?? false;
+  #holds(index: number, sequenceNumber: number): boolean {
+    return this.#words[index * WORDS + SEQUENCE] === sequenceNumber;
+  }
+
+  #read(index: number, nowMs: number, view: RtpView): boolean {
+    const ring = this.#rings[this.#words[index * WORDS + RING] as number];
+    return ring?.read(this.#doubles[index * DOUBLES + EXTENDED] as number, nowMs, view) ?? false;
   }
 
   #overRtx(sequenceNumber: number, target: FanOutTarget, rtx: RtxAnswer): void {
@@ -224,8 +177,8 @@ export class NackResponder {
     return false;
   }
 
-  #restore(slot: number, target: FanOutTarget): void {
-    const word = slot * WORDS;
+  #restore(index: number, target: FanOutTarget): void {
+    const word = index * WORDS;
     const header = this.#words[word + HEADER] as number;
     target.ssrc = this.#ssrc;
     target.sequenceNumber = this.#words[word + SEQUENCE] as number;
@@ -234,16 +187,15 @@ export class NackResponder {
     target.payloadType = (header >>> 9) & 0x7f;
     target.marker = (header & 0x100) !== 0;
     target.transportSequence = header >>> 16;
-    target.sentAtMs = this.#doubles[slot * DOUBLES + SENT_AT] as number;
+    target.sentAtMs = this.#doubles[index * DOUBLES + SENT_AT] as number;
     target.prefixLength = header & 0xff;
-    const at = slot * RECORD_BYTES + PREFIX_AT;
+    const at = index * RECORD_BYTES + PREFIX_AT;
     for (let i = 0; i < target.prefixLength; i++) target.prefix[i] = this.#bytes[at + i] as number;
   }
 
-  /** Another publisher took the place: what was sent before is not sent again. */
+  /** Another track takes the place of this one: earlier packets are not sent again. */
   clear(): void {
     this.#rings = [];
-    this.#runs = [];
     this.#forgetAll();
   }
 

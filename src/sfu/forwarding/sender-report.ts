@@ -1,6 +1,7 @@
-// A viewer's sender report, derived from the publisher's: the same NTP clock for all tracks of one publisher, with the
-// RTP timestamp moved to the viewer's line, so that lips and sound stay together.
-
+/**
+ * The sender reports for a subscriber, derived from those of the publisher: all tracks of a publisher keep one NTP clock, and the RTP
+ * timestamp is mapped to the subscriber's, so that audio and video stay synchronous.
+ */
 import type { ReportBlock, SenderReport } from "../wire/rtcp/rtcp.ts";
 import { compactNtp, compactToMs, ntpFromMs, ntpToMs } from "../wire/rtp/ntp.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
@@ -8,7 +9,7 @@ import type { Forwarder } from "./forwarder.ts";
 
 const MAX_REMEMBERED = 8;
 
-/** A publisher's sender report as it came in. */
+/** A sender report of a publisher. */
 export interface ReceivedReport {
   reference: ClockReference;
   receivedAtMs: number;
@@ -20,8 +21,8 @@ export function receivedReport(report: SenderReport, nowMs: number): ReceivedRep
 }
 
 /**
- * The report to send now, or undefined when there is nothing to derive it from. Both clocks are moved on by the time
- * since the publisher's report came in, as if the publisher had sent it now.
+ * The report to send now, or undefined when there is nothing to derive it from. Both clocks are advanced by the time since the
+ * publisher's report came in, as if the publisher had sent it now.
  */
 export function deriveSenderReport(
   forwarder: Forwarder,
@@ -45,8 +46,8 @@ export function deriveSenderReport(
 }
 
 /**
- * Round trips to a viewer from its receiver reports. The NTP time in our reports is the publisher's, so the moment a
- * report was sent has to be remembered: it cannot be read back from the report.
+ * Measures round trips to a subscriber by its receiver reports. The NTP time in the sender reports is the publisher's, so the moment
+ * at which a report was sent cannot be read back from it and is remembered.
  */
 export class SentReports {
   readonly #compact: number[] = [];
@@ -61,7 +62,7 @@ export class SentReports {
     }
   }
 
-  /** Undefined when the report block answers none of the remembered reports. */
+  /** Undefined when the report block refers to none of the remembered reports. */
   roundTripMs(block: ReportBlock, nowMs: number): number | undefined {
     if (block.lastSenderReport === 0) return undefined;
     const sentAtMs = this.#sentAtMs[this.#compact.lastIndexOf(block.lastSenderReport)];

@@ -1,4 +1,4 @@
-/** A received packet, with what its publication found out about it once for all viewers. */
+/** A received packet, parsed once for all subscribers. */
 
 import type { Vp8Descriptor } from "../wire/codec/vp8.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
@@ -6,10 +6,10 @@ import type { RtpView } from "../wire/rtp/rtp.ts";
 export interface SourcePacket {
   view: RtpView;
   layer: number;
-  /** The layer's sequence number, unwrapped. */
+  /** The sequence number of the layer, unwrapped. */
   extended: number;
-  /** This packet begins a keyframe (always true for audio). */
+  /** The packet begins a keyframe; always true for audio. */
   keyframe: boolean;
-  /** Parsed from this packet when the codec is VP8. */
+  /** The descriptor of this packet when the codec is VP8. */
   vp8: Vp8Descriptor;
 }

@@ -41,7 +41,7 @@ export class Downlink {
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
-    this.#sent = new SentPackets(1, host.udp.path.finishAlike);
+    this.#sent = new SentPackets();
     this.#allocation = new Allocation(this.#sent, host);
     this.#keyframeBudgets = new KeyframeBudgets(host.now);
     this.#reports = new ReportSender((packet) => owner.receivingConnection?.sendRtcp(packet));
@@ -205,7 +205,7 @@ export class Downlink {
     this.unsubscribeAll("requested");
     this.#sections.clear();
     this.#allocation.close();
-    this.#sent = new SentPackets(1, this.#host.udp.path.finishAlike);
+    this.#sent = new SentPackets();
     this.#allocation = new Allocation(this.#sent, this.#host);
     this.rttMs = null;
     this.lossPercent = null;
@@ -241,7 +241,6 @@ export class Downlink {
           break;
       }
     }
-    if (this.#allocation.isTight(nowMs)) this.#host.udp.watch?.impatient(nowMs);
   }
 
   #repairTerms(nowMs: number): RepairTerms {

@@ -115,7 +115,7 @@ export class Participant implements MediaOwner, TrackOwner {
       onDtlsState: (state) => this.emit({ type: "dtlsStateChanged", state }),
       onReady: (path, again) => this.#ready(path, again),
       onLost: (reason, stage) => this.#lost(reason, stage),
-      media: this.uplink.usual,
+      streams: this.uplink.fastStreams,
       onRtp: (data, length, nowMs) => this.uplink.receiveRtp(data, length, nowMs),
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
       onChannel: (channel) => this.data.opened(channel),
@@ -138,7 +138,7 @@ export class Participant implements MediaOwner, TrackOwner {
       onDtlsState: () => {},
       onReady: () => this.downlink.connected(),
       onLost: () => {},
-      media: null,
+      streams: null,
       onRtp: () => {},
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(data, length, nowMs),
       // The channels of the main connection carry data both ways.

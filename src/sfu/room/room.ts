@@ -181,7 +181,7 @@ export class Room implements RoomTracks, DataSink {
   /** How often `tick` has to be called from now on; null while the room is empty. */
   tickEveryMs(nowMs: number): number | null {
     if (this.#participants.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
-    let everyMs = this.#host.udp.watch?.isImpatient(nowMs) ? STEADY_TICK_MS : SLOW_TICK_MS;
+    let everyMs = SLOW_TICK_MS;
     for (const { uplink } of this.#publishers) {
       if (uplink.isUrgent) return URGENT_TICK_MS;
       if (uplink.isBusy(nowMs)) everyMs = STEADY_TICK_MS;

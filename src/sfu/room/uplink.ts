@@ -1,5 +1,8 @@
 /** What one participant sends: its packets, sorted to its publications, and the feedback to it. */
 import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
+import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
+import { type PublisherStreams, StreamTable } from "../fast-path/stream-table.ts";
+import type { SlotTable } from "../fast-path/subscriber-slot.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { receivedReport } from "../forwarding/sender-report.ts";
 import { Demux, type StreamName } from "../tracks/demux.ts";
@@ -16,7 +19,8 @@ import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
 import type { Offer } from "../wire/sdp/offer.ts";
 import type { MediaOwner, ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
-import { UsualMedia } from "./usual-media.ts";
+
+type FastStream = { readonly publication: Publication; readonly layer: PublishedLayer };
 
 /** A section on which the client sends. */
 type IncomingSection = {
@@ -30,7 +34,14 @@ type IncomingSection = {
 const BUSY_MS = 1_000;
 
 export class Uplink {
-  readonly usual: UsualMedia;
+  readonly #table = new StreamTable<FastStream>();
+  readonly #fastStreams = new Map<PublishedLayer, FastStream>();
+  /** The streams whose packets native code may forward by itself. */
+  readonly fastStreams: PublisherStreams = {
+    table: this.#table,
+    link: () => this.#table.link(this.#slotsOf),
+    receiveRun: (run, batch, nowMs) => this.#receiveRun(run, batch, nowMs),
+  };
   readonly feedback: PublisherFeedback;
   readonly #host: ParticipantHost;
   readonly #room: RoomTracks;
@@ -50,12 +61,6 @@ export class Uplink {
     this.#room = room;
     this.#owner = owner;
     this.feedback = new PublisherFeedback((packet) => owner.connection?.sendRtcp(packet), host.udp.repairs);
-    this.usual = new UsualMedia({
-      room,
-      feedback: this.feedback,
-      flight,
-      receiveRtp: (data, length, nowMs) => this.receiveRtp(data, length, nowMs),
-    });
   }
 
   publications(): Publication[] {
@@ -83,7 +88,7 @@ export class Uplink {
         ),
       });
     }
-    this.usual.lanes.setExtensions(this.#ids);
+    this.#table.setExtensions(this.#ids);
     this.#demux.negotiated(
       [...this.#sections].map(([mid, section]) => ({
         mid,
@@ -117,7 +122,7 @@ export class Uplink {
       extensions: incoming?.extensions ?? noExtensions(),
       udp: this.#host.udp,
       onUrgentFeedback: () => this.#host.expediteFeedback(),
-      onLeaveFastPath: (unusual) => this.usual.interruptAll(unusual),
+      onLeaveFastPath: (left) => this.#leaveFastPath(left),
     });
     this.#byMid.set(section.mid, publication);
     this.#room.published(publication, this.#owner);
@@ -125,7 +130,8 @@ export class Uplink {
   }
 
   #end(publication: Publication): void {
-    this.usual.ended(publication);
+    this.#leaveFastPath(publication);
+    for (const layer of publication.layers) this.#fastStreams.delete(layer);
     this.#byMid.delete(publication.mid);
     this.#room.unpublished(publication);
     if (publication.announced) this.#owner.emit({ type: "trackUnpublished", trackId: publication.trackId });
@@ -149,7 +155,7 @@ export class Uplink {
     const publication = this.#find(trackId);
     if (publication.muted === muted) return;
     publication.muted = muted;
-    this.usual.interruptAll(publication);
+    this.#leaveFastPath(publication);
     for (const layer of publication.layers) layer.muted();
     this.#room.muteChanged(publication);
     if (!publication.announced) return;
@@ -201,7 +207,7 @@ export class Uplink {
     }
     const { reception } = layer;
     if (!reception) return;
-    this.usual.interrupt(layer);
+    this.#closeFastStream(layer);
     this.#flight.received(view, name.repair, nowMs);
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
     if (publication.kind === "video") {
@@ -214,7 +220,46 @@ export class Uplink {
       publication.announced = true;
       this.#owner.emit({ type: "trackPublished", track: publication.describe() });
     }
-    this.usual.resume(publication, layer);
+    this.#openFastStream(publication, layer);
+  }
+
+  /** After a packet that was handled here, native code may forward the next ones. */
+  #openFastStream(publication: Publication, layer: PublishedLayer): void {
+    const terms = publication.fastStreamTerms(layer);
+    if (!terms) return;
+    let stream = this.#fastStreams.get(layer);
+    if (!stream) {
+      stream = { publication, layer };
+      this.#fastStreams.set(layer, stream);
+    }
+    const { arrivalsMemory: arrived } = this.feedback;
+    this.#table.open(stream, terms, { arrived, flight: this.#flight.receivedMemory });
+  }
+
+  #closeFastStream(layer: PublishedLayer): void {
+    const stream = this.#fastStreams.get(layer);
+    if (stream) this.#table.close(stream);
+  }
+
+  #leaveFastPath(publication: Publication): void {
+    for (const layer of publication.layers) this.#closeFastStream(layer);
+  }
+
+  readonly #slotsOf = ({ publication, layer }: FastStream): SlotTable | null => {
+    if (publication.kind === "audio" && !this.#room.isVoiceUncontested(publication)) return null;
+    return layer.group.table;
+  };
+
+  /** Does the same as `receiveRtp` for packets that native code has received, recorded and sent. */
+  #receiveRun(run: PacketRun, batch: ReceiveBatch, nowMs: number): void {
+    const stream = this.#table.owner(run.stream);
+    if (!stream) return;
+    const { publication, layer } = stream;
+    if (run.hasTransportNumber) this.feedback.recordedNatively(layer.ssrc);
+    layer.reception?.receiveNext(run.count, run.timestamp, run.bytes, nowMs);
+    if (publication.kind === "video") layer.nack.receiveNext(run.count);
+    else if (run.audioLevel >= 0) this.#room.observeAudioLevel(publication, run.audioLevel, nowMs);
+    publication.receiveRun(layer, run, batch, nowMs);
   }
 
   /** Processes sender reports, and returns the parsed compound packet for the downlink. */

@@ -32,8 +32,6 @@ export class Allocation {
   #ownLoss: { ratio: number; atMs: number } | null = null;
   readonly #prober: Prober;
   #feedbackMs = Number.NEGATIVE_INFINITY;
-  /** A subscription has less than it wants for lack of bandwidth. */
-  #isShort = false;
   #live = 0;
 
   constructor(sent: SentPackets, host: { udp: UdpPort; transportFeedback: TransportFeedback; now(): number }) {
@@ -92,11 +90,6 @@ export class Allocation {
     return this.#planner.isDue(nowMs);
   }
 
-  /** Is true while the path limits what is sent, so that its reports have to be processed soon. */
-  isTight(nowMs: number): boolean {
-    return this.#isShort || this.#planner.estimator.isCongested(nowMs);
-  }
-
   isDue(subscriptions: ReadonlyMap<string, Subscription>, nowMs: number): boolean {
     return this.#planner.isDue(nowMs) || liveLayers(subscriptions, nowMs) !== this.#live;
   }
@@ -116,9 +109,7 @@ export class Allocation {
     }
     options.canProbe = flowing.length > 0;
     const { decisions, stopsImmediately, defersKeyframes, probe } = this.#planner.plan(requests, options, nowMs);
-    this.#isShort = false;
     for (const { id, layer, desired, reason } of decisions) {
-      if (reason === "bandwidth") this.#isShort = true;
       const subscription = subscriptions.get(id);
       if (!subscription) continue;
       const { layers } = subscription.publication;
@@ -201,7 +192,7 @@ export class Prober {
     let packets = 0;
     const step = () => {
       const nowMs = this.#now();
-      this.#udp.watch?.awake(nowMs, AWAKE_MS);
+      this.#udp.receiveLoop?.stayAwake(nowMs, AWAKE_MS);
       const due = Math.min(totalBytes, ((nowMs - startedMs + STEP_MS) / plan.durationMs) * totalBytes);
       let misses = 0;
       while (bytes < due && misses < sources.length) {

@@ -5,11 +5,11 @@
 import { randomBytes } from "node:crypto";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { TrackKind } from "../../protocol/room-records.ts";
+import { GroupForwarder } from "../fast-path/group-forwarder.ts";
+import { GroupNackResponder } from "../fast-path/group-nack-responder.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { firstSequence, PAUSED } from "../forwarding/forwarder.ts";
-import { NackResponder } from "../forwarding/nack-responder.ts";
 import { type ReceivedReport, SentReports } from "../forwarding/sender-report.ts";
-import { SharingForwarder } from "../forwarding/sharing-forwarder.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
@@ -47,9 +47,9 @@ export class OutgoingSection {
   unwrapsRed = false;
   /** Null until a track is attached and the connection is up. */
   target: FanOutTarget | null = null;
-  forwarder: SharingForwarder | null = null;
+  forwarder: GroupForwarder | null = null;
   /** Created for the first video track, because its history takes memory. */
-  responder: NackResponder | null = null;
+  responder: GroupNackResponder | null = null;
   senderReportDueMs = 0;
   readonly sentReports = new SentReports();
   readonly #rtx: RtxStream;
@@ -110,14 +110,14 @@ export class OutgoingSection {
     const format = { codec: mediaCodecOf(codec), payloadType: codec.payloadType, clockRate: codec.clockRate };
     if (this.forwarder) this.forwarder.switchSource(format);
     else {
-      this.forwarder = new SharingForwarder({
+      this.forwarder = new GroupForwarder({
         ssrc: this.stream.ssrc,
         ...format,
         firstSequence: firstSequence(this.#fraction),
         firstTimestamp: this.#random(),
       });
     }
-    if (this.kind === "video") this.responder ??= new NackResponder();
+    if (this.kind === "video") this.responder ??= new GroupNackResponder();
     this.responder?.clear();
     for (const layer of source.layers) {
       if (layer.senderReport) this.forwarder.setSenderReport(layer.index, layer.senderReport.reference);
@@ -186,7 +186,7 @@ export class OutgoingSection {
     const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
     target.ssrc = this.stream.ssrc;
     // The same number is sent again, so its rollover counter follows from the newest that was sent.
-    if (!rtx && this.forwarder?.seat) target.transport.srtp.advanceTo(target.ssrc, this.forwarder.lastOutgoing);
+    if (!rtx && this.forwarder?.slot) target.transport.srtp.advanceTo(target.ssrc, this.forwarder.lastOutgoing);
     let bytes = 0;
     for (const sequenceNumber of lost) {
       if (!this.responder.answer(sequenceNumber, nowMs, rttMs, this.#view, target, rtx)) continue;

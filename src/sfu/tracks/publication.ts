@@ -1,11 +1,10 @@
 /** A published track: its layers, and the subscribers to which their packets are forwarded. */
 import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import type { PublishedSection } from "../../protocol/signaling.ts";
+import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
+import type { FastStreamTerms } from "../fast-path/stream-table.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
-import type { LaneTerms } from "../forwarding/lanes.ts";
-import type { SeatTable } from "../forwarding/seat-table.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
-import type { Take, TakenRun } from "../forwarding/take.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import { KeyframeStart, keyframeHeight, type MediaCodec } from "../wire/codec/keyframe.ts";
 import { primaryOfRed } from "../wire/codec/red.ts";
@@ -27,7 +26,7 @@ export interface Subscriber {
   /** Returns null when the packet is not forwarded to this subscriber. */
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
   /** A subscriber with this method gets runs of packets in order, and `forward` only for other packets. */
-  forwardRun?(run: TakenRun, take: Take, layer: PublishedLayer, nowMs: number): void;
+  forwardRun?(run: PacketRun, batch: ReceiveBatch, layer: PublishedLayer, nowMs: number): void;
   /** Is true while the subscriber gets no packets of the layer, until its settings change or a keyframe comes. */
   ignores(layer: PublishedLayer): boolean;
   /** Called after `forward`; returns true when the subscriber has joined the layer's fan-out group. */
@@ -160,30 +159,25 @@ export class Publication {
   }
 
   /** Returns null unless the next packet in order goes only to the layer's fan-out group. */
-  laneTerms(layer: PublishedLayer): LaneTerms | null {
+  fastStreamTerms(layer: PublishedLayer): FastStreamTerms | null {
     const { codec, mediaCodec } = this;
-    const { audience, reception, ssrc, nack } = layer;
+    const { group, reception, ssrc, nack } = layer;
     if (!codec || !reception || this.muted) return null;
     for (const subscriber of this.#slowPath) if (!subscriber.forwardRun && !subscriber.ignores(layer)) return null;
     const { highest } = reception;
-    if (audience.size > 0 && audience.highest !== highest) return null;
+    if (group.size > 0 && group.highest !== highest) return null;
     if (this.kind === "video" && nack.highest !== highest) return null;
-    const rewritesVp8 = (audience.table.seats[0]?.vp8Offsets ?? null) !== null;
+    const rewritesVp8 = (group.table.slots[0]?.vp8Offsets ?? null) !== null;
     return { ssrc, payloadType: codec.payloadType, codec: mediaCodec, rewritesVp8, highest };
   }
 
-  /** The slots of the layer's fan-out group, or null when packets also go to other subscribers. */
-  seatsOf(layer: PublishedLayer): SeatTable | null {
-    return this.#slowPath.some((subscriber) => subscriber.forwardRun) ? null : layer.audience.table;
-  }
-
-  /** Does the same as `receive` for a run of packets in order of which none starts a keyframe. */
-  receiveRun(layer: PublishedLayer, run: TakenRun, take: Take, nowMs: number): void {
+  /** Does the same as `receive` for a run of packets that the fast path has sent to the layer's fan-out group. */
+  receiveRun(layer: PublishedLayer, run: PacketRun, batch: ReceiveBatch, nowMs: number): void {
     layer.received(run.timestamp, run.bytes, nowMs);
     for (let i = 0; this.#isRetransmitted && i < run.count; i++)
-      take.keep(run.first + i, layer.ring, run.extended + i, nowMs);
-    if (layer.audience.size > 0) this.#udp.fanOutTaken(run, take, layer.audience, nowMs);
-    for (const subscriber of this.#slowPath) subscriber.forwardRun?.(run, take, layer, nowMs);
+      batch.keep(run.first + i, layer.ring, run.extended + i, nowMs);
+    if (layer.group.size > 0) layer.group.advanceBy(run, nowMs);
+    for (const subscriber of this.#slowPath) subscriber.forwardRun?.(run, batch, layer, nowMs);
   }
 
   #beginsKeyframe({ view, extended, vp8 }: SourcePacket, { ring, reception }: PublishedLayer): boolean {
@@ -195,10 +189,10 @@ export class Publication {
   }
 
   #forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): void {
-    const { audience } = layer;
-    const fate = audience.fateOf(packet);
-    if (fate === "for all") this.#udp.fanOutAlike(packet, audience, nowMs);
-    else if (fate === "for each to say") audience.dissolve();
+    const { group } = layer;
+    const decision = group.decide(packet);
+    if (decision === "forward") this.#udp.fanOutToGroup(packet, group, nowMs);
+    else if (decision === "dissolve") group.dissolve();
     this.#forwardOnSlowPath(packet, layer, nowMs);
     this.#udp.schedule();
     if (packet.keyframe && this.kind === "video") {

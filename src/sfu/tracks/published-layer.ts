@@ -1,7 +1,7 @@
 /** One stream of a published track: its only one, or one of its simulcast layers. */
 import type { Layer } from "../../protocol/room-records.ts";
 import { LayerRate } from "../bandwidth/rate-meter.ts";
-import { Audience } from "../forwarding/audience.ts";
+import { FanOutGroup } from "../fast-path/fan-out-group.ts";
 import type { ReceivedReport } from "../forwarding/sender-report.ts";
 import { NackGenerator } from "../wire/rtcp/nack-generator.ts";
 import { Reception } from "../wire/rtcp/reception.ts";
@@ -40,7 +40,7 @@ export class PublishedLayer {
   /** The SSRC of its retransmissions; 0 before the first. */
   repairSsrc = 0;
   /** The subscribers that get all of its packets. */
-  readonly audience = new Audience();
+  readonly group = new FanOutGroup();
   readonly nack = new NackGenerator();
   readonly rate = new LayerRate();
   /** From the newest keyframe; 0 when it is unknown. */

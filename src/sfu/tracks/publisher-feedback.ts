@@ -1,5 +1,5 @@
 /** RTCP to a publisher: transport-wide feedback, NACKs, receiver reports and keyframe requests. */
-import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
+import { PACKET_BUFFER_BYTES } from "../fast-path/send-batch.ts";
 import type { RepairCounters } from "../transport/udp.ts";
 import type { ReportBlock } from "../wire/rtcp/rtcp.ts";
 import { writeNack, writePli, writeReceiverReport } from "../wire/rtcp/rtcp-write.ts";
@@ -28,7 +28,7 @@ export class PublisherFeedback {
   /** When the publisher last had to find its rate. */
   #unsettledMs = Number.NEGATIVE_INFINITY;
   #reportedMs = 0;
-  readonly #out = new Uint8Array(Math.max(SEND_SLOT_BYTES, MAX_TWCC_BYTES) + 64);
+  readonly #out = new Uint8Array(Math.max(PACKET_BUFFER_BYTES, MAX_TWCC_BYTES) + 64);
 
   constructor(send: (packet: Uint8Array) => void, repairs: RepairCounters) {
     this.#send = send;

@@ -1,9 +1,9 @@
 /** The forwarding of one track to one participant: its settings, the layer it gets, and why. */
 import type { Layer } from "../../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
+import type { SlotHolder } from "../fast-path/group-forwarder.ts";
 import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
 import { type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
-import type { SeatHolder } from "../forwarding/sharing-forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
@@ -60,7 +60,7 @@ export class Subscription implements Subscriber {
   }
 
   get bytesOut(): number {
-    return this.#bytesOut + (this.section.forwarder?.seatedBytes ?? 0);
+    return this.#bytesOut + (this.section.forwarder?.groupBytes ?? 0);
   }
 
   get unwrapsRed(): boolean {
@@ -178,16 +178,16 @@ export class Subscription implements Subscriber {
     const { section } = this;
     const { target, forwarder, responder } = section;
     if (!target || !forwarder || !section.canJoinFanOutGroup || this.catchUpFrom !== null) return false;
-    const holder: SeatHolder = {
+    const holder: SlotHolder = {
       numbers: section.usesTransportSequence ? this.#sequence : null,
       left: (bytes, lastOutgoing) => {
         this.#bytesOut += bytes;
-        responder?.left(lastOutgoing);
+        responder?.leftGroup(lastOutgoing);
         this.publication.addToSlowPath(this);
       },
     };
-    if (!forwarder.join(layer.audience, packet, target, nowMs, holder)) return false;
-    if (forwarder.seat) responder?.seated(forwarder.seat, layer.audience, layer.ring);
+    if (!forwarder.join(layer.group, packet, target, nowMs, holder)) return false;
+    if (forwarder.slot) responder?.joinedGroup(forwarder.slot, layer.group, layer.ring);
     return true;
   }
 

@@ -1,7 +1,7 @@
 /** A subscriber that records a track: the best layer that is sent, unchanged, into one file per codec. */
 import type { RecordedFile } from "../../protocol/media/recording.ts";
+import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
-import type { Take, TakenRun } from "../forwarding/take.ts";
 import { AudioLag } from "../recording/audio-lag.ts";
 import { formatOf, framesOf } from "../recording/media-file.ts";
 import { MediaTime } from "../recording/media-time.ts";
@@ -85,11 +85,11 @@ export class TrackRecorder implements Subscriber {
     return null;
   }
 
-  forwardRun(run: TakenRun, take: Take, layer: PublishedLayer, nowMs: number): void {
+  forwardRun(run: PacketRun, batch: ReceiveBatch, layer: PublishedLayer, nowMs: number): void {
     const current = this.#currentOf(layer, nowMs);
     const next = this.#next;
-    if (current) this.#addRun(this.#reading(current, layer), run, take, nowMs);
-    if (next?.layer === layer.index) this.#addRun(this.#reading(next, layer), run, take, nowMs);
+    if (current) this.#addRun(this.#reading(current, layer), run, batch, nowMs);
+    if (next?.layer === layer.index) this.#addRun(this.#reading(next, layer), run, batch, nowMs);
   }
 
   #currentOf(layer: PublishedLayer, nowMs: number): Stream | null {
@@ -102,11 +102,10 @@ export class TrackRecorder implements Subscriber {
     return stream.ssrc === layer.ssrc ? stream : this.#restarted(stream, layer);
   }
 
-  #addRun(stream: Stream | null, run: TakenRun, take: Take, nowMs: number): void {
+  #addRun(stream: Stream | null, run: PacketRun, batch: ReceiveBatch, nowMs: number): void {
     const view = this.#view;
     for (let i = run.first; i < run.first + run.count; i++) {
-      if (view.parse(take.datagram(i), take.plainLength(i)))
-        this.#add(stream, view, run.extended + i - run.first, nowMs);
+      if (view.parse(batch.datagram(i))) this.#add(stream, view, run.extended + i - run.first, nowMs);
     }
   }
 

@@ -1,7 +1,7 @@
 /** One client's transport: ICE path, DTLS, SRTP both ways and the SCTP association. It knows nothing of rooms and tracks. */
 import type { MediaFailure, MediaTransport } from "../../protocol/media-node.ts";
+import { PACKET_BUFFER_BYTES } from "../fast-path/send-batch.ts";
 import type { FanOutTransport } from "../forwarding/fan-out-target.ts";
-import { SEND_SLOT_BYTES } from "../forwarding/send-batch.ts";
 import { createSctp, type DataChannel, type DtlsCertificate, type SctpEngine } from "../werift/werift-hooks.ts";
 import type { Fingerprint } from "../wire/sdp/offer.ts";
 import { SRTP_MAX_OVERHEAD, type SrtpProfile, type SrtpRefusals, SrtpSender } from "../wire/srtp/srtp.ts";
@@ -15,6 +15,8 @@ import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
 import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
 
+/** Messages of data channels pass through several turns of the event loop, but need none of its timers soon. */
+const AWAKE_FOR_DATA_MS = 10;
 /** A data channel message of 64 KB and a little for its frame. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;
 
@@ -65,7 +67,7 @@ export class Connection {
   readonly #control: ControlBudget;
   /** The datagram that is being read has brought an authentic record. */
   #isAuthentic = false;
-  readonly #rtcp = new Uint8Array(SEND_SLOT_BYTES);
+  readonly #rtcp = new Uint8Array(PACKET_BUFFER_BYTES);
 
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
     this.#host = host;
@@ -95,9 +97,9 @@ export class Connection {
       onConnected: ({ incoming, outgoing }) => {
         this.#incoming = new IncomingMedia(incoming, host.udp, {
           events,
-          lives: (path, nowMs) => this.#lives(path, nowMs),
-          isAt: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
-          counted: (bytes) => (this.bytesIn += bytes),
+          onAuthentic: (path, nowMs) => this.#onAuthentic(path, nowMs),
+          isDirect: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
+          countBytes: (bytes) => (this.bytesIn += bytes),
           control: this.#control,
         });
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
@@ -157,7 +159,7 @@ export class Connection {
 
   /** `packet` is copied, protected and sent. */
   sendRtcp(packet: Uint8Array): void {
-    if (!this.#outgoing || packet.length + SRTP_MAX_OVERHEAD > SEND_SLOT_BYTES) return;
+    if (!this.#outgoing || packet.length + SRTP_MAX_OVERHEAD > PACKET_BUFFER_BYTES) return;
     this.#rtcp.set(packet);
     this.#sendRaw(this.#rtcp.subarray(0, this.#outgoing.protectRtcp(this.#rtcp, packet.length)));
   }
@@ -195,7 +197,7 @@ export class Connection {
     this.#sctp?.close();
     this.#dtls.close();
     this.#host.agent.close(this.ice);
-    this.#vacate();
+    this.#leaveSlots();
     this.transport = null;
     this.#incoming?.close();
     this.#incoming = null;
@@ -218,7 +220,7 @@ export class Connection {
 
   #receiveDtls(data: Buffer): void {
     this.bytesIn += data.length;
-    this.#host.udp.watch?.awake(this.#host.now());
+    this.#host.udp.receiveLoop?.stayAwake(this.#host.now(), this.isReady ? AWAKE_FOR_DATA_MS : undefined);
     // Whose certificate it has to be is not known yet; the client tries again within a second.
     if (this.#fingerprints.length === 0) return;
     if (!this.#handshaking) {
@@ -240,12 +242,10 @@ export class Connection {
 
   #receiveMedia(data: Buffer, nowMs: number, path: Path): void {
     this.bytesIn += data.length;
-    // A bad network delivers at its own time.
-    this.#incoming?.receive(data, nowMs, path, this.#network === null);
+    this.#incoming?.receive(data, nowMs, path);
   }
 
-  /** A packet or report that proved authentic. */
-  #lives(path: Path, nowMs: number): void {
+  #onAuthentic(path: Path, nowMs: number): void {
     this.liveness.mediaAtMs = nowMs;
     path.lastCheckMs = nowMs;
     if (this.#iceState !== "connected") this.#reached(path);
@@ -267,15 +267,14 @@ export class Connection {
   /** Media follows the client: a phone leaving its Wi-Fi keeps the call. */
   #follow(path: Path): void {
     if (!this.transport) return;
-    this.#vacate();
+    this.#leaveSlots();
     this.transport.address = path.address;
     this.transport.port = path.port;
     this.transport.deliver = this.#delivery(path);
   }
 
-  /** Whoever has a seat knows the address and the key as they were. */
-  #vacate(): void {
-    for (const stream of [...(this.transport?.seated ?? [])]) stream.leave();
+  #leaveSlots(): void {
+    for (const slot of [...(this.transport?.slots ?? [])]) slot.leave();
   }
 
   #delivery({ tcp }: Path): FanOutTransport["deliver"] {
@@ -292,7 +291,7 @@ export class Connection {
       address: path.address,
       port: path.port,
       deliver: undefined,
-      seated: new Set(),
+      slots: new Set(),
     };
     this.#follow(path);
     this.#events.onDtlsState("connected");

@@ -1,67 +1,64 @@
-/** The one UDP socket of a worker: batched sends, a bounded backlog, and packets handed on as they come. */
-
+/** The UDP socket of a worker: sends in batches, with a bounded backlog, and hands datagrams on as they come. */
 import { edenGC } from "bun:jsc";
 import { type SocketTuning, tuneUdpSocket } from "../../kernel/net/socket-options.ts";
-import type { Audience } from "../forwarding/audience.ts";
-import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
-import { type PacketPath, typescriptPath } from "../forwarding/packet-path.ts";
+import { fanOut } from "../fast-path/fan-out.ts";
+import type { FanOutGroup } from "../fast-path/fan-out-group.ts";
+import { type FastPath, typescriptPath } from "../fast-path/fast-path.ts";
+import { ReceiveLoop, type ReceiveLoopHost } from "../fast-path/receive-loop.ts";
 import {
   type Descriptor,
+  PACKET_BUFFER_BYTES,
   SEND_BATCH_PACKETS,
-  SEND_SLOT_BYTES,
   SendBatch,
   type SendEntries,
-} from "../forwarding/send-batch.ts";
+} from "../fast-path/send-batch.ts";
+import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
-import type { Take, TakenRun } from "../forwarding/take.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
-import { MediaWatch, type WatchHost } from "./media-watch.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
-/** Packets kept while the kernel's buffer is full; later ones are lost, as on any congested link. */
+/** Packets wait here while the buffer of the kernel is full; later ones are lost, as on any congested link. */
 const MAX_BACKLOG = 4_096;
-/** Each packet that the loop reads is a buffer. Left alone, the engine lets them pile up for ten seconds, and higher after a storm. */
+/** Each datagram that Bun reads is a buffer. By itself, the JavaScript engine collects them after many seconds, or tens of megabytes. */
 const COLLECT_AFTER_BYTES = 8 * 1_024 * 1_024;
 
-/** `cameAtMs`: not now, but then. */
-export type DatagramHandler = (data: Buffer, port: number, address: string, cameAtMs?: number) => void;
+export type DatagramHandler = (data: Buffer, port: number, address: string) => void;
 
-/** Stands between socket and engine in tests: may drop, delay, repeat or reorder by calling `deliver` as it likes. */
+/** Stands between socket and engine in tests: it drops, delays, repeats or reorders by its calls of `deliver`. */
 export type Impair = (data: Uint8Array, port: number, deliver: (data: Uint8Array) => void) => void;
 
 export type UdpOptions = {
-  /** `::` takes both families where there is IPv6. */
+  /** `::` receives both families where there is IPv6. */
   hostname: string;
   port: number;
   onDatagram: DatagramHandler;
-  /** Something threw over the packets that waited; those of others go on. */
+  /** Called with an error while forwarded packets are accounted for. */
   onFault?(error: unknown): void;
-  /** TypeScript's, unless another one is given. */
-  path?: PacketPath;
-  /** Native code may wait in the place of the loop. */
-  watch?: WatchHost;
+  /** The default is TypeScript. */
+  path?: FastPath;
+  /** With it, native code may wait in place of the event loop. */
+  receiveLoop?: ReceiveLoopHost;
   impairIn?: Impair;
   impairOut?: Impair;
 };
 
 export type UdpCounters = { packetsIn: number; bytesIn: number; packetsOut: number; bytesOut: number; dropped: number };
 
-/** Requests for what was lost, and for a picture to start from: to publishers (out) and from viewers (in). */
+/** Requests for lost packets and for keyframes: to publishers (out) and from subscribers (in). */
 export type RepairCounters = { nacksIn: number; nacksOut: number; keyframesIn: number; keyframesOut: number };
 
 export class UdpPort {
   readonly counters: UdpCounters = { packetsIn: 0, bytesIn: 0, packetsOut: 0, bytesOut: 0, dropped: 0 };
   readonly repairs: RepairCounters = { nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0 };
   readonly tuning: SocketTuning;
-  readonly path: PacketPath;
-  readonly watch: MediaWatch | null;
+  readonly path: FastPath;
+  /** Null without native code. */
+  readonly receiveLoop: ReceiveLoop | null;
   readonly #batch: SendBatch;
   readonly #descriptor: Descriptor | null;
   readonly #socket: Bun.udp.Socket<"buffer">;
   readonly #impairOut: Impair | undefined;
   #backlog: SendEntries = [];
-  readonly #waiting: { finish(): void }[] = [];
-  readonly #onFault: (error: unknown) => void;
   #scheduled = false;
   #uncollectedBytes = 0;
 
@@ -81,7 +78,7 @@ export class UdpPort {
           receive(data, port, address);
         },
         drain: () => bound?.drained(),
-        // ICMP errors tell of a peer that is gone; its consent timer notices. Without a handler they would be uncaught.
+        // An ICMP error means that a peer is gone, which its consent timer notices. Without a handler it would be uncaught.
         error: () => {},
       },
     });
@@ -96,37 +93,38 @@ export class UdpPort {
     this.#impairOut = impairOut;
     this.#descriptor = fd === undefined ? null : { fd, isV6: socket.address.family === "IPv6" };
     this.path = path;
-    this.#onFault = (error) => options.onFault?.(error);
     this.#batch = new SendBatch(
       (entries, count) => this.#sendBatch(entries, count),
       SEND_BATCH_PACKETS,
-      path.send && !impairOut ? (batch, count) => this.#sendDirectly(batch, count) : null,
+      path.send && !impairOut ? (batch, count) => this.#sendNatively(batch, count) : null,
     );
     this.tuning =
       fd === undefined ? { icmpErrorsSilenced: false, buffersRaised: false } : tuneUdpSocket(fd, BUFFER_BYTES);
-    this.watch = this.#createWatch(options);
+    this.receiveLoop = this.#createReceiveLoop(options);
   }
 
-  #createWatch({ watch: host, impairIn, impairOut, onDatagram }: UdpOptions): MediaWatch | null {
-    const { watch } = this.path;
+  #createReceiveLoop(options: UdpOptions): ReceiveLoop | null {
+    const { receiveLoop: host, impairIn, impairOut, onDatagram } = options;
+    const { receiveLoop: native } = this.path;
     const socket = this.#descriptor;
-    if (!host || !watch || !socket || impairIn || impairOut) return null;
-    return new MediaWatch({
-      ...{ watch, socket, host, onDatagram },
+    if (!host || !native || !socket || impairIn || impairOut) return null;
+    const { counters } = this;
+    return new ReceiveLoop({
+      ...{ native, socket, host, onDatagram },
       batch: this.#batch,
-      onFault: this.#onFault,
-      settle: () => {
-        this.settle();
+      onFault: (error) => options.onFault?.(error),
+      flush: () => {
+        this.#batch.flush();
         return this.#backlog.length === 0 && !this.#socket.closed;
       },
-      counted: (packetsIn, bytesIn, sent) => {
-        const { counters } = this;
-        counters.packetsIn += packetsIn;
-        counters.bytesIn += bytesIn;
-        if (!sent) return;
-        counters.packetsOut += sent.packets;
-        counters.bytesOut += sent.bytes;
-        counters.dropped += sent.dropped;
+      countIn: (packets, bytes) => {
+        counters.packetsIn += packets;
+        counters.bytesIn += bytes;
+      },
+      countOut: (packets, bytes, dropped) => {
+        counters.packetsOut += packets;
+        counters.bytesOut += bytes;
+        counters.dropped += dropped;
       },
     });
   }
@@ -142,55 +140,27 @@ export class UdpPort {
     if (this.#uncollectedBytes >= COLLECT_AFTER_BYTES) this.#schedule();
   }
 
-  /** One packet of media to the first `count` targets; call `schedule` after the last packet of a turn. */
+  /** Queues the copies of a packet for the first `count` targets; the caller calls `schedule` after the last packet. */
   fanOut(packet: RtpView, targets: readonly FanOutTarget[], count: number): void {
-    this.path.finishAlike();
-    this.path.fanOut(packet, targets, count, this.#batch);
+    fanOut(packet, targets, count, this.#batch);
   }
 
-  /** One packet of media to everyone in the audience it is for. */
-  fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number): void {
-    this.path.fanOutAlike(packet, audience, nowMs, this.#batch);
-    audience.advance(packet, nowMs);
-    this.#schedule();
-  }
-
-  /** Packets in a row that the path has taken. */
-  fanOutTaken(run: TakenRun, take: Take, audience: Audience, nowMs: number): void {
-    this.path.finishAlike();
-    take.fanOut(run, audience.table, this.#batch);
-    audience.advanceBy(run, nowMs);
+  /** Queues the copies of a packet for all subscribers of the group. */
+  fanOutToGroup(packet: SourcePacket, group: FanOutGroup, nowMs: number): void {
+    this.path.fanOutToGroup(packet, group, nowMs, this.#batch);
+    group.advance(packet, nowMs);
     this.schedule();
   }
 
-  /** Its packets are to be handled at the end of this turn of the loop at the latest. */
-  wait(intake: { finish(): void }): void {
-    this.#waiting.push(intake);
-    this.#schedule();
-  }
-
-  /** Before anything happens that comes after the packets which wait. */
-  finishWaiting(): void {
-    for (let i = 0; i < this.#waiting.length; i++) {
-      try {
-        this.#waiting[i]?.finish();
-      } catch (error) {
-        this.#onFault(error);
-      }
-    }
-    this.#waiting.length = 0;
-  }
-
-  /** One packet of control traffic; the bytes are copied. */
+  /** Queues a copy of any other packet. */
   send(data: Uint8Array, port: number, address: string): void {
-    if (data.length > SEND_SLOT_BYTES) return;
-    this.path.finishAlike();
-    this.#batch.slot().set(data);
+    if (data.length > PACKET_BUFFER_BYTES) return;
+    this.#batch.buffer().set(data);
     this.#batch.commit(data.length, port, address);
     this.schedule();
   }
 
-  /** The batch leaves at the end of this turn of the loop, or earlier when it is full. */
+  /** Sends the batch at the end of this turn of the event loop, unless it is full earlier. */
   schedule(): void {
     if (this.#batch.count > 0) this.#schedule();
   }
@@ -202,22 +172,15 @@ export class UdpPort {
   }
 
   readonly #flush = (): void => {
-    this.settle();
+    this.#batch.flush();
     this.#scheduled = false;
     if (this.#uncollectedBytes < COLLECT_AFTER_BYTES) return;
     this.#uncollectedBytes = 0;
     edenGC();
   };
 
-  /** Whatever waits is handled now, and leaves. */
-  settle(): void {
-    this.finishWaiting();
-    this.path.finishAlike();
-    this.#batch.flush();
-  }
-
-  /** Nothing goes past packets that wait for room in the kernel's buffer. */
-  #sendDirectly(batch: SendBatch, count: number): boolean {
+  /** No packet overtakes the backlog. */
+  #sendNatively(batch: SendBatch, count: number): boolean {
     const { path, counters } = this;
     if (path.send === null || this.#descriptor === null || this.#backlog.length > 0 || this.#socket.closed)
       return false;
@@ -230,10 +193,10 @@ export class UdpPort {
       }
     };
     add(1);
-    const done = path.send(this.#descriptor, batch, count);
-    // What is left is counted when the socket sends it.
-    if (!done) add(-1);
-    return done;
+    const isDone = path.send(this.#descriptor, batch, count);
+    // The packets that are left are counted when the socket sends them.
+    if (!isDone) add(-1);
+    return isDone;
   }
 
   #sendBatch(entries: SendEntries, count: number): void {
@@ -251,7 +214,7 @@ export class UdpPort {
     if (sent < count) this.#keep(entries, sent);
   }
 
-  /** Without libc a stray ICMP error ends a batch early, and the next attempt goes through: so short counts are retried. */
+  /** Without libc a stray ICMP error ends a batch early, and the next attempt succeeds: short counts are retried. */
   #transmit(entries: SendEntries, count: number): number {
     let sent = this.#sendMany(entries);
     for (let stalls = 0; sent < count && stalls < 2; ) {
@@ -267,7 +230,7 @@ export class UdpPort {
     try {
       return this.#socket.sendMany(entries);
     } catch {
-      // An address the kernel has no route to must not take the rest of the batch with it.
+      // An address without a route must not lose the rest of the batch.
       if (entries.length > 3) for (let i = 0; i < entries.length; i += 3) this.#sendMany(entries.slice(i, i + 3));
       return entries.length / 3;
     }
@@ -291,7 +254,7 @@ export class UdpPort {
   }
 
   close(): void {
-    this.watch?.close();
+    this.receiveLoop?.close();
     this.#flush();
     if (!this.#socket.closed) this.#socket.close();
   }

@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 import type { RecordedFile, RecordedPart } from "../../../src/protocol/media/recording.ts";
-import type { Take, TakenRun } from "../../../src/sfu/forwarding/take.ts";
+import type { PacketRun, ReceiveBatch } from "../../../src/sfu/fast-path/receive-batch.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
 import { TrackRecorder, type TrackRecorderHost } from "../../../src/sfu/tracks/track-recorder.ts";
 import type { UdpPort } from "../../../src/sfu/transport/udp.ts";
@@ -30,7 +30,7 @@ export function recordedTrack(
   rids: readonly string[] = [],
   more: Partial<TrackRecorderHost> = {},
 ) {
-  const nobody = { fanOut() {}, fanOutAlike() {}, schedule() {} } as unknown as UdpPort;
+  const nobody = { fanOut() {}, fanOutToGroup() {}, schedule() {} } as unknown as UdpPort;
   const publication = new Publication({
     mid: "0",
     clientTrackId: kind,
@@ -88,18 +88,18 @@ export function recordedTrack(
   };
   /** Sent, and never seen here. */
   const lose = (frame: SentFrame, codec: NegotiatedCodec) => void packetsOf(frame, codec, STARTED_AT, 0, 1_000);
-  /** All of its packets at once, as those come that nobody has anything to say about. */
+  /** All packets of the frame in one run, as the fast path reports them. */
   const sendRun = (frame: SentFrame, codec: NegotiatedCodec, atMs: number) => {
     const { layer, packets } = packetsOf(frame, codec, atMs, 0, 1_000);
     const extended = packets[0]?.number ?? 0;
-    const run = { first: 0, count: packets.length, extended, timestamp: frame.timestamp, bytes: 0 } as TakenRun;
+    const run = { first: 0, count: packets.length, extended, timestamp: frame.timestamp, bytes: 0 } as PacketRun;
     const datagrams = packets.map(({ packet }) => packet);
-    const taken: Pick<Take, "datagram" | "plainLength" | "keep"> = {
+    const batch: ReceiveBatch = {
       datagram: (i) => datagrams[i] as Buffer,
-      plainLength: (i) => (datagrams[i] as Buffer).length,
-      keep: (i, ring, number, nowMs) => ring.put(number, datagrams[i] as Buffer, taken.plainLength(i), nowMs),
+      keep: (i, ring, number, nowMs) =>
+        ring.put(number, datagrams[i] as Buffer, (datagrams[i] as Buffer).length, nowMs),
     };
-    publication.receiveRun(layer, run, taken as Take, atMs);
+    publication.receiveRun(layer, run, batch, atMs);
   };
   const report = (rtpTimestamp: number, ntpMs: number, index = 0) => {
     const layer = publication.layers[index] as (typeof publication.layers)[number];

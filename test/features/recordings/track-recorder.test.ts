@@ -83,7 +83,7 @@ describe("a recorded track", () => {
     const microphone = recorded("audio");
     microphone.send(SOUND[0] as SentFrame, OPUS, STARTED_AT);
     const [layer] = microphone.publication.layers;
-    expect(layer && microphone.publication.laneTerms(layer)).toMatchObject({ payloadType: 111 });
+    expect(layer && microphone.publication.fastStreamTerms(layer)).toMatchObject({ payloadType: 111 });
     await microphone.recorder.end();
   });
 

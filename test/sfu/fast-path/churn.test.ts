@@ -6,9 +6,9 @@ import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 import { SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { masterSaltBytes, type SrtpProfile } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { startImpairedNode } from "../impaired-node.ts";
-import { nativeLibraryPath } from "../packet-paths.ts";
 import { rtpPacket, withRoom } from "../packets.ts";
 import { ALL } from "../room-of-peers.ts";
+import { nativeLibraryPath } from "./both-paths.ts";
 
 const library = await nativeLibraryPath();
 

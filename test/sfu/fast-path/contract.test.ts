@@ -3,17 +3,17 @@
 
 import { afterAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { fanOut, MAX_PACKET_BYTES } from "../../../src/sfu/fast-path/fan-out.ts";
+import { type FastPath, typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
-import { MAX_PACKET_BYTES } from "../../../src/sfu/forwarding/fan-out.ts";
+import { SendBatch } from "../../../src/sfu/fast-path/send-batch.ts";
 import { createTarget, type FanOutTarget } from "../../../src/sfu/forwarding/fan-out-target.ts";
-import { type PacketPath, typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
-import { SendBatch } from "../../../src/sfu/forwarding/send-batch.ts";
 import { RtpView } from "../../../src/sfu/wire/rtp/rtp.ts";
 import { type OutgoingExtensionOptions, OutgoingExtensions } from "../../../src/sfu/wire/rtp/rtp-extensions.ts";
 import { type SrtpProfile, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
-import { nativeLibraryPath } from "../packet-paths.ts";
 import { rtpPacket } from "../packets.ts";
+import { nativeLibraryPath } from "./both-paths.ts";
 
 const nativePath = openNativePath(await nativeLibraryPath());
 
@@ -85,14 +85,14 @@ const packet = fc
   })
   .map(rtpPacket);
 
-function targetsOf(path: PacketPath, viewers: readonly Viewer[], taken: (packet: Uint8Array) => void): FanOutTarget[] {
+function targetsOf(path: FastPath, viewers: readonly Viewer[], taken: (packet: Uint8Array) => void): FanOutTarget[] {
   return viewers.map((one, i) => {
     const key = Uint8Array.from({ length: 16 }, (_, k) => i * 31 + k);
     const salt = Uint8Array.from({ length: masterSaltBytes(one.profile) }, (_, k) => i * 17 + k * 3);
     const srtp = new SrtpSender({ profile: one.profile, key, salt }, path.createCipher);
     const deliver = one.overTcp ? (bytes: Uint8Array) => taken(bytes.slice()) : undefined;
     const target = createTarget(
-      { srtp, address: one.address, port: one.port, deliver, seated: new Set() },
+      { srtp, address: one.address, port: one.port, deliver, slots: new Set() },
       new OutgoingExtensions(one.extensions),
     );
     Object.assign(target, one.header, { prefixLength: one.prefix.length });
@@ -102,12 +102,7 @@ function targetsOf(path: PacketPath, viewers: readonly Viewer[], taken: (packet:
 }
 
 /** Everything that leaves, in order, and where to. */
-function sentBy(
-  path: PacketPath,
-  packets: readonly Uint8Array[],
-  viewers: readonly Viewer[],
-  capacity = 200,
-): string[] {
+function sentBy(path: FastPath, packets: readonly Uint8Array[], viewers: readonly Viewer[], capacity = 200): string[] {
   const sent: string[] = [];
   const batch = new SendBatch((entries) => {
     for (let i = 0; i < entries.length; i += 3)
@@ -118,7 +113,7 @@ function sentBy(
   for (const data of packets) {
     if (!view.parse(data)) throw new Error("not RTP");
     for (const target of targets) target.prefixLength = Math.min(target.prefixLength, view.payloadLength);
-    path.fanOut(view, targets, targets.length, batch);
+    fanOut(view, targets, targets.length, batch);
     for (const target of targets) target.sequenceNumber = (target.sequenceNumber + 1) & 0xffff;
   }
   batch.flush();
@@ -212,7 +207,7 @@ describe("native code and TypeScript", () => {
       { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) },
       nativePath.createCipher,
     );
-    nativePath.fanOut(view, [gone, live], 2, batch);
+    fanOut(view, [gone, live], 2, batch);
     batch.flush();
     expect(sent).toEqual([1]);
     expect(gone.transport.srtp.protectRtp(new Uint8Array(100), 12, 50)).toBe(0);

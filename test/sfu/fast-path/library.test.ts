@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EmbeddedMedia } from "../../../src/nodes/embedded-media.ts";
+import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { findDisagreement } from "../../../src/sfu/fast-path/self-test.ts";
-import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
-import { nativePath } from "../packet-paths.ts";
+import { nativePath } from "./both-paths.ts";
 
 test.each([
   ["auto", "native"],

@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { type SrtpProfile, SrtpReceiver, SrtpSender } from "../../../src/sfu/wire/srtp/srtp.ts";
 import { masterSaltBytes } from "../../../src/sfu/wire/srtp/srtp-cipher.ts";
-import { nativeLibraryPath } from "../packet-paths.ts";
 import { rtpPacket } from "../packets.ts";
+import { nativeLibraryPath } from "./both-paths.ts";
 
 const PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
 const native = openNativePath(await nativeLibraryPath());

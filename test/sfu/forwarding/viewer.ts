@@ -15,7 +15,7 @@ export const TRANSPORT: FanOutTransport = {
   address: "",
   port: 0,
   deliver: undefined,
-  seated: new Set(),
+  slots: new Set(),
 };
 
 interface Frame {

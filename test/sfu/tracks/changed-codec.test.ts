@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { Audience } from "../../../src/sfu/forwarding/audience.ts";
+import type { FanOutGroup } from "../../../src/sfu/fast-path/fan-out-group.ts";
+import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import type { FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
-import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
 import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
 import { OutgoingSection } from "../../../src/sfu/tracks/outgoing-section.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
@@ -30,9 +30,9 @@ test("[4] a subscriber in a fan-out group gets no packet of a codec that it cann
     fanOut(_view: RtpView, _targets: unknown, count: number) {
       sent += count;
     },
-    fanOutAlike(packet: SourcePacket, audience: Audience, nowMs: number) {
-      sent += audience.size;
-      audience.advance(packet, nowMs);
+    fanOutToGroup(packet: SourcePacket, group: FanOutGroup, nowMs: number) {
+      sent += group.size;
+      group.advance(packet, nowMs);
     },
     schedule() {},
   } as unknown as UdpPort;
@@ -69,7 +69,7 @@ test("[4] a subscriber in a fan-out group gets no packet of a codec that it cann
     address: "127.0.0.1",
     port: 4_000,
     deliver: undefined,
-    seated: new Set(),
+    slots: new Set(),
   };
   const view = new RtpView();
   const receive = (extended: number, by: NegotiatedCodec) => {
@@ -86,8 +86,8 @@ test("[4] a subscriber in a fan-out group gets no packet of a codec that it cann
   subscription.start(transport);
   subscription.setLayer(layer, "requested", 1);
   for (let extended = 2; extended <= 5; extended++) receive(extended, read);
-  expect([sent, layer.audience.size]).toEqual([4, 1]);
+  expect([sent, layer.group.size]).toEqual([4, 1]);
 
   for (let extended = 6; extended <= 9; extended++) receive(extended, codec("PCMU", 0));
-  expect([sent, layer.audience.size, transport.seated.size]).toEqual([4, 0, 0]);
+  expect([sent, layer.group.size, transport.slots.size]).toEqual([4, 0, 0]);
 });

@@ -13,7 +13,9 @@ test("the receive loop stays awake between the steps of a probe", async () => {
   const awake: { fromMs: number; untilMs: number }[] = [];
   const sentAtMs: number[] = [];
   const all = Promise.withResolvers<void>();
-  const watch = { awake: (nowMs: number, forMs: number) => awake.push({ fromMs: nowMs, untilMs: nowMs + forMs }) };
+  const receiveLoop = {
+    stayAwake: (nowMs: number, forMs: number) => awake.push({ fromMs: nowMs, untilMs: nowMs + forMs }),
+  };
   const probe = (_sent: unknown, _id: number, _udp: unknown, nowMs: number) => {
     sentAtMs.push(nowMs);
     if (sentAtMs.length * PACKET_BYTES >= PLAN.bytes) all.resolve();
@@ -21,7 +23,7 @@ test("the receive loop stays awake between the steps of a probe", async () => {
   };
   let nowMs = 0;
   // Time as a step sees it: each comes five milliseconds after the one before, however busy the machine is.
-  const prober = new Prober({} as SentPackets, { watch } as unknown as UdpPort, () => (nowMs += 5));
+  const prober = new Prober({} as SentPackets, { receiveLoop } as unknown as UdpPort, () => (nowMs += 5));
   prober.start(PLAN, [{ section: { probe } } as unknown as Subscription]);
   await all.promise;
   prober.stop();

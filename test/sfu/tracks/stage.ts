@@ -1,9 +1,9 @@
-/** A published track and those who watch it, without a network: what each viewer is sent is written down. */
+/** A published track and its viewers, without a network: the packets that each viewer is sent are recorded. */
 
-import type { Audience } from "../../../src/sfu/forwarding/audience.ts";
+import type { FanOutGroup } from "../../../src/sfu/fast-path/fan-out-group.ts";
+import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
+import { describeCopy } from "../../../src/sfu/fast-path/subscriber-slot.ts";
 import { createTarget, type FanOutTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
-import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
-import { describeCopy } from "../../../src/sfu/forwarding/seat.ts";
 import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
 import { OutgoingSection } from "../../../src/sfu/tracks/outgoing-section.ts";
 import { Publication } from "../../../src/sfu/tracks/publication.ts";
@@ -27,9 +27,9 @@ export type StageViewer = { subscription: Subscription; seen: SentCopy[] };
 export class Stage {
   readonly publication: Publication;
   readonly layer: PublishedLayer;
-  /** Copies sent to a whole audience at once, and one by one. */
-  together = 0;
-  singly = 0;
+  /** The copies that were sent to fan-out groups, and those to slow-path subscribers. */
+  groupCopies = 0;
+  slowPathCopies = 0;
   readonly #codec: NegotiatedCodec;
   readonly #viewers = new Map<number, StageViewer>();
 
@@ -43,16 +43,16 @@ export class Stage {
     const copy = createTarget(transport(), new OutgoingExtensions({}));
     const udp = {
       fanOut: (view: RtpView, targets: readonly FanOutTarget[], count: number) => {
-        this.singly += count;
+        this.slowPathCopies += count;
         for (const target of targets.slice(0, count)) note(target, view);
       },
-      fanOutAlike: (packet: SourcePacket, audience: Audience, nowMs: number) => {
-        this.together += audience.size;
-        for (const seat of audience.table.seats) {
-          describeCopy(seat, packet, nowMs, copy);
+      fanOutToGroup: (packet: SourcePacket, group: FanOutGroup, nowMs: number) => {
+        this.groupCopies += group.size;
+        for (const slot of group.table.slots) {
+          describeCopy(slot, packet, nowMs, copy);
           note(copy, packet.view);
         }
-        audience.advance(packet, nowMs);
+        group.advance(packet, nowMs);
       },
       schedule() {},
     } as unknown as UdpPort;
@@ -92,5 +92,5 @@ export class Stage {
 
 function transport(): FanOutTransport {
   const srtp = new SrtpSender(KEY, typescriptPath.createCipher);
-  return { srtp, address: "127.0.0.1", port: 4_000, deliver: undefined, seated: new Set() };
+  return { srtp, address: "127.0.0.1", port: 4_000, deliver: undefined, slots: new Set() };
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { typescriptPath } from "../../../src/sfu/forwarding/packet-path.ts";
+import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { UdpPort } from "../../../src/sfu/transport/udp.ts";
-import { PATHS } from "../packet-paths.ts";
+import { PATHS } from "../fast-path/both-paths.ts";
 
 type Client = { socket: Bun.udp.Socket<"buffer">; got: string[] };
 
@@ -143,8 +143,8 @@ test("what native code leaves behind goes out by the socket, and is counted once
       ...typescriptPath,
       // As if the kernel's buffer had been full after the first and the third.
       send: (_fd, batch) => {
-        batch.done(0);
-        batch.done(2);
+        batch.markSent(0);
+        batch.markSent(2);
         return false;
       },
     },

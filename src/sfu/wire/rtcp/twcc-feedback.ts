@@ -86,7 +86,7 @@ class ReferenceClock {
 /** Hands out transport-wide sequence numbers. */
 export type TransportSequence = {
   next(bytes: number, nowMs: number, probe?: number): number;
-  /** The state, for native code that does the same as `next`: `numbers` in native.h. */
+  /** The state, for native code that does the same as `next`: `transport_numbers` in fast-path.h. */
   readonly memory?: Uint32Array<ArrayBuffer>;
 };
 
@@ -102,11 +102,8 @@ export class SentPackets implements TransportSequence {
   /** Packed, because every packet of every subscriber makes an entry. */
   readonly #entries: Float64Array;
   readonly #clock = new ReferenceClock();
-  readonly #beforeNext: () => void;
 
-  /** `beforeNext` gives numbers to deferred copies first. */
-  constructor(first = 1, beforeNext: () => void = () => {}) {
-    this.#beforeNext = beforeNext;
+  constructor(first = 1) {
     const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
     this.memory = new Uint32Array(bytes);
     this.memory[0] = first;
@@ -114,7 +111,6 @@ export class SentPackets implements TransportSequence {
   }
 
   next(bytes: number, nowMs: number, probe = 0): number {
-    this.#beforeNext();
     const sequence = this.memory[0] as number;
     this.memory[0] = (sequence + 1) & 0xffff;
     const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
@@ -125,7 +121,6 @@ export class SentPackets implements TransportSequence {
 
   /** The remembered packets, oldest first: time, number, bytes, probe. */
   history(): [number, number, number, number][] {
-    this.#beforeNext();
     const rows: [number, number, number, number][] = [];
     for (let back = HISTORY; back > 0; back--) {
       const sequence = ((this.memory[0] as number) - back) & 0xffff;
@@ -141,7 +136,6 @@ export class SentPackets implements TransportSequence {
 
   /** The bytes of remembered packets that were sent after this one. */
   bytesAfter(sequence: number): number {
-    this.#beforeNext();
     const count = Math.min(((this.memory[0] as number) - sequence - 1) & 0xffff, HISTORY);
     let bytes = 0;
     for (let n = 1; n <= count; n++) {

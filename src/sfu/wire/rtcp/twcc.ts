@@ -15,7 +15,7 @@ const TICKS_PER_MS = 4;
 const REFERENCE_TICKS = 256;
 
 export class TwccRecorder {
-  /** The highest number, the next to report, and arrivals: `arrivals` in native.h, where native code does the same as `record`. */
+  /** The highest number, the next to report, and arrivals: `arrivals` in fast-path.h, where native code does the same as `record`. */
   readonly memory = new Float64Array(new ArrayBuffer((2 + CAPACITY) * 8)).fill(-1);
   /** Arrivals in ticks; −1 when not received. */
   readonly #arrivals = this.memory.subarray(2);

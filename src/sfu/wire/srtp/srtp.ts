@@ -93,11 +93,6 @@ export interface IncomingSrtp {
   /** Decrypts the packet in place and returns its plain length, or −1 when it is refused: then only a counter changes. */
   unprotectRtp(data: Uint8Array, length?: number): number;
   unprotectRtcp(data: Uint8Array, length?: number): number;
-  /**
-   * Opens the datagrams that were handed to the path's `take`, from number `from` on, as far as they are usual. Returns the
-   * number of the first that is not, or their count. Only native code has it.
-   */
-  take?(lanes: { readonly memory: Uint32Array }, from: number): number;
   /** The number by which native code knows this receiver, and the report of a packet that native code refused. */
   readonly handle?: number;
   refused?(outcome: number): void;

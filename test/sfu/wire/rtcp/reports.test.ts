@@ -104,7 +104,7 @@ describe("sender reports to a viewer", () => {
     const view = new RtpView();
     view.parse(rtpPacket({ timestamp, payload: 50 }));
     const key = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
-    const transport = { srtp: new SrtpSender(key), address: "", port: 0, deliver: undefined, seated: new Set<never>() };
+    const transport = { srtp: new SrtpSender(key), address: "", port: 0, deliver: undefined, slots: new Set<never>() };
     const target = createTarget(transport, new OutgoingExtensions({}));
     forwarder.forward({ view, layer: 0, extended: 1, keyframe: true, vp8: new Vp8Descriptor() }, target, 0);
     return forwarder;

@@ -12,7 +12,7 @@ import { type SrtpMasterKey, type SrtpProfile, SrtpReceiver, SrtpSender } from "
 import { deriveSessionKeys, masterSaltBytes } from "../../../../src/sfu/wire/srtp/srtp-cipher.ts";
 import { CmCipher } from "../../../../src/sfu/wire/srtp/srtp-cm.ts";
 import { GcmCipher } from "../../../../src/sfu/wire/srtp/srtp-gcm.ts";
-import { PATHS } from "../../packet-paths.ts";
+import { PATHS } from "../../fast-path/both-paths.ts";
 import { hex, rtpPacket, withRoom } from "../../packets.ts";
 
 const PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
