@@ -23,11 +23,15 @@ export function moderationService(
   { rooms, rtcTokens, liveRooms }: { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms },
 ) {
   return {
-    /** Also revokes the tokens of a participant who is not in the room at this moment. */
-    async remove(ref: RoomRef, identity: string): Promise<void> {
+    /**
+     * Also revokes the tokens of a participant who is not in the room at this moment. Returns from when on tokens that a
+     * backend signs itself are valid again.
+     */
+    async remove(ref: RoomRef, identity: string): Promise<number> {
       const wasPresent = liveRooms.has(rooms.find(ref).id, identity);
-      const revoked = await write((unit) => rtcTokens.revokeIdentity(unit, ref, identity));
+      const { revoked, validFrom } = await write((unit) => rtcTokens.revokeIdentity(unit, ref, identity));
       if (!wasPresent && revoked === 0) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
+      return validFrom;
     },
 
     async update(ref: RoomRef, identity: string, change: ParticipantChange): Promise<Participant> {

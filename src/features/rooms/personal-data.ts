@@ -2,6 +2,7 @@ import { changing, reading } from "../../kernel/db/statements.ts";
 import type { PersonalColumns, PersonalData, User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
+import { createTokenCutoffs } from "./token-cutoffs.ts";
 
 const OF_ROOM = "JOIN rooms r ON r.id = room_id";
 
@@ -14,8 +15,10 @@ export const roomPersonalColumns: PersonalColumns = {
 };
 
 /** The tokens with which a user joins rooms, and its permissions there. */
-export function roomPersonalData({ bus, db }: Runtime, liveRooms: LiveRooms): PersonalData {
+export function roomPersonalData(runtime: Runtime, liveRooms: LiveRooms): PersonalData {
+  const { bus, db } = runtime;
   const { $client: client } = db;
+  const cutoffs = createTokenCutoffs(runtime);
   const tokens = reading<{ tokenId: string; roomId: string }, [string, string, string]>(
     client,
     `SELECT t.id AS tokenId, t.room_id AS roomId FROM rtc_tokens t JOIN rooms r ON r.id = t.room_id
@@ -39,6 +42,7 @@ export function roomPersonalData({ bus, db }: Runtime, liveRooms: LiveRooms): Pe
       const { projectId, environment, userId: identity } = user;
       for (const { tokenId } of tokensOf(user)) removeToken.run(unit, tokenId);
       removePermissions.run(unit, projectId, environment, identity);
+      cutoffs.cutOff(unit, { projectId, environment, roomName: null, identity });
       for (const roomId of liveRooms.roomsOf(user, identity)) {
         bus.publish(unit, "participantRemoved", { roomId, identity });
       }

@@ -15,6 +15,7 @@ import type { RoomRef, RoomService } from "./room.service.ts";
 import type { RoomRow } from "./room.table.ts";
 import { rtcTokenStore } from "./rtc-token.store.ts";
 import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
+import { createTokenCutoffs } from "./token-cutoffs.ts";
 
 export type RtcTokenService = ReturnType<typeof rtcTokenService>;
 
@@ -51,6 +52,7 @@ const EXPIRED_RETENTION_MS = 7 * 24 * 3_600_000;
 export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;
   const store = rtcTokenStore(db);
+  const cutoffs = createTokenCutoffs(runtime);
 
   /** The permissions of a token with those that were changed for this identity in this room. */
   const effectivePermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
@@ -69,6 +71,9 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     ...createRtcTokenVerifier(runtime, store, isArchived, effectivePermissions),
 
     effectivePermissions,
+
+    /** Whether a token that a backend signed itself was signed before its holder was removed or erased. */
+    isVoid: cutoffs.isVoid,
 
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
@@ -151,13 +156,18 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       if (row.revokedAt === null) revoke(unit, tokenId, room.id);
     },
 
-    /** Removes a participant and revokes every token with which it could join again. Returns the number of tokens. */
-    revokeIdentity(unit: Unit, ref: RoomRef, identity: string): number {
+    /**
+     * Removes a participant and revokes every token with which it could join again. Returns the number of known tokens, and
+     * from when on a backend's newly signed tokens are valid.
+     */
+    revokeIdentity(unit: Unit, ref: RoomRef, identity: string): { revoked: number; validFrom: number } {
       const room = rooms.find(ref);
+      const { projectId, environment, name: roomName } = room;
+      const validFrom = cutoffs.cutOff(unit, { projectId, environment, roomName, identity });
       bus.publish(unit, "participantRemoved", { roomId: room.id, identity });
       const tokenIds = store.usable(room.id, identity, now());
       for (const tokenId of tokenIds) revoke(unit, tokenId, room.id);
-      return tokenIds.length;
+      return { revoked: tokenIds.length, validFrom };
     },
 
     /** Overrides the permissions of all tokens of this identity until the room closes. */
@@ -167,6 +177,10 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     },
 
     /** Deletes tokens that expired long ago; a job calls it. */
-    sweep: () => write((unit) => store.deleteExpired(unit, now() - EXPIRED_RETENTION_MS)),
+    sweep: () =>
+      write((unit) => {
+        store.deleteExpired(unit, now() - EXPIRED_RETENTION_MS);
+        cutoffs.sweep(unit);
+      }),
   };
 }

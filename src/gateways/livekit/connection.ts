@@ -93,10 +93,16 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const tokenId = room && tokenIdIn(room.id, token);
     const isReturning =
       room !== undefined && tokenId !== undefined && rtcTokens.isKnown(tokenId, room.id, token.identity);
-    if (isReturning && rtcTokens.isRevoked(tokenId)) {
-      throw new TokenRefused("the token was revoked, or its holder was removed from the room");
-    }
+    if (isReturning && rtcTokens.isRevoked(tokenId)) throw revoked();
+    requireValidSigning(token);
     return { parameters: readParameters(), request, token, openedAt, isReturning };
+  }
+
+  const revoked = () => new TokenRefused("the token was revoked, or its holder was removed from the room");
+
+  function requireValidSigning(token: LivekitToken): void {
+    const { projectId, environment } = token.key;
+    if (rtcTokens.isVoid({ projectId, environment, ...joinTarget(token) }, token.signedAt)) throw revoked();
   }
 
   /** Each token has an id per room. A refreshed token keeps the id of the token that it replaces. */
@@ -111,6 +117,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const { metadata, profile } = profileOf(token);
     const granted = permissionsOf(token.grant);
     const caller = await write((unit) => {
+      // A removal may have been written since the client was admitted.
+      requireValidSigning(token);
       const room = rooms.findByName(token.key, roomName) ?? rooms.create(unit, token.key, { name: roomName });
       const tokenId = tokenIdIn(room.id, token);
       const ref = { projectId, environment, roomId: room.id };

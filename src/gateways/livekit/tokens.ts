@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { decodeJwt, errors, jwtVerify, SignJWT } from "jose";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
 import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts";
+import { SIGNED_TOKEN_MAX_MS } from "../../features/rooms/token-cutoffs.ts";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Now } from "../../kernel/time/clock.ts";
@@ -11,8 +12,6 @@ import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../p
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import { asTokenRefusal, TokenRefused } from "./refusals.ts";
 
-/** A token's record is kept until a week after it expires, so its lifetime needs a limit. */
-const MAX_TTL_MS = 30 * 24 * 3_600_000;
 const CLOCK_TOLERANCE_SECONDS = 10;
 /** The claim of a refreshed token with the id of the token that it replaces. */
 const TOKEN_ID_CLAIM = "stoaTokenId";
@@ -41,6 +40,8 @@ export type LivekitToken = {
   identity: string;
   grant: VideoGrant;
   claims: Record<string, unknown>;
+  /** Null when the token does not say when it was signed. */
+  signedAt: number | null;
   expiresAt: number;
 };
 
@@ -66,7 +67,14 @@ export function createTokenReader({ signer, signingSecret }: SigningKeys, now: N
       );
     });
     const expiresAt = (payload.exp ?? 0) * 1000;
-    if (expiresAt > now() + MAX_TTL_MS) throw new TokenRefused("the token lives longer than 30 days");
+    const signedAt = payload.iat ?? payload.nbf;
+    // Its record and the cut-offs of its holder are kept as long as a token may live, so its lifetime has a limit.
+    if (
+      expiresAt >
+      Math.min(now(), (signedAt ?? Number.POSITIVE_INFINITY) * 1000 + CLOCK_TOLERANCE_SECONDS * 1000) +
+        SIGNED_TOKEN_MAX_MS
+    )
+      throw new TokenRefused("the token lives longer than 30 days");
     const tokenId = payload[TOKEN_ID_CLAIM];
     return {
       key,
@@ -75,6 +83,7 @@ export function createTokenReader({ signer, signingSecret }: SigningKeys, now: N
       identity: payload.sub ?? "",
       grant: (typeof payload.video === "object" && payload.video !== null ? payload.video : {}) as VideoGrant,
       claims: payload,
+      signedAt: signedAt === undefined ? null : signedAt * 1000,
       expiresAt,
     };
   };
@@ -167,6 +176,7 @@ export function createTokenSigner({ signingSecret }: Pick<SigningKeys, "signingS
       .setProtectedHeader({ alg: "HS256", typ: "JWT" })
       .setIssuer(publicId)
       .setSubject(identity)
+      .setIssuedAt(Math.floor(now() / 1000))
       .setNotBefore(Math.floor(now() / 1000))
       .setExpirationTime(Math.ceil(expiresAt / 1000))
       .sign(Buffer.from(signingSecret(publicId)));

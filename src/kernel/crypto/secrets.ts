@@ -22,6 +22,7 @@ type KeyPurpose =
   | "livekit-secret"
   | "vapid"
   | "erasure"
+  | "token-cutoff"
   | "cluster"
   | "media-nodes";
 

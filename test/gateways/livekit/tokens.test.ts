@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { decodeJwt, SignJWT } from "jose";
+import { createTokenCutoffs } from "../../../src/features/rooms/token-cutoffs.ts";
+import { COMMAND_LINE } from "../../../src/kernel/author.ts";
+import { voidTokensBefore } from "../../../src/kernel/data-directory/installation.ts";
 import { RawClient } from "./harness/raw-client.ts";
 import { RawWorker } from "./harness/raw-worker.ts";
 import { openStage, type Stage } from "./harness/stage.ts";
@@ -45,15 +48,77 @@ test("a token that claims to replace another participant's counts as its own", a
   await stage.rooms.removeParticipant("own", "ann");
   await ann.isClosed();
   const { video } = decodeJwt(await stage.token("own", "ben"));
-  const signed = (sub: string) =>
+  const claiming = (sub: string) =>
     new SignJWT({ video, stoaTokenId })
       .setProtectedHeader({ alg: "HS256" })
       .setIssuer(stage.apiKey)
       .setSubject(sub)
       .setExpirationTime("10m")
       .sign(Buffer.from(stage.apiSecret));
-  expect(await validate(await signed("ann"))).toBe(401);
-  expect(await validate(await signed("ben"))).toBe(200);
+  expect(await validate(await claiming("ann"))).toBe(401);
+  expect(await validate(await claiming("ben"))).toBe(200);
+});
+
+const signed = (sub: string, room: string, times: { iat?: number; nbf?: number; exp?: number } = {}) => {
+  const exp = Math.floor(Date.now() / 1000) + 600;
+  return new SignJWT({ video: { roomJoin: true, room }, exp, ...times, iss: stage.apiKey, sub })
+    .setProtectedHeader({ alg: "HS256" })
+    .sign(Buffer.from(stage.apiSecret));
+};
+
+test("a removal voids the tokens that were signed before it and never used, also without a time and in the next room", async () => {
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const unused = await Promise.all([
+    stage.token("away", "ann", { ttl: 700 }),
+    signed("ann", "away", { iat: nowSeconds }),
+    signed("ann", "away", { nbf: nowSeconds - 60 }),
+    signed("ann", "away"),
+  ]);
+  expect(await Promise.all(unused.map(validate))).toEqual([200, 200, 200, 200]);
+  const ann = await RawClient.open(stage.wsUrl, await stage.token("away", "ann"));
+  await ann.hears("join");
+  await stage.rooms.removeParticipant("away", "ann");
+  expect(await Promise.all(unused.map(validate))).toEqual([401, 401, 401, 401]);
+  // A token that is signed when the removal has returned gets in, and so do other people and other rooms.
+  const others = [stage.token("away", "ann", { ttl: 800 }), signed("ben", "away"), signed("ann", "elsewhere")];
+  expect(await Promise.all((await Promise.all(others)).map(validate))).toEqual([200, 200, 200]);
+  await stage.rooms.deleteRoom("away");
+  expect(await Promise.all(unused.map(validate))).toEqual([401, 401, 401, 401]);
+});
+
+test("a token lives thirty days from when it was signed, whenever it is used", async () => {
+  const day = 86_400;
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const of = (signedDaysAgo: number, expiresInDays: number) =>
+    signed("ann", "long-lived", { iat: nowSeconds - signedDaysAgo * day, exp: nowSeconds + expiresInDays * day });
+  const tokens = await Promise.all([of(0, 30), of(20, 10), of(0, 31), of(20, 20)]);
+  expect(await Promise.all(tokens.map(validate))).toEqual([200, 200, 401, 401]);
+});
+
+test("an erasure voids the tokens of the person in all rooms", async () => {
+  const before = await Promise.all([signed("zoe", "a", { iat: Math.floor(Date.now() / 1000) }), signed("zoe", "b")]);
+  expect(await Promise.all(before.map(validate))).toEqual([200, 200]);
+  const user = { projectId: stage.server.projectId, environment: "DEVELOPMENT", userId: "zoe" } as const;
+  const { erasures } = stage.server.services.privacy;
+  await erasures.request(user, COMMAND_LINE);
+  await erasures.settled();
+  expect(await Promise.all(before.map(validate))).toEqual([401, 401]);
+});
+
+test("after a restore the tokens signed before it are void, as the backup does not know later removals", async () => {
+  const { runtime, projectId } = stage.server;
+  const of = { projectId, environment: "DEVELOPMENT", roomName: "a", identity: "cay" } as const;
+  const restoredAt = 1_800_000_000_000;
+  expect(createTokenCutoffs(runtime).isVoid(of, null)).toBe(false);
+  const restored = await openStage();
+  try {
+    const { runtime } = restored.server;
+    await runtime.write((unit) => voidTokensBefore(unit, runtime.db, restoredAt));
+    const { isVoid } = createTokenCutoffs(runtime);
+    expect([null, restoredAt - 1000, restoredAt].map((signedAt) => isVoid(of, signedAt))).toEqual([true, true, false]);
+  } finally {
+    await restored.close();
+  }
 });
 
 test("with LIVEKIT_CLIENTS=off none of the paths exists", async () => {

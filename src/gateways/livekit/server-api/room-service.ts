@@ -45,7 +45,7 @@ const LISTED_ROOMS = 1_000;
 const ROOM_NAME = new RegExp(NAME_PATTERN);
 
 /** LiveKit's RoomService. Methods without a counterpart in our rooms are `unimplemented`. */
-export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
+export function createRoomService({ write, timers, now }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
   const { rooms, moderation, signaling, details, agents } = deps;
   const { registry } = signaling;
 
@@ -131,7 +131,9 @@ export function createRoomService({ write }: Runtime, deps: RoomServiceDeps): Re
     RemoveParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) => {
       const { row, ref } = requireAdminRoom(token, room);
       requireParticipant(row, identity);
-      await moderation.remove(ref, identity);
+      const validFrom = await moderation.remove(ref, identity);
+      // A token that the backend signs when this call has returned is valid, and one that it signed before is not.
+      await new Promise<void>((resolve) => void timers.after(Math.max(0, validFrom - now()), resolve));
       return new RemoveParticipantResponse();
     }),
 

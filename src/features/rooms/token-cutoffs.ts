@@ -1,0 +1,59 @@
+import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tokensValidFrom } from "../../kernel/data-directory/installation.ts";
+import { changing, reading } from "../../kernel/db/statements.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
+import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
+
+export const tokenCutoffs = sqliteTable(
+  "token_cutoffs",
+  { digest: text("digest").primaryKey(), signedBefore: integer("signed_before").notNull() },
+  (table) => [index("token_cutoffs_by_age").on(table.signedBefore)],
+);
+
+/** The longest lifetime of a token that a backend signs itself, so that its cut-off needs no more. */
+export const SIGNED_TOKEN_MAX_MS = 30 * 24 * 3_600_000;
+const KEPT_MS = SIGNED_TOKEN_MAX_MS + 24 * 3_600_000;
+
+/** A participant in one room, by the room's name, or in all rooms. */
+type CutOff = Tenant & { roomName: string | null; identity: string };
+
+export type TokenCutoffs = ReturnType<typeof createTokenCutoffs>;
+
+/** Voids tokens that a backend signed itself: they are not known before their first use, so their time of signing counts. */
+export function createTokenCutoffs({ db, keyring, now }: Pick<Runtime, "db" | "keyring" | "now">) {
+  const { $client: client } = db;
+  const validFrom = tokensValidFrom(db);
+  const byDigest = reading<{ signedBefore: number }, [string]>(
+    client,
+    "SELECT signed_before AS signedBefore FROM token_cutoffs WHERE digest = ?",
+  );
+  const save = changing<[string, number]>(
+    client,
+    `INSERT INTO token_cutoffs (digest, signed_before) VALUES (?, ?)
+       ON CONFLICT (digest) DO UPDATE SET signed_before = max(signed_before, excluded.signed_before)`,
+  );
+  const expire = changing<[number]>(client, "DELETE FROM token_cutoffs WHERE signed_before < ?");
+
+  const digestOf = ({ projectId, environment, roomName, identity }: CutOff) =>
+    keyring.digest("token-cutoff", JSON.stringify([projectId, environment, roomName, identity]));
+
+  return {
+    /** Tokens count whole seconds, so those of the current second are void as well. Returns when new ones are valid. */
+    cutOff(unit: Unit, of: CutOff): number {
+      const signedBefore = (Math.floor(now() / 1000) + 1) * 1000;
+      save.run(unit, digestOf(of), signedBefore);
+      return signedBefore;
+    },
+
+    /** `signedAt` is null for a token that does not say when it was signed. */
+    isVoid(of: Tenant & { roomName: string; identity: string }, signedAt: number | null): boolean {
+      // The token is older than a restored backup, which does not know later removals.
+      if (validFrom > 0 && (signedAt === null || signedAt + 1000 <= validFrom)) return true;
+      const cutoffs = [of, { ...of, roomName: null }].flatMap((one) => byDigest.get(digestOf(one))?.signedBefore ?? []);
+      return cutoffs.some((signedBefore) => signedAt === null || signedAt < signedBefore);
+    },
+
+    sweep: (unit: Unit) => void expire.run(unit, now() - KEPT_MS),
+  };
+}
