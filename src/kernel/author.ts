@@ -1,8 +1,10 @@
 import type { Environment } from "../protocol/enums.ts";
 
+export type Actor = { type: "user"; id: string; email: string } | { type: "api_key"; id: string; name: string };
+
 /** Who performs an audited action, and with which request; both are null for the command line. */
 export type Author = {
-  actor: { id: string; email: string } | null;
+  actor: Actor | null;
   request: { id: string; ip: string; userAgent: string | null } | null;
   /** The environment that the request chose; API keys and webhooks have an environment of their own. */
   environment: Environment;

@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { authorOf } from "../kernel/http/callers.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
 import { page, pageQuery } from "../kernel/http/serving/pages.ts";
@@ -39,11 +40,11 @@ const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { 
       ...documented("One media server", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
       response: { 200: RtcServer },
     })
-    .post("/:name/drain", ({ params }) => write((unit) => fleet.drain(unit, params.name)), {
+    .post("/:name/drain", (context) => write((unit) => fleet.drain(unit, context.params.name, authorOf(context))), {
       ...documented("Send it no new rooms", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
       response: { 200: RtcServer },
     })
-    .post("/:name/undrain", ({ params }) => write((unit) => fleet.undrain(unit, params.name)), {
+    .post("/:name/undrain", (context) => write((unit) => fleet.undrain(unit, context.params.name, authorOf(context))), {
       ...documented("Back into the allocation pool", ["SVC_PERMISSION_DENIED", "SVC_RTC_SERVER_NOT_FOUND"]),
       response: { 200: RtcServer },
     });

@@ -1,3 +1,4 @@
+import { type Author, COMMAND_LINE } from "../kernel/author.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import type { NodeKey } from "../kernel/http/callers.ts";
 import type { Runtime } from "../kernel/runtime.ts";
@@ -67,9 +68,11 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
     lastHeartbeatAt: iso(row.lastHeartbeatAt),
   });
 
-  function setDraining(unit: Unit, name: string, draining: boolean) {
+  function setDraining(unit: Unit, name: string, draining: boolean, author: Author) {
     const row = find(name);
     store.setDraining(unit, name, draining);
+    const action = draining ? "server.drained" : "server.undrained";
+    bus.publish(unit, "audit", { ...author, action, projectId: null, resourceId: name, metadata: {}, at: now() });
     return present({ ...row, draining });
   }
 
@@ -134,8 +137,8 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
       };
     },
 
-    drain: (unit: Unit, name: string) => setDraining(unit, name, true),
-    undrain: (unit: Unit, name: string) => setDraining(unit, name, false),
+    drain: (unit: Unit, name: string, author: Author = COMMAND_LINE) => setDraining(unit, name, true, author),
+    undrain: (unit: Unit, name: string, author: Author = COMMAND_LINE) => setDraining(unit, name, false, author),
 
     /** Every node as the allocator sees it; `placedOn` counts rooms placed since the node's last report. */
     candidates: (placedOn: (name: string) => number): Candidate[] =>

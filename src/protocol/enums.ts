@@ -36,8 +36,31 @@ export const AUDIT_ACTIONS = [
   "recording.stopped",
   "recording.deleted",
   "recording.shared",
+  "recording.composed",
+  "recording.composition_deleted",
   "report.resolved",
   "word_list.updated",
+  "invitation.created",
+  "invitation.withdrawn",
+  "room.closed",
+  "room.updated",
+  "room.agent_dispatched",
+  "room.agent_withdrawn",
+  "participant.removed",
+  "participant.muted",
+  "participant.updated",
+  "rtc_token.minted",
+  "rtc_token.revoked",
+  "chat_token.revoked",
+  "live_stream.updated",
+  "live_stream.started",
+  "live_stream.ended",
+  "live_stream.host_removed",
+  "live_stream.viewer_removed",
+  "node_key.created",
+  "node_key.revoked",
+  "server.drained",
+  "server.undrained",
 ] as const;
 export type AuditActionName = (typeof AUDIT_ACTIONS)[number];
 export const AUDIT_RESOURCE_TYPES = [
@@ -49,7 +72,17 @@ export const AUDIT_RESOURCE_TYPES = [
   "recording",
   "report",
   "word_list",
+  "invitation",
+  "room",
+  "participant",
+  "rtc_token",
+  "chat_token",
+  "live_stream",
+  "node_key",
+  "server",
 ] as const;
+export const AUDIT_ACTOR_TYPES = ["user", "api_key", "command_line"] as const;
+export type AuditActorType = (typeof AUDIT_ACTOR_TYPES)[number];
 export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];
 
 export const WEBHOOK_STATUSES = ["ACTIVE", "DISABLED"] as const;

@@ -133,7 +133,7 @@ export function fakeMediaNode(): FakeMediaNode {
       for (const { clientTrackId, kind, source, name = null } of publish) {
         if (peer.published.has(clientTrackId)) continue;
         const codec = kind === "audio" ? "opus" : "VP8";
-        const track = { id: `tr_${++tracks}`, kind, source, name, muted: false, simulcast: kind === "video", codec };
+        const track = { id: `trk_${++tracks}`, kind, source, name, muted: false, simulcast: kind === "video", codec };
         peer.published.set(clientTrackId, { track, live: false });
       }
       peer.subscriptions = subscribe.map(({ trackId, mid }) => ({ trackId, mid }));

@@ -132,7 +132,7 @@ test("[contract 13] a thread of thousands of replies is returned whole, and a lo
   await chat.server.runtime.write((unit) => {
     for (let i = 0; i < 300; i += 1) {
       const { conversation, ...rest } = chat.server.services.chat.access.conversation(
-        { kind: "apiKey", keyId: "", publicId: "", projectId: chat.projectId, environment: "DEVELOPMENT" },
+        { kind: "apiKey", keyId: "", publicId: "", name: "k", projectId: chat.projectId, environment: "DEVELOPMENT" },
         "long",
         "chat:send",
       );

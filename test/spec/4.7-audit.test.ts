@@ -39,8 +39,10 @@ test("[4.7] an entry has the actor, the action, the resource, the request and th
     publicId: expect.stringMatching(/^aud_[A-Za-z0-9]{24}$/),
     projectId,
     environment: "PRODUCTION",
+    actorType: "user",
     actorId: userId,
     actorEmail: email,
+    actorName: null,
     action: "api_key.created",
     resourceType: "api_key",
     resourceId: expect.any(String),
@@ -95,7 +97,6 @@ test("[4.7] a request that changes nothing or is refused leaves no entry", async
   await act("PATCH", "", {});
   await act("PATCH", "", { name: "" });
   await act("DELETE", "/api-keys/unknown");
-  await act("POST", "/members", { email: "unknown@example.com", role: "VIEWER" });
   expect((await logs()).map(({ action }) => action)).toEqual(["project.created"]);
 });
 
@@ -116,8 +117,8 @@ test("[4.7] filters by action, actor and resource narrow the list, together too"
 
 test("[4.7] an unknown action gives 400", async () => {
   const { act } = await ownProject();
-  const added = /^(person|recording|report|word_list)[.]|^api_key[.]secret_shown$/;
-  expect(AUDIT_ACTIONS.filter((action) => !added.test(action))).toHaveLength(11);
+  const ofSpec = /^(project|api_key|member|webhook)[.](?!secret_shown)/;
+  expect(AUDIT_ACTIONS.filter((action) => ofSpec.test(action))).toHaveLength(11);
   for (const action of ["project.deleted", "PROJECT.CREATED", ""]) {
     const { status, body } = await act("GET", `/audit-logs?action=${action}`);
     expect([action, status, body.code]).toEqual([action, 400, "SVC_VALIDATION_FAILED"]);

@@ -70,7 +70,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
 
   function acceptInvitation(unit: Unit, inviteToken: string, user: UserRow, request: RegistrationRequest): void {
     const { id, ip, userAgent } = request;
-    const actor = { id: user.id, email: user.email };
+    const actor = { type: "user", id: user.id, email: user.email } as const;
     invitations.accept(unit, inviteToken, user.id, {
       actor,
       request: { id, ip, userAgent },

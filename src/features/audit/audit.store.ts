@@ -1,19 +1,20 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { inserter, rowsOf } from "../../kernel/db/statements.ts";
-import type { AuditActionName, AuditResourceType, Environment } from "../../protocol/enums.ts";
+import type { AuditActionName, AuditActorType, AuditResourceType, Environment } from "../../protocol/enums.ts";
 import { projects } from "../projects/project.table.ts";
 
 /** Triggers of the database refuse to change or delete a row. */
 export const auditEntries = sqliteTable("audit_entries", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
-  environment: text("environment").$type<Environment>().notNull(),
+  /** Null for an action on the installation, which belongs to no environment either. */
+  projectId: text("project_id").references(() => projects.id),
+  environment: text("environment").$type<Environment>(),
+  actorType: text("actor_type").$type<AuditActorType>().notNull(),
   actorId: text("actor_id"),
   actorEmail: text("actor_email"),
+  actorName: text("actor_name"),
   action: text("action").$type<AuditActionName>().notNull(),
   resourceType: text("resource_type").$type<AuditResourceType>().notNull(),
   resourceId: text("resource_id").notNull(),
@@ -31,14 +32,14 @@ export function auditStore({ $client: client }: Db) {
   const newest = rowsOf(
     client,
     auditEntries,
-  )<[string, string, string | null, string | null, string | null, number]>(
-    `WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR actor_id = ?4)
+  )<[string | null, string, string | null, string | null, string | null, number]>(
+    `WHERE project_id IS ?1 AND id < ?2 AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR actor_id = ?4)
      AND (?5 IS NULL OR resource_id = ?5) ORDER BY id DESC LIMIT ?6`,
   );
   return {
     insert: inserter<AuditRow>(client, auditEntries),
-    /** Newest first. `before` is the last id of the previous page; ids sort by time. */
-    list: (projectId: string, { action, actorId, resourceId }: AuditFilter, before: string, limit: number) =>
+    /** Newest first; those of the installation for no project. `before` is the last id of the previous page. */
+    list: (projectId: string | null, { action, actorId, resourceId }: AuditFilter, before: string, limit: number) =>
       newest.all(projectId, before, action ?? null, actorId ?? null, resourceId ?? null, limit),
   };
 }

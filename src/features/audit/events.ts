@@ -4,7 +4,8 @@ import type { AuditActionName } from "../../protocol/enums.ts";
 /** An administrative action. `metadata` names the fields that changed, never a new value and never a secret. */
 export type AuditEvent = Author & {
   action: AuditActionName;
-  projectId: string;
+  /** Null for an action on the installation. */
+  projectId: string | null;
   resourceId: string;
   metadata: Record<string, unknown>;
   at: number;

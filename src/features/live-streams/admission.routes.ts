@@ -1,4 +1,6 @@
 import { Elysia } from "elysia";
+import type { Author } from "../../kernel/author.ts";
+import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -10,6 +12,7 @@ import type { StreamRef } from "./live-stream.service.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 type Services = { liveStreams: LiveStreams };
+type NewHost = { identity: string; role?: LiveStreamHostRole };
 
 const MINT_ERRORS: ErrorCode[] = [
   "SVC_STREAM_NOT_FOUND",
@@ -33,16 +36,24 @@ const REMOVE_VIEWER_ERRORS: ErrorCode[] = ["SVC_STREAM_NOT_FOUND", "SVC_MEMBER_N
 /** What the routes of both guards do; only the way to the project differs. */
 function admissionHandlers({ write }: Runtime, { liveStreams: { admissions } }: Services) {
   return {
-    async admitHost(ref: StreamRef, body: { identity: string; role?: LiveStreamHostRole }, publicUrl: string) {
-      const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role));
+    /** Only a member of the project is an `author`; backends mint credentials all the time. */
+    async admitHost(ref: StreamRef, body: NewHost, publicUrl: string, author: Author | null = null) {
+      const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role, author));
       return admissions.sign(admission, publicUrl);
     },
-    async admitViewer(ref: StreamRef, { identity }: { identity: string }, publicUrl: string) {
-      const admission = await write((unit) => admissions.admitViewer(unit, ref, identity));
+    async admitViewer(
+      ref: StreamRef,
+      { identity }: { identity: string },
+      publicUrl: string,
+      author: Author | null = null,
+    ) {
+      const admission = await write((unit) => admissions.admitViewer(unit, ref, identity, author));
       return admissions.sign(admission, publicUrl);
     },
-    removeHost: (ref: StreamRef, identity: string) => write((unit) => admissions.removeHost(unit, ref, identity)),
-    removeViewer: (ref: StreamRef, identity: string) => write((unit) => admissions.removeViewer(unit, ref, identity)),
+    removeHost: (ref: StreamRef, identity: string, author: Author) =>
+      write((unit) => admissions.removeHost(unit, ref, identity, author)),
+    removeViewer: (ref: StreamRef, identity: string, author: Author) =>
+      write((unit) => admissions.removeViewer(unit, ref, identity, author)),
   };
 }
 
@@ -70,9 +81,10 @@ export const admissionRoutes = ({ guards, idempotency, rateLimit }: Http, runtim
     )
     .delete(
       "/hosts/:identity",
-      async ({ caller, params, set }) => {
-        await handlers.removeHost({ ...params, ...caller }, params.identity);
-        set.status = 204;
+      async (context) => {
+        const { caller, params } = context;
+        await handlers.removeHost({ ...params, ...caller }, params.identity, authorOfKey(context));
+        context.set.status = 204;
       },
       documented("Remove a co-host from room and chat at once; their messages stay", REMOVE_HOST_ERRORS),
     )
@@ -95,9 +107,10 @@ export const admissionRoutes = ({ guards, idempotency, rateLimit }: Http, runtim
     )
     .delete(
       "/viewers/:identity",
-      async ({ caller, params, set }) => {
-        await handlers.removeViewer({ ...params, ...caller }, params.identity);
-        set.status = 204;
+      async (context) => {
+        const { caller, params } = context;
+        await handlers.removeViewer({ ...params, ...caller }, params.identity, authorOfKey(context));
+        context.set.status = 204;
       },
       documented("Remove and bar a viewer", REMOVE_VIEWER_ERRORS),
     )
@@ -127,7 +140,7 @@ export const admissionDashboardRoutes = (
       "/hosts",
       (context) => {
         const { params, body, info } = context;
-        return idempotency.mint(context, () => handlers.admitHost(params, body, info.publicUrl));
+        return idempotency.mint(context, () => handlers.admitHost(params, body, info.publicUrl, authorOf(context)));
       },
       {
         ...documented("Register a host and mint its credentials", [...MANAGE_ERRORS, "SVC_CONFLICT", ...MINT_ERRORS]),
@@ -138,9 +151,9 @@ export const admissionDashboardRoutes = (
     )
     .delete(
       "/hosts/:identity",
-      async ({ params, set }) => {
-        await handlers.removeHost(params, params.identity);
-        set.status = 204;
+      async (context) => {
+        await handlers.removeHost(context.params, context.params.identity, authorOf(context));
+        context.set.status = 204;
       },
       {
         ...documented("Remove a co-host from room and chat at once; their messages stay", [
@@ -154,7 +167,7 @@ export const admissionDashboardRoutes = (
       "/viewer-tokens",
       (context) => {
         const { params, body, info } = context;
-        return idempotency.mint(context, () => handlers.admitViewer(params, body, info.publicUrl));
+        return idempotency.mint(context, () => handlers.admitViewer(params, body, info.publicUrl, authorOf(context)));
       },
       {
         ...documented("Mint a viewer's credentials, to watch from the dashboard", [...MANAGE_ERRORS, ...MINT_ERRORS]),
@@ -165,9 +178,9 @@ export const admissionDashboardRoutes = (
     )
     .delete(
       "/viewers/:identity",
-      async ({ params, set }) => {
-        await handlers.removeViewer(params, params.identity);
-        set.status = 204;
+      async (context) => {
+        await handlers.removeViewer(context.params, context.params.identity, authorOf(context));
+        context.set.status = 204;
       },
       {
         ...documented("Remove and bar a viewer", [...MANAGE_ERRORS, ...REMOVE_VIEWER_ERRORS]),

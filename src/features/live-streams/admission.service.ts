@@ -1,3 +1,4 @@
+import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
@@ -60,12 +61,16 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
     chat.members.add(unit, stream.conversationId, { userId: identity, role });
   }
 
-  function mint(unit: Unit, stream: LiveStreamRow, identity: string, role: Admission["role"]): Admission {
+  function mint(
+    unit: Unit,
+    stream: LiveStreamRow,
+    identity: string,
+    role: Admission["role"],
+    author: Author | null,
+  ): Admission {
     const isHost = role !== "VIEWER";
-    const rtc = rtcTokens.mint(unit, stream, {
-      participantIdentity: identity,
-      permissions: isHost ? HOST_PERMISSIONS : VIEWER_PERMISSIONS,
-    });
+    const permissions = isHost ? HOST_PERMISSIONS : VIEWER_PERMISSIONS;
+    const rtc = rtcTokens.mint(unit, stream, { participantIdentity: identity, permissions }, author);
     const grant = chat.tokens.mint(unit, stream, {
       userId: identity,
       conversations: [stream.conversationId],
@@ -76,12 +81,18 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
 
   return {
     /** Registers a host, or mints new credentials for a registered one. */
-    admitHost(unit: Unit, ref: StreamRef, identity: string, requested?: LiveStreamHostRole): Admission {
+    admitHost(
+      unit: Unit,
+      ref: StreamRef,
+      identity: string,
+      requested?: LiveStreamHostRole,
+      author: Author | null = null,
+    ): Admission {
       const stream = streams.findOpen(ref);
       const role = roleFor(stream, identity, requested);
       const at = now();
       joinChat(unit, stream, identity, "MODERATOR");
-      const admission = mint(unit, stream, identity, role);
+      const admission = mint(unit, stream, identity, role, author);
       const known = store.findHost(stream.id, identity);
       store.saveHost(unit, {
         streamId: stream.id,
@@ -100,7 +111,7 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
     },
 
     /** Removes a co-host from the room and the chat at once; their messages stay. */
-    removeHost(unit: Unit, ref: StreamRef, identity: string): void {
+    removeHost(unit: Unit, ref: StreamRef, identity: string, author: Author): void {
       const stream = streams.find(ref);
       const host = store.findHost(stream.id, identity);
       if (!host) throw new ApiError("SVC_HOST_NOT_FOUND");
@@ -113,13 +124,14 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
       if (member?.status === "ACTIVE") chat.members.remove(unit, chat.access.asServer(stream.conversationId), identity);
       const { publicId: streamId } = stream;
       streams.publish(unit, stream, "live_stream.host_left", at, { streamId, identity, at: iso(at) });
+      streams.audit(unit, author, "live_stream.host_removed", stream);
     },
 
     /** New credentials for a known viewer do not count as another viewer. */
-    admitViewer(unit: Unit, ref: StreamRef, identity: string): Admission {
+    admitViewer(unit: Unit, ref: StreamRef, identity: string, author: Author | null = null): Admission {
       const stream = streams.findOpen(ref);
       joinChat(unit, stream, identity, "MEMBER");
-      const admission = mint(unit, stream, identity, "VIEWER");
+      const admission = mint(unit, stream, identity, "VIEWER", author);
       const known = store.findViewer(stream.id, identity);
       if (known && known.leftAt === null) return admission;
       const at = now();
@@ -141,12 +153,13 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
     },
 
     /** Removes a viewer from the room and bans them from the chat; they get no credentials until the ban is lifted. */
-    removeViewer(unit: Unit, ref: StreamRef, identity: string): void {
+    removeViewer(unit: Unit, ref: StreamRef, identity: string, author: Author): void {
       const stream = streams.find(ref);
       const known = store.findViewer(stream.id, identity);
       if (!known || store.findHost(stream.id, identity)) throw new ApiError("SVC_MEMBER_NOT_FOUND");
       rtcTokens.revokeIdentity(unit, stream, identity);
       chat.members.change(unit, chat.access.asServer(stream.conversationId), identity, { status: "BANNED" });
+      streams.audit(unit, author, "live_stream.viewer_removed", stream);
     },
 
     async sign(admission: Admission, publicUrl: string) {

@@ -1,4 +1,6 @@
 import { Elysia, t } from "elysia";
+import type { Author } from "../../kernel/author.ts";
+import { type ApiKeyCaller, authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -67,12 +69,19 @@ function streamHandlers({ write }: Runtime, { liveStreams: { streams, counts } }
       return Promise.all(rows.map(presentWithCount));
     },
     find: (ref: StreamRef) => presentWithCount(streams.find(ref)),
-    update: async (ref: StreamRef, input: Parameters<LiveStreamService["update"]>[2]) =>
-      presentWithCount(await write((unit) => streams.update(unit, ref, input))),
-    start: async (ref: StreamRef) => presentWithCount(await write((unit) => streams.start(unit, ref))),
-    end: async (ref: StreamRef) => presentWithCount(await write((unit) => streams.end(unit, ref))),
+    update: async (ref: StreamRef, input: Parameters<LiveStreamService["update"]>[2], author: Author) =>
+      presentWithCount(await write((unit) => streams.update(unit, ref, input, author))),
+    start: async (ref: StreamRef, author: Author) =>
+      presentWithCount(await write((unit) => streams.start(unit, ref, author))),
+    end: async (ref: StreamRef, author: Author) =>
+      presentWithCount(await write((unit) => streams.end(unit, ref, author))),
   };
 }
+
+const refOf = ({ caller, params }: { caller: ApiKeyCaller; params: { streamId: string } }): StreamRef => ({
+  ...params,
+  ...caller,
+});
 
 export const liveStreamRoutes = ({ guards, idempotency, rateLimit }: Http, runtime: Runtime, services: Services) => {
   const { streams } = services.liveStreams;
@@ -103,16 +112,16 @@ export const liveStreamRoutes = ({ guards, idempotency, rateLimit }: Http, runti
       ...documented("One live stream with its viewers now", ["SVC_STREAM_NOT_FOUND"]),
       response: { 200: LiveStream },
     })
-    .patch("/:streamId", ({ caller, params, body }) => handlers.update({ ...params, ...caller }, body), {
+    .patch("/:streamId", (context) => handlers.update(refOf(context), context.body, authorOfKey(context)), {
       ...documented("Update the description of a live stream, in any state", ["SVC_STREAM_NOT_FOUND"]),
       body: UpdateStream,
       response: { 200: LiveStream },
     })
-    .post("/:streamId/start", ({ caller, params }) => handlers.start({ ...params, ...caller }), {
+    .post("/:streamId/start", (context) => handlers.start(refOf(context), authorOfKey(context)), {
       ...documented("Go live: CREATED to LIVE", ["SVC_STREAM_NOT_FOUND", "SVC_STREAM_INVALID_STATE"]),
       response: { 200: LiveStream },
     })
-    .post("/:streamId/end", ({ caller, params }) => handlers.end({ ...params, ...caller }), {
+    .post("/:streamId/end", (context) => handlers.end(refOf(context), authorOfKey(context)), {
       ...documented("End for good: LIVE to ENDED; everyone in the room is disconnected", [
         "SVC_STREAM_NOT_FOUND",
         "SVC_STREAM_INVALID_STATE",
@@ -155,18 +164,18 @@ export const liveStreamDashboardRoutes = ({ guards, idempotency }: Http, runtime
         response: { 200: LiveStreamWithHosts },
       },
     )
-    .patch("/:streamId", ({ params, body }) => handlers.update(params, body), {
+    .patch("/:streamId", (context) => handlers.update(context.params, context.body, authorOf(context)), {
       ...documented("Update the description of a live stream, in any state", MANAGE_ERRORS),
       transform: permit("streams:manage"),
       body: UpdateStream,
       response: { 200: LiveStream },
     })
-    .post("/:streamId/start", ({ params }) => handlers.start(params), {
+    .post("/:streamId/start", (context) => handlers.start(context.params, authorOf(context)), {
       ...documented("Go live: CREATED to LIVE", [...MANAGE_ERRORS, "SVC_STREAM_INVALID_STATE"]),
       transform: permit("streams:manage"),
       response: { 200: LiveStream },
     })
-    .post("/:streamId/end", ({ params }) => handlers.end(params), {
+    .post("/:streamId/end", (context) => handlers.end(context.params, authorOf(context)), {
       ...documented("End for good: LIVE to ENDED", [...MANAGE_ERRORS, "SVC_STREAM_INVALID_STATE"]),
       transform: permit("streams:manage"),
       response: { 200: LiveStream },

@@ -1,8 +1,9 @@
+import { type Author, COMMAND_LINE } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
+import type { AuditActionName, Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { WebhookEventData } from "../../protocol/webhook-events.ts";
 import type { ChatService } from "../chat/chat.ts";
@@ -53,6 +54,16 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
     return row;
   }
 
+  function audit(
+    unit: Unit,
+    author: Author,
+    action: Extract<AuditActionName, `live_stream.${string}`>,
+    { projectId, environment, publicId: resourceId }: LiveStreamRow,
+    metadata: Record<string, unknown> = {},
+  ): void {
+    bus.publish(unit, "audit", { ...author, action, projectId, environment, resourceId, metadata, at: now() });
+  }
+
   function publish<T extends StreamEvent>(
     unit: Unit,
     stream: LiveStreamRow,
@@ -95,6 +106,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
     },
 
     publish,
+    audit,
 
     /** Creates the room, the conversation and the host in the same unit of work. */
     create(unit: Unit, { projectId, environment }: Tenant, input: NewStream): LiveStreamRow {
@@ -152,27 +164,29 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
       return stream;
     },
 
-    update(unit: Unit, ref: StreamRef, input: StreamDescription): LiveStreamRow {
+    update(unit: Unit, ref: StreamRef, input: StreamDescription, author: Author): LiveStreamRow {
       const stream = find(ref);
       const description = descriptionChange(input);
       if (Object.keys(description).length === 0) return stream;
       const change = { ...description, updatedAt: now() };
       store.update(unit, stream.id, change);
+      audit(unit, author, "live_stream.updated", stream, { fields: Object.keys(description) });
       return { ...stream, ...change };
     },
 
-    start(unit: Unit, ref: StreamRef): LiveStreamRow {
+    start(unit: Unit, ref: StreamRef, author: Author = COMMAND_LINE): LiveStreamRow {
       const startedAt = now();
       const stream = move(unit, ref, "CREATED", "LIVE", { startedAt });
       publish(unit, stream, "live_stream.started", startedAt, {
         streamId: stream.publicId,
         startedAt: iso(startedAt),
       });
+      audit(unit, author, "live_stream.started", stream);
       return stream;
     },
 
     /** Also closes the room, and its participants get the reason. */
-    end(unit: Unit, ref: StreamRef): LiveStreamRow {
+    end(unit: Unit, ref: StreamRef, author: Author = COMMAND_LINE): LiveStreamRow {
       const endedAt = now();
       const stream = move(unit, ref, "LIVE", "ENDED", { endedAt });
       rooms.close(unit, stream, "stream_ended");
@@ -182,6 +196,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
         endedAt: iso(endedAt),
         durationMs,
       });
+      audit(unit, author, "live_stream.ended", stream);
       return stream;
     },
   };

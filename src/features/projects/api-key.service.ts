@@ -47,7 +47,8 @@ export function apiKeyService(runtime: Runtime) {
     signer(publicId: string): ApiKeyCaller | null {
       const row = store.findUsable(publicId);
       if (!row) return null;
-      return { kind: "apiKey", keyId: row.id, publicId, projectId: row.projectId, environment: row.environment };
+      const { id: keyId, name, projectId, environment } = row;
+      return { kind: "apiKey", keyId, publicId, name, projectId, environment };
     },
 
     /** Audited, because the secret can sign any token of the project. */

@@ -38,10 +38,10 @@ export function createApiKeyVerifier(
     if (!row || !sameSecret(digest, row.secretDigest) || ENVIRONMENT_IN_KEY[row.environment] !== env) {
       throw new ApiError("SVC_AUTH_ERROR");
     }
-    const { projectId, environment } = row;
+    const { projectId, environment, name } = row;
     if (verified.size >= MAX_CACHED_KEYS) verified.clear();
     const entry: Verified = {
-      caller: { kind: "apiKey", keyId: row.id, publicId, projectId, environment },
+      caller: { kind: "apiKey", keyId: row.id, publicId, name, projectId, environment },
       touchedAt: row.lastUsedAt ?? 0,
     };
     verified.set(key, entry);

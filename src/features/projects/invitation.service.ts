@@ -19,7 +19,7 @@ type InvitationDeps = Users & { members: MemberService; projects: ProjectService
 export type InvitationService = ReturnType<typeof invitationService>;
 
 export function invitationService(runtime: Runtime, { users, members, projects, mailer, mailTexts }: InvitationDeps) {
-  const { db, ids, keyring, now } = runtime;
+  const { bus, db, ids, keyring, now } = runtime;
   const store = invitationStore(db);
 
   function find(token: string): InvitationRow {
@@ -27,6 +27,16 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     if (!row || projects.isArchived(row.projectId)) throw new ApiError("SVC_INVALID_ONE_TIME_TOKEN");
     return row;
   }
+
+  // The address is not in the entry, which outlives the person's data.
+  const audit = (
+    unit: Unit,
+    action: "invitation.created" | "invitation.withdrawn",
+    projectId: string,
+    resourceId: string,
+    metadata: Record<string, unknown>,
+    author: Author,
+  ) => bus.publish(unit, "audit", { ...author, action, projectId, resourceId, metadata, at: now() });
 
   function invite(unit: Unit, projectId: string, email: string, role: ProjectRole, author: Author): InvitationRow {
     const at = now();
@@ -37,7 +47,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
       projectId,
       email: users.normalizeEmail(email),
       role,
-      invitedBy: author.actor?.email ?? null,
+      invitedBy: author.actor?.type === "user" ? author.actor.email : null,
       createdAt: at,
       expiresAt: at + LIFETIME_MS,
     };
@@ -46,6 +56,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     const { name } = projects.find(projectId);
     const mail = mailTexts.invitation(row.email, token, name, row.invitedBy);
     unit.afterCommit(() => mailer.post(async () => mail));
+    audit(unit, "invitation.created", projectId, row.id, { role }, author);
     return row;
   }
 
@@ -83,8 +94,9 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
       return { projectId, role: current ?? role };
     },
 
-    withdraw(unit: Unit, projectId: string, id: string): void {
+    withdraw(unit: Unit, projectId: string, id: string, author: Author): void {
       if (!store.delete(unit, projectId, id)) throw new ApiError("SVC_INVITATION_NOT_FOUND");
+      audit(unit, "invitation.withdrawn", projectId, id, {}, author);
     },
   };
 }

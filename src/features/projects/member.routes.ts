@@ -132,9 +132,10 @@ const invitationRoutes = ({ guards }: Http, { write }: Runtime, { invitations }:
     )
     .delete(
       "/:invitationId",
-      async ({ projectId, params, set }) => {
-        await write((unit) => invitations.withdraw(unit, projectId, params.invitationId));
-        set.status = 204;
+      async (context) => {
+        const { projectId, params } = context;
+        await write((unit) => invitations.withdraw(unit, projectId, params.invitationId, authorOf(context)));
+        context.set.status = 204;
       },
       {
         ...documented("Withdraw an invitation", [

@@ -76,7 +76,7 @@ export function memberService({ db, bus, now }: Runtime) {
     },
 
     remove(unit: Unit, projectId: string, userId: string, callerRole: ProjectRole, author: Author): void {
-      const isSelf = author.actor?.id === userId;
+      const isSelf = author.actor?.type === "user" && author.actor.id === userId;
       if (!isSelf && !PERMISSIONS[callerRole].includes("members:manage")) throw new ApiError("SVC_PERMISSION_DENIED");
       const member = find(projectId, userId);
       if (!isSelf) requireOwnerFor(callerRole, member.role);

@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -23,9 +24,10 @@ const keyRoutes = ({ guards }: Http, recordings: Recordings) =>
     .use(guards.apiKey)
     .post(
       "/:recordingId/composition",
-      async ({ caller, params, body, set }) => {
-        set.status = 202;
-        return recordings.present(await recordings.compose(caller, params.recordingId, body));
+      async (context) => {
+        const { caller, params, body } = context;
+        context.set.status = 202;
+        return recordings.present(await recordings.compose(caller, params.recordingId, body, authorOfKey(context)));
       },
       {
         ...documented(SUMMARY, [...COMPOSE_ERRORS]),
@@ -35,9 +37,9 @@ const keyRoutes = ({ guards }: Http, recordings: Recordings) =>
     )
     .delete(
       "/:recordingId/composition",
-      async ({ caller, params, set }) => {
-        await recordings.discardComposition(caller, params.recordingId);
-        set.status = 204;
+      async (context) => {
+        await recordings.discardComposition(context.caller, context.params.recordingId, authorOfKey(context));
+        context.set.status = 204;
       },
       documented(DISCARD, ["SVC_RECORDING_NOT_FOUND"]),
     );
@@ -47,9 +49,10 @@ const dashboardRoutes = ({ guards }: Http, recordings: Recordings) =>
     .use(guards.member)
     .post(
       "/:recordingId/composition",
-      async ({ projectId, params, body, set }) => {
-        set.status = 202;
-        return recordings.present(await recordings.compose({ projectId }, params.recordingId, body));
+      async (context) => {
+        const { projectId, params, body } = context;
+        context.set.status = 202;
+        return recordings.present(await recordings.compose({ projectId }, params.recordingId, body, authorOf(context)));
       },
       {
         ...documented(SUMMARY, ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...COMPOSE_ERRORS]),
@@ -60,9 +63,10 @@ const dashboardRoutes = ({ guards }: Http, recordings: Recordings) =>
     )
     .delete(
       "/:recordingId/composition",
-      async ({ projectId, params, set }) => {
-        await recordings.discardComposition({ projectId }, params.recordingId);
-        set.status = 204;
+      async (context) => {
+        const { projectId, params } = context;
+        await recordings.discardComposition({ projectId }, params.recordingId, authorOf(context));
+        context.set.status = 204;
       },
       {
         ...documented(DISCARD, ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_RECORDING_NOT_FOUND"]),

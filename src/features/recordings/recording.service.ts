@@ -5,6 +5,7 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
+import type { AuditActionName } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { RoomRow } from "../rooms/room.table.ts";
@@ -68,7 +69,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
 
   const present = (row: RecordingRow) => presentRecording(row, store.files(row.id), now());
 
-  type AuditAction = "recording.started" | "recording.stopped" | "recording.deleted" | "recording.shared";
+  type AuditAction = Extract<AuditActionName, `recording.${string}`>;
   function audit(
     unit: Unit,
     author: Author,
@@ -141,14 +142,20 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     },
 
     /** Resolves when the composition is queued; the record shows its progress. */
-    async compose(owner: Owner, publicId: string, input: ComposeInput): Promise<RecordingRow> {
-      await requireSpace(find(owner, publicId).projectId);
+    async compose(owner: Owner, publicId: string, input: ComposeInput, author: Author): Promise<RecordingRow> {
+      const row = find(owner, publicId);
+      await requireSpace(row.projectId);
       await composer.begin(find(owner, publicId), input);
+      await write((unit) => audit(unit, author, "recording.composed", row, auditNames(row)));
       return find(owner, publicId);
     },
 
     /** Cancels a composition that runs, and removes one that is ready. */
-    discardComposition: (owner: Owner, publicId: string): Promise<void> => composer.discard(find(owner, publicId)),
+    async discardComposition(owner: Owner, publicId: string, author: Author): Promise<void> {
+      const row = find(owner, publicId);
+      await composer.discard(row);
+      await write((unit) => audit(unit, author, "recording.composition_deleted", row, auditNames(row)));
+    },
 
     remove: (owner: Owner, publicId: string, author: Author): Promise<void> => remove(find(owner, publicId), author),
 

@@ -1,10 +1,14 @@
+import type { Author } from "../../kernel/author.ts";
+import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { AuditActionName } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Participant, Permissions, Track } from "../../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { checkedDisplayName, checkedMetadata, resolvePermissions } from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
+import type { RoomRow } from "./room.table.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
 export type ModerationService = ReturnType<typeof moderationService>;
@@ -19,36 +23,65 @@ type ParticipantChange = {
 
 /** Actions of backends and operators on the participants of a room. */
 export function moderationService(
-  { write }: Runtime,
+  { bus, now, write }: Runtime,
   { rooms, rtcTokens, liveRooms }: { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms },
 ) {
+  /** The identity is not in the entry, which outlives the person's data. */
+  function audit(
+    unit: Unit,
+    author: Author,
+    action: Extract<AuditActionName, `participant.${string}`>,
+    { projectId, environment, id: resourceId }: RoomRow,
+    metadata: Record<string, unknown> = {},
+  ): void {
+    bus.publish(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
+  }
+
   return {
     /**
      * Also revokes the tokens of a participant who is not in the room at this moment. Returns from when on tokens that a
      * backend signs itself are valid again.
      */
-    async remove(ref: RoomRef, identity: string): Promise<number> {
-      const wasPresent = liveRooms.has(rooms.find(ref).id, identity);
-      const { revoked, validFrom } = await write((unit) => rtcTokens.revokeIdentity(unit, ref, identity));
+    async remove(ref: RoomRef, identity: string, author: Author): Promise<number> {
+      const room = rooms.find(ref);
+      const wasPresent = liveRooms.has(room.id, identity);
+      const { revoked, validFrom } = await write((unit) => {
+        const removal = rtcTokens.revokeIdentity(unit, ref, identity);
+        if (wasPresent || removal.revoked > 0) audit(unit, author, "participant.removed", room);
+        return removal;
+      });
       if (!wasPresent && revoked === 0) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
       return validFrom;
     },
 
-    async update(ref: RoomRef, identity: string, change: ParticipantChange): Promise<Participant> {
-      const { id: roomId } = rooms.find(ref);
+    async update(ref: RoomRef, identity: string, change: ParticipantChange, author: Author): Promise<Participant> {
+      const room = rooms.find(ref);
+      const { id: roomId } = room;
+      const fields = Object.keys(change).filter((name) => change[name as keyof ParticipantChange] !== undefined);
+      const record = () => write((unit) => audit(unit, author, "participant.updated", room, { fields }));
       const metadata = change.metadata === undefined ? undefined : checkedMetadata(change.metadata);
       const name = change.name === undefined ? undefined : checkedDisplayName(change.name);
       const profile = { metadata, name, attributes: change.attributes };
-      if (!change.permissions) return liveRooms.update(roomId, identity, profile);
+      if (!change.permissions) {
+        const updated = await liveRooms.update(roomId, identity, profile);
+        await record();
+        return updated;
+      }
       const changed = change.permissions;
       const permissions = resolvePermissions(changed, liveRooms.permissionsOf(roomId, identity));
       // They are saved first, so that a participant who reconnects meanwhile does not get the old ones.
       await write((unit) => rtcTokens.changePermissions(unit, roomId, identity, changed));
-      return liveRooms.update(roomId, identity, { permissions, ...profile });
+      const updated = await liveRooms.update(roomId, identity, { permissions, ...profile });
+      await record();
+      return updated;
     },
 
-    mute: (ref: RoomRef, identity: string, trackId: string): Promise<Track> =>
-      liveRooms.mute(rooms.find(ref).id, identity, trackId),
+    async mute(ref: RoomRef, identity: string, trackId: string, author: Author): Promise<Track> {
+      const room = rooms.find(ref);
+      const track = await liveRooms.mute(room.id, identity, trackId);
+      await write((unit) => audit(unit, author, "participant.muted", room, { trackId }));
+      return track;
+    },
 
     async sendData(ref: RoomRef, data: { topic?: string; to?: string[]; payload: string }): Promise<void> {
       const room = rooms.findActive(ref);

@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -21,15 +22,19 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     .use(guards.apiKey)
     .delete(
       "/participants/:identity",
-      async ({ caller, params, set }) => {
-        await moderation.remove({ ...caller, roomId: params.id }, params.identity);
-        set.status = 204;
+      async (context) => {
+        const { caller, params } = context;
+        await moderation.remove({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
+        context.set.status = 204;
       },
       documented(REMOVE, NOT_FOUND),
     )
     .patch(
       "/participants/:identity",
-      ({ caller, params, body }) => moderation.update({ ...caller, roomId: params.id }, params.identity, body),
+      (context) => {
+        const { caller, params, body } = context;
+        return moderation.update({ ...caller, roomId: params.id }, params.identity, body, authorOfKey(context));
+      },
       {
         ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
           ...NOT_FOUND,
@@ -45,7 +50,11 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     )
     .post(
       "/participants/:identity/tracks/:trackId/mute",
-      ({ caller, params }) => moderation.mute({ ...caller, roomId: params.id }, params.identity, params.trackId),
+      (context) => {
+        const { caller, params } = context;
+        const room = { ...caller, roomId: params.id };
+        return moderation.mute(room, params.identity, params.trackId, authorOfKey(context));
+      },
       {
         ...documented(MUTE, [...NOT_FOUND, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
@@ -79,9 +88,11 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
     .use(guards.member)
     .delete(
       "",
-      async ({ projectId, environment, params, set }) => {
-        await moderation.remove({ projectId, namesIn: environment, roomId: params.roomId }, params.identity);
-        set.status = 204;
+      async (context) => {
+        const { projectId, environment, params } = context;
+        const room = { projectId, namesIn: environment, roomId: params.roomId };
+        await moderation.remove(room, params.identity, authorOf(context));
+        context.set.status = 204;
       },
       {
         ...documented(REMOVE, MEMBER_ERRORS),
@@ -90,8 +101,11 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
     )
     .post(
       "/tracks/:trackId/mute",
-      ({ projectId, environment, params }) =>
-        moderation.mute({ projectId, namesIn: environment, roomId: params.roomId }, params.identity, params.trackId),
+      (context) => {
+        const { projectId, environment, params } = context;
+        const room = { projectId, namesIn: environment, roomId: params.roomId };
+        return moderation.mute(room, params.identity, params.trackId, authorOf(context));
+      },
       {
         ...documented(MUTE, [...MEMBER_ERRORS, "SVC_TRACK_NOT_FOUND"]),
         transform: permit("rooms:manage"),

@@ -1,5 +1,6 @@
 import { Elysia, t } from "elysia";
 import { randomBase62 } from "../../kernel/crypto/ids.ts";
+import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
@@ -67,7 +68,10 @@ const roomKeyRoutes = ({ guards, idempotency }: Http, { write }: Runtime, servic
     )
     .delete(
       "/:id",
-      ({ caller, params }) => write((unit) => rooms.present(rooms.close(unit, { ...caller, roomId: params.id }))),
+      (context) => {
+        const ref = { ...context.caller, roomId: context.params.id };
+        return write((unit) => rooms.present(rooms.close(unit, ref, "closed", authorOfKey(context))));
+      },
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         response: { 200: Room },
@@ -113,9 +117,11 @@ const rtcTokenRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: Run
     )
     .delete(
       "/:tokenId",
-      async ({ caller, params, set }) => {
-        await write((unit) => rtcTokens.revoke(unit, { ...caller, roomId: params.id }, params.tokenId));
-        set.status = 204;
+      async (context) => {
+        const { caller, params } = context;
+        const ref = { ...caller, roomId: params.id };
+        await write((unit) => rtcTokens.revoke(unit, ref, params.tokenId, authorOfKey(context)));
+        context.set.status = 204;
       },
       {
         ...documented("Revoke a token; participants who joined with it are disconnected and cannot join again", [
@@ -171,8 +177,11 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
     )
     .delete(
       "/:roomId",
-      ({ projectId, environment, params }) =>
-        write((unit) => rooms.present(rooms.close(unit, { projectId, namesIn: environment, roomId: params.roomId }))),
+      (context) => {
+        const { projectId, environment, params } = context;
+        const ref = { projectId, namesIn: environment, roomId: params.roomId };
+        return write((unit) => rooms.present(rooms.close(unit, ref, "closed", authorOf(context))));
+      },
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         transform: permit("rooms:manage"),
@@ -193,6 +202,7 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
                 permissions: TEST_TOKEN_PERMISSIONS,
                 ttlSeconds: TEST_TOKEN_TTL_SECONDS,
               },
+              authorOf(context),
             ),
           );
           return rtcTokens.sign(grant, info.publicUrl);

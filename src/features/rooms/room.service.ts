@@ -1,3 +1,4 @@
+import type { Author } from "../../kernel/author.ts";
 import type { BusEvents } from "../../kernel/bus.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
@@ -98,7 +99,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     markRecording: store.markRecording,
 
     /** Ends the room and frees its name. Closing it again has no effect. */
-    close(unit: Unit, ref: RoomRef, reason: CloseReason = "closed"): RoomRow {
+    close(unit: Unit, ref: RoomRef, reason: CloseReason = "closed", author: Author | null = null): RoomRow {
       const row = find(ref);
       if (row.status === "CLOSED") return row;
       const at = now();
@@ -106,6 +107,10 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       tokens.deletePermissions(unit, row.id);
       const { id: roomId, projectId, environment } = row;
       bus.publish(unit, "roomClosed", { roomId, projectId, environment, reason });
+      if (author) {
+        const entry = { action: "room.closed", projectId, environment, resourceId: roomId, metadata: {}, at } as const;
+        bus.publish(unit, "audit", { ...author, ...entry });
+      }
       return { ...row, status: "CLOSED", updatedAt: at, closedAt: at };
     },
 

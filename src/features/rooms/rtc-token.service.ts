@@ -1,3 +1,4 @@
+import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
@@ -67,6 +68,17 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     bus.publish(unit, "rtcTokenRevoked", { tokenId, roomId });
   }
 
+  function audit(
+    unit: Unit,
+    author: Author,
+    action: "rtc_token.minted" | "rtc_token.revoked",
+    { projectId, environment, id: roomId }: RoomRow,
+    resourceId: string,
+  ): void {
+    const entry = { action, projectId, environment, resourceId, metadata: { roomId }, at: now() };
+    bus.publish(unit, "audit", { ...author, ...entry });
+  }
+
   return {
     ...createRtcTokenVerifier(runtime, store, isArchived, effectivePermissions),
 
@@ -77,8 +89,11 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
 
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
-    /** Saves the token; `sign` then makes the response. */
-    mint(unit: Unit, ref: RoomRef, input: MintRtcToken): RtcGrant {
+    /**
+     * Saves the token; `sign` then makes the response. Only a member of the project is an `author`: backends mint tokens
+     * all the time, but a member who takes one can enter a room of the project's users.
+     */
+    mint(unit: Unit, ref: RoomRef, input: MintRtcToken, author: Author | null = null): RtcGrant {
       const room = rooms.findActive(ref);
       requireMinutes(room);
       // JWTs count whole seconds, so the response names the same times as the token.
@@ -99,6 +114,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
         expiresAt: createdAt + ttlSeconds * 1000,
       };
       store.insert(unit, { ...grant, id: grant.tokenId, roomId: room.id });
+      if (author) audit(unit, author, "rtc_token.minted", room, grant.tokenId);
       return grant;
     },
 
@@ -149,11 +165,13 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     },
 
     /** Ends the token and the sessions that joined with it. Revoking it again has no effect. */
-    revoke(unit: Unit, ref: RoomRef, tokenId: string): void {
+    revoke(unit: Unit, ref: RoomRef, tokenId: string, author: Author): void {
       const room = rooms.find(ref);
       const row = store.find(tokenId);
       if (row?.roomId !== room.id) throw new ApiError("SVC_RTC_TOKEN_NOT_FOUND");
-      if (row.revokedAt === null) revoke(unit, tokenId, room.id);
+      if (row.revokedAt !== null) return;
+      revoke(unit, tokenId, room.id);
+      audit(unit, author, "rtc_token.revoked", room, tokenId);
     },
 
     /**

@@ -8,6 +8,7 @@ export type ApiKeyCaller = {
   kind: "apiKey";
   keyId: string;
   publicId: string;
+  name: string;
   projectId: string;
   environment: Environment;
 };
@@ -68,17 +69,18 @@ export type NodeCaller = { kind: "node"; key: NodeKey | null };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;
 
-/** The author of an action with an API key, which has no user but an address. */
+/** The author of an action with an API key. */
 export function authorOfKey({ caller, info }: { caller: ApiKeyCaller; info: RequestInfo }): Author {
   const request = { id: info.id, ip: info.ip, userAgent: info.userAgent };
-  return { actor: null, request, environment: caller.environment };
+  const { keyId: id, name, environment } = caller;
+  return { actor: { type: "api_key", id, name }, request, environment };
 }
 
 /** The author of an action in the dashboard, from the context of its route. */
 export function authorOf(context: { caller: SessionCaller; info: RequestInfo; environment?: Environment }): Author {
   const { caller, info, environment = "DEVELOPMENT" } = context;
   return {
-    actor: { id: caller.userId, email: caller.email },
+    actor: { type: "user", id: caller.userId, email: caller.email },
     request: { id: info.id, ip: info.ip, userAgent: info.userAgent },
     environment,
   };

@@ -3,6 +3,7 @@
  * what the server shows when it calls the node: one that turns rogue learns nothing with which it could pass for others.
  */
 
+import { COMMAND_LINE } from "../../kernel/author.ts";
 import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
@@ -19,8 +20,14 @@ export type NodeKeys = ReturnType<typeof createNodeKeys>;
 const SECRET = /^svn_([A-Za-z0-9]{16})\.[A-Za-z0-9_-]{43}$/;
 const TOUCH_EVERY_MS = 10_000;
 
-export function createNodeKeys({ db, keyring, now }: Pick<Runtime, "db" | "keyring" | "now">) {
+export function createNodeKeys({ bus, db, keyring, now }: Pick<Runtime, "bus" | "db" | "keyring" | "now">) {
   const store = nodeKeyStore(db);
+
+  /** Secrets of nodes are made and revoked on the command line alone. */
+  function audit(unit: Unit, action: "node_key.created" | "node_key.revoked", publicId: string, name: string): void {
+    const entry = { action, projectId: null, resourceId: publicId, metadata: { name }, at: now() };
+    bus.publish(unit, "audit", { ...COMMAND_LINE, ...entry });
+  }
 
   /** Derived when needed, so that the database holds no secret. */
   function secretOf({ publicId, name }: NodeKeyRow): string {
@@ -34,6 +41,7 @@ export function createNodeKeys({ db, keyring, now }: Pick<Runtime, "db" | "keyri
       if (!new RegExp(SERVER_NAME_PATTERN).test(name)) throw invalid("name", "is not a valid media node name");
       const row = { publicId: randomBase62(16), name, createdAt: now(), lastUsedAt: null, revokedAt: null };
       store.insert(unit, row);
+      audit(unit, "node_key.created", row.publicId, name);
       return { ...present(row), secret: secretOf(row) };
     },
 
@@ -43,8 +51,10 @@ export function createNodeKeys({ db, keyring, now }: Pick<Runtime, "db" | "keyri
     revoke(unit: Unit, publicId: string): boolean {
       const row = store.find(publicId);
       if (!row) throw new ApiError("SVC_API_KEY_NOT_FOUND", "There is no such media node secret.");
-      if (row.revokedAt === null) store.revoke(unit, publicId, now());
-      return row.revokedAt === null;
+      if (row.revokedAt !== null) return false;
+      store.revoke(unit, publicId, now());
+      audit(unit, "node_key.revoked", publicId, row.name);
+      return true;
     },
 
     verify(secret: string): NodeKey {

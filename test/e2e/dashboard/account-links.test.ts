@@ -170,7 +170,7 @@ describe("[5] an invitation", () => {
   async function invite(email: string): Promise<string> {
     const { runtime, services, projectId } = stage.server;
     const author = {
-      actor: { id: "0", email: "owner@example.com" },
+      actor: { type: "user" as const, id: "0", email: "owner@example.com" },
       request: null,
       environment: "DEVELOPMENT" as const,
     };

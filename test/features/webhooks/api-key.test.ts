@@ -36,7 +36,9 @@ test("[contract 16] an API key manages the endpoints of its environment, and fin
   const bySession = await server.call("GET", `/v1/projects/${projectId}/webhooks/${id}`, { key: token });
   expect(bySession.body).toEqual((await call("GET", `/${id}`)).body);
   const audit = await server.call("GET", `/v1/projects/${projectId}/audit-logs?action=webhook.created`, { key: token });
-  expect(JSON.parse(audit.text)).toMatchObject([{ resourceId: id, actorId: null, actorEmail: null }]);
+  expect(JSON.parse(audit.text)).toMatchObject([
+    { resourceId: id, actorType: "api_key", actorId: expect.any(String), actorName: expect.any(String) },
+  ]);
 
   const stranger = by((await server.project()).key);
   for (const other of [by(production), stranger]) {

@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { authorOfKey } from "../../../kernel/http/callers.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
@@ -32,9 +33,10 @@ export const chatTokenRoutes = ({ guards, idempotency }: Http, { write }: Runtim
     )
     .delete(
       "/:tokenId",
-      async ({ caller, params, set }) => {
+      async ({ caller, params, info, set }) => {
         const server = requireServer(caller, "manages chat tokens");
-        await write((unit) => tokens.revoke(unit, server, params.tokenId));
+        const author = authorOfKey({ caller: server, info });
+        await write((unit) => tokens.revoke(unit, server, params.tokenId, author));
         set.status = 204;
       },
       documented("Revoke a chat token; its sockets and push subscriptions end", [

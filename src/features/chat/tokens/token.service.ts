@@ -1,3 +1,4 @@
+import type { Author } from "../../../kernel/author.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
@@ -101,12 +102,16 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
     },
 
     /** Revokes the token, closes its sockets and ends its push subscriptions. Repeating it changes nothing. */
-    revoke(unit: Unit, { projectId, environment }: Tenant, tokenId: string): void {
+    revoke(unit: Unit, { projectId, environment }: Tenant, tokenId: string, author: Author | null = null): void {
       const row = store.find(tokenId);
       if (row?.projectId !== projectId || row.environment !== environment) {
         throw new ApiError("SVC_CHAT_TOKEN_NOT_FOUND");
       }
-      if (row.revokedAt === null) revoke(unit, tokenId);
+      if (row.revokedAt !== null) return;
+      revoke(unit, tokenId);
+      if (!author) return;
+      const entry = { action: "chat_token.revoked", projectId, environment, resourceId: tokenId } as const;
+      bus.publish(unit, "audit", { ...author, ...entry, metadata: {}, at: now() });
     },
 
     revokeUser(unit: Unit, tenant: Tenant, userId: string): void {

@@ -11,7 +11,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { NAME_PATTERN } from "../../../protocol/ids.ts";
 import type { Agents } from "../agents/agents.ts";
 import { type Dispatch, type DispatchRequest, dispatchProblem, presentDispatch } from "../agents/dispatch.ts";
-import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "../server-api/twirp.ts";
+import { defineMethod, type Method, requireRoomAdmin, type ServerCall, TwirpError } from "../server-api/twirp.ts";
 import type { LivekitToken } from "../tokens.ts";
 
 const ROOM_NAME = new RegExp(NAME_PATTERN);
@@ -30,7 +30,7 @@ export async function dispatchInto(
 }
 
 export function createDispatchService(
-  { write }: Runtime,
+  { bus, now, write }: Runtime,
   { rooms, agents }: { rooms: RoomService; agents: Agents },
 ): Record<string, Method> {
   function find(token: LivekitToken, name: string): RoomRow {
@@ -39,6 +39,16 @@ export function createDispatchService(
     if (!row) throw new TwirpError("not_found", "requested room does not exist");
     return row;
   }
+
+  const audit = (
+    { author }: ServerCall,
+    action: "room.agent_dispatched" | "room.agent_withdrawn",
+    { id: resourceId, projectId, environment }: RoomRow,
+    { id: dispatchId, agentName }: Dispatch,
+  ): Promise<void> => {
+    const entry = { action, projectId, environment, resourceId, metadata: { dispatchId, agentName }, at: now() };
+    return write((unit) => bus.publish(unit, "audit", { ...author, ...entry }));
+  };
 
   return {
     CreateDispatch: defineMethod(CreateAgentDispatchRequest, async (token, request): Promise<AgentDispatch> => {
@@ -50,12 +60,16 @@ export function createDispatchService(
       }
       const known = rooms.findByName(token.key, name);
       const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
-      return presentDispatch(await dispatchInto(agents, room, { agentName, metadata, attributes }), name);
+      const dispatch = await dispatchInto(agents, room, { agentName, metadata, attributes });
+      await audit(token, "room.agent_dispatched", room, dispatch);
+      return presentDispatch(dispatch, name);
     }),
 
     DeleteDispatch: defineMethod(DeleteAgentDispatchRequest, async (token, { room, dispatchId }) => {
-      const dispatch = agents.withdraw(find(token, room).id, dispatchId);
+      const row = find(token, room);
+      const dispatch = agents.withdraw(row.id, dispatchId);
       if (!dispatch) throw new TwirpError("not_found", "dispatch ID not found");
+      await audit(token, "room.agent_withdrawn", row, dispatch);
       return presentDispatch(dispatch, room);
     }),
 

@@ -112,7 +112,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
       const { projectId, environment } = token.key;
       const { id: roomId } = find(token, name);
-      await write((unit) => void rooms.close(unit, { projectId, environment, roomId }));
+      await write((unit) => void rooms.close(unit, { projectId, environment, roomId }, "closed", token.author));
       return new DeleteRoomResponse();
     }),
 
@@ -131,7 +131,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     RemoveParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) => {
       const { row, ref } = requireAdminRoom(token, room);
       requireParticipant(row, identity);
-      const validFrom = await moderation.remove(ref, identity);
+      const validFrom = await moderation.remove(ref, identity, token.author);
       // A token that the backend signs when this call has returned is valid, and one that it signed before is not.
       await new Promise<void>((resolve) => void timers.after(Math.max(0, validFrom - now()), resolve));
       return new RemoveParticipantResponse();
@@ -142,7 +142,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const session = requireParticipant(row, identity);
       if (!muted) throw new TwirpError("failed_precondition", "only its publisher can open a track again");
       const trackId = trackIdOf(trackSid);
-      await moderation.mute(ref, identity, trackId);
+      await moderation.mute(ref, identity, trackId, token.author);
       const track = participantInfo(session, details).tracks.find(({ sid }) => sid === trackSid);
       if (track) track.muted = true;
       return new MuteRoomTrackResponse(track ? { track } : {});
@@ -152,12 +152,13 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const { row, ref } = requireAdminRoom(token, request.room);
       const session = requireParticipant(row, request.identity);
       const { permission, metadata, name, attributes } = request;
-      await moderation.update(ref, request.identity, {
+      const change = {
         ...(permission && { permissions: permissionsFrom(permission) }),
         ...(metadata !== "" && { metadata }),
         ...(name !== "" && { name }),
         attributes,
-      });
+      };
+      await moderation.update(ref, request.identity, change, token.author);
       return new ParticipantInfo({
         ...participantInfo(session, details),
         permission: permissionInfo(session.permissions, session.hidden),

@@ -1,5 +1,7 @@
 import type { Message, MessageType } from "@bufbuild/protobuf";
 import { Elysia } from "elysia";
+import type { Author } from "../../../kernel/author.ts";
+import { authorOfKey } from "../../../kernel/http/callers.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import type { Log } from "../../../kernel/log.ts";
 import { bearerOf } from "../join-request.ts";
@@ -23,7 +25,7 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
     async ({ request, params, set }) => {
       try {
         // This refuses invalid requests, such as those with a wrong Host header.
-        infoOf(request);
+        const info = infoOf(request);
         const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim() ?? "";
         const form = FORMS[type];
         if (!form) throw new TwirpError("bad_route", "content-type must be application/json or application/protobuf");
@@ -31,10 +33,11 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         if (bearer === null) throw new TokenRefused("no token was given");
         const token = await readToken(bearer);
         requireSomeGrant(token);
+        const call = { ...token, author: authorOfKey({ caller: token.key, info }) };
         const methods = Object.hasOwn(services, params.service) ? services[params.service] : undefined;
         const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;
         if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
-        const answer = await method(token, await readBody(request), form);
+        const answer = await method(call, await readBody(request), form);
         set.headers["content-type"] = type;
         return typeof answer === "string"
           ? answer
@@ -123,15 +126,18 @@ export function requireRoomAdmin({ grant }: LivekitToken, name: string): void {
   throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
 }
 
+/** The token of a request to the server API, and who signed it. */
+export type ServerCall = LivekitToken & { author: Author };
+
 /** Takes the body of a request and returns the body of the response, in the same form. */
-export type Method = (token: LivekitToken, body: Uint8Array, form: "json" | "protobuf") => Promise<Uint8Array | string>;
+export type Method = (call: ServerCall, body: Uint8Array, form: "json" | "protobuf") => Promise<Uint8Array | string>;
 
 export function defineMethod<Request extends Message<Request>, Response extends Message<Response>>(
   type: MessageType<Request>,
-  serve: (token: LivekitToken, request: Request) => Promise<Response>,
+  serve: (call: ServerCall, request: Request) => Promise<Response>,
 ): Method {
-  return async (token, body, form) => {
-    const answer = await serve(token, readRequest(type, body, form));
+  return async (call, body, form) => {
+    const answer = await serve(call, readRequest(type, body, form));
     return form === "json" ? answer.toJsonString({ emitDefaultValues: true }) : answer.toBinary();
   };
 }

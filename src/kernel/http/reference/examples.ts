@@ -30,6 +30,7 @@ const FIELDS: Record<string, unknown> = {
   activeParticipants: 12,
   activeRooms: 3,
   actorEmail: "ada@example.com",
+  actorName: "backend",
   actorId: "0199b0bf-2c3d-7e4f-8a5b-6c7d8e9f0a1b",
   allowedOrigins: ["https://app.example.com"],
   at: TIME,

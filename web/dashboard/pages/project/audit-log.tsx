@@ -1,4 +1,4 @@
-import { AUDIT_ACTIONS, type AuditActionName } from "../../../../src/protocol/enums.ts";
+import { AUDIT_ACTIONS, type AuditActionName, type AuditActorType } from "../../../../src/protocol/enums.ts";
 import { useFilter } from "../../address.ts";
 import { request, requestPage } from "../../api.ts";
 import { csvOf, download } from "../../csv.ts";
@@ -13,7 +13,9 @@ import { may, useProject } from "../../project.ts";
 const COLUMNS = [
   "createdAt",
   "action",
+  "actorType",
   "actorEmail",
+  "actorName",
   "resourceType",
   "resourceId",
   "environment",
@@ -67,7 +69,7 @@ function Entries() {
         label="audit entries"
         live={entries}
         id={({ publicId }) => publicId}
-        search={(one) => [one.actorEmail, one.action, one.resourceId, one.ipAddress, one.requestId].join(" ")}
+        search={(one) => [actorOf(one), one.action, one.resourceId, one.ipAddress, one.requestId].join(" ")}
         filters={
           <>
             <Select
@@ -92,16 +94,29 @@ function Entries() {
         columns={[
           { title: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
           { title: "Action", cell: (one) => <code>{one.action}</code> },
-          { title: "Who", cell: ({ actorEmail }) => actorEmail ?? "the command line" },
+          { title: "Who", cell: actorOf },
           { title: "What", cell: ({ resourceType }) => humanize(resourceType), wide: true },
           { title: "Details", cell: ({ metadata }) => <span class="small mono">{detail(metadata)}</span>, wide: true },
-          { title: "Environment", cell: ({ environment }) => humanize(environment), wide: true },
+          { title: "Environment", cell: ({ environment }) => humanize(environment ?? ""), wide: true },
           { title: "From", cell: ({ ipAddress }) => <code>{ipAddress ?? "–"}</code>, wide: true },
         ]}
       />
     </>
   );
 }
+
+function actorOf({ actorType, actorEmail, actorName }: Actor): string {
+  switch (actorType) {
+    case "user":
+      return actorEmail ?? "a removed user";
+    case "api_key":
+      return actorName === null ? "an API key" : `API key ${actorName}`;
+    case "command_line":
+      return "the command line";
+  }
+}
+
+type Actor = { actorType: AuditActorType; actorEmail: string | null; actorName: string | null };
 
 function detail(metadata: Record<string, unknown>): string {
   return Object.entries(metadata)
