@@ -14,6 +14,7 @@ import { createReadiness } from "./kernel/http/health.ts";
 import { type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createTlsClients } from "./kernel/http/serving/tls-clients.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
+import { guardDescriptors } from "./kernel/net/descriptors.ts";
 import { createLoopbackTransport } from "./kernel/net/loopback-transport.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
@@ -62,6 +63,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     lifecycle.started("foreign commits", unwatch);
   } else measureCluster(runtime.metrics, cluster.state);
 
+  let http: Listener | null = null;
   const readiness = createReadiness();
   readiness.add("lifecycle", () => (lifecycle.draining ? "draining" : null));
   readiness.add("database", () => databaseProblem(runtime));
@@ -71,6 +73,10 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
       // A commit log that does not respond must not make the server unready: it still serves reads.
       watchDisk(config.DATA_DIR, now, cluster === null ? () => commitProbe(runtime) : async () => {}),
     );
+
+  const descriptors = guardDescriptors({ ...runtime, httpPort: () => http?.server.port ?? null });
+  lifecycle.started("descriptors", descriptors.stop);
+  readiness.add("descriptors", descriptors.problem);
 
   // The media workers load while everything else is created.
   const nodes = createMediaNodes(runtime.timers);
@@ -100,7 +106,6 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("chat clock", await services.chat.sockets.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? mediaNodeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
-  let http: Listener | null = null;
   const loopback = plan && createLoopbackTransport();
   const app = createApp({
     runtime,

@@ -191,7 +191,7 @@ export class EmbeddedMedia implements MediaNode {
       rooms: this.#rooms.size,
       participants: [...this.#rooms.values()].reduce((total, room) => total + room.participants.size, 0),
       cpuPercent: most([this.#cpuPercent(), ...loads.map(({ cpuPercent }) => cpuPercent)]),
-      memoryPercent: Math.min(100, (process.memoryUsage.rss() / totalmem()) * 100),
+      memoryPercent: memoryPercent(),
       networkInBps: Math.round(sum("networkInBps")),
       networkOutBps: Math.round(sum("networkOutBps")),
       packetsIn: sum("packetsIn"),
@@ -227,6 +227,15 @@ export class EmbeddedMedia implements MediaNode {
     if (this.#workers.length > 0) this.#library?.close();
     this.#workers.length = 0;
     this.#listeners.clear();
+  }
+}
+
+/** Null when it cannot be read: Bun opens a file for it, which fails without a free descriptor. */
+function memoryPercent(): number | null {
+  try {
+    return Math.min(100, (process.memoryUsage.rss() / totalmem()) * 100);
+  } catch {
+    return null;
   }
 }
 

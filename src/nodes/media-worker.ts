@@ -1,5 +1,5 @@
 /** One worker thread of the embedded media node: its calls, its events, and its restart after a crash. */
-import { workerUrl } from "../kernel/assets.ts";
+import { startWorker, startWorkerWhenPossible } from "../kernel/net/descriptors.ts";
 import { type IdleThresholds, onIdle } from "../kernel/scheduling/idle.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
 import {
@@ -96,7 +96,7 @@ export class MediaWorker {
   }
 
   #spawn(): Worker {
-    const worker = new Worker(workerUrl("sfu/worker.ts"));
+    const worker = startWorker("sfu/worker.ts");
     this.#startedAtMs = performance.now();
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       if (worker !== this.#givenUp) this.#received(data);
@@ -238,9 +238,15 @@ export class MediaWorker {
     }
     const gone = Promise.race([this.#ended, after(LONGEST_END_MS)]);
     worker.terminate();
-    void Promise.all([gone, after(delayMs)]).then(() => {
-      if (!this.#closing) this.#worker = this.#spawn();
-    });
+    void Promise.all([gone, after(delayMs)]).then(() =>
+      startWorkerWhenPossible(
+        () => {
+          this.#worker = this.#spawn();
+        },
+        () => this.#closing !== null,
+        (error) => this.#events.log.error({ worker: this.index, error }, "media worker: cannot be replaced yet"),
+      ),
+    );
     this.#events.onCrash();
   }
 

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
+import { guardDescriptors } from "../kernel/net/descriptors.ts";
 import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
@@ -52,7 +53,9 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const recordings = nodeRecordings(config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"));
   const node = createNodeServer(media, log, { media: { announce, ports: media.ports }, recordings });
   let reporter: NodeReporter | null = null;
-  const problem = () => reporter?.problem() ?? (node.connected ? null : "the control plane is not connected");
+  const problem = () =>
+    descriptors.problem() ?? reporter?.problem() ?? (node.connected ? null : "the control plane is not connected");
+  const descriptors = guardDescriptors({ log, timers, metrics: null, httpPort: () => null });
   const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   let front: RunningTls | null = null;
   const http = await Promise.try(async () => {
@@ -96,6 +99,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
       node.announceClosing();
       const until = performance.now() + Math.min(graceMs, DRAIN_MS);
       while (node.connected && performance.now() < until && (await media.load()).participants > 0) await Bun.sleep(50);
+      descriptors.stop();
       await http.stop(0);
       await front?.close();
       await media.close();

@@ -1,5 +1,5 @@
 /** Socket options that Bun does not offer, set through libc where possible. Without them everything works, only slower. */
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { dlopen, type FFIFunction, FFIType, ptr } from "bun:ffi";
 
 const LINUX = { solSocket: 1, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
 const DARWIN = { solSocket: 0xffff, rcvBuf: 0x1002, sndBuf: 0x1001, rcvBufForce: null, sndBufForce: null };
@@ -14,12 +14,14 @@ const LIBC: Record<string, readonly string[]> = {
   darwin: ["libSystem.B.dylib"],
 };
 
-function openLibc() {
+const SET_OPTION = {
+  setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
+} as const;
+
+export function openLibc<Symbols extends Record<string, FFIFunction>>(symbols: Symbols) {
   for (const name of LIBC[process.platform] ?? []) {
     try {
-      return dlopen(name, {
-        setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
-      });
+      return dlopen(name, symbols);
     } catch {
       // A libc that cannot be opened is not an error.
     }
@@ -36,7 +38,7 @@ const IPPROTO_TCP = 6;
  * and would grow to seconds of video. `apply` returns false where the option is unavailable.
  */
 export function createUnsentBound(bytes: number): { apply(fd: number): boolean; close(): void } {
-  const libc = openLibc();
+  const libc = openLibc(SET_OPTION);
   const option = NOT_SENT_LOW_WATER[process.platform];
   const value = new Int32Array([bytes]);
   return {
@@ -60,7 +62,7 @@ export type SocketTuning = {
  * second.
  */
 export function tuneUdpSocket(fd: number, bufferBytes: number): SocketTuning {
-  const libc = openLibc();
+  const libc = openLibc(SET_OPTION);
   if (!libc) return { icmpErrorsSilenced: false, buffersRaised: false };
   const set = (level: number, option: number, value: number) =>
     libc.symbols.setsockopt(fd, level, option, ptr(new Int32Array([value])), 4) === 0;

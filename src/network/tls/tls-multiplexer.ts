@@ -1,7 +1,8 @@
 /** The main thread's half of the TLS thread: it sends the settings, watches the thread and restarts it after a crash. */
-import { workerUrl } from "../../kernel/assets.ts";
+
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
+import { startWorker, startWorkerWhenPossible } from "../../kernel/net/descriptors.ts";
 import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
 import { ClientTable } from "../../protocol/client-table.ts";
 import { RevokedIds } from "../turn/authentication.ts";
@@ -163,7 +164,7 @@ export class TlsMultiplexer {
   }
 
   #spawn(): Worker {
-    const worker = new Worker(workerUrl("network/tls/worker.ts"));
+    const worker = startWorker("network/tls/worker.ts");
     this.#startedAtMs = performance.now();
     worker.onmessage = ({ data }: MessageEvent<FromTlsThread>) => {
       if (worker === this.#worker) this.#received(data);
@@ -262,9 +263,12 @@ export class TlsMultiplexer {
     // Late messages of this thread must not be taken for the next one's.
     worker.onmessage = null;
     worker.onerror = null;
-    setTimeout(() => {
-      if (!this.#isClosed && worker === this.#worker) this.#worker = this.#spawn();
-    }, delayMs);
+    const isReplaced = () => this.#isClosed || worker !== this.#worker;
+    const replace = () => {
+      this.#worker = this.#spawn();
+    };
+    const onDelay = (error: unknown) => this.#log.error({ error }, "tls: thread cannot be replaced yet");
+    setTimeout(() => void startWorkerWhenPossible(replace, isReplaced, onDelay), delayMs);
   }
 
   #rejectPending(): void {

@@ -1,4 +1,4 @@
-import { workerUrl } from "../../kernel/assets.ts";
+import { startWorker } from "../../kernel/net/descriptors.ts";
 import type { BackupRequest, BackupResponse } from "./backup.worker.ts";
 import type { BackupOptions, BackupReport } from "./make-backup.ts";
 
@@ -15,7 +15,7 @@ export async function copyDatabaseInThread(source: string, copy: string, signal:
 }
 
 async function inThread(request: BackupRequest, signal: AbortSignal): Promise<BackupReport | null> {
-  const worker = new Worker(workerUrl("ops/backup/backup.worker.ts"));
+  const worker = startWorker("ops/backup/backup.worker.ts");
   const { promise, resolve, reject } = Promise.withResolvers<BackupReport | null>();
   worker.onmessage = ({ data }: MessageEvent<BackupResponse>) => {
     if ("report" in data) resolve(data.report);

@@ -45,7 +45,8 @@ function fileDescriptors(running: { pid: number } | null): Check {
   const name = "file-descriptors";
   const path = `/proc/${running?.pid ?? "self"}/limits`;
   const limits = existsSync(path) ? readFileSync(path, "utf8") : "";
-  const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? WANTED_FILES);
+  // Stoa raises the soft limit to the hard one and uses it to keep a reserve, so only the hard one counts.
+  const limit = Number(/^Max open files +\S+ +(\d+)/m.exec(limits)?.[1] ?? WANTED_FILES);
   const detail = `at most ${limit} ${running ? "for the running server" : "in this shell"}`;
   const remedy = "Every connection takes one: raise `ulimit -n`, or LimitNOFILE in the unit.";
   if (limit < MIN_FILES) return fail(name, detail, remedy);
