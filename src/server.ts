@@ -8,6 +8,7 @@ import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
 import { watchDisk } from "./kernel/db/disk.ts";
+import { watchDatabase } from "./kernel/db/health.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
 import { watchForeignCommits } from "./kernel/db/open.ts";
 import { createReadiness } from "./kernel/http/health.ts";
@@ -26,6 +27,8 @@ import { createMediaNodes } from "./nodes/media-nodes.ts";
 import { ownControlPlane } from "./nodes/node-reporter.ts";
 import { relayedClients } from "./nodes/relayed-events.ts";
 import { connectRemoteNodes } from "./nodes/remote-nodes.ts";
+import { databaseCheck } from "./ops/backup/check-schedule.ts";
+import { latestBackup } from "./ops/backup/schedule.ts";
 import { createJobs, startJobs } from "./ops/jobs.ts";
 import { createServices, type Services } from "./services.ts";
 
@@ -65,11 +68,12 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   let http: Listener | null = null;
   const readiness = createReadiness();
-  readiness.add("lifecycle", () => (lifecycle.draining ? "draining" : null));
-  readiness.add("database", () => databaseProblem(runtime));
+  readiness.add("stopping", () => (lifecycle.draining ? "the server is stopping" : null));
+  const database = watchDatabase({ ...runtime, latestBackup: () => latestBackup(config) });
+  readiness.add("database_corrupt", database.problem);
   if (!options.inMemory)
     readiness.add(
-      "disk",
+      "disk_full",
       // A commit log that does not respond must not make the server unready: it still serves reads.
       watchDisk(config.DATA_DIR, now, cluster === null ? () => commitProbe(runtime) : async () => {}),
     );
@@ -102,7 +106,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   services.push.dispatcher.start();
   lifecycle.started("push", (_reason, deadline) => services.push.dispatcher.stop(deadline));
-  lifecycle.started("jobs", startJobs(createJobs(runtime, services), runtime));
+  const jobs = createJobs(runtime, services);
+  if (!options.inMemory) jobs.push(databaseCheck(runtime, database));
+  lifecycle.started("jobs", startJobs(jobs, runtime));
   lifecycle.started("chat clock", await services.chat.sockets.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? mediaNodeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
@@ -204,13 +210,4 @@ function addressOf(scheme: "http" | "https", host: string, port: number | undefi
 /** Commits a value without meaning, to test the disk. */
 function commitProbe({ db, now, write }: Runtime): Promise<void> {
   return write((unit) => setInstallationValue(unit, db, "last-readiness", String(now())));
-}
-
-function databaseProblem({ db }: Runtime): string | null {
-  try {
-    db.$client.query("SELECT 1").get();
-    return null;
-  } catch {
-    return "the database does not respond";
-  }
 }

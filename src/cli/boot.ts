@@ -15,6 +15,7 @@ import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { requireCertificates } from "../network/tls/certificates.ts";
 import { MediaRefused } from "../nodes/local-media.ts";
+import { latestBackup } from "../ops/backup/schedule.ts";
 import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
@@ -87,6 +88,12 @@ function explain(error: unknown, config: Config): unknown {
   const listening = listenFailure(error, config);
   if (listening) return listening;
   if (!(error instanceof Error && "code" in error)) return error;
+  if (/^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(String(error.code))) {
+    const backup = latestBackup(config) ?? "FILE";
+    return new CommandFailure(
+      `the database in ${config.DATA_DIR} is damaged (${error.code}). Restore a backup: stoa restore ${backup}`,
+    );
+  }
   switch (error.code) {
     case "ENOSPC":
     case "SQLITE_FULL":

@@ -91,8 +91,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const bus = createBus((err) => log.error({ err }, "bus: listener failed"));
   const idleTasks = createIdleTasks({ timers, log });
   const checkpoints = checkpointWhenIdle(db.$client, timers, (err) => log.warn({ err }, "database: checkpoint failed"));
-  // SQLite alone keeps its pages for as long as the connection is open. Readers find them in the mapped file afterwards,
-  // and writers fetch the few that they need.
+  // SQLite alone keeps its pages for as long as the connection is open. Later reads find them in the system's cache.
   idleTasks.add(() => releaseMemory(db.$client));
   const metrics = createMetrics();
   const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;

@@ -42,7 +42,7 @@ test("[11] on a full disk, writes are refused, acknowledged data is kept, and wr
   let refused = await send("full 0");
   // The write-ahead log has room until its next page.
   for (let i = 1; refused.type === "ack" && i < 5_000; i++) refused = await send(`full ${i} ${"x".repeat(1000)}`);
-  expect(refused).toMatchObject({ type: "error" });
+  expect(refused).toMatchObject({ type: "error", code: "STORAGE_FULL" });
   expect(JSON.stringify(refused)).not.toContain("SQLITE");
   expect((await server.call("GET", "/healthz")).status).toBe(200);
 

@@ -28,7 +28,7 @@ export function installationValue({ db, write }: InstallationData, name: string,
   return value;
 }
 
-function storedValue(db: Db, name: string): string | undefined {
+export function storedValue(db: Db, name: string): string | undefined {
   return db.$client.query<{ value: string }, [string]>("SELECT value FROM installation WHERE name = ?").get(name)
     ?.value;
 }

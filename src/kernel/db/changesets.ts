@@ -1,6 +1,6 @@
 import type { SQLQueryBindings } from "bun:sqlite";
 import { constants, DatabaseSync, type Session, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { BUSY_TIMEOUT_MS, MAP_DATABASE } from "./open.ts";
+import { BUSY_TIMEOUT_MS } from "./open.ts";
 
 /*
  * Changesets come from SQLite's session extension, which node:sqlite offers and bun:sqlite does not. Bun's node:sqlite is
@@ -204,6 +204,5 @@ function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
   client.exec("PRAGMA wal_autocheckpoint = 4000");
   client.exec("PRAGMA temp_store = MEMORY");
   client.exec("PRAGMA cache_size = -32768");
-  client.exec(MAP_DATABASE);
   return client;
 }

@@ -8,12 +8,30 @@ export type Db = BunSQLiteDatabase & { $client: Database };
 export type Durability = "FULL" | "OFF";
 
 export const BUSY_TIMEOUT_MS = 5_000;
-/** This much of the file is read from the system's page cache without a copy. */
-export const MAP_DATABASE = "PRAGMA mmap_size = 268435456";
+/** Tells `onError` of every statement that fails, whoever runs it: a damaged file shows itself wherever it is read. */
+export class ReportingDatabase extends Database {
+  onError: (error: unknown) => void = () => {};
 
-/** A connection with the pragmas that the whole product relies on. */
+  override prepare: Database["prepare"] = (sql, ...args) => {
+    const statement = super.prepare(sql, ...args);
+    for (const method of ["get", "all", "run", "values"] as const) {
+      const execute = statement[method].bind(statement) as (...values: unknown[]) => never;
+      statement[method] = (...values: unknown[]) => {
+        try {
+          return execute(...values);
+        } catch (error) {
+          this.onError(error);
+          throw error;
+        }
+      };
+    }
+    return statement as never;
+  };
+}
+
+/** A connection with the pragmas that the whole product relies on. The file is not mapped: a read error would be SIGBUS. */
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
-  const client = new Database(path, options.readonly ? { readonly: true } : { create: true });
+  const client = new ReportingDatabase(path, options.readonly ? { readonly: true } : { create: true });
   applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false);
   return drizzle({ client }) as Db;
 }
@@ -31,7 +49,6 @@ function applyPragmas(client: Database, durability: Durability, readonly: boolea
   client.run("PRAGMA wal_autocheckpoint = 4000");
   client.run("PRAGMA temp_store = MEMORY");
   client.run("PRAGMA cache_size = -32768");
-  client.run(MAP_DATABASE);
 }
 
 /** A checkpoint takes two fsyncs, which fewer commits do not justify. */

@@ -1,7 +1,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { PlainStatement, RecordingConnection } from "./changesets.ts";
-import { type Db, MAP_DATABASE } from "./open.ts";
+import type { Db } from "./open.ts";
 
 /**
  * One client over two connections to one file. Units of work run on the connection that records changesets; everything
@@ -88,13 +88,8 @@ export function splitDatabase(client: SplitClient): Db {
   return drizzle({ client: client as unknown as Database }) as Db;
 }
 
-/** Releases the memory of pages that are not in use, in SQLite's cache and in the mapped file. */
+/** Releases the memory of pages that are not in use. */
 export function releaseMemory(client: Database | SplitClient): void {
   const connections = client instanceof SplitClient ? [client.recording, client.reader] : [client];
-  for (const connection of connections) {
-    connection.exec("PRAGMA shrink_memory");
-    // Every page that was ever read counts as memory of the process until the file is mapped again; the system keeps its cache.
-    connection.exec("PRAGMA mmap_size = 0");
-    connection.exec(MAP_DATABASE);
-  }
+  for (const connection of connections) connection.exec("PRAGMA shrink_memory");
 }

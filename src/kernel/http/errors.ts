@@ -1,4 +1,5 @@
 import { ApiError, type FieldProblem, invalid } from "../../protocol/errors.ts";
+import { storageFullError } from "../db/health.ts";
 
 type FieldFailure = { path?: string; type?: number; schema?: Schema };
 type FrameworkValidation = { validator?: Validator; value?: unknown; type?: string };
@@ -13,6 +14,8 @@ const MISSING = 45;
 /** The one place where an exception becomes a response. Anything unexpected is a 500 without details. */
 export function toApiError(code: string | number, error: unknown): ApiError {
   if (error instanceof ApiError) return withDetails(error);
+  const full = storageFullError(error);
+  if (full) return full;
   switch (code) {
     case "NOT_FOUND":
       return new ApiError("SVC_ROUTE_NOT_FOUND");

@@ -1,5 +1,6 @@
 import { ApiError, type ErrorCode, type FrameErrorCode, frameCode } from "../../protocol/errors.ts";
 import { MediaError, type MediaErrorCode } from "../../protocol/media-node.ts";
+import { storageFullError } from "../db/health.ts";
 
 /** The error of one frame, sent back as an `error`; it does not close the socket. */
 export class FrameError extends Error {
@@ -22,8 +23,8 @@ export function frameError(code: ErrorCode, message?: string, retryAfterSeconds?
 export function frameErrorOf(error: unknown): FrameError | null {
   if (error instanceof FrameError) return error;
   if (error instanceof MediaError) return new FrameError(error.code, error.message);
-  if (error instanceof ApiError) return frameError(error.code, error.message, error.extra.retryAfterSeconds);
-  return null;
+  const known = error instanceof ApiError ? error : storageFullError(error);
+  return known && frameError(known.code, known.message, known.extra.retryAfterSeconds);
 }
 
 export type ErrorFrame = { type: "error"; id?: string; code: string; message: string; retryAfterSeconds?: number };

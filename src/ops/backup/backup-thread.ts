@@ -4,7 +4,7 @@ import type { BackupOptions, BackupReport } from "./make-backup.ts";
 
 /** Makes a backup in a thread, which an abort ends at once; the partial file is left behind. */
 export async function makeBackupInThread(options: BackupOptions, signal: AbortSignal): Promise<BackupReport> {
-  const report = await inThread(options, signal);
+  const { report } = await inThread(options, signal);
   if (report === null) throw new Error("the backup returned no report");
   return report;
 }
@@ -14,15 +14,22 @@ export async function copyDatabaseInThread(source: string, copy: string, signal:
   await inThread({ source, copy }, signal);
 }
 
-async function inThread(request: BackupRequest, signal: AbortSignal): Promise<BackupReport | null> {
+/** Returns what is wrong with the database, or null. */
+export async function checkDatabaseInThread(path: string, signal: AbortSignal): Promise<string | null> {
+  return (await inThread({ check: path }, signal)).damage;
+}
+
+type Done = Exclude<BackupResponse, { problem: string }>;
+
+async function inThread(request: BackupRequest, signal: AbortSignal): Promise<Done> {
   const worker = startWorker("ops/backup/backup.worker.ts");
-  const { promise, resolve, reject } = Promise.withResolvers<BackupReport | null>();
+  const { promise, resolve, reject } = Promise.withResolvers<Done>();
   worker.onmessage = ({ data }: MessageEvent<BackupResponse>) => {
-    if ("report" in data) resolve(data.report);
+    if ("report" in data) resolve(data);
     else reject(new Error(data.problem));
   };
   worker.onerror = ({ message }) => reject(new Error(message));
-  signal.addEventListener("abort", () => reject(new Error("the server is stopping; the backup is made later")));
+  signal.addEventListener("abort", () => reject(new Error("the server is stopping; this is done later")));
   worker.postMessage(request);
   try {
     return await promise;

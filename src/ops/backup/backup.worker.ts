@@ -1,22 +1,27 @@
-/** Entry point of the thread that makes a scheduled backup, because copying a database blocks its thread. */
+/** Entry point of the thread that makes scheduled backups and checks the database, because both block their thread. */
+import { checkDatabase } from "./check-database.ts";
 import { type BackupOptions, type BackupReport, copyDatabase, makeBackup } from "./make-backup.ts";
 
 declare const self: Worker;
 
-/** A whole backup, or a copy of the database alone. */
-export type BackupRequest = BackupOptions | { source: string; copy: string };
-export type BackupResponse = { report: BackupReport | null } | { problem: string };
+/** A whole backup, a copy of the database alone, or a check of all its pages. */
+export type BackupRequest = BackupOptions | { source: string; copy: string } | { check: string };
+/** `damage` is what a check has found. */
+export type BackupResponse = { report: BackupReport | null; damage: string | null } | { problem: string };
 
-async function work(request: BackupRequest): Promise<BackupReport | null> {
+async function work(request: Exclude<BackupRequest, { check: string }>): Promise<BackupReport | null> {
   if ("dataDir" in request) return makeBackup(request);
   copyDatabase(request.source, request.copy);
   return null;
 }
 
 self.onmessage = async ({ data }: MessageEvent<BackupRequest>) => {
-  const response: BackupResponse = await work(data).then(
-    (report) => ({ report }),
-    (error: unknown) => ({ problem: error instanceof Error ? error.message : String(error) }),
-  );
-  self.postMessage(response);
+  try {
+    const damage = "check" in data ? await checkDatabase(data.check) : null;
+    const report = "check" in data ? null : await work(data);
+    self.postMessage({ report, damage } satisfies BackupResponse);
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    self.postMessage({ problem } satisfies BackupResponse);
+  }
 };

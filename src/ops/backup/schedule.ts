@@ -1,6 +1,8 @@
+import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
+import type { Config } from "../../kernel/config/index.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { VERSION } from "../../kernel/version.ts";
 import { makeBackupInThread } from "./backup-thread.ts";
@@ -55,6 +57,16 @@ export function backupSchedule(
       for (const at of [now, ...made].slice(keep)) await removeGradually(join(folder, backupName(at)));
     },
   };
+}
+
+/** The newest file in BACKUP_DIR; null without any. */
+export function latestBackup({ BACKUP_DIR: folder }: Pick<Config, "BACKUP_DIR">): string | null {
+  if (folder === undefined || !existsSync(folder)) return null;
+  const newest = readdirSync(folder)
+    .filter((name) => backupTime(name) !== null)
+    .sort()
+    .at(-1);
+  return newest === undefined ? null : join(folder, newest);
 }
 
 /** Names sort by time and contain no character that a file system refuses. */

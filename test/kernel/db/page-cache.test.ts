@@ -1,6 +1,6 @@
 import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RecordingConnection } from "../../../src/kernel/db/changesets.ts";
@@ -57,40 +57,3 @@ test("both connections release their pages when there is a commit log", async ()
   expect(pagesMiB() - before).toBeLessThan(2);
   client.close();
 });
-
-/** The resident part of the mapped database file. */
-function mappedMiB(path: string): number {
-  const mappings = readFileSync("/proc/self/smaps", "utf8").split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m);
-  const own = mappings.filter((mapping) => mapping.split("\n", 1)[0]?.endsWith(` ${path}`));
-  return own.reduce((sum, mapping) => sum + Number(/^Rss: +(\d+) kB$/m.exec(mapping)?.[1]), 0) / 1_024;
-}
-
-test.skipIf(process.platform !== "linux")(
-  "the mapped file is unmapped on idle, also while a query runs, and can be read again",
-  async () => {
-    const clock = fakeClock();
-    const runtime = createRuntime(testConfig({ DATA_DIR: folder }), { timers: clock, now: clock.now });
-    const { $client: client } = runtime.db;
-    const path = join(folder, "stoa.db");
-    client.run("CREATE TABLE notes (text TEXT) STRICT");
-    for (let n = 0; n < 500; n++) await runtime.write(() => client.run("INSERT INTO notes VALUES (?)", [LARGE]));
-    client.run("PRAGMA wal_checkpoint(TRUNCATE)");
-    const all = client.query("SELECT sum(unicode(substr(text, -1))) AS sum FROM notes");
-    const sum = 500 * "x".charCodeAt(0);
-    expect(all.get()).toEqual({ sum });
-    expect(mappedMiB(path)).toBeGreaterThan(20);
-    // A query is still running.
-    const reading = client.query<{ text: string }, []>("SELECT text FROM notes").iterate();
-    expect(reading.next().value?.text).toBe(LARGE);
-    clock.advance(15_000);
-    let read = 1;
-    for (const { text } of reading) read += text === LARGE ? 1 : 0;
-    expect(read).toBe(500);
-    for (let n = 0; n < 500; n++) await runtime.write(() => {});
-    clock.advance(15_000);
-    expect(mappedMiB(path)).toBeLessThan(2);
-    expect(all.get()).toEqual({ sum });
-    expect(mappedMiB(path)).toBeGreaterThan(20);
-    await closeRuntime(runtime);
-  },
-);
