@@ -1,7 +1,9 @@
+import type { Tenant } from "../../kernel/tenant.ts";
+
 declare module "../../kernel/bus.ts" {
   interface TransactionalEvents {
     /** A recording that has content ended; its duration counts as recorded time. */
-    recordingEnded: { projectId: string; startedAt: number; endedAt: number };
+    recordingEnded: Tenant & { startedAt: number; endedAt: number };
   }
   interface BusEvents {
     /** A participant joined a room that records every call. */
@@ -10,5 +12,3 @@ declare module "../../kernel/bus.ts" {
     recordingChanged: { roomId: string; active: boolean };
   }
 }
-
-export {};

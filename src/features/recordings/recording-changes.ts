@@ -87,11 +87,12 @@ export function createRecordingChanges({ bus, log, now }: Runtime, deps: Deps) {
       onEnded(id);
       timeline.flush(unit, id);
       store.update(unit, id, { status, error, endedAt: at, lastSeenAt: at });
-      const { projectId, roomId, startedAt } = row;
+      const { projectId, environment, roomId, startedAt } = row;
       rooms.markRecording(unit, roomId, false);
       bus.publish(unit, "recordingChanged", { roomId, active: false });
       unit.afterCommit(onSaved);
-      if (store.files(id).length > 0) bus.publish(unit, "recordingEnded", { projectId, startedAt, endedAt: at });
+      if (store.files(id).length > 0)
+        bus.publish(unit, "recordingEnded", { projectId, environment, startedAt, endedAt: at });
       const type = status === "READY" ? "recording.ready" : "recording.failed";
       publish(unit, { ...row, status, error, endedAt: at }, type);
     },

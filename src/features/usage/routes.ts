@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { ProjectUsage, Usage, UsageDetail, UsageQuery } from "./usage.schema.ts";
+import { ProjectUsage, ProjectUsageQuery, Usage, UsageDetail, UsageQuery } from "./usage.schema.ts";
 import type { UsageService } from "./usage.ts";
 
 const accountUsageRoutes = ({ guards }: Http, usage: UsageService) =>
@@ -24,7 +24,7 @@ const projectUsageRoutes = ({ guards }: Http, usage: UsageService) =>
     .get("", ({ projectId, query }) => usage.project(projectId, query), {
       ...documented("Minutes of one project", ["SVC_PROJECT_NOT_FOUND"]),
       transform: permit("usage:read"),
-      query: UsageQuery,
+      query: ProjectUsageQuery,
       response: { 200: ProjectUsage },
     });
 

@@ -17,7 +17,7 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
     store.end(unit, row.id, endedAt);
     let sessions = 1;
     for (const [date, minutes] of minutesByDay(row.startedAt, endedAt)) {
-      store.addDay(unit, row.projectId, date, minutes, sessions);
+      store.addDay(unit, row, date, minutes, sessions);
       sessions = 0;
     }
   }
@@ -44,8 +44,8 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
       save((unit) => store.touch(unit, session.rowId, at));
     }
   });
-  bus.inTransaction("recordingEnded", (unit, { projectId, startedAt, endedAt }) => {
-    for (const [date, minutes] of minutesByDay(startedAt, endedAt)) store.addRecorded(unit, projectId, date, minutes);
+  bus.inTransaction("recordingEnded", (unit, { startedAt, endedAt, ...tenant }) => {
+    for (const [date, minutes] of minutesByDay(startedAt, endedAt)) store.addRecorded(unit, tenant, date, minutes);
   });
 
   return {

@@ -7,6 +7,11 @@ export const UsageQuery = t.Object({
   days: t.Optional(queryInteger({ min: 1, max: 365, description: "UTC days of the daily rollup, today included" })),
 });
 
+export const ProjectUsageQuery = t.Object({
+  ...UsageQuery.properties,
+  environment: t.Optional({ ...Environment, description: "Only this environment; without it, both" }),
+});
+
 export const UsageSession = t.Object({
   id: t.String(),
   projectId: t.String(),
@@ -34,6 +39,9 @@ export const Usage = t.Object({
   usedPercent: t.Number(),
   exceeded: t.Boolean(),
   enforced: t.Boolean(),
+  allowanceSet: t.Boolean({
+    description: "Whether the operator has set an allowance; `includedMinutes` has a default",
+  }),
   periodStart: Timestamp,
   liveSessions: Type.Integer(),
 });

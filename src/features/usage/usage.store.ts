@@ -2,6 +2,7 @@ import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core"
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, reading, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { projects } from "../projects/project.table.ts";
 
@@ -27,11 +28,12 @@ export const usageDays = sqliteTable(
       .notNull()
       .references(() => projects.id),
     date: text("date").notNull(),
+    environment: text("environment").$type<Environment>().notNull(),
     minutes: integer("minutes").notNull(),
     sessions: integer("sessions").notNull(),
     recordedMinutes: integer("recorded_minutes").notNull().default(0),
   },
-  (table) => [primaryKey({ columns: [table.projectId, table.date] })],
+  (table) => [primaryKey({ columns: [table.projectId, table.date, table.environment] })],
 );
 
 export type UsageSessionRow = typeof usageSessions.$inferSelect;
@@ -53,10 +55,10 @@ export function usageStore({ $client: client }: Db) {
     `SELECT p.id, p.name FROM projects p JOIN project_members m ON m.project_id = p.id AND m.role = 'OWNER'
        WHERE m.user_id = ?1 AND (${FIRST_OWNER}) = ?1 ORDER BY p.id`,
   );
-  const addDay = changing<[string, string, number, number, number]>(
+  const addDay = changing<[string, Environment, string, number, number, number]>(
     client,
-    `INSERT INTO usage_days (project_id, date, minutes, sessions, recorded_minutes) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (project_id, date) DO UPDATE SET minutes = minutes + excluded.minutes,
+    `INSERT INTO usage_days (project_id, environment, date, minutes, sessions, recorded_minutes) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (project_id, date, environment) DO UPDATE SET minutes = minutes + excluded.minutes,
          sessions = sessions + excluded.sessions, recorded_minutes = recorded_minutes + excluded.recorded_minutes`,
   );
   const select = rowsOf(client, usageSessions);
@@ -64,6 +66,9 @@ export function usageStore({ $client: client }: Db) {
   const allOpen = select<[]>("WHERE ended_at IS NULL");
   const open = select<[string]>(`WHERE ${IN_PROJECTS} AND ended_at IS NULL`);
   const history = select<[string, number]>(`WHERE ${IN_PROJECTS} ORDER BY started_at DESC, id DESC LIMIT ?`);
+  const historyIn = select<[string, Environment, number]>(
+    `WHERE ${IN_PROJECTS} AND environment = ? ORDER BY started_at DESC, id DESC LIMIT ?`,
+  );
   const days = rowsOf(client, usageDays)<[string, string, string]>(`WHERE ${IN_PROJECTS} AND date BETWEEN ? AND ?`);
   const touch = changing<[number, string]>(
     client,
@@ -87,10 +92,10 @@ export function usageStore({ $client: client }: Db) {
     find: (id: string) => byId.get(id),
     touch: (unit: Unit, id: string, at: number) => void touch.run(unit, at, id),
     end: (unit: Unit, id: string, at: number) => void end.run(unit, at, id),
-    addDay: (unit: Unit, projectId: string, date: string, minutes: number, sessions: number) =>
-      void addDay.run(unit, projectId, date, minutes, sessions, 0),
-    addRecorded: (unit: Unit, projectId: string, date: string, minutes: number) =>
-      void addDay.run(unit, projectId, date, 0, 0, minutes),
+    addDay: (unit: Unit, { projectId, environment }: Tenant, date: string, minutes: number, sessions: number) =>
+      void addDay.run(unit, projectId, environment, date, minutes, sessions, 0),
+    addRecorded: (unit: Unit, { projectId, environment }: Tenant, date: string, minutes: number) =>
+      void addDay.run(unit, projectId, environment, date, 0, 0, minutes),
 
     open: (projectIds: string[]) => open.all(JSON.stringify(projectIds)),
     allOpen: () => allOpen.all(),
@@ -99,6 +104,9 @@ export function usageStore({ $client: client }: Db) {
     minutesIn: (roomId: string, from: number, until: number, now: number): number =>
       minutesIn.get(now, roomId, from, until)?.minutes ?? 0,
     /** Newest first. */
-    history: (projectIds: string[], limit: number) => history.all(JSON.stringify(projectIds), limit),
+    history(projectIds: string[], environment: Environment | undefined, limit: number) {
+      const ids = JSON.stringify(projectIds);
+      return environment === undefined ? history.all(ids, limit) : historyIn.all(ids, environment, limit);
+    },
   };
 }

@@ -1,10 +1,13 @@
+import { accountVariables } from "../../kernel/config/account.variables.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
+import type { Environment } from "../../protocol/enums.ts";
 import { dateOf, lastDates, minutesByDay, monthStart, startedMinutes } from "./minutes.ts";
 import { createUsageMeter } from "./usage.meter.ts";
 import { type UsageSessionRow, usageStore } from "./usage.store.ts";
 
-type UsageQuery = { limit?: number; days?: number };
+/** Without an environment, both count. */
+type UsageQuery = { limit?: number; days?: number; environment?: Environment };
 
 const DEFAULT_HISTORY = 50;
 const DEFAULT_DAYS = 30;
@@ -20,7 +23,12 @@ export function createUsage(runtime: Runtime) {
   const store = usageStore(db);
 
   /** Minutes by project and day; running sessions count until now. */
-  function dailyOf(projectIds: string[], first: string, last: string): Map<string, Map<string, Day>> {
+  function dailyOf(
+    projectIds: string[],
+    [first, last]: [first: string, last: string],
+    environment: Environment | undefined,
+  ): Map<string, Map<string, Day>> {
+    const counts = (of: Environment) => environment === undefined || environment === of;
     const byProject = new Map(projectIds.map((id) => [id, new Map<string, Day>()]));
     const add = (projectId: string, date: string, more: Partial<Day>) => {
       const days = byProject.get(projectId);
@@ -32,9 +40,12 @@ export function createUsage(runtime: Runtime) {
         recordedMinutes: day.recordedMinutes + (more.recordedMinutes ?? 0),
       });
     };
-    for (const { projectId, date, ...day } of store.days(projectIds, first, last)) add(projectId, date, day);
+    for (const { projectId, date, ...day } of store.days(projectIds, first, last)) {
+      if (counts(day.environment)) add(projectId, date, day);
+    }
     const at = now();
-    for (const { projectId, startedAt } of store.open(projectIds)) {
+    for (const { projectId, startedAt, ...session } of store.open(projectIds)) {
+      if (!counts(session.environment)) continue;
       let sessions = 1;
       for (const [date, minutes] of minutesByDay(startedAt, at)) {
         add(projectId, date, { minutes, sessions });
@@ -44,9 +55,9 @@ export function createUsage(runtime: Runtime) {
     return byProject;
   }
 
-  function daily(projectIds: string[], days: number) {
+  function daily(projectIds: string[], days: number, environment?: Environment) {
     const dates = lastDates(now(), days);
-    const byProject = dailyOf(projectIds, dates[0] ?? "", dates.at(-1) ?? "");
+    const byProject = dailyOf(projectIds, [dates[0] ?? "", dates.at(-1) ?? ""], environment);
     return dates.map((date) => {
       const total = { date, ...NO_USAGE };
       for (const perDay of byProject.values()) {
@@ -60,12 +71,19 @@ export function createUsage(runtime: Runtime) {
   }
 
   /** Minutes of this month, by project. */
-  function monthOf(projectIds: string[], field: "minutes" | "recordedMinutes" = "minutes"): Map<string, number> {
-    const byProject = dailyOf(projectIds, dateOf(monthStart(now())), dateOf(now()));
-    return new Map([...byProject].map(([id, days]) => [id, sum([...days.values()].map((day) => day[field]))]));
+  function monthOf(projectIds: string[], environment?: Environment): Map<string, Omit<Day, "sessions">> {
+    const byProject = dailyOf(projectIds, [dateOf(monthStart(now())), dateOf(now())], environment);
+    const total = (days: Map<string, Day>, field: keyof Day) => sum([...days.values()].map((day) => day[field]));
+    return new Map(
+      [...byProject].map(([id, days]) => [
+        id,
+        { minutes: total(days, "minutes"), recordedMinutes: total(days, "recordedMinutes") },
+      ]),
+    );
   }
 
-  const history = (projectIds: string[], limit: number) => store.history(projectIds, limit).map(presentSession);
+  const history = (projectIds: string[], limit: number, environment?: Environment) =>
+    store.history(projectIds, environment, limit).map(presentSession);
 
   function presentSession(row: UsageSessionRow) {
     return {
@@ -85,7 +103,7 @@ export function createUsage(runtime: Runtime) {
     const projects = store.projectsOf(userId);
     const ids = projects.map(({ id }) => id);
     const month = monthOf(ids);
-    const usedMinutes = sum(month.values());
+    const usedMinutes = sum([...month.values()].map(({ minutes }) => minutes));
     const includedMinutes = config.USAGE_INCLUDED_MINUTES;
     return {
       projects,
@@ -98,6 +116,8 @@ export function createUsage(runtime: Runtime) {
         usedPercent: Math.round((usedMinutes / includedMinutes) * 1000) / 10,
         exceeded: usedMinutes >= includedMinutes,
         enforced: config.USAGE_ENFORCE_LIMIT,
+        allowanceSet:
+          config.USAGE_ENFORCE_LIMIT || includedMinutes !== accountVariables.USAGE_INCLUDED_MINUTES.fallback,
         periodStart: iso(monthStart(now())),
         liveSessions: store.open(ids).length,
       },
@@ -121,17 +141,18 @@ export function createUsage(runtime: Runtime) {
         ...totals,
         history: history(ids, limit),
         daily: daily(ids, days),
-        projects: projects.map(({ id, name }) => ({ projectId: id, name, minutes: month.get(id) ?? 0 })),
+        projects: projects.map(({ id, name }) => ({ projectId: id, name, minutes: month.get(id)?.minutes ?? 0 })),
       };
     },
 
-    project: (projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS }: UsageQuery) => ({
-      projectId,
-      usedMinutes: monthOf([projectId]).get(projectId) ?? 0,
-      recordedMinutes: monthOf([projectId], "recordedMinutes").get(projectId) ?? 0,
-      history: history([projectId], limit),
-      daily: daily([projectId], days),
-    }),
+    project(projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS, environment }: UsageQuery) {
+      const { minutes = 0, recordedMinutes = 0 } = monthOf([projectId], environment).get(projectId) ?? {};
+      return {
+        ...{ projectId, usedMinutes: minutes, recordedMinutes },
+        history: history([projectId], limit, environment),
+        daily: daily([projectId], days, environment),
+      };
+    },
 
     minutesIn: (roomId: string, from: number, until: number): number => store.minutesIn(roomId, from, until, now()),
 

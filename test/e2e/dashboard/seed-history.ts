@@ -39,7 +39,9 @@ export async function writeHistory({ server }: Stage): Promise<{ connectionId: s
   const happened = client.query(
     "INSERT INTO rtc_connection_events (connection, type, source, at, data) VALUES (?, ?, ?, ?, ?)",
   );
-  const day = client.query("INSERT INTO usage_days (project_id, date, minutes, sessions) VALUES (?, ?, ?, ?)");
+  const day = client.query(
+    "INSERT INTO usage_days (project_id, environment, date, minutes, sessions) VALUES (?, 'DEVELOPMENT', ?, ?, ?)",
+  );
   const minute = client.query("INSERT INTO activity_minutes VALUES (?, 'DEVELOPMENT', ?, ?, ?, ?)");
 
   function connected(startedAt: number, lastsMs: number, failed = false, reconnects = 0): string {

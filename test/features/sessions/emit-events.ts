@@ -1,8 +1,10 @@
 import type { RtcConnectionChange } from "../../../src/features/sessions/events.ts";
+import type { Environment } from "../../../src/protocol/enums.ts";
 import type { TestServer } from "../../harness/server.ts";
 
 type Scene = {
   projectId: string;
+  environment?: Environment;
   connectionId?: string;
   identity?: string;
   sessionId?: string;
@@ -17,7 +19,7 @@ export function emitConnectionEvent(server: TestServer, scene: Scene, event: Rtc
     sessionId,
     connectionId,
     projectId,
-    environment: "DEVELOPMENT",
+    environment: scene.environment ?? "DEVELOPMENT",
     roomId: scene.roomId ?? "room-1",
     roomName: "lobby",
     participantIdentity: identity,

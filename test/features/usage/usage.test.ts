@@ -132,6 +132,34 @@ describe("[4.6] usage", () => {
     await done(scene);
   });
 
+  test("a project's minutes are counted by environment, of ended and of running sessions", async () => {
+    const scene = await day();
+    const { server, first, get } = scene;
+    scene.until("2026-03-05T10:00:00Z");
+    const production = { projectId: first, environment: "PRODUCTION" as const, connectionId: "p", sessionId: "p" };
+    emitConnectionEvent(server, production, CONNECTED);
+    scene.join(first, "anna");
+    server.clock.advance(150_000);
+    scene.leave(first, "anna");
+    server.clock.advance(60_000);
+    const used = async (query: string) => {
+      const { body } = await get(`/v1/projects/${first}/usage?days=1${query}`);
+      return [body.usedMinutes, body.daily, (body.history as unknown[]).length];
+    };
+    const of = (minutes: number, sessions: number) => [
+      minutes,
+      [{ date: "2026-03-05", minutes, sessions, recordedMinutes: 0 }],
+      sessions,
+    ];
+    expect(await used("&environment=PRODUCTION")).toEqual(of(4, 1));
+    emitConnectionEvent(server, production, { type: "left", reason: "left" });
+    expect(await used("&environment=PRODUCTION")).toEqual(of(4, 1));
+    expect(await used("&environment=DEVELOPMENT")).toEqual(of(3, 1));
+    expect(await used("")).toEqual(of(7, 2));
+    expect((await get("/v1/usage")).body.usedMinutes).toBe(7);
+    await done(scene);
+  });
+
   test("running sessions count until now", async () => {
     const scene = await day();
     scene.until("2026-03-05T10:00:00Z");
@@ -141,6 +169,7 @@ describe("[4.6] usage", () => {
       usedMinutes: 3,
       liveSessions: 1,
       remainingMinutes: 19_997,
+      allowanceSet: false,
     });
     scene.leave(scene.first, "anna");
     expect((await scene.get("/v1/usage")).body).toMatchObject({ usedMinutes: 3, liveSessions: 0 });
@@ -175,7 +204,7 @@ describe("[4.6] usage", () => {
       await scene.settle();
       const { status, body } = await mint();
       expect([status, body.code]).toEqual(enforced ? [403, "SVC_USAGE_LIMIT_EXCEEDED"] : [201, undefined]);
-      expect((await scene.get("/v1/usage")).body).toMatchObject({ exceeded: true, enforced });
+      expect((await scene.get("/v1/usage")).body).toMatchObject({ exceeded: true, enforced, allowanceSet: true });
       await done(scene);
     }
   });
