@@ -41,6 +41,7 @@ export function Call({ session, dev, onLeave }: CallProps) {
             Recording
           </span>
         )}
+        {isMuted(session) && <span class="quiet">Your microphone is muted</span>}
         {streamStatus.value && (
           <span class="live">
             {streamStatus.value}
@@ -80,6 +81,11 @@ export function Call({ session, dev, onLeave }: CallProps) {
       <Controls session={session} dev={dev} showChat={showChat} showStats={showStats} onLeave={onLeave} />
     </div>
   );
+}
+
+function isMuted({ room: { localParticipant: me } }: Session): boolean {
+  const microphone = me.track("microphone");
+  return me.permissions?.publish === true && (microphone === undefined || microphone.muted);
 }
 
 type TilesProps = { class: string; tiles: KeyedTile[]; layout?: Layout };

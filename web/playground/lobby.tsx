@@ -52,7 +52,10 @@ function DevForm({ busy, onJoin }: FormProps) {
         onJoin(() => join({ room: room.value.trim(), identity: identity.value.trim(), mode: mode.value }));
       }}
     >
-      <p class="quiet">Open this page in two tabs and join the same room in both.</p>
+      <p class="quiet">
+        Open this page in two tabs and join the same room in both. Microphones start muted, because two tabs next to
+        each other would echo.
+      </p>
       <label>
         Your name
         <input

@@ -1,10 +1,11 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { ChatLog } from "./chat-log.tsx";
+import { Downloads } from "./downloads.tsx";
 import { Player } from "./player.ts";
 import { type Replay, readReplay } from "./replay.ts";
 import { Stage } from "./stage.tsx";
-import { TimeBar } from "./time-bar.tsx";
+import { TimeBar, toggleFullScreen } from "./time-bar.tsx";
 
 type State = { replay: Replay; player: Player } | { problem: string } | null;
 
@@ -27,11 +28,15 @@ function Page() {
   return (
     <div class={messages.length > 0 ? "replay with-chat" : "replay"}>
       <header>
-        <h1>{recording.name ?? recording.roomName}</h1>
-        <p class="quiet">
-          {recording.roomName}, {new Date(recording.startedAt).toLocaleString()}
-          {recording.status === "INTERRUPTED" ? "; the recording was interrupted and ends early" : ""}
-        </p>
+        <div>
+          <h1>{titleOf(recording)}</h1>
+          <p class="quiet">
+            {titleOf(recording) === recording.roomName ? "" : `${recording.roomName}, `}
+            {new Date(recording.startedAt).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" })}
+            {recording.status === "INTERRUPTED" ? ". The recording was interrupted and ends early." : ""}
+          </p>
+        </div>
+        <Downloads replay={replay} />
       </header>
       <main>
         {recording.files.length === 0 ? (
@@ -46,6 +51,8 @@ function Page() {
   );
 }
 
+const titleOf = ({ name, roomName }: Replay["recording"]) => name ?? roomName;
+
 const STEPS: Record<string, number> = { ArrowLeft: -5_000, ArrowRight: 5_000 };
 
 /** The keys of common media players, unless a control has the focus. */
@@ -55,6 +62,7 @@ function listenToKeys(player: Player): void {
     const step = STEPS[event.key];
     if (step !== undefined) player.seek(player.positionMs.value + step);
     else if (event.key === " ") player.toggle();
+    else if (event.key === "f" && !event.ctrlKey && !event.metaKey) toggleFullScreen();
     else return;
     event.preventDefault();
   });
@@ -63,7 +71,7 @@ function listenToKeys(player: Player): void {
 async function open(): Promise<void> {
   try {
     const replay = await readReplay(location.hash);
-    document.title = `${replay.recording.name ?? replay.recording.roomName}: replay`;
+    document.title = `${titleOf(replay.recording)} · Replay`;
     const player = new Player(replay);
     state.value = { replay, player };
     player.start();

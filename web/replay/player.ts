@@ -94,7 +94,7 @@ export class Player {
 }
 
 /** The page may have been opened under another host name than the server's own, so only the path is used. */
-function pathOf(address: string): string {
+export function pathOf(address: string): string {
   if (!URL.canParse(address)) return address;
   const { pathname, search } = new URL(address);
   return pathname + search;

@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Player } from "./player.ts";
 import { clockText, type Entry, speakingIntervals } from "./replay.ts";
@@ -5,6 +6,26 @@ import { clockText, type Entry, speakingIntervals } from "./replay.ts";
 /** The hue differs by this many degrees from one speaker to the next, so that neighbours are easy to tell apart. */
 const HUE_STEP = 137;
 const RATES = [0.5, 1, 1.25, 1.5, 2];
+/** Beyond these, colours are too alike to be told apart. */
+const MAX_SPEAKERS_NAMED = 12;
+const isFullScreen = signal(false);
+addEventListener("fullscreenchange", () => {
+  isFullScreen.value = document.fullscreenElement !== null;
+});
+
+/** The whole page goes full screen, with the time bar and the chat. */
+export function toggleFullScreen(): void {
+  if (document.fullscreenElement) void document.exitFullscreen();
+  else void document.documentElement.requestFullscreen();
+}
+
+/** What the colours of the marks mean. */
+const LEGEND: Record<string, string> = {
+  "participant.joined": "Joined",
+  "participant.left": "Left",
+  "quality.changed": "Quality changed",
+  message: "Message",
+};
 /** The text of a mark on the bar, by the entry's type. */
 const MARKS: Record<string, (entry: Entry) => string> = {
   "participant.joined": ({ identity }) => `${identity} joined`,
@@ -20,6 +41,7 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
   );
   const intervals = useMemo(() => speakingIntervals(timeline, durationMs), [timeline, durationMs]);
   const speakers = [...new Set(intervals.map(({ identity }) => identity))];
+  const colourOf = (identity: string) => `hsl(${(speakers.indexOf(identity) * HUE_STEP) % 360} 60% 50%)`;
   const percent = (ms: number) => `${durationMs > 0 ? (ms / durationMs) * 100 : 0}%`;
   return (
     <section class="bar" aria-label="Time">
@@ -41,7 +63,7 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
             style={{
               left: percent(fromMs),
               width: percent(toMs - fromMs),
-              background: `hsl(${(speakers.indexOf(identity) * HUE_STEP) % 360} 60% 50%)`,
+              background: colourOf(identity),
             }}
           />
         ))}
@@ -77,7 +99,26 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
             ))}
           </select>
         </label>
+        {document.fullscreenEnabled && (
+          <button type="button" aria-keyshortcuts="f" onClick={toggleFullScreen}>
+            {isFullScreen.value ? "Exit full screen" : "Full screen"}
+          </button>
+        )}
       </div>
+      <ul class="legend" aria-label="Legend">
+        {Object.entries(LEGEND)
+          .filter(([type]) => marks.some((mark) => mark.type === type))
+          .map(([type, text]) => (
+            <li key={type}>
+              <i class={type.replace(".", "-")} aria-hidden="true" /> {text}
+            </li>
+          ))}
+        {speakers.slice(0, MAX_SPEAKERS_NAMED).map((identity) => (
+          <li key={identity}>
+            <i class="speaker" style={{ background: colourOf(identity) }} aria-hidden="true" /> {identity} speaks
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

@@ -84,10 +84,10 @@ describe("[18] recordings in the dashboard", () => {
     await button("Cancel the composition").click();
     await page.getByText("All files as one MP4").waitFor();
     await composed(id, { status: "FAILED", progress: 0, fileId: null, error: "ffmpeg: a.webm: Invalid data" });
-    await page.getByText("The film could not be composed. ffmpeg: a.webm: Invalid data").waitFor();
+    await page.getByText("The video could not be composed. ffmpeg: a.webm: Invalid data").waitFor();
     await composed(id, { status: "READY", progress: 1, fileId: files[0]?.id ?? null, error: null });
-    await button("Download the film").waitFor();
-    const [saved] = await Promise.all([page.waitForEvent("download"), button("Download the film").click()]);
+    await button("Download the video").waitFor();
+    const [saved] = await Promise.all([page.waitForEvent("download"), button("Download the video").click()]);
     expect(saved.suggestedFilename()).toMatch(/^weekly test-\w+ \w+\.webm$/);
     await examine(page, "recording-composed", "brief");
     await composed(id, null);
@@ -101,6 +101,20 @@ describe("[18] recordings in the dashboard", () => {
     await page.locator(".stage video").waitFor();
     await page.waitForFunction(() => (document.querySelector("video")?.currentTime ?? 0) > 0.2);
     await examine(page, "replay");
+    expect(await page.getByText("weekly", { exact: true }).count()).toBe(1);
+    await page.getByRole("list", { name: "Legend" }).getByText("Left").waitFor();
+    await page.getByLabel("Speed").selectOption("2");
+    await page.waitForFunction(() => document.querySelector("video")?.playbackRate === 2);
+    await page.getByText("Download", { exact: true }).click();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("link", { name: /: camera$/ }).click(),
+    ]);
+    expect(file.suggestedFilename()).toMatch(/^weekly test-\w+ \w+\.webm$/);
+    await button("Full screen").click();
+    await page.waitForFunction(() => document.fullscreenElement !== null);
+    await button("Exit full screen").click();
+    await page.waitForFunction(() => document.fullscreenElement === null);
 
     const { page: stranger } = await stage.stranger();
     await stranger.goto(link);
@@ -122,7 +136,7 @@ describe("[18] recordings in the dashboard", () => {
     const { body } = await stage.server.call("POST", `/v1/rooms/${roomId}/recordings`, {});
     await open(`recordings/${body.id}`);
     await seen.getByText("No participant has sent media yet.").waitFor();
-    expect(await seen.locator("main").getByRole("button").count()).toBe(0);
+    expect(await seen.locator("main").getByRole("button").allInnerTexts()).toEqual(["Copy"]);
     expect(complaints).toEqual([]);
   }, 180_000);
 });

@@ -74,7 +74,9 @@ describe("[10] the playground with stoa dev", () => {
     anna = await tab("?name=anna");
     ben = await tab();
     expect(await ben.getByLabel("Your name").inputValue()).toMatch(/^[a-z]+-[a-z]+$/);
+    await anna.getByText("Microphones start muted").waitFor();
     await click(anna, "Join");
+    await anna.getByText("Your microphone is muted").waitFor();
     await ben.getByLabel("Your name").fill("ben");
     await click(ben, "Join");
     await anna.locator('[data-identity="ben"]').waitFor();
