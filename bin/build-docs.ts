@@ -5,9 +5,12 @@ import { type Guide, readGuides, slugOf } from "../src/cli/manual/guides.ts";
 
 type Assets = { style: string; script: string; images: Map<string, string> };
 /** An entry of the search index, one per chapter. */
-type Entry = { url: string; page: string; heading: string; text: string };
+type Entry = { url: string; page: string; heading: string; text: string; code: string };
 
-/** Renders every guide in `web/docs` as a page, with a search index. The pages load nothing from other hosts. */
+/**
+ * Renders every guide in `web/docs` as a page, with a search index, the guides as text and `llms.txt`, which lists them
+ * for language models. The pages load nothing from other hosts.
+ */
 export async function buildDocs(root: string, outdir: string): Promise<void> {
   const folder = join(root, "web/docs");
   const guides = readGuides(folder);
@@ -18,8 +21,36 @@ export async function buildDocs(root: string, outdir: string): Promise<void> {
     const { html, chapters } = render(guide, assets.images);
     entries.push(...chapters);
     await Bun.write(join(outdir, `docs/${guide.name}.html`), pageOf(guide, guides, html, chapters, assets));
+    await Bun.write(join(outdir, `docs/${guide.name}.md`), `${guide.text}\n`);
   }
+  await Bun.write(join(outdir, "docs/llms.txt"), llmsTxt(guides));
   await Bun.write(join(outdir, "docs/search.json"), JSON.stringify(entries));
+}
+
+/** See https://llmstxt.org: a title, a summary and a list of links with descriptions. */
+function llmsTxt(guides: Guide[]): string {
+  const [start] = guides;
+  const links = guides.map(({ name, title, summary }) => `- [${title}](/docs/${name}.md): ${sentenceOf(summary)}`);
+  return `# Stoa
+
+> ${sentenceOf(start?.summary ?? "")}
+
+## Guides
+
+${links.join("\n")}
+
+## Reference
+
+- [HTTP API](/openapi.json): every route, as OpenAPI
+- [Sockets](/asyncapi.json): the frames of both WebSockets, as AsyncAPI
+- [Types of the browser SDK](/sdk.d.ts): the declarations of \`stoa/client\`
+`;
+}
+
+/** The first sentence, without links and markup. */
+function sentenceOf(summary: string): string {
+  const text = summary.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replaceAll("**", "");
+  return /^.+?[.:](?=\s|$)/.exec(text)?.[0].replace(/:$/, ".") ?? text;
 }
 
 async function bundle(folder: string, outdir: string): Promise<Assets> {
@@ -44,7 +75,7 @@ async function bundle(folder: string, outdir: string): Promise<Assets> {
 }
 
 function render({ name, title, text }: Guide, images: Map<string, string>): { html: string; chapters: Entry[] } {
-  const start: Entry = { url: urlOf(name), page: title, heading: title, text: "" };
+  const start: Entry = { url: urlOf(name), page: title, heading: title, text: "", code: "" };
   const chapters: Entry[] = [start];
   const marked = new Marked({ gfm: true });
   marked.use({
@@ -57,9 +88,13 @@ function render({ name, title, text }: Guide, images: Map<string, string>): { ht
           page: title,
           heading: plain(token.text),
           text: "",
+          code: "",
         });
-      } else if (token.type === "paragraph" || token.type === "code") current.text += ` ${token.text}`;
-      else if (token.type === "table") current.text += ` ${token.raw.replace(/[|\-\s]+/g, " ")}`;
+      } else if (token.type === "code") current.code += ` ${token.text}`;
+      // The items of a list are texts that have parts of their own.
+      else if (token.type === "paragraph" || (token.type === "text" && "tokens" in token))
+        current.text += ` ${words(token.text)}`;
+      else if (token.type === "table") current.text += ` ${words(token.raw.replace(/[|\s]+|-{3,}/g, " "))}`;
     },
     renderer: {
       heading({ tokens, depth, text }: Tokens.Heading) {
@@ -98,6 +133,9 @@ function linkOf(href: string): string {
   return name === undefined ? href : `${urlOf(name)}${anchor}`;
 }
 
+/** The text that a reader sees of a link or of emphasis. */
+const words = (text: string) => plain(text.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1"));
+
 const plain = (text: string) => text.replace(/[`*]/g, "");
 
 function pageOf(guide: Guide, guides: Guide[], html: string, chapters: Entry[], { style, script }: Assets): string {
@@ -108,7 +146,12 @@ function pageOf(guide: Guide, guides: Guide[], html: string, chapters: Entry[], 
   const contents = chapters
     .filter(({ url }) => url.includes("#") && html.includes(`<h2 id="${url.split("#")[1]}"`))
     .map(({ url, heading }) => `<li><a href="#${url.split("#")[1]}">${escapeHtml(heading)}</a></li>`);
+  const previous = guides[guides.indexOf(guide) - 1];
   const next = guides[guides.indexOf(guide) + 1];
+  const turn = (rel: "prev" | "next", label: string, to: Guide | undefined) =>
+    to
+      ? `<a class="${rel}" rel="${rel}" href="${urlOf(to.name)}"><small>${label}</small> ${escapeHtml(to.title)}</a>`
+      : "";
   return `<!doctype html>
 <html lang="en">
   <head>
@@ -122,7 +165,7 @@ function pageOf(guide: Guide, guides: Guide[], html: string, chapters: Entry[], 
     <title>${escapeHtml(guide.title)} · Stoa</title>
   </head>
   <body>
-    <a class="skip" href="#content">To the text</a>
+    <a class="skip" href="#content">Skip to content</a>
     <header class="head">
       <a class="brand" href="/docs">Stoa</a>
       <form class="search" role="search">
@@ -143,7 +186,7 @@ function pageOf(guide: Guide, guides: Guide[], html: string, chapters: Entry[], 
       </nav>
       <main id="content">
 ${html}
-        ${next === undefined ? "" : `<p class="next">Next: <a href="${urlOf(next.name)}">${escapeHtml(next.title)}</a></p>`}
+        <nav class="turn" aria-label="Previous and next guide">${turn("prev", "Previous", previous)}${turn("next", "Next", next)}</nav>
       </main>
       <nav class="contents" aria-label="On this page"><ul>${contents.join("")}</ul></nav>
     </div>

@@ -75,8 +75,88 @@ test("[10] the search finds a chapter with the keyboard alone", async () => {
   await page.waitForURL("**/docs/webhooks#verify-it");
   await page.keyboard.press("/");
   await page.keyboard.type("no guide has this word");
-  await page.getByText("Nothing has all of these words.").waitFor();
+  await page.getByText("No guide contains all of these words.").waitFor();
   expect(faults).toEqual([]);
+});
+
+test("[10] the search ranks headings above prose and prose above code, and finds lists", async () => {
+  const { page, faults } = await open();
+  await page.goto(`${dev.url}/docs`);
+  const found = async (text: string) => {
+    await page.getByRole("searchbox").fill(text);
+    await page.locator("#found a").first().waitFor();
+    return page
+      .locator("#found a")
+      .evaluateAll((links) =>
+        links.map((link) => (link as HTMLAnchorElement).pathname + (link as HTMLAnchorElement).hash),
+      );
+  };
+  type Entry = { url: string; heading: string; text: string; code: string };
+  const entries = (await (await fetch(`${dev.url}/docs/search.json`)).json()) as Entry[];
+  const rank = (url: string, word: string) => {
+    const entry = entries.find((one) => one.url === url);
+    return entry?.heading.toLowerCase().includes(word) ? 0 : entry?.text.toLowerCase().includes(word) ? 1 : 2;
+  };
+  for (const word of ["webhook", "token", "recording", "verdict", "conversation"]) {
+    const ranks = (await found(word)).map((url) => rank(url, word));
+    expect([word, ranks]).toEqual([word, ranks.toSorted((a, b) => a - b)]);
+  }
+  expect(await found("docker")).not.toEqual([]);
+  expect(faults).toEqual([]);
+});
+
+test("[10] every guide leads to the previous and the next one", async () => {
+  const { page } = await open();
+  const guides = readGuides();
+  const urls = guides.map(({ name }) => (name === "start" ? "/docs" : `/docs/${name}`));
+  await page.goto(`${dev.url}/docs`);
+  expect(await page.locator(".turn [rel=prev]").count()).toBe(0);
+  for (const url of urls.slice(1)) {
+    await page.locator(".turn [rel=next]").click();
+    await page.waitForURL(`${dev.url}${url}`);
+  }
+  expect(await page.locator(".turn [rel=next]").count()).toBe(0);
+  await page.locator(".turn [rel=prev]").click();
+  await page.waitForURL(`${dev.url}${urls.at(-2)}`);
+}, 60_000);
+
+test("[10] the copy button does not cover code on a phone", async () => {
+  const { page } = await open({ viewport: SIZES.phone, hasTouch: true, isMobile: true });
+  for (const { name } of readGuides()) {
+    await page.goto(`${dev.url}${name === "start" ? "/docs" : `/docs/${name}`}`);
+    const covered = await page.locator(".code").evaluateAll(
+      (blocks) =>
+        blocks.filter((block) => {
+          const button = block.querySelector("button")?.getBoundingClientRect();
+          const code = block.querySelector("code")?.getBoundingClientRect();
+          return (
+            button &&
+            code &&
+            getComputedStyle(block.querySelector("button") as Element).opacity === "1" &&
+            button.bottom > code.top
+          );
+        }).length,
+    );
+    expect([name, covered]).toEqual([name, 0]);
+  }
+}, 60_000);
+
+test("[10] llms.txt lists every guide as text", async () => {
+  for (const path of ["/llms.txt", "/docs/llms.txt"]) {
+    const response = await fetch(`${dev.url}${path}`);
+    expect([path, response.status, response.headers.get("content-type")]).toEqual([
+      path,
+      200,
+      "text/plain; charset=utf-8",
+    ]);
+    const text = await response.text();
+    expect(text).toStartWith("# Stoa\n\n> ");
+    for (const { name, title, text: guide } of readGuides()) {
+      expect(text).toContain(`- [${title}](/docs/${name}.md): `);
+      expect((await (await fetch(`${dev.url}/docs/${name}.md`)).text()).trim()).toBe(guide.trim());
+    }
+  }
+  expect((await fetch(`${dev.url}/docs/no-such-guide.md`)).status).toBe(404);
 });
 
 test("the code blocks of the SDK guide run one after the other in a page of another origin", async () => {

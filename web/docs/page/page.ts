@@ -1,5 +1,5 @@
 /** Search and copying, on top of pages that are whole without either. */
-type Entry = { url: string; page: string; heading: string; text: string };
+type Entry = { url: string; page: string; heading: string; text: string; code: string };
 
 const MOST_SHOWN = 12;
 const AROUND = 60;
@@ -51,12 +51,28 @@ function search(input: HTMLInputElement, found: HTMLUListElement): void {
   });
 }
 
-/** Every word must be there; one in a heading counts for more than any number in the text. */
+const IN_HEADING = 100;
+const IN_PAGE_TITLE = 30;
+const IN_TEXT = 10;
+const IN_CODE = 1;
+
+/** Every word must be there. A heading outranks prose, and prose outranks code. */
 function best(entries: Entry[], words: string[]): Entry[] {
-  const score = ({ page, heading, text }: Entry) => {
-    const [title, body] = [`${page} ${heading}`.toLowerCase(), text.toLowerCase()];
-    if (!words.every((word) => title.includes(word) || body.includes(word))) return 0;
-    return 1 + words.filter((word) => heading.toLowerCase().includes(word)).length * 10 + Number(title === page) * 2;
+  const score = (entry: Entry) => {
+    const [page, heading, text, code] = [entry.page, entry.heading, entry.text, entry.code].map((part) =>
+      part.toLowerCase(),
+    ) as [string, string, string, string];
+    let points = 0;
+    for (const word of words) {
+      const found =
+        Number(heading.includes(word)) * IN_HEADING +
+        Number(page.includes(word)) * IN_PAGE_TITLE +
+        Number(text.includes(word)) * IN_TEXT +
+        Number(code.includes(word)) * IN_CODE;
+      if (found === 0) return 0;
+      points += found;
+    }
+    return points;
   };
   return entries
     .map((entry) => ({ entry, points: score(entry) }))
@@ -66,12 +82,14 @@ function best(entries: Entry[], words: string[]): Entry[] {
     .map(({ entry }) => entry);
 }
 
-function hit({ url, page, heading, text }: Entry, words: string[]): HTMLLIElement {
+function hit({ url, page, heading, text: prose, code }: Entry, words: string[]): HTMLLIElement {
+  const within = (part: string) => words.find((word) => part.toLowerCase().includes(word));
+  const text = within(prose) === undefined ? code : prose;
   const item = document.createElement("li");
   const link = item.appendChild(document.createElement("a"));
   link.href = url;
   link.append(page === heading ? page : `${page}: ${heading}`);
-  const at = Math.max(0, text.toLowerCase().indexOf(words[0] ?? ""));
+  const at = Math.max(0, text.toLowerCase().indexOf(within(text) ?? ""));
   const around = link.appendChild(document.createElement("small"));
   around.append(text.slice(Math.max(0, at - AROUND), at + AROUND * 2).trim());
   return item;
@@ -79,7 +97,7 @@ function hit({ url, page, heading, text }: Entry, words: string[]): HTMLLIElemen
 
 function nothing(): HTMLLIElement {
   const item = document.createElement("li");
-  item.appendChild(document.createElement("p")).append("Nothing has all of these words.");
+  item.appendChild(document.createElement("p")).append("No guide contains all of these words.");
   return item;
 }
 

@@ -19,6 +19,8 @@ const ANY_ORIGIN = { "access-control-allow-origin": "*", "cross-origin-resource-
 const TYPES = [
   [".d.ts", "text/plain; charset=utf-8"],
   [".tgz", "application/gzip"],
+  [".md", "text/markdown; charset=utf-8"],
+  [".txt", "text/plain; charset=utf-8"],
 ] as const;
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
@@ -79,7 +81,10 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get("/replay", ({ request }) => serve(request, "replay/index.html", "no-cache"))
     .get("/docs", ({ request }) => serve(request, "docs/start.html", "no-cache"))
     .get("/docs/search.json", ({ request }) => serve(request, "docs/search.json", "no-cache"))
-    .get("/docs/:guide", ({ request, params }) => serve(request, `docs/${params.guide}.html`, "no-cache"))
+    .get("/llms.txt", ({ request }) => serve(request, "docs/llms.txt", "no-cache"))
+    .get("/docs/:guide", ({ request, params: { guide } }) =>
+      serve(request, /\.(md|txt)$/.test(guide) ? `docs/${guide}` : `docs/${guide}.html`, "no-cache"),
+    )
     .get("/assets/*", ({ request, params }) => serve(request, `assets/${params["*"]}`, IMMUTABLE))
     .get("/*", ({ request, path }) => {
       const navigates = /\btext\/html\b/.test(request.headers.get("accept") ?? "");
