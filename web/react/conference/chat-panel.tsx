@@ -1,13 +1,17 @@
 /** @jsxImportSource react */
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import type { LocalMessage } from "../../sdk/index.ts";
+import type { Conversation, LocalMessage } from "../../sdk/index.ts";
 import type { ConversationStatus } from "../chat-hooks.ts";
+import { AttachmentLink, UploadProgress, useUploads } from "./attachments.tsx";
+import { Icon } from "./icon.tsx";
 
 type ChatPanelProps = Pick<ConversationStatus, "messages" | "send" | "error" | "conversation"> & { title?: string };
 
 export function ChatPanel({ messages, send, error, conversation, title = "Chat" }: ChatPanelProps) {
   const [text, setText] = useState("");
   const [failure, setFailure] = useState<string | null>(null);
+  const { upload, send: sendFiles } = useUploads(conversation, setFailure);
+  const [dropping, setDropping] = useState(false);
   const end = useRef<HTMLDivElement>(null);
   const last = messages.at(-1)?.id;
   useEffect(() => {
@@ -21,8 +25,29 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
     setFailure(null);
     send(message).catch((error: Error) => setFailure(error.message));
   };
+  const attach = (files: FileList | null) => {
+    if (!files || files.length === 0) return false;
+    setFailure(null);
+    sendFiles([...files]);
+    return true;
+  };
   return (
-    <>
+    // biome-ignore lint/a11y/noStaticElementInteractions: dropping a file is a shortcut for the button below
+    <div
+      className="stoa-chat"
+      data-dropping={dropping || undefined}
+      onDragOver={(event) => {
+        if (!conversation || !event.dataTransfer?.types.includes("Files")) return;
+        // Without this the browser opens the file instead.
+        event.preventDefault();
+        setDropping(true);
+      }}
+      onDragLeave={() => setDropping(false)}
+      onDrop={(event) => {
+        setDropping(false);
+        if (conversation && attach(event.dataTransfer?.files ?? null)) event.preventDefault();
+      }}
+    >
       <h2>{title}</h2>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <div className="stoa-log" role="log" aria-label="Messages" tabIndex={0}>
@@ -31,7 +56,11 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
             <li className="stoa-empty">{error ? error.message : conversation ? "No messages yet." : "Connecting…"}</li>
           )}
           {messages.map((message) => (
-            <Message key={message.clientMessageId ?? message.id} message={message} />
+            <Message
+              key={message.clientMessageId ?? message.id}
+              {...{ message, conversation }}
+              onFailure={setFailure}
+            />
           ))}
         </ol>
         <div ref={end} />
@@ -41,11 +70,30 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
           {failure}
         </p>
       )}
+      {upload && <UploadProgress upload={upload} />}
       <form className="stoa-form" onSubmit={submit}>
+        <label className="stoa-button stoa-attach" title="Attach a file" aria-disabled={!conversation}>
+          <Icon name="attach" />
+          <input
+            type="file"
+            multiple
+            aria-label="Attach a file"
+            disabled={!conversation}
+            onChange={(event) => {
+              const input = event.target as HTMLInputElement;
+              attach(input.files);
+              // The same file can be chosen again.
+              input.value = "";
+            }}
+          />
+        </label>
         <input
           value={text}
           onInput={(event) => setText((event.target as HTMLInputElement).value)}
           onChange={() => {}}
+          onPaste={(event) => {
+            if (attach(event.clipboardData?.files ?? null)) event.preventDefault();
+          }}
           placeholder="Write a message"
           aria-label="Message"
           maxLength={4000}
@@ -55,18 +103,26 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
           Send
         </button>
       </form>
-    </>
+    </div>
   );
 }
 
-function Message({ message }: { message: LocalMessage }) {
+type MessageProps = {
+  message: LocalMessage;
+  conversation: Conversation | null;
+  onFailure: (message: string) => void;
+};
+
+function Message({ message, conversation, onFailure }: MessageProps) {
+  const { attachment, deleted, text } = message;
   return (
     <li data-status={message.status}>
       <b>
         {message.senderId ?? "Server"}
         {message.status === "failed" && " (not sent)"}
       </b>
-      <p>{message.deleted ? "This message was deleted." : (message.text ?? message.attachment?.filename)}</p>
+      {deleted ? <p>This message was deleted.</p> : text && <p>{text}</p>}
+      {attachment && !deleted && <AttachmentLink {...{ attachment, conversation, onFailure }} />}
     </li>
   );
 }

@@ -69,6 +69,15 @@ export const CONFERENCE_STYLE = `
 .stoa-messages b { display: block; font-size: 13px; color: var(--_quiet); font-weight: 600; }
 .stoa-messages p { margin: 0; overflow-wrap: anywhere; white-space: pre-wrap; }
 .stoa-messages [data-status="failed"] p { color: var(--_bad); }
+.stoa-chat { flex: 1; min-height: 0; display: flex; flex-direction: column; }
+.stoa-chat[data-dropping] { outline: 3px dashed var(--_accent); outline-offset: -6px; }
+.stoa-link { padding: 0; border: 0; background: none; color: var(--_accent); font: inherit; text-align: left; text-decoration: underline; overflow-wrap: anywhere; cursor: pointer; }
+.stoa-upload { margin: 0; padding: 8px 16px; display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 8px; align-items: center; font-size: 13px; }
+.stoa-upload > span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.stoa-upload progress { width: 90px; accent-color: var(--_accent); }
+.stoa-attach { position: relative; flex: none; overflow: hidden; }
+.stoa-attach:focus-within { outline: 3px solid var(--_accent); outline-offset: 2px; }
+.stoa-form .stoa-attach input { position: absolute; inset: 0; width: 100%; height: 100%; padding: 0; opacity: 0; cursor: pointer; }
 .stoa-empty { color: var(--_quiet); }
 .stoa-form { display: flex; gap: 8px; padding: 12px; border-top: 1px solid var(--_line); }
 .stoa-form input { flex: 1; min-width: 0; }

@@ -41,6 +41,7 @@ type AttachmentDeps = {
 /** The sealed copy of an upload; it is removed unless a message can use it before `expiresAt`. */
 type Sealed = { objectKey: string; sha256: string | null; expiresAt: number };
 
+const MIB = 1024 * 1024;
 const MAX_FILENAME_LENGTH = 255;
 /** Enough time to copy and hash the largest attachment in a bucket. */
 const SEALING_MS = 3_600_000;
@@ -134,7 +135,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       if (input.size > STORAGE_MAX_ATTACHMENT_BYTES) {
         throw new ApiError(
           "SVC_ATTACHMENT_TOO_LARGE",
-          `An attachment has at most ${STORAGE_MAX_ATTACHMENT_BYTES} bytes.`,
+          `The file is too large: an attachment may have at most ${sizeText(STORAGE_MAX_ATTACHMENT_BYTES)}.`,
         );
       }
       const uploaderId = access.kind === "server" ? emptyAsNull(input.uploaderId) : access.userId;
@@ -225,4 +226,8 @@ function present(row: AttachmentRow & { conversationPublicId: string }): Attachm
     metadata: row.metadata === null ? null : (JSON.parse(row.metadata) as Metadata),
     createdAt: iso(row.createdAt),
   };
+}
+
+function sizeText(bytes: number): string {
+  return bytes < MIB ? `${bytes} bytes` : `${Math.floor((bytes / MIB) * 10) / 10} MiB`;
 }
