@@ -32,7 +32,7 @@ const ADVICE = {
   noRelay:
     "Start the server with DOMAIN (or TLS_CERT and TLS_KEY): it then relays media at port 443 itself. Or name another " +
     "TURN server with TURN_URLS.",
-  transport: "The browser did not say how its packets travel. Try another browser.",
+  transport: "The browser did not report how its packets travel. Try another browser.",
   tcp:
     "It works, but over TCP: every lost packet then holds up all that follow. Open the media port for UDP between this " +
     "network and the server.",

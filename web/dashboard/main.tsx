@@ -4,6 +4,7 @@ import { Pages } from "./pages.tsx";
 import { Keys } from "./parts/frame/keys.tsx";
 import { Toasts } from "./parts/toast.tsx";
 import { renewSession } from "./session.ts";
+import "./theme.ts";
 
 void renewSession();
 

@@ -216,7 +216,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     await owner.open("audit-log?action=project.updated");
     expect(await page.getByRole("row").count()).toBeGreaterThan(2);
     const saving = page.waitForEvent("download");
-    await button("Save as CSV").click();
+    await button("Export CSV").click();
     const csv = await Bun.file((await (await saving).path()) ?? "").text();
     expect(csv).toContain("createdAt,action,actorEmail");
     expect(csv).toContain("project.updated");

@@ -103,7 +103,7 @@ describe("[8] an empty server", () => {
     await page.getByText("Nothing here matches").waitFor();
     await page.locator("h1").click();
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
   }, 180_000);

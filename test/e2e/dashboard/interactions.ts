@@ -49,6 +49,14 @@ export const INTERACTIONS: Interaction[] = [
   ["dialog-add-member", () => "members", click("Add a member")],
   ["dialog-confirm", ({ roomId }) => `rooms/${roomId}`, click("Close the room")],
   ["dialog-archive", () => "settings", click("Archive the project")],
+  [
+    "palette",
+    () => "rooms",
+    async (page) => {
+      await page.keyboard.press("Control+k");
+      await page.getByRole("option", { name: /^Overview/ }).waitFor();
+    },
+  ],
   ["dialog-keys", () => "rooms", (page) => page.keyboard.press("?")],
   ["toast-done", ({ webhookId }) => `webhooks/${webhookId}`, click("Send a test")],
   [

@@ -122,7 +122,7 @@ describe("[8] every page", () => {
       await examine(owner.page, `empty-${name || "overview"}`, "brief");
     }
     await owner.open(`/projects/${id}`);
-    await owner.page.getByText("Nothing has happened here yet").waitFor();
+    await owner.page.getByText("Nothing here yet. All you need").waitFor();
     await loaded(owner.page);
     expect(owner.complaints).toEqual([]);
   }, 180_000);

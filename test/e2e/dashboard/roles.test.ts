@@ -35,7 +35,7 @@ const CONTROLS: [page: () => string, name: string, permission: Permission][] = [
   [() => "settings", "Archive the project", "project:archive"],
   [() => "diagnostics", "Test this connection", "rooms:manage"],
   [() => "people?userId=ada", "Erase", "people:manage"],
-  [() => "audit-log", "Save as CSV", "audit:read"],
+  [() => "audit-log", "Export CSV", "audit:read"],
 ];
 
 async function isOffered({ page }: SignedInPage, name: string): Promise<boolean> {

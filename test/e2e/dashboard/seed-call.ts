@@ -81,10 +81,19 @@ export async function writeCall({ server }: Stage): Promise<{ callId: string }> 
   const id = runtime.ids.uuid();
   const tenant = { projectId, environment: "DEVELOPMENT" as const };
   await runtime.write((unit) => {
-    client.run("INSERT INTO calls VALUES (?, ?, ?, 'DEVELOPMENT', ?, 'morning-review', ?, ?, ?, 4, 4)", [
-      ...[id, callId, projectId, roomId],
-      ...[start, start + DURATION_MS, start + DURATION_MS],
-    ]);
+    client.run(
+      "INSERT INTO calls VALUES (?, ?, ?, 'DEVELOPMENT', ?, 'morning-review', ?, ?, ?, 4, 4, 'poor', 'uplink_loss')",
+      [...[id, callId, projectId, roomId], ...[start, start + DURATION_MS, start + DURATION_MS]],
+    );
+    client.run(
+      `INSERT INTO recordings (id, public_id, project_id, environment, room_id, room_name, call_id, name, audio_only,
+         automatic, status, started_at, last_seen_at, ended_at)
+       VALUES (?, ?, ?, 'DEVELOPMENT', ?, 'morning-review', ?, 'Morning review', 0, 1, 'READY', ?, ?, ?)`,
+      [
+        ...[runtime.ids.uuid(), runtime.ids.publicId("recording"), projectId, roomId, callId],
+        ...[start, start + DURATION_MS, start + DURATION_MS],
+      ],
+    );
     for (const { identity, from, until, reason, verdict, events } of PARTICIPANTS) {
       const connection = runtime.ids.uuid();
       client.run(

@@ -15,7 +15,7 @@ type Control<T> = {
 };
 
 type InputProps = Control<string> & {
-  type?: "text" | "email" | "password" | "search" | "url" | "number" | "datetime-local";
+  type?: "text" | "email" | "password" | "search" | "url" | "number" | "date" | "datetime-local";
   required?: boolean;
   minLength?: number;
   maxLength?: number;

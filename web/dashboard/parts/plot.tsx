@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import { theme } from "../theme.ts";
 import { countText } from "./numbers.ts";
 import { extended, optionsFor, type PlotKind, stacked, timeText } from "./plot-options.ts";
 
@@ -35,13 +36,15 @@ export function Plot({ label, times, series, kind }: PlotProps) {
       const options = optionsFor(element, { kind, colours, height: HEIGHT, onPoint: setPointed });
       drawn.current = new uPlot(options, data, element);
     };
-    draw();
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", draw);
+    // The colours are read when the plot is drawn, so a change of the theme draws it again.
+    const unsubscribe = theme.subscribe(draw);
     const resize = new ResizeObserver(() => drawn.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
     resize.observe(element);
     return () => {
       scheme.removeEventListener("change", draw);
+      unsubscribe();
       resize.disconnect();
       drawn.current?.destroy();
       drawn.current = null;

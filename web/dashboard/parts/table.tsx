@@ -6,6 +6,8 @@ export type Column<Row> = {
   /** Hidden on narrow screens. */
   wide?: boolean;
   number?: boolean;
+  /** Sentences, which may wrap. */
+  prose?: boolean;
   /** A column of buttons, whose title is hidden visually. */
   actions?: boolean;
 };
@@ -19,8 +21,8 @@ export type TableProps<Row> = {
 
 /** On narrow screens each row becomes a card with labelled values; see parts.css. */
 export function Table<Row>({ label, rows, columns, id }: TableProps<Row>) {
-  const classOf = ({ wide, number, actions }: Column<Row>) =>
-    `${wide ? "wide" : ""} ${number ? "number" : ""} ${actions ? "acts" : ""}`.trim();
+  const classOf = ({ wide, number, prose, actions }: Column<Row>) =>
+    [wide && "wide", number && "number", prose && "prose", actions && "acts"].filter(Boolean).join(" ");
   return (
     <div class="table-frame">
       <table aria-label={label}>

@@ -29,6 +29,12 @@ export function durationText(ms: number | null): string {
   return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
 }
 
+/** The start of a local day (`2026-11-18`), or of one some days later, as a timestamp. */
+export function localDay(day: string, daysLater = 0): string {
+  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
+  return new Date(year, month - 1, date + daysLater).toISOString();
+}
+
 /** A time in the format of a `datetime-local` input, in the local time zone. */
 export function localInput(date: Date): string {
   const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);

@@ -4,6 +4,7 @@ import { useList, usePolling } from "../../live.ts";
 import { BrowserName } from "../../parts/frame/browser.tsx";
 import { List } from "../../parts/list.tsx";
 import { bytesText, countText } from "../../parts/numbers.ts";
+import { RoomName } from "../../parts/room-name.tsx";
 import { Badge, Figure, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -28,7 +29,7 @@ export function Chat() {
               {countText(totals.messages)} in all
             </Figure>
             <Figure label="Conversations" value={countText(totals.activeConversations)}>
-              {countText(totals.conversations)} with the archived
+              {countText(totals.conversations)} including archived
             </Figure>
             <Figure label="Connected now" value={countText(totals.connections)}>
               {countText(totals.members)} members
@@ -47,7 +48,7 @@ export function Chat() {
           ...(may("chat:moderate")
             ? [
                 { href: path("chat/reports"), title: "Reports", here: tab === "reports" },
-                { href: path("chat/words"), title: "Words", here: tab === "words" },
+                { href: path("chat/words"), title: "Word list", here: tab === "words" },
               ]
             : []),
         ]}
@@ -84,7 +85,14 @@ function Conversations() {
       search={({ name, id }) => `${name} ${id}`}
       empty="No conversations yet. Your backend creates them, and each live stream brings one."
       columns={[
-        { title: "Name", cell: ({ id, name }) => <a href={path(`chat/conversations/${id}`)}>{name}</a> },
+        {
+          title: "Name",
+          cell: ({ id, name }) => (
+            <a href={path(`chat/conversations/${id}`)}>
+              <RoomName name={name} />
+            </a>
+          ),
+        },
         { title: "Type", cell: ({ type }) => humanize(type), wide: true },
         { title: "Status", cell: ({ status }) => <Badge>{status}</Badge>, wide: true },
         { title: "Members", cell: ({ memberCount }) => countText(memberCount), number: true },

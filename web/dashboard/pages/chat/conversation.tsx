@@ -1,6 +1,7 @@
 import { useRoute } from "preact-iso";
 import { request, requestPage } from "../../api.ts";
 import { useList, usePolling } from "../../live.ts";
+import { Id } from "../../parts/id.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Badge, Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
@@ -25,7 +26,7 @@ export function Conversation() {
           <PageHead title={shown.name} badge={shown.status} />
           <Details
             items={[
-              ["Id", <code key="id">{shown.id}</code>],
+              ["Id", <Id key="id">{shown.id}</Id>],
               ["Type", humanize(shown.type)],
               ["Messages", countText(shown.messageCount)],
               ["Members", countText(shown.memberCount)],
@@ -68,7 +69,7 @@ export function Conversation() {
               { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
               { title: "Reactions", cell: ({ reactionCount }) => countText(reactionCount), number: true, wide: true },
               { title: "Replies", cell: ({ replyCount }) => countText(replyCount), number: true, wide: true },
-              { title: "Id", cell: ({ id }) => <code>{id}</code>, wide: true },
+              { title: "Id", cell: ({ id }) => <Id>{id}</Id>, wide: true },
               { title: "Sent", cell: ({ createdAt }) => <Ago at={createdAt} /> },
             ]}
           />

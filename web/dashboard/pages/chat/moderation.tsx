@@ -150,23 +150,23 @@ function WordForm({ lists }: { lists: Lists }) {
   const form = useSubmit(async () => {
     const body = { refuse: lines(refuse), mask: lines(mask), report: lines(report) };
     await request(at.chat["word-list"].put(body, { query: { environment } }));
-    toastDone("The word list applies from the next message on.");
+    toastDone("The word list applies to new messages.");
   });
   const wrong = (name: string) => form.failure?.details.find(({ field }) => field.startsWith(name))?.message;
   return (
     <form class="card stack" onSubmit={form.onSubmit}>
       <p class="quiet">
-        Whole words and phrases, one a line, whatever their case; 1,000 together. They hold for messages of users, not
-        for those that your server sends in its own name.
+        Whole words and phrases, one per line, case-insensitive, at most 1,000 in total. They apply to messages of
+        users, not to those that your server sends.
       </p>
       <div class="columns">
         <Field label="Refuse" hint="The message is not sent." error={wrong("refuse")}>
           <TextArea rows={8} value={refuse} onValue={setRefuse} />
         </Field>
-        <Field label="Mask" hint="Stored as stars." error={wrong("mask")}>
+        <Field label="Mask" hint="Replaced with asterisks." error={wrong("mask")}>
           <TextArea rows={8} value={mask} onValue={setMask} />
         </Field>
-        <Field label="Report" hint="Sent, and put into the queue." error={wrong("report")}>
+        <Field label="Report" hint="Sent, and added to the moderation queue." error={wrong("report")}>
           <TextArea rows={8} value={report} onValue={setReport} />
         </Field>
       </div>

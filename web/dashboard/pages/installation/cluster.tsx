@@ -20,7 +20,7 @@ export function Cluster() {
       {user.value?.isOperator ? (
         <Group />
       ) : (
-        <div class="empty">Only operators of this installation see its servers.</div>
+        <div class="empty">Only operators of this installation can see its servers.</div>
       )}
     </>
   );
@@ -50,13 +50,13 @@ function Alone() {
   return (
     <div class="stack">
       <p>
-        This server stands alone: when its machine dies, it is away until the machine is back. With a Postgres that you
-        run already, a second server holds the same data and takes over within seconds.
+        This server runs alone. For high availability, add a second server: with a commit log in PostgreSQL, both hold
+        the same data, and the second takes over within seconds when the first fails.
       </p>
       <CodeBlock label="the settings" text={SETTINGS} />
       <p>
-        Set these on both servers, start this one first, and the second with an empty data directory.{" "}
-        <a href="/docs/standby">How to set it up</a>
+        Set these on both servers, start this one first, then the second with an empty data directory.{" "}
+        <a href="/docs/standby">Set up high availability</a>
       </p>
     </div>
   );

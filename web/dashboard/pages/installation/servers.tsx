@@ -14,7 +14,7 @@ export function Servers() {
     return (
       <>
         <PageHead title="Servers" />
-        <div class="empty">Only operators of this installation see its servers.</div>
+        <div class="empty">Only operators of this installation can see its servers.</div>
       </>
     );
   }
@@ -45,7 +45,7 @@ function Fleet() {
           </ul>
         )}
       </Loaded>
-      <Loaded live={servers} isEmpty={(list) => list.length === 0} empty="No media server has registered.">
+      <Loaded live={servers} isEmpty={(list) => list.length === 0} empty="No media servers are registered.">
         {(list) => (
           <ul class="servers">
             {list.map((server) => (
@@ -104,7 +104,7 @@ function Drain({ name, status, onChanged }: { name: string; status: string; onCh
       done={`${name} gets no new rooms.`}
       run={() => request(routes.drain.post()).then(onChanged)}
     >
-      It gets no new rooms. Those it has go on until they are empty.
+      It gets no new rooms. Its current rooms continue until they are empty.
     </ConfirmButton>
   );
 }

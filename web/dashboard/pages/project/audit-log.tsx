@@ -32,7 +32,7 @@ export function AuditLog() {
     return (
       <>
         <PageHead title="Audit log" />
-        <div class="empty">Only owners and admins of the project see its audit log.</div>
+        <div class="empty">Only owners and admins of the project can see its audit log.</div>
       </>
     );
   }
@@ -63,7 +63,7 @@ function Entries() {
   return (
     <>
       <PageHead title="Audit log">
-        <Action run={saveAll}>Save as CSV</Action>
+        <Action run={saveAll}>Export CSV</Action>
       </PageHead>
       <List
         label="audit entries"
@@ -76,7 +76,7 @@ function Entries() {
               label="Action"
               value={action}
               onValue={setAction}
-              options={[{ value: "", label: "Every action" }, ...AUDIT_ACTIONS]}
+              options={[{ value: "", label: "Any action" }, ...AUDIT_ACTIONS]}
             />
             <Select
               label="Actor"
@@ -96,7 +96,12 @@ function Entries() {
           { title: "Action", cell: (one) => <code>{one.action}</code> },
           { title: "Who", cell: actorOf },
           { title: "What", cell: ({ resourceType }) => humanize(resourceType), wide: true },
-          { title: "Details", cell: ({ metadata }) => <span class="small mono">{detail(metadata)}</span>, wide: true },
+          {
+            title: "Details",
+            prose: true,
+            cell: ({ metadata }) => <span class="small mono">{detail(metadata)}</span>,
+            wide: true,
+          },
           { title: "Environment", cell: ({ environment }) => humanize(environment ?? ""), wide: true },
           { title: "From", cell: ({ ipAddress }) => <code>{ipAddress ?? "–"}</code>, wide: true },
         ]}

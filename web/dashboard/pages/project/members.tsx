@@ -161,7 +161,7 @@ function AddMember({ onAdded, onClose }: { onAdded: () => void; onClose: () => v
     <FormDialog title="Add a member" action="Add" form={form} onClose={onClose}>
       <Field
         label="E-mail address"
-        hint="A person without an account gets an invitation."
+        hint="People without an account receive an invitation."
         error={form.problem("email")}
       >
         <TextInput type="email" required value={email} onValue={setEmail} />

@@ -36,7 +36,7 @@ function Now({ range }: { range: Range }) {
   const metrics = usePolling(() => request(at.metrics.get({ query: { environment, range } })), [...here, range]);
   const chat = usePolling(() => request(at.chat.overview.get({ query: { environment } })), here);
   const webhooks = usePolling(() => request(at.webhooks.get({ query: { environment, limit: 200 } })), here, SLOW_MS);
-  const usage = usePolling(() => request(at.usage.get({ query: { days: 1, limit: 1 } })), [projectId], SLOW_MS);
+  const usage = usePolling(() => request(at.usage.get({ query: { days: 1, limit: 1, environment } })), here, SLOW_MS);
   const failing = webhooks.data?.filter(
     ({ status, consecutiveFailures }) => status !== "ACTIVE" || consecutiveFailures > 0,
   );
@@ -46,7 +46,7 @@ function Now({ range }: { range: Range }) {
         <>
           {activeRooms + connections === 0 && chat.data?.messages === 0 && (
             <p class="note row between">
-              Nothing has happened here yet. A key and a few lines of code are all it takes.
+              Nothing here yet. All you need is an API key and a few lines of code.
               <a class="button primary" href={path("start")}>
                 Get started
               </a>
@@ -60,7 +60,7 @@ function Now({ range }: { range: Range }) {
               {countOf(connections, "connection")}, {countOf(errors.total, "error")}
             </Figure>
             <Figure label="Time to join" value={durationText(joinTimeMs.p50)}>
-              {joinTimeMs.p95 === null ? "no joins" : `1 in 20 over ${durationText(joinTimeMs.p95)}`}
+              {joinTimeMs.p95 === null ? "no joins" : `95th percentile ${durationText(joinTimeMs.p95)}`}
             </Figure>
             <Figure label="Messages today" value={countText(chat.data?.messagesToday)} href={path("chat")}>
               {countText(chat.data?.connections)} connected now
@@ -94,7 +94,11 @@ function OverTime({ range }: { range: Range }) {
     () => request(at.metrics.series.get({ query: { environment, range } })),
     [projectId, environment, range],
   );
-  const usage = usePolling(() => request(at.usage.get({ query: { days: 30, limit: 1 } })), [projectId], SLOW_MS);
+  const usage = usePolling(
+    () => request(at.usage.get({ query: { days: 30, limit: 1, environment } })),
+    [projectId, environment],
+    SLOW_MS,
+  );
   return (
     <Loaded live={series}>
       {({ points }) => {

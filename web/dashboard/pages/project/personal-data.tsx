@@ -21,14 +21,14 @@ export function PersonalData() {
   if (!may("people:read")) {
     return (
       <>
-        <PageHead title="People’s data" />
-        <div class="empty">Only owners and admins may see personal data.</div>
+        <PageHead title="Personal data" />
+        <div class="empty">Only owners and admins can see personal data.</div>
       </>
     );
   }
   return (
     <>
-      <PageHead title="People’s data" />
+      <PageHead title="Personal data" />
       <form
         class="row filters"
         onSubmit={(event) => {
@@ -108,8 +108,8 @@ function Person({ userId }: { userId: string }) {
                     done="The erasure has begun."
                     run={() => request(routes.delete({}, { query })).then(personalData.reload)}
                   >
-                    Their messages become empty places, everything else about them goes, exports included, and they are
-                    disconnected. Nothing brings it back: a restored backup is erased again.
+                    The text of their messages and all other data about them, including exports, is erased, and they are
+                    disconnected. This cannot be undone: data restored from a backup is erased again.
                   </ConfirmButton>
                 </div>
               )}

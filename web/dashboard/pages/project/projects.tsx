@@ -68,7 +68,7 @@ function useNewProject(): { name: string; setName: (name: string) => void; form:
   return { name, setName, form };
 }
 
-const HINT = "A project holds the rooms, chats and keys of one application.";
+const HINT = "A project contains the rooms, conversations and keys of one application.";
 
 function FirstProject() {
   const { name, setName, form } = useNewProject();

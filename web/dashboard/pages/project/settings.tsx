@@ -4,6 +4,7 @@ import { request } from "../../api.ts";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Check, FormProblem, TextArea, TextInput, useSubmit } from "../../parts/form.tsx";
+import { Id } from "../../parts/id.tsx";
 import { Details, PageHead } from "../../parts/states.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { may, type OpenProject, openProject, projectVersion, useProject } from "../../project.ts";
@@ -27,7 +28,7 @@ export function Settings() {
               ["Description", project.description],
               ["Allowed origins", project.allowedOrigins.join(", ") || "any"],
               ["Localhost", project.allowLocalhostOrigins ? "allowed" : "not allowed"],
-              ["Id", <code key="id">{project.id}</code>],
+              ["Id", <Id key="id">{project.id}</Id>],
             ]}
           />
         </section>
@@ -60,7 +61,7 @@ function Name({ project }: { project: OpenProject }) {
         <TextInput maxLength={500} value={description} onValue={setDescription} />
       </Field>
       <p class="quiet small">
-        Id <code>{project.id}</code>
+        Id <Id>{project.id}</Id>
       </p>
       <FormProblem form={form} />
       <div class="actions">

@@ -5,6 +5,7 @@ import { Bars, Ring } from "../../parts/bars.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText, percentText } from "../../parts/numbers.ts";
 import { Plot } from "../../parts/plot.tsx";
+import { RoomName } from "../../parts/room-name.tsx";
 import { Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Choice } from "../../parts/tabs.tsx";
@@ -17,11 +18,15 @@ const EVERY_MS = 15_000;
 
 /** Participant-minutes of the account and its allowance, and of this project by day. */
 export function Usage() {
-  const { at, projectId, path } = useProject();
+  const { at, environment, projectId, path } = useProject();
   const [range, setRange] = useChoice("days", Object.keys(DAYS) as DaysName[], "30 days");
   const account = usePolling(() => request(api.v1.usage.detail.get({ query: { days: 1, limit: 1 } })), [], EVERY_MS);
   const days = DAYS[range];
-  const project = usePolling(() => request(at.usage.get({ query: { days, limit: 50 } })), [projectId, days], EVERY_MS);
+  const project = usePolling(
+    () => request(at.usage.get({ query: { days, limit: 50, environment } })),
+    [projectId, days, environment],
+    EVERY_MS,
+  );
   return (
     <>
       <PageHead title="Usage">
@@ -30,30 +35,38 @@ export function Usage() {
       <Loaded live={account}>
         {(usage) =>
           !usage.projects.some((one) => one.projectId === projectId) ? (
-            <p class="note">The minutes of this project count towards the allowance of its owner.</p>
+            usage.allowanceSet && <p class="note">The minutes of this project count toward its owner's allowance.</p>
           ) : (
             <section class="card allowance">
-              <Ring
-                label={`${percentText(usage.usedPercent / 100)} of the included minutes are used`}
-                share={usage.usedPercent / 100}
-              >
-                {percentText(usage.usedPercent / 100)}
-              </Ring>
+              {usage.allowanceSet && (
+                <Ring
+                  label={`${percentText(usage.usedPercent / 100)} of the included minutes are used`}
+                  share={usage.usedPercent / 100}
+                >
+                  {percentText(usage.usedPercent / 100)}
+                </Ring>
+              )}
               <div class="stack">
                 <h2>Your account this month</h2>
                 <Details
                   items={[
                     ["Used", `${countText(usage.usedMinutes)} min`],
-                    ["Included", `${countText(usage.includedMinutes)} min`],
-                    ["Left", `${countText(usage.remainingMinutes)} min`],
+                    ...(usage.allowanceSet
+                      ? ([
+                          ["Included", `${countText(usage.includedMinutes)} min`],
+                          ["Left", `${countText(usage.remainingMinutes)} min`],
+                        ] as [string, string][])
+                      : []),
                     ["In a call now", countText(usage.liveSessions)],
                   ]}
                 />
-                <p class={usage.exceeded ? "note warn" : "quiet small"}>
-                  {usage.enforced
-                    ? "Past the allowance, new tokens are refused."
-                    : "This server does not enforce the allowance: calls continue past it."}
-                </p>
+                {usage.allowanceSet && (
+                  <p class={usage.exceeded ? "note warn" : "quiet small"}>
+                    {usage.enforced
+                      ? "Once the allowance is used up, new tokens are refused."
+                      : "The allowance is not enforced: calls continue beyond it."}
+                  </p>
+                )}
                 <Bars
                   label="Minutes by project"
                   bars={usage.projects.map(({ projectId: id, name, minutes }) => ({
@@ -72,20 +85,20 @@ export function Usage() {
         {({ daily, history, usedMinutes, recordedMinutes }) => (
           <>
             <Plot
-              label={`This project by day: ${countText(usedMinutes)} minutes this month`}
+              label={`This project by day (${humanize(environment).toLowerCase()}): ${countText(usedMinutes)} minutes this month`}
               kind="days"
               times={daily.map(({ date }) => Date.parse(date) / 1000)}
               series={[{ label: "Minutes", values: daily.map(({ minutes }) => minutes), colour: "accent" }]}
             />
             <CallsUsed />
             <p class="quiet">
-              {countText(recordedMinutes)} minutes of it were recorded this month: see{" "}
+              {countText(recordedMinutes)} minutes were recorded this month. See{" "}
               <a href={path("recordings")}>Recordings</a>.
             </p>
             <section class="stack">
               <h2>Sessions</h2>
               {history.length === 0 ? (
-                <div class="empty">There were no participants yet.</div>
+                <div class="empty">No participants in this environment yet.</div>
               ) : (
                 <Table
                   label="Sessions"
@@ -93,8 +106,7 @@ export function Usage() {
                   id={({ id }) => id}
                   columns={[
                     { title: "Participant", cell: ({ participantIdentity }) => participantIdentity },
-                    { title: "Room", cell: ({ roomName }) => roomName },
-                    { title: "Environment", cell: ({ environment }) => humanize(environment), wide: true },
+                    { title: "Room", cell: ({ roomName }) => <RoomName name={roomName} /> },
                     { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
                     { title: "Ended", cell: ({ endedAt }) => (endedAt ? <Ago at={endedAt} /> : "running"), wide: true },
                     { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },
@@ -124,11 +136,18 @@ function CallsUsed() {
         label="calls"
         live={calls}
         id={({ id }) => id}
-        empty="There are no calls in this environment."
+        empty="No calls in this environment yet."
         columns={[
-          { title: "Room", cell: ({ id, roomName }) => <a href={path(`calls/${id}`)}>{roomName}</a> },
+          {
+            title: "Room",
+            cell: ({ id, roomName }) => (
+              <a href={path(`calls/${id}`)}>
+                <RoomName name={roomName} />
+              </a>
+            ),
+          },
           { title: "Started", cell: ({ startedAt }) => <Ago at={startedAt} /> },
-          { title: "Lasted", cell: ({ durationMs }) => durationText(durationMs), number: true, wide: true },
+          { title: "Duration", cell: ({ durationMs }) => durationText(durationMs), number: true, wide: true },
           { title: "People", cell: ({ participantCount }) => countText(participantCount), number: true, wide: true },
           { title: "Minutes", cell: ({ minutes }) => countText(minutes), number: true },
         ]}

@@ -1,10 +1,13 @@
+import type { ComponentChildren } from "preact";
 import { useRoute } from "preact-iso";
 import type { CallVerdict } from "../../../../src/protocol/room-records.ts";
 import { request } from "../../api.ts";
 import { type CallEntry, lanesOf } from "../../call-timeline.ts";
 import { usePolling } from "../../live.ts";
 import { CallEntries, Lanes } from "../../parts/call/lanes.tsx";
+import { Id } from "../../parts/id.tsx";
 import { countText } from "../../parts/numbers.ts";
+import { useRoomTitle } from "../../parts/room-name.tsx";
 import { Badge, Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
@@ -25,14 +28,19 @@ export function CallPage() {
     <Loaded live={call}>
       {({ timeline, participants, ...shown }) => (
         <>
-          <PageHead title={`Call in ${shown.roomName}`} badge={shown.status}>
+          <CallHead roomName={shown.roomName} status={shown.status}>
+            {shown.recordingIds.map((id, index) => (
+              <a key={id} class="button" href={path(`recordings/${id}`)}>
+                {shown.recordingIds.length === 1 ? "Recording" : `Recording ${index + 1}`}
+              </a>
+            ))}
             <a class="button" href={path(`rooms/${shown.roomId}`)}>
-              Room {shown.roomName}
+              Room
             </a>
             <a class="button" href={path(`connections?roomId=${shown.roomId}`)}>
               Connections
             </a>
-          </PageHead>
+          </CallHead>
           <Lanes
             lanes={lanesOf(shown.startedAt, shown.durationMs, participants, timeline)}
             durationMs={shown.durationMs}
@@ -40,11 +48,11 @@ export function CallPage() {
           <Details
             items={[
               ["Started", <Ago key="started" at={shown.startedAt} />],
-              ["Lasted", durationText(shown.durationMs)],
+              ["Duration", durationText(shown.durationMs)],
               ["People", countText(shown.participantCount)],
-              ["At once", countText(shown.peakParticipants)],
+              ["Peak", countText(shown.peakParticipants)],
               ["Minutes used", countText(shown.minutes)],
-              ["Id", <code key="id">{shown.id}</code>],
+              ["Id", <Id key="id">{shown.id}</Id>],
             ]}
           />
           <section class="stack">
@@ -64,6 +72,14 @@ export function CallPage() {
         </>
       )}
     </Loaded>
+  );
+}
+
+function CallHead({ roomName, status, children }: { roomName: string; status: string; children: ComponentChildren }) {
+  return (
+    <PageHead title={`Call in ${useRoomTitle(roomName)}`} badge={status}>
+      {children}
+    </PageHead>
   );
 }
 
@@ -92,10 +108,10 @@ function Verdict({ participant }: VerdictProps) {
           {caused && <Badge>{verdict.cause}</Badge>}
         </div>
         <a class="small" href={path(`connections/${encodeURIComponent(connectionId)}`)}>
-          The connection
+          Connection
         </a>
       </div>
-      <p>{verdict?.sentence ?? "The server stopped before there was a verdict."}</p>
+      <p>{verdict?.sentence ?? "The server stopped before it could reach a verdict."}</p>
       {caused && (
         <p class="small mono quiet">
           {Object.entries(verdict.evidence)

@@ -1,10 +1,12 @@
 import { useRoute } from "preact-iso";
 import { request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
-import { ErrorCard } from "../../parts/call/error-card.tsx";
+import { ErrorCard, groupErrors } from "../../parts/call/error-card.tsx";
 import { Flights } from "../../parts/call/flights.tsx";
 import { EventList, Timeline } from "../../parts/call/timeline.tsx";
 import { BrowserName } from "../../parts/frame/browser.tsx";
+import { Id } from "../../parts/id.tsx";
+import { RoomName } from "../../parts/room-name.tsx";
 import { Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
@@ -27,13 +29,13 @@ export function OneConnection() {
             </a>
             {shown.roomId && (
               <a class="button" href={path(`rooms/${shown.roomId}`)}>
-                Room {shown.roomName}
+                Room {shown.roomName && <RoomName name={shown.roomName} />}
               </a>
             )}
           </PageHead>
           <Timeline timeline={shown} />
-          {shown.errors.map((error) => (
-            <ErrorCard key={error.id} error={error} />
+          {groupErrors(shown.errors).map((group) => (
+            <ErrorCard key={group[0].id} group={group} />
           ))}
           <Details
             items={[
@@ -50,8 +52,13 @@ export function OneConnection() {
               // The SDK's name is followed by the user agent, which is shown as the browser.
               ["SDK", shown.sdk?.split(" ")[0]],
               ["Browser", <BrowserName key="browser" userAgent={shown.userAgent} />],
-              ["Id", <code key="id">{shown.id}</code>],
-              ["Client id", <code key="own">{shown.connectionId}</code>],
+              ["Id", <Id key="id">{shown.id}</Id>],
+              [
+                "Client id",
+                <Id key="own" label="client id">
+                  {shown.connectionId}
+                </Id>,
+              ],
             ]}
           />
           <Flights connectionId={shown.id} live={shown.disconnectedAt === null} />

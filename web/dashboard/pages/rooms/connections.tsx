@@ -4,6 +4,7 @@ import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
+import { RoomName } from "../../parts/room-name.tsx";
 import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
@@ -37,7 +38,7 @@ export function Connections() {
               value={state}
               onValue={setState}
               options={[
-                { value: "", label: "Every state" },
+                { value: "", label: "Any state" },
                 ...CONNECTION_STATES.map((value) => ({ value, label: humanize(value) })),
               ]}
             />
@@ -55,7 +56,11 @@ export function Connections() {
             cell: ({ id, participantIdentity }) => <a href={path(`connections/${id}`)}>{participantIdentity}</a>,
           },
           { title: "State", cell: (one) => <Badge>{one.state}</Badge> },
-          { title: "Room", cell: ({ roomName }) => roomName ?? "–", wide: true },
+          {
+            title: "Room",
+            cell: ({ roomName }) => (roomName === null ? "–" : <RoomName name={roomName} />),
+            wide: true,
+          },
           { title: "Join", cell: ({ joinTimeMs }) => durationText(joinTimeMs), number: true, wide: true },
           { title: "RTT", cell: ({ rttMs }) => durationText(rttMs), number: true, wide: true },
           {

@@ -4,7 +4,7 @@ import { useChoice, useFilter } from "../../address.ts";
 import { request, requestPage } from "../../api.ts";
 import { useList, usePolling } from "../../live.ts";
 import { Bars } from "../../parts/bars.tsx";
-import { ErrorCard } from "../../parts/call/error-card.tsx";
+import { ErrorCard, groupErrors } from "../../parts/call/error-card.tsx";
 import { TextInput } from "../../parts/form.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { humanize, Loaded, PageHead } from "../../parts/states.tsx";
@@ -74,7 +74,7 @@ export function Errors() {
             found.length === 0 ? (
               <div class="empty">Nothing here matches “{text}”.</div>
             ) : (
-              found.map((error) => <ErrorCard key={error.id} error={error} linked />)
+              groupErrors(found).map((group) => <ErrorCard key={group[0].id} group={group} linked />)
             )
           }
         </Loaded>

@@ -8,6 +8,7 @@ import { useDescription } from "../../parts/call/stream-fields.tsx";
 import { Hosts, Viewers } from "../../parts/call/stream-participants.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { FormDialog, useSubmit } from "../../parts/form.tsx";
+import { Id } from "../../parts/id.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Details, Figure, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -87,9 +88,9 @@ export function OneLiveStream() {
           </ul>
           <Details
             items={[
-              ["Id", <code key="id">{shown.id}</code>],
+              ["Id", <Id key="id">{shown.id}</Id>],
               ["Visibility", humanize(shown.visibility)],
-              ["Planned for", shown.scheduledAt && <Ago key="planned" at={shown.scheduledAt} />],
+              ["Scheduled for", shown.scheduledAt && <Ago key="planned" at={shown.scheduledAt} />],
               ["Started", shown.startedAt && <Ago key="started" at={shown.startedAt} />],
               ["Ended", shown.endedAt && <Ago key="ended" at={shown.endedAt} />],
               ["Category", shown.category],

@@ -42,7 +42,7 @@ export function LiveStreams() {
             value={status}
             onValue={setStatus}
             options={[
-              { value: "", label: "Every status" },
+              { value: "", label: "Any status" },
               ...LIVE_STREAM_STATUSES.map((value) => ({ value, label: humanize(value) })),
             ]}
           />
@@ -83,7 +83,7 @@ function CreateStream({ onClose }: { onClose: () => void }) {
       </Field>
       {description.rest}
       <Field
-        label="Planned for"
+        label="Scheduled for"
         hint="Shown to viewers. The stream does not start automatically."
         error={form.problem("scheduledAt")}
       >

@@ -5,6 +5,7 @@ import { request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Id } from "../../parts/id.tsx";
 import { bytesText } from "../../parts/numbers.ts";
 import { ComposeRecording, Composition } from "../../parts/recording/recording-composition.tsx";
 import { ShareRecording } from "../../parts/recording/recording-share.tsx";
@@ -63,7 +64,7 @@ export function OneRecording() {
                     route(path("recordings"));
                   }}
                 >
-                  Its files and its film are gone for good, and no link to it works any more.
+                  Its files and its composed video are deleted permanently, and links to it stop working.
                 </ConfirmButton>
               </>
             )}
@@ -85,7 +86,7 @@ export function OneRecording() {
               ["Length", durationText(shown.durationMs)],
               ["Size", bytesText(shown.bytes)],
               ["Content", shown.audioOnly ? "Audio" : "Audio and video"],
-              ["Id", <code key="id">{shown.id}</code>],
+              ["Id", <Id key="id">{shown.id}</Id>],
             ]}
           />
           {shown.status !== "RECORDING" && shown.files.length > 0 && (

@@ -6,6 +6,7 @@ import { Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { bytesText } from "../../parts/numbers.ts";
 import { RecordingDot } from "../../parts/recording/record-button.tsx";
+import { RoomName } from "../../parts/room-name.tsx";
 import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
 import { useProject } from "../../project.ts";
@@ -42,7 +43,7 @@ export function Recordings() {
               label="Status"
               value={status}
               onValue={setStatus}
-              options={[{ value: "", label: "Every status" }, ...STATUSES]}
+              options={[{ value: "", label: "Any status" }, ...STATUSES]}
             />
             {roomId !== "" && (
               <button type="button" class="button" onClick={() => setRoomId("")}>
@@ -61,15 +62,24 @@ export function Recordings() {
               </p>
             </>
           ) : (
-            "No recording matches these filters."
+            "No recordings match these filters."
           )
         }
         columns={[
           {
             title: "Name",
-            cell: ({ id, name, roomName }) => <a href={path(`recordings/${id}`)}>{name ?? roomName}</a>,
+            cell: ({ id, name, roomName }) => (
+              <a href={path(`recordings/${id}`)}>{name ?? <RoomName name={roomName} />}</a>
+            ),
           },
-          { title: "Room", cell: ({ roomId: id, roomName }) => <a href={path(`rooms/${id}`)}>{roomName}</a> },
+          {
+            title: "Room",
+            cell: ({ roomId: id, roomName }) => (
+              <a href={path(`rooms/${id}`)}>
+                <RoomName name={roomName} />
+              </a>
+            ),
+          },
           {
             title: "Status",
             cell: ({ status: now }) => (now === "RECORDING" ? <RecordingDot /> : <Badge>{now}</Badge>),

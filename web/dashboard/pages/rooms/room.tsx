@@ -6,6 +6,7 @@ import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Call } from "../../parts/call/call.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Id } from "../../parts/id.tsx";
 import { RecordButton, RecordingDot } from "../../parts/recording/record-button.tsx";
 import { Badge, Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -76,7 +77,7 @@ export function OneRoom() {
           )}
           <Details
             items={[
-              ["Id", <code key="id">{roomId}</code>],
+              ["Id", <Id key="id">{roomId}</Id>],
               ["Media server", serverName],
               ["Preferred region", region],
               ["Recorded", record ? "Every call" : "On request"],
@@ -88,7 +89,7 @@ export function OneRoom() {
           />
           <section class="stack">
             <h2>Participants</h2>
-            {participantCount === null && <p class="note warn">The media server of this room does not answer.</p>}
+            {participantCount === null && <p class="note warn">The media server of this room is not responding.</p>}
             {participants.length === 0 ? (
               <div class="empty">There are no participants in this room.</div>
             ) : (

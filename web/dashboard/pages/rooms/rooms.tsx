@@ -5,9 +5,11 @@ import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
 import { Check, FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { Id } from "../../parts/id.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { RecordingDot } from "../../parts/recording/record-button.tsx";
+import { RoomName } from "../../parts/room-name.tsx";
 import { PageHead } from "../../parts/states.tsx";
 import { Choice } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -44,21 +46,23 @@ export function Rooms() {
         empty={
           shown === "Active"
             ? "No rooms yet. Create one here, or with your API key."
-            : "No room of this environment has been closed."
+            : "No rooms have been closed in this environment."
         }
         columns={[
           {
             title: "Name",
             cell: ({ id, name, recording }) => (
               <span class="row">
-                <a href={path(`rooms/${id}`)}>{name}</a>
+                <a href={path(`rooms/${id}`)}>
+                  <RoomName name={name} />
+                </a>
                 {recording && <RecordingDot />}
               </span>
             ),
           },
           { title: "Participants", cell: ({ participantCount }) => countText(participantCount), number: true },
           { title: "Server", cell: ({ serverName }) => serverName ?? "–", wide: true },
-          { title: "Id", cell: ({ id }) => <code>{id}</code>, wide: true },
+          { title: "Id", cell: ({ id }) => <Id>{id}</Id>, wide: true },
           { title: "Created", cell: ({ createdAt }) => <Ago at={createdAt} /> },
         ]}
       />

@@ -3,6 +3,7 @@ import { request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
+import { Id } from "../../parts/id.tsx";
 import { Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
@@ -36,7 +37,12 @@ export function OneDelivery() {
           </PageHead>
           <Details
             items={[
-              ["Event id", <code key="event">{shown.eventId}</code>],
+              [
+                "Event id",
+                <Id key="event" label="event id">
+                  {shown.eventId}
+                </Id>,
+              ],
               ["Created", <Ago key="made" at={shown.createdAt} />],
               ["Delivered", shown.deliveredAt && <Ago key="delivered" at={shown.deliveredAt} />],
               ["Next attempt", shown.nextAttemptAt && <Ago key="next" at={shown.nextAttemptAt} />],
@@ -45,7 +51,7 @@ export function OneDelivery() {
           <section class="stack">
             <h2>Attempts</h2>
             {shown.attempts.length === 0 ? (
-              <div class="empty">Not tried yet.</div>
+              <div class="empty">Not attempted yet.</div>
             ) : (
               <Table
                 label="Attempts"
@@ -55,7 +61,7 @@ export function OneDelivery() {
                   { title: "When", cell: ({ at: time }) => <Ago at={time} /> },
                   { title: "Response", cell: ({ statusCode }) => statusCode ?? "none", number: true },
                   { title: "Took", cell: ({ durationMs }) => durationText(durationMs), number: true },
-                  { title: "Error", cell: ({ error }) => error ?? "–" },
+                  { title: "Error", prose: true, cell: ({ error }) => error ?? "–" },
                 ]}
               />
             )}

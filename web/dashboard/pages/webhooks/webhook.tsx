@@ -8,6 +8,7 @@ import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Select } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
+import { Id } from "../../parts/id.tsx";
 import { List } from "../../parts/list.tsx";
 import { Badge, Details, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago, durationText } from "../../parts/time.tsx";
@@ -74,9 +75,9 @@ export function OneWebhook() {
               ["Note", shown.description],
               ["Environment", humanize(shown.environment)],
               ["Events", shown.events.length === 0 ? "all" : shown.events.join(", ")],
-              ["Failures in a row", shown.consecutiveFailures],
+              ["Consecutive failures", shown.consecutiveFailures],
               ["Last success", <Ago key="last" at={shown.lastDeliveryAt} />],
-              ["Id", <code key="id">{shown.id}</code>],
+              ["Id", <Id key="id">{shown.id}</Id>],
             ]}
           />
           <h2>Deliveries</h2>
@@ -124,7 +125,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
           value={status}
           onValue={setStatus}
           options={[
-            { value: "", label: "Every status" },
+            { value: "", label: "Any status" },
             ...DELIVERY_STATUSES.map((value) => ({ value, label: humanize(value) })),
           ]}
         />
@@ -137,7 +138,12 @@ function Deliveries({ webhookId }: { webhookId: string }) {
         },
         { title: "Status", cell: (one) => <Badge>{one.status}</Badge> },
         { title: "Attempts", cell: ({ attempts }) => <Attempts attempts={attempts} /> },
-        { title: "Last error", cell: ({ lastError }) => <span class="small">{lastError}</span>, wide: true },
+        {
+          title: "Last error",
+          prose: true,
+          cell: ({ lastError }) => <span class="small">{lastError}</span>,
+          wide: true,
+        },
         { title: "Made", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },
         {
           title: "Actions",

@@ -38,7 +38,7 @@ export function Webhooks() {
           { title: "Status", cell: ({ status }) => <Badge>{status}</Badge> },
           { title: "Events", cell: ({ events }) => (events.length === 0 ? "all" : events.length), wide: true },
           {
-            title: "Failures in a row",
+            title: "Consecutive failures",
             cell: ({ consecutiveFailures: count }) => (count === 0 ? "0" : <b class="problem">{count}</b>),
             number: true,
           },

@@ -36,10 +36,10 @@ export function ConnectionCheck() {
       <p class="quiet">
         {may("rooms:manage")
           ? "Sends a generated video from this browser through the server and back. No camera is used."
-          : "Needs a role that may create rooms."}
+          : "Requires a role that can create rooms."}
       </p>
       {may("rooms:manage") && (
-        <label class="row">
+        <label class="check">
           <input
             type="checkbox"
             checked={relayOnly}
@@ -80,9 +80,10 @@ function verdict(results: Results, relayOnly: boolean): { tone: "good" | "warn" 
   if (statuses.length === 0) return { tone: "bad", text: "The test could not be started." };
   if (statuses.includes("failed")) {
     const where = relayOnly ? "networks that let out port 443 only" : "this network";
-    return { tone: "bad", text: `Calls from ${where} will not work as it is.` };
+    return { tone: "bad", text: `Calls from ${where} will not work.` };
   }
-  if (statuses.includes("slow")) return { tone: "warn", text: "Calls work from here, but could work better." };
+  if (statuses.includes("slow"))
+    return { tone: "warn", text: "Calls work from here, but the connection could be better." };
   if (relayOnly) return { tone: "good", text: "Calls work through port 443 alone." };
   return { tone: "good", text: "Calls work from this browser and this network." };
 }

@@ -98,15 +98,15 @@ export function entryText(entry: CallEntry): string {
     case "quality.changed":
       return `had ${quality === "lost" ? "no connection" : `${quality} quality`}`;
     case "encoder.limited":
-      return `was held back by ${limitation === "cpu" ? "the processor" : "the upload"} for ${seconds} s`;
+      return `was limited by ${limitation === "cpu" ? "the processor" : "the upload"} for ${seconds} s`;
     case "reconnecting":
       return `lost the ${path === "signaling" ? "socket" : "media"}`;
     case "reconnected":
       return `got the ${path === "signaling" ? "socket" : "media"} back`;
     case "media.stalled":
-      return "sent no media any more";
+      return "stopped sending media";
     case "media.flows":
-      return "sent media again";
+      return "resumed sending media";
     case "error":
       return `had an error: ${message}`;
     case "message":

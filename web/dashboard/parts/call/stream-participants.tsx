@@ -48,7 +48,7 @@ export function Hosts({ streamId, hosts, ended, onChanged }: HostsProps) {
                   done={`${identity} is no host any more.`}
                   run={() => request(routes({ identity }).delete()).then(onChanged)}
                 >
-                  They leave room and chat at once. What they wrote stays.
+                  They leave the room and the chat immediately. Their messages remain.
                 </ConfirmButton>
               ),
           },

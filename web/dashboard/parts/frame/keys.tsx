@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../dialog.tsx";
 
 const KEYS: [key: string, what: string][] = [
+  ["Ctrl K", "Go to a page, room, call or person"],
   ["/", "Search the list on this page"],
   ["?", "Show the keyboard shortcuts"],
   ["Esc", "Close a dialog"],
@@ -26,7 +27,7 @@ export function Keys() {
   }, []);
   if (!help) return null;
   return (
-    <Dialog title="Keys" onClose={() => setHelp(false)}>
+    <Dialog title="Keyboard shortcuts" onClose={() => setHelp(false)}>
       <dl class="keys">
         {KEYS.map(([key, what]) => (
           <div key={key}>

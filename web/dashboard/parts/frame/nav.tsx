@@ -3,10 +3,11 @@ import type { Permission } from "../../../../src/protocol/permissions.ts";
 import { projectPath } from "../../address.ts";
 import { may, openProject } from "../../project.ts";
 import { user } from "../../session.ts";
+import { ThemeSwitch } from "./theme-switch.tsx";
 
 type Entry = [page: string, title: string, needs?: Permission];
 
-const GROUPS: [title: string, entries: Entry[]][] = [
+export const PAGE_GROUPS: [title: string, entries: Entry[]][] = [
   [
     "Build",
     [
@@ -39,7 +40,7 @@ const GROUPS: [title: string, entries: Entry[]][] = [
     "Project",
     [
       ["members", "Members"],
-      ["people", "People’s data", "people:read"],
+      ["people", "Personal data", "people:read"],
       ["audit-log", "Audit log", "audit:read"],
       ["settings", "Settings"],
     ],
@@ -60,7 +61,7 @@ export function Nav({ open, onGo }: { open: boolean; onGo: () => void }) {
   return (
     <nav id="nav" class={open ? "side open" : "side"} aria-label="Pages">
       {project &&
-        GROUPS.map(([group, entries]) => (
+        PAGE_GROUPS.map(([group, entries]) => (
           <section key={group}>
             <h2>{group}</h2>
             <ul>
@@ -79,6 +80,7 @@ export function Nav({ open, onGo }: { open: boolean; onGo: () => void }) {
           {link("/account", "Your account")}
         </ul>
       </section>
+      <ThemeSwitch />
     </nav>
   );
 }

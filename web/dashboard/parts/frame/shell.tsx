@@ -10,6 +10,7 @@ import { Select } from "../form.tsx";
 import { Loaded } from "../states.tsx";
 import { EnvironmentSwitch } from "./environment.tsx";
 import { Nav } from "./nav.tsx";
+import { Palette } from "./palette.tsx";
 
 const PROJECT_EVERY_MS = 30_000;
 
@@ -57,7 +58,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
             options={projects.data.map(({ id, name }) => ({ value: id, label: name }))}
           />
         )}
-        <EnvironmentSwitch />
+        {projectId !== undefined && <EnvironmentSwitch />}
+        <Palette />
         <div class="who">
           <a href="/account">{user.value?.name || user.value?.email}</a>
           <button type="button" class="button quiet" onClick={() => void signOut()}>

@@ -44,21 +44,21 @@ export function Composition({ composition, onCompose, onDownload, onDiscard }: C
       {status === "FAILED" && (
         <div class="row between">
           <p class="note bad" role="alert">
-            The film could not be composed. {error ?? "See the server's log."}
+            The video could not be composed. {error ?? "See the server log."}
           </p>
           {compose("Try again")}
         </div>
       )}
       {status === "READY" && (
         <div class="row between">
-          <p class="quiet">The film is ready.</p>
+          <p class="quiet">The video is ready.</p>
           {manages && (
             <div class="actions">
               <Action tone="primary" run={() => onDownload(fileId ?? "")}>
-                Download the film
+                Download the video
               </Action>
               {compose("Compose again")}
-              <Action done="The film was deleted." run={onDiscard}>
+              <Action done="The video was deleted." run={onDiscard}>
                 Delete the film
               </Action>
             </div>
@@ -103,7 +103,7 @@ export function ComposeRecording({ compose, onClose }: ComposeProps) {
   });
   return (
     <FormDialog title="Compose one film" action="Compose" form={form} onClose={onClose}>
-      <p class="quiet">It is composed in the background at the lowest priority and replaces an earlier film.</p>
+      <p class="quiet">It is composed in the background at low priority and replaces an earlier video.</p>
       <Field label="Layout" error={form.problem("layout")}>
         <Select value={layout} onValue={setLayout} options={LAYOUTS} />
       </Field>
