@@ -102,3 +102,22 @@ export type LiveStreamVisibility = (typeof LIVE_STREAM_VISIBILITIES)[number];
 
 export const LIVE_STREAM_HOST_ROLES = ["HOST", "CO_HOST"] as const;
 export type LiveStreamHostRole = (typeof LIVE_STREAM_HOST_ROLES)[number];
+
+/** The quality of a participant's connection, best first. */
+export const QUALITIES = ["excellent", "good", "poor", "lost"] as const;
+
+/** Why a participant's call was bad; `none` without evidence. */
+export const VERDICT_CAUSES = [
+  "none",
+  "uplink_loss",
+  "uplink_narrow",
+  "downlink_loss",
+  "downlink_narrow",
+  "high_rtt",
+  "relayed",
+  "publisher_cpu",
+  "device",
+  "reconnects",
+  "media_stalled",
+  "server_overload",
+] as const;

@@ -1,5 +1,6 @@
 /** Records of rooms, shared by REST, the RTC socket, media nodes and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
+import { QUALITIES, VERDICT_CAUSES } from "./enums.ts";
 import { IDENTITY_PATTERN } from "./ids.ts";
 import { literals } from "./literals.ts";
 import { CONNECTION_STATES } from "./observability.ts";
@@ -78,7 +79,6 @@ export const Layer = literals(["low", "medium", "high"]);
 export type Layer = Static<typeof Layer>;
 export const LAYER_RIDS = { low: "q", medium: "h", high: "f" } as const satisfies Record<Layer, string>;
 
-export const QUALITIES = ["excellent", "good", "poor", "lost"] as const;
 export const Quality = literals(QUALITIES);
 export type Quality = Static<typeof Quality>;
 
@@ -103,21 +103,6 @@ export const Speaker = Type.Object({
 });
 export type Speaker = Static<typeof Speaker>;
 
-/** Why a participant's call was bad; `none` without evidence. */
-export const VERDICT_CAUSES = [
-  "none",
-  "uplink_loss",
-  "uplink_narrow",
-  "downlink_loss",
-  "downlink_narrow",
-  "high_rtt",
-  "relayed",
-  "publisher_cpu",
-  "device",
-  "reconnects",
-  "media_stalled",
-  "server_overload",
-] as const;
 export type VerdictCause = (typeof VERDICT_CAUSES)[number];
 
 export const CallVerdict = Type.Object({

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { verdictOf } from "../../../src/features/sessions/calls/verdict.ts";
-import { VERDICT_CAUSES } from "../../../src/protocol/room-records.ts";
+import { VERDICT_CAUSES } from "../../../src/protocol/enums.ts";
 import { DOSED, dosedEvidence } from "./generated-evidence.ts";
 
 const ROUNDS = 20;

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { type Evidence, verdictOf } from "../../../src/features/sessions/calls/verdict.ts";
-import { VERDICT_CAUSES, type VerdictCause } from "../../../src/protocol/room-records.ts";
+import { VERDICT_CAUSES } from "../../../src/protocol/enums.ts";
+import type { VerdictCause } from "../../../src/protocol/room-records.ts";
 
 const HEALTHY: Evidence = {
   qualityMs: { excellent: 600_000, good: 5_000, poor: 0, lost: 0 },

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp } from "../../../kernel/http/schema.ts";
-import { CALL_STATUSES } from "../../../protocol/enums.ts";
-import { CallVerdict, QUALITIES, VERDICT_CAUSES } from "../../../protocol/room-records.ts";
+import { CALL_STATUSES, QUALITIES, VERDICT_CAUSES } from "../../../protocol/enums.ts";
+import { CallVerdict } from "../../../protocol/room-records.ts";
 
 export const CallStatus = oneOf(CALL_STATUSES);
 

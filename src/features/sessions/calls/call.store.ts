@@ -3,8 +3,8 @@ import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import type { CallStatus, Environment } from "../../../protocol/enums.ts";
-import { type CallVerdict, QUALITIES, type Quality, type VerdictCause } from "../../../protocol/room-records.ts";
+import { type CallStatus, type Environment, QUALITIES } from "../../../protocol/enums.ts";
+import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
 import { projects } from "../../projects/project.table.ts";
 
 export const calls = sqliteTable(

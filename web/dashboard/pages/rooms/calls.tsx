@@ -1,5 +1,5 @@
-import { CALL_STATUSES, type CallStatus } from "../../../../src/protocol/enums.ts";
-import { QUALITIES, type Quality, VERDICT_CAUSES, type VerdictCause } from "../../../../src/protocol/room-records.ts";
+import { CALL_STATUSES, type CallStatus, QUALITIES, VERDICT_CAUSES } from "../../../../src/protocol/enums.ts";
+import type { Quality, VerdictCause } from "../../../../src/protocol/room-records.ts";
 import { useFilter } from "../../address.ts";
 import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";

@@ -23,8 +23,8 @@ export function Composition({ composition, onCompose, onDownload, onDiscard }: C
       </button>
     );
   return (
-    <section class="card stack" aria-label="One film">
-      <h2>One film</h2>
+    <section class="card stack" aria-label="One video">
+      <h2>One video</h2>
       {status === undefined && (
         <div class="row between">
           <p class="quiet">All files as one MP4, for any player.</p>
@@ -59,7 +59,7 @@ export function Composition({ composition, onCompose, onDownload, onDiscard }: C
               </Action>
               {compose("Compose again")}
               <Action done="The video was deleted." run={onDiscard}>
-                Delete the film
+                Delete the video
               </Action>
             </div>
           )}
@@ -102,7 +102,7 @@ export function ComposeRecording({ compose, onClose }: ComposeProps) {
     return compose({ layout, width, height });
   });
   return (
-    <FormDialog title="Compose one film" action="Compose" form={form} onClose={onClose}>
+    <FormDialog title="Compose one video" action="Compose" form={form} onClose={onClose}>
       <p class="quiet">It is composed in the background at low priority and replaces an earlier video.</p>
       <Field label="Layout" error={form.problem("layout")}>
         <Select value={layout} onValue={setLayout} options={LAYOUTS} />
