@@ -47,6 +47,8 @@ export type PeerOptions = {
   openSocket?: (onData: (data: Buffer) => void) => Promise<PeerSocket>;
   /** For servers that choose extension ids themselves. */
   extensionIds?: typeof EXTENSION_IDS;
+  /** Offers a section for data channels; SCTP packets are the caller's to write and to read. */
+  onData?: (packet: Buffer) => void;
   /** `mid` is undefined for packets without one. */
   onRtp?: (view: RtpView, peer: RtcPeer, mid: string | undefined) => void;
   onRtcp?: (packet: RtcpPacket, peer: RtcPeer) => void;
@@ -143,6 +145,7 @@ export class RtcPeer {
       sessionId: this.#sessionId,
       ice: this.ice,
       certificate: this.#certificate,
+      hasData: this.options.onData !== undefined,
     });
   }
 
@@ -217,6 +220,7 @@ export class RtcPeer {
       // The server is ready when it has read our Finished message, a moment later.
       setTimeout(() => this.#ready.resolve(), HANDSHAKE_RETRY_MS);
     });
+    this.#dtls.onData.subscribe((packet) => this.options.onData?.(packet));
     // werift reports a repeated answer, as on a busy machine, as an error without a message; it does no harm.
     this.#dtls.onError.subscribe((error) => {
       if (error.message !== "") this.#ready.reject(error);
@@ -258,6 +262,10 @@ export class RtcPeer {
 
   sendRtcp(packet: Uint8Array, length: number): void {
     if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtcp(packet, length)));
+  }
+
+  sendData(packet: Buffer): void {
+    this.#dtls?.send(packet).catch(() => {});
   }
 
   sendRemb(bitrate: number): void {

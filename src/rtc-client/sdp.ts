@@ -39,9 +39,18 @@ export type PeerSection = {
 
 export const EXTENSION_IDS = { mid: 1, rid: 2, repairedRid: 3, transportSequence: 4, audioLevel: 5, absSendTime: 6 };
 
-type Identity = { sessionId: string; ice: { ufrag: string; pwd: string }; certificate: DtlsCertificate };
+type Identity = {
+  sessionId: string;
+  ice: { ufrag: string; pwd: string };
+  certificate: DtlsCertificate;
+  /** Adds a section for data channels after the others. */
+  hasData?: boolean;
+};
 
-export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, certificate }: Identity): string {
+export function writeOffer(
+  sections: readonly PeerSection[],
+  { sessionId, ice, certificate, hasData = false }: Identity,
+): string {
   const digest = createHash("sha256").update(new X509Certificate(certificate.certPem).raw).digest("hex");
   const fingerprint = (digest.match(/../g) ?? []).join(":").toUpperCase();
   const lines = [
@@ -49,7 +58,13 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
     `o=- ${sessionId} 2 IN IP4 127.0.0.1`,
     "s=-",
     "t=0 0",
-    `a=group:BUNDLE ${sections.map((_, i) => i).join(" ")}`,
+    `a=group:BUNDLE ${Array.from({ length: sections.length + (hasData ? 1 : 0) }, (_, i) => i).join(" ")}`,
+  ];
+  const transportLines = [
+    `a=ice-ufrag:${ice.ufrag}`,
+    `a=ice-pwd:${ice.pwd}`,
+    `a=fingerprint:sha-256 ${fingerprint}`,
+    "a=setup:actpass",
   ];
   sections.forEach((section, i) => {
     const audio = section.kind === "audio";
@@ -66,10 +81,7 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
       "c=IN IP4 0.0.0.0",
       `a=mid:${i}`,
       `a=${section.direction}`,
-      `a=ice-ufrag:${ice.ufrag}`,
-      `a=ice-pwd:${ice.pwd}`,
-      `a=fingerprint:sha-256 ${fingerprint}`,
-      "a=setup:actpass",
+      ...transportLines,
       "a=rtcp-mux",
       ...extensionLines(section),
       ...(audio
@@ -80,6 +92,10 @@ export function writeOffer(sections: readonly PeerSection[], { sessionId, ice, c
     if (section.rids && section.rids.length > 1) lines.push(`a=simulcast:send ${section.rids.join(";")}`);
     if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:stoa`);
   });
+  if (hasData) {
+    lines.push("m=application 9 UDP/DTLS/SCTP webrtc-datachannel", "c=IN IP4 0.0.0.0", `a=mid:${sections.length}`);
+    lines.push(...transportLines, "a=sctp-port:5000");
+  }
   return `${lines.join("\r\n")}\r\n`;
 }
 

@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { deflateRawSync } from "node:zlib";
 import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
+import { HostileParticipant, PARTICIPANT_ATTACKS } from "../../security/hostile-participant.ts";
 import type { Attack } from "./attacks.ts";
 
 type Arms = {
@@ -117,12 +118,6 @@ async function endpoints(): Promise<void> {
 /** What a backend does for somebody who joins, for people and rooms that are made up. */
 async function mintedJoin(): Promise<void> {
   const name = crypto.randomUUID();
-  const post = (path: string, body: object) =>
-    fetch(`${url}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${arms.apiKey}` },
-      body: json(body),
-    }).then((answer) => answer.json() as Promise<{ id: string }>);
   const { id: roomId } = await post("/v1/rooms", { name });
   await post(`/v1/rooms/${roomId}/rtc-tokens`, { participantIdentity: name });
   await post("/v1/chat/conversations", { name, type: "ROOM", roomId, members: [{ userId: name }] });
@@ -175,6 +170,36 @@ async function refreshes(): Promise<void> {
   await Promise.all(Array.from({ length: 10 }, () => fetch(`${url}/v1/auth/refresh`, { method: "POST", headers })));
 }
 
+const post = async (path: string, body: object) => {
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${arms.apiKey}` },
+    body: json(body),
+  });
+  return (await answer.json()) as Record<"id" | "token", string>;
+};
+
+const recorded = { roomId: "" };
+
+/** Everything that a participant can send to a recorded room of its own, as fast as the kernel takes it. */
+async function packets(): Promise<void> {
+  if (recorded.roomId === "") {
+    recorded.roomId = (await post("/v1/rooms", { name: crypto.randomUUID() })).id;
+    await post(`/v1/rooms/${recorded.roomId}/recordings`, {});
+  }
+  const permissions = { publish: true, publishData: true };
+  const participantIdentity = crypto.randomUUID();
+  const { token } = await post(`/v1/rooms/${recorded.roomId}/rtc-tokens`, { participantIdentity, permissions });
+  const participant = await HostileParticipant.join(url, token);
+  for (const send of Object.values(PARTICIPANT_ATTACKS)) {
+    for (let round = 0; round < 400; round++) {
+      send(participant, round);
+      if (round % 50 === 0) await Bun.sleep(1);
+    }
+  }
+  await participant.leave();
+}
+
 const json = (value: object) => JSON.stringify(value);
 const idle: Socket[] = [];
 function holdOpen(port: number, count: number): void {
@@ -216,6 +241,7 @@ await Promise.all([
   attack("minted joins", 2, 0, mintedJoin),
   attack("replays and revocations", 2, 0, revokedMint),
   attack("readers who never read", 100, 0, neverRead),
+  attack("SCTP and AV1 of a participant", 2, 0, packets),
   attack("guesses", 2, 0, () =>
     request("GET", "/v1/project", undefined, `svk_dev_${crypto.randomUUID().slice(0, 16)}.x`),
   ),

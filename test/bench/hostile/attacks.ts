@@ -17,6 +17,7 @@ export const ATTACKS = [
   "replays and revocations",
   "readers who never read",
   "idle connections",
+  "SCTP and AV1 of a participant",
 ] as const;
 
 export type Attack = (typeof ATTACKS)[number];
