@@ -105,6 +105,13 @@ export const ReactionSummary = Type.Object({
 });
 export type ReactionSummary = Static<typeof ReactionSummary>;
 
+/** The sender's name in a message of the server. */
+const SERVER_NAME = "System";
+
+export function senderNameOf(senderId: string | null): string {
+  return senderId ?? SERVER_NAME;
+}
+
 export const Message = Type.Object({
   id: Text,
   /** The `seq` of its creation; later changes have their own. */
@@ -112,6 +119,7 @@ export const Message = Type.Object({
   conversationId: Text,
   /** Null for the server. */
   senderId: NullableText,
+  senderName: Type.String({ description: "For people to read: the sender's id, or `System` for the server" }),
   type: literals(MESSAGE_TYPES),
   text: NullableText,
   replyTo: NullableText,

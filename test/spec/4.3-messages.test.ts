@@ -17,6 +17,7 @@ test("[4.3] a message from a server and from a user has every field", async () =
     seq: expect.any(Number),
     conversationId: expect.stringMatching(/^conv_/),
     senderId: "alice",
+    senderName: "alice",
     type: "text",
     text: "hello",
     replyTo: null,

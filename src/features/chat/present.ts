@@ -1,6 +1,13 @@
 import { encodeCursor } from "../../kernel/http/cursor.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { Attachment, Conversation, ConversationMember, Message, Metadata } from "../../protocol/chat-records.ts";
+import {
+  type Attachment,
+  type Conversation,
+  type ConversationMember,
+  type Message,
+  type Metadata,
+  senderNameOf,
+} from "../../protocol/chat-records.ts";
 import type { ConversationRow, MemberRow } from "./conversations/conversation.table.ts";
 import type { MessageRow } from "./messages/message.table.ts";
 import type { ReactionStore } from "./messages/reaction.store.ts";
@@ -49,6 +56,7 @@ export function presentMessage(conversation: ConversationRow, row: MessageRow, r
     seq: row.seq,
     conversationId: conversation.publicId,
     senderId: row.senderId,
+    senderName: senderNameOf(row.senderId),
     type: row.type,
     text: row.text,
     replyTo: row.replyTo,

@@ -51,6 +51,33 @@ describe("a call in the conversation of its room", () => {
     expect(found.body.map((one: Body) => one.id)).toEqual([begun.id]);
   });
 
+  test("ends after what was said in it, and its lines have a displayable sender", async () => {
+    const { roomId, id } = await attached("ada", "bob");
+    const ada = await server.joined(roomId, "ada");
+    const bob = await server.joined(roomId, "bob");
+    await settled();
+    const words = await chat.token("bob");
+    await chat.ask(words, "POST", `/v1/chat/conversations/${id}/messages`, { text: "Do you hear me?" });
+    server.clock.advance(60_000);
+    for (const client of [ada, bob]) await client.ask("room.leave");
+    await settled();
+    const lines: Body[] = (await chat.history(chat.key, id)).body.data.toReversed();
+    expect(lines.map(({ senderName, text }) => `${senderName}: ${text}`)).toEqual([
+      "System: Call started: ada and bob joined",
+      "bob: Do you hear me?",
+      "System: Call ended, 1 min",
+    ]);
+    // Both know that the call is over.
+    const notes = lines.flatMap(({ metadata }) => metadata?.call ?? []);
+    expect(notes).toMatchObject(Array(2).fill({ status: "ENDED", durationMs: 60_000 }));
+
+    const again = await server.joined(roomId, "ada");
+    await settled();
+    const [latest] = await callMessages(id);
+    expect(latest).toMatchObject({ text: "Call started: ada joined", metadata: { call: { status: "LIVE" } } });
+    await again.ask("room.leave");
+  });
+
   test("is posted to a conversation that is attached during the call", async () => {
     const fresh = await rtcServer();
     const own = chatRestOf(fresh, fresh);

@@ -13,9 +13,9 @@ const file = Object.assign(document.createElement("input"), { type: "file", aria
 app.append(list, input, file);
 const show = () => {
   list.replaceChildren(
-    ...conversation.messages.map(({ senderId, text, attachment }) =>
+    ...conversation.messages.map(({ senderName, text, attachment }) =>
       Object.assign(document.createElement("li"), {
-        textContent: `${senderId}: ${text ?? `📎 ${attachment?.filename}`}`,
+        textContent: `${senderName}: ${text ?? `📎 ${attachment?.filename}`}`,
       }),
     ),
   );

@@ -40,7 +40,7 @@ function ChatBox({ join }: { join: Join }) {
     <form action={submit}>
       <ul>
         {messages.map((message) => (
-          <li key={message.id}>{`${message.senderId}: ${message.text}`}</li>
+          <li key={message.id}>{`${message.senderName}: ${message.text}`}</li>
         ))}
       </ul>
       <input value={text} onChange={(event) => setText(event.target.value)} aria-label="Message" />

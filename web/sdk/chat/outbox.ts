@@ -73,6 +73,7 @@ export function pendingMessage(
     seq: Number.MAX_SAFE_INTEGER,
     conversationId,
     senderId,
+    senderName: senderId,
     type: input.attachment ? "attachment" : "text",
     text: input.text ?? null,
     replyTo: input.replyTo ?? null,

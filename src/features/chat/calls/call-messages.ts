@@ -20,8 +20,8 @@ type CallMessagesDeps = {
 };
 
 /**
- * Keeps one message for each call in the conversation of its room, updated as participants join and when the call ends.
- * It is written in the transaction of the call's own record, so that neither exists without the other.
+ * Keeps a message for each call in the conversation of its room, updated as participants join and when the call ends. If
+ * something was said meanwhile, the end is a message of its own, after it. It is written in the transaction of the call's own record, so that neither exists without the other.
  */
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
   const { posting, rings, isLiveStreamRoom } = deps;
@@ -45,7 +45,11 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
     const before = (known && parseCallNote(known.metadata)) ?? newNote(callId, event);
     const after = nextNote(before, conversation, event);
     if (!known && event.type !== "call.ended") post(unit, conversation, event.at, callId, after);
-    else if (known) change(unit, conversation, known, event.at, after);
+    else if (known && after.status === "ENDED" && conversation.lastOrdinal > known.ordinal) {
+      // Something was said since the call began: its end comes after that, and the beginning stays where it was.
+      change(unit, conversation, known, event.at, after, known.text);
+      post(unit, conversation, event.at, `${callId}-ended`, after);
+    } else if (known) change(unit, conversation, known, event.at, after);
   }
 
   function nextNote(before: CallNote, conversation: ConversationRow, event: CallEvent): CallNote {
@@ -91,8 +95,15 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
     });
   }
 
-  function change(unit: Unit, conversation: ConversationRow, row: MessageRow, at: number, call: CallNote): void {
-    const changed = { ...row, text: callText(call), metadata: callNoteMetadata(call), updatedAt: at };
+  function change(
+    unit: Unit,
+    conversation: ConversationRow,
+    row: MessageRow,
+    at: number,
+    call: CallNote,
+    text: string | null = callText(call),
+  ): void {
+    const changed = { ...row, text, metadata: callNoteMetadata(call), updatedAt: at };
     if (changed.metadata !== row.metadata) posting.change(unit, conversation, changed, at);
   }
 
