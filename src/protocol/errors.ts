@@ -70,6 +70,13 @@ export const ERRORS = {
   SVC_LAST_OWNER: [409, "CONFLICT", "A project keeps at least one owner."],
   SVC_IDEMPOTENCY_IN_PROGRESS: [409, "CONFLICT", "The first request with this Idempotency-Key is still running."],
 
+  SVC_PRECONDITION_FAILED: [412, "PRECONDITION_FAILED", "If-Match names another state than the current one."],
+  SVC_PRECONDITION_REQUIRED: [
+    428,
+    "PRECONDITION_REQUIRED",
+    "Send If-Match with the last ETag, or * for a new ICE session.",
+  ],
+
   SVC_PAYLOAD_TOO_LARGE: [413, "PAYLOAD_TOO_LARGE", "The body is too large."],
   SVC_ATTACHMENT_TOO_LARGE: [413, "PAYLOAD_TOO_LARGE", "The attachment is too large."],
   SVC_RANGE_NOT_SATISFIABLE: [416, "RANGE_NOT_SATISFIABLE", "The file has no such range of bytes."],

@@ -6,6 +6,7 @@ import { launchBrowser } from "./media/harness.ts";
 declare global {
   interface Window {
     peer: RTCPeerConnection;
+    sessionUrl: string;
   }
 }
 
@@ -52,6 +53,7 @@ async function connect(kind: "whip" | "whep", { roomId, token }: Rtc): Promise<{
         headers: { "content-type": "application/sdp", authorization: `Bearer ${token}` },
         body: peer.localDescription?.sdp,
       });
+      window.sessionUrl = response.headers.get("location") ?? "";
       if (response.ok) await peer.setRemoteDescription({ type: "answer", sdp: await response.text() });
       return response.status;
     },
@@ -96,6 +98,43 @@ test("[10] a WHEP player waits for the stream of a WHIP encoder, plays it, and e
     await page.waitForFunction((gone) => gone.includes(window.peer.connectionState), gone, { polling: 100 });
   }
   expect((await connect("whep", watching)).status).toBe(409);
+}, 180_000);
+
+test("[10] a WHIP encoder restarts ICE within its session, and its viewers go on", async () => {
+  const { id } = await api("", { title: "Roaming", hostIdentity: "host" });
+  const { rtc: hosting } = await api(`/${id}/hosts`, { identity: "host" });
+  await api(`/${id}/start`);
+  const { page: encoder } = await connect("whip", hosting);
+  const { page: player } = await connect("whep", (await api(`/${id}/viewer-tokens`, { identity: "player" })).rtc);
+  await moreFrames(player);
+  const restarted = await encoder.evaluate(async (token) => {
+    const { peer } = window;
+    const ufragOf = (sdp = "") => /a=ice-ufrag:(\S+)/.exec(sdp)?.[1] ?? "";
+    const before = ufragOf(peer.remoteDescription?.sdp);
+    await peer.setLocalDescription(await peer.createOffer({ iceRestart: true }));
+    const offered = (peer.localDescription?.sdp ?? "").split("\r\n");
+    const response = await fetch(window.sessionUrl, {
+      method: "PATCH",
+      headers: {
+        "content-type": "application/trickle-ice-sdpfrag",
+        "if-match": "*",
+        authorization: `Bearer ${token}`,
+      },
+      body: `${offered.filter((line) => /^(?:m=|a=mid|a=ice-)/.test(line)).join("\r\n")}\r\n`,
+    });
+    const fragment = await response.text();
+    const [ufrag, pwd] = [ufragOf(fragment), /a=ice-pwd:(\S+)/.exec(fragment)?.[1] ?? ""];
+    const answer = (peer.currentRemoteDescription?.sdp ?? "")
+      .replace(/a=ice-ufrag:\S+/g, `a=ice-ufrag:${ufrag}`)
+      .replace(/a=ice-pwd:\S+/g, `a=ice-pwd:${pwd}`);
+    await peer.setRemoteDescription({ type: "answer", sdp: answer });
+    return { status: response.status, changed: ufrag !== before, candidates: fragment.includes("a=candidate:") };
+  }, hosting.token);
+  expect(restarted).toEqual({ status: 200, changed: true, candidates: true });
+  await encoder.waitForFunction(() => window.peer.iceConnectionState === "connected", undefined, { polling: 50 });
+  await moreFrames(player);
+  expect((await world.call("GET", `/v1/rooms/${hosting.roomId}/participants`)).body).toHaveLength(2);
+  await api(`/${id}/end`);
 }, 180_000);
 
 test("[4.5] a viewer's token cannot publish by WHIP", async () => {

@@ -89,7 +89,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
   }
 
   function restore(session: RtcSession, { state, transport }: ParticipantSnapshot, { headless }: SessionRecord): void {
-    if (headless) session.link = { state: "headless" };
+    if (headless) session.link = { state: "headless", ice: null };
     else membership.awaitResume(session);
     membership.started(session, "replaced");
     if (state !== "connected") return;

@@ -5,6 +5,7 @@ import type { IceServer } from "../../protocol/room-records.ts";
 import type { Whip, WhipKind } from "./whip.ts";
 
 const KINDS: readonly WhipKind[] = ["whip", "whep"];
+const SDP_FRAGMENT = "application/trickle-ice-sdpfrag";
 const SUMMARY: Record<WhipKind, string> = {
   whip: "Publish into the room with an encoder or another WHIP client",
   whep: "Watch the room with a WHEP player",
@@ -20,9 +21,11 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
         async ({ caller, info, params, body, set }) => {
           const { ip: ipAddress, userAgent, startedAt: openedAt } = info;
           const client = { ipAddress, userAgent, sdk: kind, openedAt };
-          const { sessionId, sdp, iceServers } = await whip.start(kind, caller, params.roomId, body, client);
+          const { sessionId, sdp, etag, iceServers } = await whip.start(kind, caller, params.roomId, body, client);
           set.status = 201;
           set.headers.location = `/${kind}/${caller.roomId}/${sessionId}`;
+          set.headers.etag = etag;
+          set.headers["accept-patch"] = SDP_FRAGMENT;
           set.headers["content-type"] = "application/sdp";
           if (iceServers.length > 0) set.headers.link = iceServers.flatMap(iceLinks).join(", ");
           return sdp;
@@ -45,6 +48,45 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
             { 201: "application/sdp" },
           ),
           body: t.String({ minLength: 1, contentMediaType: "application/sdp", description: "The offer" }),
+        },
+      ),
+    );
+    routes.options(
+      `/${kind}/:roomId`,
+      ({ set }) => {
+        set.status = 204;
+        set.headers["accept-post"] = "application/sdp";
+      },
+      { detail: { hide: true } },
+    );
+    routes.use(
+      new Elysia().use(guards.rtcTokenAnyAge).patch(
+        `/${kind}/:roomId/:sessionId`,
+        async ({ caller, params, body, request, set }) => {
+          const ifMatch = request.headers.get("if-match");
+          const restarted = await whip.patch(kind, caller, params, { fragment: body, ifMatch });
+          if (restarted === null) {
+            set.status = 204;
+            return;
+          }
+          set.headers.etag = restarted.etag;
+          set.headers["content-type"] = SDP_FRAGMENT;
+          return restarted.fragment;
+        },
+        {
+          ...documented(
+            "Add ICE candidates, or restart ICE with new credentials (`If-Match: *`)",
+            [
+              "SVC_PARTICIPANT_NOT_FOUND",
+              "SVC_PRECONDITION_FAILED",
+              "SVC_PRECONDITION_REQUIRED",
+              "SVC_PAYLOAD_TOO_LARGE",
+              "SVC_UNSUPPORTED_MEDIA_TYPE",
+            ],
+            undefined,
+            { 200: SDP_FRAGMENT, 204: null },
+          ),
+          body: t.String({ minLength: 1, contentMediaType: SDP_FRAGMENT, description: "The fragment (RFC 8840)" }),
         },
       ),
     );

@@ -9,6 +9,7 @@ import type { Join } from "../signaling/join.ts";
 import type { Membership } from "../signaling/membership.ts";
 import { Refusal } from "../signaling/refusal.ts";
 import type { Client, RtcSession, SessionRegistry } from "../signaling/rtc-session.ts";
+import { readFragment, restartOffer, writeFragment } from "./sdp-fragment.ts";
 
 /** A WHIP client only sends, a WHEP client only receives. */
 export type WhipKind = "whip" | "whep";
@@ -25,13 +26,24 @@ export type Whip = ReturnType<typeof createWhip>;
 
 /** Participants without a socket: one offer and answer over HTTP, and a DELETE at the end. */
 export function createWhip({ ids }: Runtime, { registry, membership, join, rooms, turnedAway }: WhipDeps) {
-  async function negotiate(kind: WhipKind, session: RtcSession, sdp: string): Promise<string> {
+  async function negotiate(kind: WhipKind, session: RtcSession, sdp: string, iceRestart = false): Promise<string> {
     if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
     // By default a node publishes every sent track and subscribes to every published one.
     const direction = kind === "whip" ? { subscribe: [] } : { publish: [] };
-    return (await session.room.placed.node.negotiate({ ...ref, sdp, ...direction })).sdp;
+    return (await session.room.placed.node.negotiate({ ...ref, sdp, iceRestart, ...direction })).sdp;
   }
+
+  /** The session of a location, for the token that started it, even if that has expired. */
+  function sessionOf({ tokenId }: RtcTokenCaller, reference: string, sessionId: string) {
+    const session = registry.session(sessionId);
+    const { link, room } = session ?? {};
+    const isHere = room !== undefined && [room.id, room.name].includes(reference) && session?.tokenId === tokenId;
+    if (!session || link?.state !== "headless" || !isHere) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
+    return { session, link };
+  }
+
+  const newEtag = () => `"${ids.uuid()}"`;
 
   return {
     async start(kind: WhipKind, caller: RtcTokenCaller, reference: string, sdp: string, client: Client) {
@@ -48,12 +60,13 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, rooms
         const participant =
           kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
         const { session } = await join.join(participant, { connectionId }, client, () => false);
-        session.link = { state: "headless" };
+        const etag = newEtag();
+        session.link = { state: "headless", ice: { offer: sdp, etag } };
         membership.saveToNode(session);
         session.wantsMedia = true;
         try {
           const answer = await negotiate(kind, session, sdp);
-          return { sessionId: session.id, sdp: answer, iceServers: join.iceServersOf(session) };
+          return { sessionId: session.id, sdp: answer, etag, iceServers: join.iceServersOf(session) };
         } catch (error) {
           membership.leave(session, "failed");
           throw error;
@@ -63,12 +76,39 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, rooms
       }
     },
 
-    /** Requires the token that started the session, even if it has expired. */
+    /**
+     * Takes a fragment with candidates, which the server does without, or with new ICE credentials, which restart ICE.
+     * Returns the server's side of the new ICE session, or null where there is none.
+     */
+    async patch(
+      kind: WhipKind,
+      caller: RtcTokenCaller,
+      { roomId, sessionId }: { roomId: string; sessionId: string },
+      { fragment, ifMatch }: { fragment: string; ifMatch: string | null },
+    ): Promise<{ fragment: string; etag: string } | null> {
+      const { session, link } = sessionOf(caller, roomId, sessionId);
+      const credentials = readFragment(fragment);
+      if (credentials === undefined) {
+        throw new ApiError("SVC_VALIDATION_FAILED", "The fragment has neither ICE credentials nor candidates.");
+      }
+      if (ifMatch === null) throw new ApiError("SVC_PRECONDITION_REQUIRED");
+      const { ice } = link;
+      // RFC 9725 writes the asterisk in quotation marks in its examples.
+      const matches = /^"?\*"?$/.test(ifMatch) || ifMatch === ice?.etag;
+      if (ice === null || !matches) throw new ApiError("SVC_PRECONDITION_FAILED");
+      if (credentials === null || ice.offer.includes(`a=ice-ufrag:${credentials.ufrag}`)) return null;
+      const offer = restartOffer(ice.offer, credentials);
+      try {
+        const answer = await negotiate(kind, session, offer, true);
+        link.ice = { offer, etag: newEtag() };
+        return { fragment: writeFragment(answer), etag: link.ice.etag };
+      } catch (error) {
+        throw asApiError(error);
+      }
+    },
+
     end(caller: RtcTokenCaller, reference: string, sessionId: string): void {
-      const session = registry.session(sessionId);
-      const isWhip = session?.link.state === "headless" && [session.room.id, session.room.name].includes(reference);
-      if (!session || !isWhip || session.tokenId !== caller.tokenId) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
-      membership.leave(session, "left");
+      membership.leave(sessionOf(caller, reference, sessionId).session, "left");
     },
   };
 }

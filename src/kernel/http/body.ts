@@ -70,6 +70,7 @@ export const UPLOAD_PATH = "/v1/storage/";
 
 /** Below these paths (WHIP and WHEP) a body is an SDP offer. */
 const SDP_PATH = /^\/(?:whip|whep)\//;
+const SDP_TYPES: Record<string, string> = { POST: "application/sdp", PATCH: "application/trickle-ice-sdpfrag" };
 
 const rawBodies = new WeakMap<Request, string>();
 
@@ -99,9 +100,10 @@ async function parseBody(read: ReadBody, request: Request, path: string): Promis
   const text = await read(request);
   rawBodies.set(request, text);
   const contentType = request.headers.get("content-type") ?? "";
-  if (SDP_PATH.test(path) && request.method === "POST") {
-    if (/^application\/sdp\s*(?:;|$)/i.test(contentType)) return text;
-    throw new ApiError("SVC_UNSUPPORTED_MEDIA_TYPE", "Send the offer as application/sdp.");
+  const sdpType = SDP_PATH.test(path) ? SDP_TYPES[request.method] : undefined;
+  if (sdpType !== undefined) {
+    if (contentType.split(";")[0]?.trim().toLowerCase() === sdpType) return text;
+    throw new ApiError("SVC_UNSUPPORTED_MEDIA_TYPE", `Send the body as ${sdpType}.`);
   }
   // An empty body is an empty object: every field may be optional, and validation names those that are not.
   if (text === "") return {};

@@ -144,7 +144,7 @@ type HeaderFields = Record<string, string | number | string[] | undefined>;
 
 const EXPOSED_HEADERS =
   "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed, " +
-  `content-disposition, content-range, accept-ranges, etag, ${IGNORED_FIELDS_HEADER}`;
+  `content-disposition, content-range, accept-ranges, etag, accept-patch, accept-post, ${IGNORED_FIELDS_HEADER}`;
 
 /**
  * Any origin may read a response: no cookie authorises anything outside of /v1/auth, and whether an origin may use a

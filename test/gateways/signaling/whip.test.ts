@@ -148,6 +148,66 @@ describe("[10] POST /whip and /whep", () => {
     expect(socket.closed).toBeNull();
   });
 
+  describe("PATCH on the location", () => {
+    const OFFER = "v=0\r\nm=video 9 X 96\r\na=ice-ufrag:first\r\na=ice-pwd:1234567890123456789012\r\n";
+    const RESTART = "a=ice-ufrag:second\r\na=ice-pwd:abcdefghijabcdefghijab\r\n";
+    const CANDIDATE = "m=video 9 X 96\r\na=mid:0\r\na=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n";
+
+    async function encoder() {
+      const roomId = await start();
+      const { token } = await server.mint(roomId, "obs");
+      const { headers } = await post("whip", roomId, token, OFFER);
+      const location = String(headers.get("location"));
+      const patch = (raw: string, ifMatch?: string, type = "application/trickle-ice-sdpfrag", key = token) =>
+        server.call("PATCH", location, {
+          ...{ key, raw },
+          headers: { "content-type": type, ...(ifMatch === undefined ? {} : { "if-match": ifMatch }) },
+        });
+      return { roomId, patch, etag: String(headers.get("etag")), acceptPatch: headers.get("accept-patch") };
+    }
+
+    test("takes candidates for the ICE session that If-Match names", async () => {
+      const { patch, etag, acceptPatch } = await encoder();
+      expect(acceptPatch).toBe("application/trickle-ice-sdpfrag");
+      expect(etag).toMatch(/^"[^"]+"$/);
+      expect((await patch(CANDIDATE, etag)).status).toBe(204);
+      expect((await patch("a=end-of-candidates\r\n", etag)).status).toBe(204);
+      expect((await patch(`a=ice-ufrag:first\r\na=ice-pwd:1234567890123456789012\r\n${CANDIDATE}`, etag)).status).toBe(
+        204,
+      );
+      expect((await patch(CANDIDATE)).status).toBe(428);
+      expect((await patch(CANDIDATE, '"another"')).status).toBe(412);
+    });
+
+    test("new credentials restart ICE and change the ETag", async () => {
+      const { patch, etag } = await encoder();
+      for (const any of ["*", '"*"']) {
+        const { status, headers, text } = await patch(RESTART.replace("second", `second${any.length}`), any);
+        expect([status, headers.get("content-type")]).toEqual([200, "application/trickle-ice-sdpfrag"]);
+        expect(headers.get("etag")).not.toBe(etag);
+        expect(text).not.toContain("v=0");
+      }
+      expect((await patch(CANDIDATE, etag)).status).toBe(412);
+    });
+
+    test("refuses what is no fragment, another type, and other tokens", async () => {
+      const { roomId, patch, etag } = await encoder();
+      expect((await patch("nonsense", etag)).status).toBe(400);
+      expect((await patch("a=ice-ufrag:only\r\n", etag)).status).toBe(400);
+      expect((await patch(CANDIDATE, etag, "application/sdp")).status).toBe(415);
+      const { token: other } = await server.mint(roomId, "eve");
+      expect((await patch(CANDIDATE, etag, undefined, other)).status).toBe(404);
+    });
+  });
+
+  test("OPTIONS names the type of an offer", async () => {
+    const roomId = await start();
+    for (const kind of ["whip", "whep"]) {
+      const { status, headers } = await server.call("OPTIONS", `/${kind}/${roomId}`);
+      expect([status, headers.get("accept-post")]).toEqual([204, "application/sdp"]);
+    }
+  });
+
   test("TURN servers are in the Link header", async () => {
     const roomId = await start({ TURN_URLS: ["turn:a.example", "turns:b.example"], TURN_SECRET: "north" });
     const { token } = await server.mint(roomId, "ada");
@@ -175,6 +235,6 @@ describe("[10] POST /whip and /whep", () => {
       headers: { origin, "content-type": "application/sdp" },
     });
     expect(headers.get("access-control-allow-origin")).toBe(origin);
-    expect(headers.get("access-control-expose-headers")).toContain("location");
+    expect(headers.get("access-control-expose-headers")).toMatch(/location.*etag, accept-patch/);
   });
 });

@@ -52,6 +52,12 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [roomId, sessionId], credential: token };
   }
 
+  const trickling = async (kind: "whip" | "whep"): Promise<Request> => ({
+    ...(await watching(kind)),
+    body: "a=end-of-candidates\r\n",
+    headers: [["if-match", "*"]],
+  });
+
   /** A recorded file, and the query of its signed URL. */
   async function recordedFile(): Promise<Request> {
     const { recordingId, fileId = "" } = tenant.ids;
@@ -172,6 +178,8 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
       const { body } = await server.call("GET", `/v1/people/${exportedUserId}/exports/${exportId}`, { key });
       return { path: [exportId], query: [...new URL(String(body.url)).searchParams] };
     },
+    "PATCH /whip/{roomId}/{sessionId}": () => trickling("whip"),
+    "PATCH /whep/{roomId}/{sessionId}": () => trickling("whep"),
     "DELETE /whip/{roomId}/{sessionId}": () => watching("whip"),
     "DELETE /whep/{roomId}/{sessionId}": () => watching("whep"),
   };

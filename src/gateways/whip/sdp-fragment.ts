@@ -1,0 +1,27 @@
+/** The ICE part of an SDP (RFC 8840), by which WHIP clients trickle candidates and restart ICE. */
+export type IceCredentials = { ufrag: string; pwd: string };
+
+/** The credentials of a fragment, null for one with candidates only, or undefined if it is no fragment. */
+export function readFragment(text: string): IceCredentials | null | undefined {
+  const ufrag = /^a=ice-ufrag:([A-Za-z0-9+/]{4,256})\r?$/m.exec(text)?.[1];
+  const pwd = /^a=ice-pwd:([A-Za-z0-9+/]{22,256})\r?$/m.exec(text)?.[1];
+  if (ufrag !== undefined && pwd !== undefined) return { ufrag, pwd };
+  const hasCredentials = /^a=ice-(?:ufrag|pwd):/m.test(text);
+  return !hasCredentials && /^a=(?:candidate:|end-of-candidates)/m.test(text) ? null : undefined;
+}
+
+/** The same offer for a new ICE session. Clients are found by their connectivity checks, so candidates are not needed. */
+export function restartOffer(offer: string, { ufrag, pwd }: IceCredentials): string {
+  return offer
+    .replace(/^a=(?:candidate:.*|end-of-candidates)\r?\n/gm, "")
+    .replace(/^a=ice-ufrag:\S*/gm, `a=ice-ufrag:${ufrag}`)
+    .replace(/^a=ice-pwd:\S*/gm, `a=ice-pwd:${pwd}`);
+}
+
+const ICE_LINE = /^(?:m=(?!.* 0 )|a=(?:group:BUNDLE|ice-|mid:|candidate:|end-of-candidates))/;
+
+/** The server's ICE credentials and candidates, from its answer. */
+export function writeFragment(answer: string): string {
+  const lines = answer.split("\r\n").filter((line) => ICE_LINE.test(line));
+  return `${lines.join("\r\n")}\r\n`;
+}
