@@ -226,9 +226,6 @@ Type=exec
 User=stoa
 Group=stoa
 Environment=DATA_DIR=$data_dir
-Environment=BUN_GC_TIMER_INTERVAL=30000
-Environment=BUN_JSC_forceCodeBlockLiveness=1
-Environment=BUN_JSC_useFTLJIT=0
 EnvironmentFile=-/etc/stoa/environment
 ExecStartPre=$1 config check
 ExecStart=$1 serve
