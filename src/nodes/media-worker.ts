@@ -70,7 +70,7 @@ export class MediaWorker {
   constructor(index: number, events: MediaWorkerEvents, timers: Timers = systemTimers) {
     this.index = index;
     this.#events = events;
-    const collect = () => this.#worker.postMessage({ type: "calm" } satisfies ToWorker);
+    const collect = () => this.#worker.postMessage({ type: "collectGarbage" } satisfies ToWorker);
     const collectTwice = () => {
       collect();
       this.#cancelSecondCollection();

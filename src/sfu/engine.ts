@@ -19,9 +19,9 @@ import { Room, URGENT_TICK_MS } from "./room/room.ts";
 import { threadLoad } from "./thread-load.ts";
 import { clockAhead, Ticker } from "./ticker.ts";
 import { candidatesOf, fingerprintOf } from "./transport/announcement.ts";
+import { EventLoopBudget } from "./transport/event-loop-budget.ts";
 import { IceAgent } from "./transport/ice/ice.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
-import { TurnBudget } from "./transport/turn-budget.ts";
 import { type UdpOptions, UdpPort } from "./transport/udp.ts";
 import { useNativeCurves } from "./werift/native-curves.ts";
 import { createCertificate, type DtlsCertificate } from "./werift/werift-hooks.ts";
@@ -37,7 +37,7 @@ export type EngineOutput = {
   emit(event: MediaEvent): void;
   /** Called with an error that one packet or room has caused. */
   onFault(error: unknown): void;
-  /** Called at every tick: a sign of life that needs no turn of the event loop. */
+  /** Called at every tick: a sign of life that does not need the event loop. */
   beat?(): void;
 };
 
@@ -57,7 +57,7 @@ export class Engine {
   readonly #ticker: Ticker;
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
-  readonly #turn = new TurnBudget();
+  readonly #eventLoopBudget = new EventLoopBudget();
   #shed = 0;
   readonly #beat: () => void;
   readonly #busyPercent = threadLoad(() => performance.now());
@@ -153,7 +153,7 @@ export class Engine {
   /** An error over one packet must not end the other calls: it is reported, and they go on. */
   receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
     const nowMs = this.#host.now();
-    if (this.#turn.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
+    if (this.#eventLoopBudget.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
       this.#shed++;
       return;
     }

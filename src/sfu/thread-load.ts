@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
 
-/** Less says nothing: to be asked is itself some work. */
+/** A shorter time says nothing, because reading the load is work itself. */
 const LEAST_MS = 500;
 
 /**
- * How busy the calling thread is, in percent since the last call: the time that it ran, and the time that it wanted to
- * and had to wait for a processor, which its packets wait for just the same. Null at first, and where the system does
- * not tell. Who asks again within `leastMs` gets the same answer.
+ * How busy the calling thread is, in percent since the last call: the time that it ran, and the time that it waited for a processor,
+ * as its packets did. Returns null at first and where the system has no such figures, and the same result within `leastMs`.
  */
 export function threadLoad(now: () => number, leastMs = LEAST_MS): () => number | null {
   let before: { atMs: number; nanos: number } | null = null;
@@ -22,7 +21,7 @@ export function threadLoad(now: () => number, leastMs = LEAST_MS): () => number 
   };
 }
 
-/** Linux counts both for every thread. */
+/** Linux counts both times for every thread. */
 function wantedNanos(): number | null {
   try {
     const [ran, waited] = readFileSync("/proc/thread-self/schedstat", "utf8").split(" ");

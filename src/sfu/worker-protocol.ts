@@ -1,23 +1,23 @@
-/** What the main thread and a media worker say to each other: calls of a MediaNode, their answers, and events. */
+/** The messages between the main thread and a media worker: calls of a MediaNode, their responses, and events. */
 import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest } from "../protocol/media-node.ts";
 import type { SrtpProfile } from "./wire/srtp/srtp.ts";
 
 export type WorkerSettings = {
-  /** Address to bind: `::` for both families. */
+  /** The address to bind, `::` for both families. */
   hostname: string;
-  /** 0: any free one, the same for UDP and TCP. */
+  /** 0 for any port that is free for UDP and TCP. */
   port: number;
-  /** IP addresses clients can reach this machine under; they become the candidates. */
+  /** The IP addresses of the candidates, at which clients reach this machine. */
   announce: string[];
   tcp: boolean;
-  /** MiB that the worker may hold. */
+  /** The memory that the worker may hold, in MiB. */
   maxMemoryMb?: number | undefined;
   srtpProfiles: SrtpProfile[];
-  /** Protects and sends packets instead of TypeScript. */
+  /** The path of the native library; undefined for the TypeScript path. */
   nativeLibrary?: string | undefined;
-  /** Checks with these credentials are answered and lead nowhere: so that the way to the port can be tried. */
+  /** Checks with these credentials get a response and no session, so that the port can be tested from outside. */
   probe?: { ufrag: string; pwd: string };
-  /** Memory of a ClientTable: whom the relay of this machine speaks for. */
+  /** The memory of a ClientTable: the clients of the relay of this machine. */
   relayed?: SharedArrayBuffer;
 };
 
@@ -29,11 +29,11 @@ export type WorkerCall = {
 export const ONLY_LOOKS: ReadonlySet<MediaMethod> = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
 
 export type ToWorker =
-  /** `vitals`: counted up while the engine runs, even when it is too busy to answer; and the MiB that the worker holds. */
+  /** `vitals` is a counter that grows while the engine runs, even when it is too busy to respond, and the MiB that the worker holds. */
   | { type: "start"; settings: WorkerSettings; vitals: Int32Array }
   | WorkerCall
-  /** Many came and went, and few do any more. */
-  | { type: "calm" }
+  /** Many clients have come and gone, and the thread is idle: the worker collects garbage. */
+  | { type: "collectGarbage" }
   | { type: "close" };
 
 export type FromWorker =
@@ -48,6 +48,6 @@ export type FromWorker =
   | { type: "answer"; id: number; response: unknown }
   | { type: "error"; id: number; code: MediaErrorCode | null; message: string }
   | { type: "event"; event: MediaEvent }
-  /** Something went wrong and was survived: for the log. */
+  /** An error that did not end the worker, for the log. */
   | { type: "fault"; message: string }
   | { type: "closed" };

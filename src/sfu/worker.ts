@@ -66,7 +66,7 @@ function serve(): void {
       case "call":
         call(data);
         break;
-      case "calm":
+      case "collectGarbage":
         collectGarbage();
         break;
       case "close":

@@ -102,50 +102,50 @@ test("[17] one that never comes to anything is replaced at last", async () => {
   thread.end();
 });
 
-test("[17] a worker is told when it is calm after many came and went, and not of those who only look", async () => {
+test("[17] a worker collects garbage once many calls were followed by quiet, and calls that change nothing do not count", async () => {
   const { worker, clock, thread } = await supervised();
   const open = async (times: number) => {
     for (let n = 0; n < times; n++) await worker.call("openRoom", { roomId: `${n}` });
   };
-  const calms = () => thread.told.filter((type) => type === "calm").length;
+  const collections = () => thread.told.filter((type) => type === "collectGarbage").length;
   await open(299);
   for (let n = 0; n < 1_000; n++) await worker.call("rooms", undefined);
   clock.advance(60_000);
-  expect(calms()).toBe(0);
+  expect(collections()).toBe(0);
   await open(1);
   await open(151);
   clock.advance(15_000);
-  expect(calms()).toBe(0);
+  expect(collections()).toBe(0);
   await open(150);
   clock.advance(15_000);
-  expect(calms()).toBe(1);
-  // And again when those who were cut off have been given up, once.
+  expect(collections()).toBe(1);
+  // It collects once more after the server has given up clients that were cut off.
   clock.advance(59_000);
-  expect(calms()).toBe(1);
+  expect(collections()).toBe(1);
   clock.advance(1_000);
-  expect(calms()).toBe(2);
+  expect(collections()).toBe(2);
   clock.advance(600_000);
-  expect(calms()).toBe(2);
+  expect(collections()).toBe(2);
   await open(300);
   clock.advance(15_000);
-  expect(calms()).toBe(3);
+  expect(collections()).toBe(3);
   await open(300);
   await worker.close();
   clock.advance(60_000);
-  expect(calms()).toBe(3);
+  expect(collections()).toBe(3);
 });
 
-test("[17] a media worker that is told of calm collects what has grown old in its heap", async () => {
+test("[17] a media worker that collects garbage frees old objects of its heap", async () => {
   const worker = new Worker(new URL("./heap-worker.ts", import.meta.url).href);
-  const { promise, resolve } = Promise.withResolvers<Record<"withAll" | "letGo" | "calm", number>>();
+  const { promise, resolve } = Promise.withResolvers<Record<"full" | "released" | "collected", number>>();
   worker.onmessage = ({ data }) => resolve(data);
   const MIB = 1_048_576;
   try {
     worker.postMessage(null);
-    const { withAll, letGo, calm } = await promise;
-    // It is old: a collection of what is new leaves it.
-    expect(letGo).toBeGreaterThan(withAll - 4 * MIB);
-    expect(calm).toBeLessThan(withAll - 15 * MIB);
+    const { full, released, collected } = await promise;
+    // The objects are old: a collection of new objects leaves them.
+    expect(released).toBeGreaterThan(full - 4 * MIB);
+    expect(collected).toBeLessThan(full - 15 * MIB);
   } finally {
     worker.terminate();
   }

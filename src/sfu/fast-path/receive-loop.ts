@@ -1,6 +1,6 @@
 /**
  * Decides when native code waits at the media socket in place of the event loop of this thread, and applies what it has done meanwhile.
- * The event loop gets its turn as soon as it has anything to do, at every tick, and with every datagram that TypeScript has to handle.
+ * The event loop runs as soon as it has anything to do, at every tick, and with every datagram that TypeScript has to handle.
  * Forwarded packets are accounted for before anything else runs, so that no code ever sees packets that have left and were not counted.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -37,7 +37,7 @@ export interface LoopSource {
 export type ReceiveLoopHost = {
   now(): number;
   readonly ticker: { dueInMs(nowMs: number): number; packetReceived(nowMs: number): void };
-  /** Calls `run` once the event loop has had its turn. */
+  /** Calls `run` once the event loop has run. */
   schedule(run: () => void): void;
 };
 
@@ -195,7 +195,7 @@ export class ReceiveLoop {
   }
 }
 
-/** The descriptor at which the event loop of this thread waits: the one that waits for this socket. Null where the system does not tell. */
+/** The descriptor at which the event loop of this thread waits: the one that waits for this socket. Null where the system has no such list. */
 export function findEventLoop(socket: number): number | null {
   try {
     const folder = "/proc/self/fd";

@@ -74,7 +74,7 @@ function createReceivedPackets(): ReceivedPackets {
   };
 }
 
-/** Memory is allocated with the first entry, because most participants only watch. */
+/** Memory is allocated with the first entry, because most participants publish nothing. */
 export class FlightRecorder {
   #received: ReceivedPackets | null = null;
   #reports: { newer: ReportLog; older: ReportLog } | null = null;

@@ -122,7 +122,7 @@ export class Downlink {
     if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);
   }
 
-  #place(publication: Publication, section: OutgoingSection, wish: SubscriptionSettings): void {
+  #place(publication: Publication, section: OutgoingSection, settings: SubscriptionSettings): void {
     if (publication.kind !== section.kind) {
       throw new MediaError(
         "NEGOTIATION_FAILED",
@@ -134,12 +134,12 @@ export class Downlink {
     const occupant = this.#occupant(section);
     if (occupant && occupant !== existing) this.#end(occupant);
     if (existing) {
-      existing.settings = wish;
+      existing.settings = settings;
       if (existing.section !== section) existing.moveTo(section);
       return;
     }
     const { trackId } = publication;
-    const subscription = new Subscription(publication, section, wish, this.#sent, {
+    const subscription = new Subscription(publication, section, settings, this.#sent, {
       changed: (delivery) => this.#owner.emit({ type: "subscriptionChanged", trackId, ...delivery }),
       mayRequestKeyframe: () => this.#keyframeBudgets.mayAsk(trackId),
     });
@@ -163,8 +163,8 @@ export class Downlink {
   /** For WHEP, free sections get the room's tracks in the order in which they were published. */
   fillAutomatically(): void {
     if (!this.#automatic || !this.#owner.permissions.subscribe) return;
-    const taken = new Set([...this.#subscriptions.values()].map(({ section }) => section));
-    const free = this.#sections.usable.filter((section) => !taken.has(section));
+    const used = new Set([...this.#subscriptions.values()].map(({ section }) => section));
+    const free = this.#sections.usable.filter((section) => !used.has(section));
     const next = {
       audio: free.filter(({ kind }) => kind === "audio"),
       video: free.filter(({ kind }) => kind === "video"),

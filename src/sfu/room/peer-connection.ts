@@ -42,7 +42,7 @@ export class PeerConnection {
       this.connection.certificateNamed(offer.fingerprints);
       if (before?.iceUfrag === offer.iceUfrag) return this.connection;
       // An offer without a certificate has placeholder credentials; the next one has the client's and is no ICE restart.
-      if (before?.fingerprints.length === 0 && theirs) this.connection.ice.theyAreKnownBy(theirs);
+      if (before?.fingerprints.length === 0 && theirs) this.connection.ice.setRemoteCredentials(theirs);
       else this.#ice = this.connection.issueCredentials(theirs);
       return this.connection;
     }

@@ -21,7 +21,7 @@ export class PublisherFeedback {
   readonly #send: (packet: Uint8Array) => void;
   readonly #repairs: RepairCounters;
   readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
-  /** Created with the first packet, because most participants only watch. */
+  /** Created with the first packet, because most participants publish nothing. */
   #twcc: TwccRecorder | null = null;
   #twccSsrc = 0;
   #twccSentMs = 0;

@@ -47,13 +47,13 @@ export class Subscription implements Subscriber {
   constructor(
     publication: Publication,
     section: OutgoingSection,
-    wish: SubscriptionSettings,
+    settings: SubscriptionSettings,
     sequence: TransportSequence,
     viewer: SubscriptionOwner,
   ) {
     this.publication = publication;
     this.section = section;
-    this.settings = wish;
+    this.settings = settings;
     this.#sequence = sequence;
     this.#viewer = viewer;
     publication.add(this);

@@ -1,9 +1,9 @@
-/** What answers say of a worker: where its clients reach it, and by which certificate they know it. */
+/** The candidates and the fingerprint of a worker, as its answers contain them. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { DtlsCertificate } from "../werift/werift-hooks.ts";
 import { plainAddress } from "./ice/ice.ts";
 
-/** UDP before TCP, in the order the addresses were given. */
+/** UDP before TCP, in the configured order of the addresses. */
 export function candidatesOf(settings: { announce: readonly string[]; tcp: boolean }, port: number): string[] {
   const udp = settings.announce.map(
     (address, i) => `${i + 1} 1 udp ${2_130_706_431 - i} ${plainAddress(address)} ${port} typ host`,

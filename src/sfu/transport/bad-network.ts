@@ -1,4 +1,4 @@
-/** A bad network between the server and one client, for development: what the playground's switch turns on. */
+/** A simulated bad network between the server and one client, for development: the switch of the playground. */
 
 import { Impairment, type ImpairmentOptions } from "../../kernel/net/impairment.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
@@ -14,7 +14,7 @@ const PROFILES: Record<NetworkProfile, ImpairmentOptions> = {
 type Parcel = { data: Buffer; deliver: (data: Buffer) => void };
 
 export class BadNetwork {
-  /** Nothing gets through, connectivity checks included. */
+  /** All packets are dropped, also connectivity checks. */
   readonly isDown: boolean;
   readonly #up: Impairment<Parcel>;
   readonly #down: Impairment<Parcel>;
@@ -27,12 +27,12 @@ export class BadNetwork {
     this.#down = new Impairment(2, PROFILES[profile]);
   }
 
-  /** From the client; the bytes are copied. */
+  /** Receives a packet from the client, and copies it. */
   up(data: Uint8Array, deliver: Parcel["deliver"]): void {
     this.#up.push({ data: Buffer.from(data), deliver }, data.length, this.#now());
   }
 
-  /** To the client; the bytes are copied. */
+  /** Sends a packet to the client, and copies it. */
   down(data: Uint8Array, deliver: Parcel["deliver"]): void {
     this.#down.push({ data: Buffer.from(data), deliver }, data.length, this.#now());
   }

@@ -15,29 +15,29 @@ import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
 import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
 
-/** Messages of data channels pass through several turns of the event loop, but need none of its timers soon. */
+/** Messages of data channels pass through the event loop several times, but need none of its timers soon. */
 const AWAKE_FOR_DATA_MS = 10;
-/** A data channel message of 64 KB and a little for its frame. */
+/** A data channel message of 64 KB and its framing. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;
 
 export type IceState = "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
 export type DtlsState = "new" | "connecting" | "connected" | "failed" | "closed";
 
-/** What all connections of a worker share. */
+/** Shared by all connections of a worker. */
 export type ConnectionHost = {
   agent: IceAgent;
   udp: UdpPort;
   certificate: DtlsCertificate;
   srtpProfiles: readonly SrtpProfile[];
   now(): number;
-  /** A handshake, unless keys are agreed on in another way. */
+  /** Replaces the DTLS handshake where the keys are known in advance. */
   openDtls?: ((options: DtlsOptions) => Dtls) | undefined;
 };
 
 export type ConnectionEvents = MediaEvents & {
   onIceState(state: IceState): void;
   onDtlsState(state: DtlsState): void;
-  /** Media can flow. Also after a silence that was reported by `onLost`. */
+  /** Called when media can flow, also again after `onLost`. */
   onReady(path: Path, again: boolean): void;
   onLost(reason: MediaFailure, stage: "disconnected" | "failed"): void;
   onChannel(channel: DataChannel): void;
@@ -47,11 +47,11 @@ export type ConnectionEvents = MediaEvents & {
 export class Connection {
   readonly ice: IceSession;
   readonly liveness: Liveness;
-  /** Null until DTLS is up: nothing can be sent before. */
+  /** Null until DTLS is connected, because nothing can be sent before. */
   transport: FanOutTransport | null = null;
   srtpProfile: SrtpProfile | null = null;
   bytesIn = 0;
-  /** Of control traffic; media counts its own. */
+  /** Counts RTCP and data; media is counted by its streams. */
   controlBytesOut = 0;
   readonly #host: ConnectionHost;
   readonly #events: ConnectionEvents;
@@ -65,7 +65,7 @@ export class Connection {
   #handshaking = false;
   #network: BadNetwork | null = null;
   readonly #control: ControlBudget;
-  /** The datagram that is being read has brought an authentic record. */
+  /** The datagram that is being read has an authentic record. */
   #isAuthentic = false;
   readonly #rtcp = new Uint8Array(PACKET_BUFFER_BYTES);
 
@@ -135,17 +135,17 @@ export class Connection {
     return this.#incoming && { ...this.#incoming.refusals, controlOverShare: this.#control.dropped };
   }
 
-  /** For the first answer and for every restart: same session, new username fragment and password for the client's. */
+  /** Creates ICE credentials for the first answer and for every restart. */
   issueCredentials(theirs: IceCredentials | null): IceCredentials {
     return this.#host.agent.issueCredentials(this.ice, theirs);
   }
 
-  /** For whom its certificate was to be named later. Once it is, it stays. */
+  /** Sets the fingerprints of a client whose offer had none. They cannot change afterwards. */
   certificateNamed(fingerprints: readonly Fingerprint[]): void {
     if (this.#fingerprints.length === 0) this.#fingerprints.push(...fingerprints);
   }
 
-  /** From the offer's data section. */
+  /** Called with the data section of the offer. */
   openSctp(remotePort: number): void {
     this.#sctpPort ??= remotePort;
     if (this.#sctp || !this.isReady) return;
@@ -157,14 +157,14 @@ export class Connection {
     });
   }
 
-  /** `packet` is copied, protected and sent. */
+  /** Copies, protects and sends the packet. */
   sendRtcp(packet: Uint8Array): void {
     if (!this.#outgoing || packet.length + SRTP_MAX_OVERHEAD > PACKET_BUFFER_BYTES) return;
     this.#rtcp.set(packet);
     this.#sendRaw(this.#rtcp.subarray(0, this.#outgoing.protectRtcp(this.#rtcp, packet.length)));
   }
 
-  /** For development: puts a bad network between this client and us, or takes it away. */
+  /** Simulates a bad network to this client, for development; null ends it. */
   setNetwork(network: BadNetwork | null): void {
     this.#network = network;
     this.ice.unreachable = network?.isDown ?? false;
@@ -184,7 +184,7 @@ export class Connection {
       this.#setIceState("disconnected");
       this.#events.onLost("consent_timeout", "disconnected");
     }
-    // A handshake that hangs although checks arrive.
+    // The handshake hangs although checks arrive.
     if (!this.isReady && this.#dtls.state === "connecting" && this.liveness.isOverdue(nowMs)) {
       this.#dtls.close();
       this.#events.onDtlsState("failed");
@@ -221,7 +221,7 @@ export class Connection {
   #receiveDtls(data: Buffer): void {
     this.bytesIn += data.length;
     this.#host.udp.receiveLoop?.stayAwake(this.#host.now(), this.isReady ? AWAKE_FOR_DATA_MS : undefined);
-    // Whose certificate it has to be is not known yet; the client tries again within a second.
+    // The fingerprint of the client is not known yet; the client repeats its ClientHello within a second.
     if (this.#fingerprints.length === 0) return;
     if (!this.#handshaking) {
       this.#handshaking = true;
@@ -264,7 +264,7 @@ export class Connection {
     if (this.isReady && (before === "disconnected" || before === "failed")) this.#events.onReady(path, true);
   }
 
-  /** Media follows the client: a phone leaving its Wi-Fi keeps the call. */
+  /** Sends media to the new address of the client: a phone that leaves its Wi-Fi keeps the call. */
   #follow(path: Path): void {
     if (!this.transport) return;
     this.#leaveSlots();

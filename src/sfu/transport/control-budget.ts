@@ -1,17 +1,17 @@
 /**
- * How much of the thread one connection may take by its RTCP and by its data channels. Both may cost much to read: whoever sends
- * them without end would leave nothing for the media of others. What is beyond its share is dropped unread, as a network would
- * drop it. Only what proved authentic is charged: nobody spends the share of another.
+ * How much of the thread one connection may take by its RTCP and by its data channels. Both may cost much to read, and a client that
+ * sends them without end would leave no time for the media of others. Packets beyond the share are dropped unread, as a network
+ * would drop them. Only authentic packets are charged, so that no client can spend the share of another.
  */
 const MS_PER_SECOND = 50;
 const BURST_MS = 100;
-/** No report takes this long to read; what does is the time of others. */
+/** No packet takes this long to read: the rest of a longer step is the time of other processes. */
 const MAX_STEP_MS = 5;
 
 /**
- * Many connections may be one stranger's. Once all of them have taken so much of a second, only those go on to be read that have
- * taken less than twice what each would have if it were divided evenly: who reports as everybody does is read, whoever floods.
- * In a large room that is little, and somebody there may lose many packets: so much everybody has.
+ * One attacker may have many connections. Once all connections together have taken ALL_MS_PER_SECOND, only those are read that have
+ * taken less than TIMES_EVEN of an even share, so that usual reports are read during a flood. An even share is small in a large room,
+ * where a client may lose many packets: LEAST_MS_PER_SECOND is always read.
  */
 const ALL_MS_PER_SECOND = 250;
 const TIMES_EVEN = 2;
@@ -23,7 +23,7 @@ export class ControlShare {
   #spentMs = 0;
   #spenders = 0;
 
-  /** Which one it is by now. */
+  /** Returns the number of the current second. */
   second(nowMs: number): number {
     if (nowMs >= this.#beganMs && nowMs - this.#beganMs < 1_000) return this.#second;
     this.#beganMs = nowMs;
@@ -32,7 +32,7 @@ export class ControlShare {
     return ++this.#second;
   }
 
-  /** For whoever has taken so much of this second. */
+  /** Returns whether a connection that has taken `ownMs` of this second is not read. */
   isSpent(ownMs: number): boolean {
     if (this.#spentMs < ALL_MS_PER_SECOND || ownMs < LEAST_MS_PER_SECOND) return false;
     return ownMs * this.#spenders >= TIMES_EVEN * ALL_MS_PER_SECOND;
@@ -44,7 +44,7 @@ export class ControlShare {
   }
 }
 
-/** Of all connections of a worker, which has a thread of its own. */
+/** The share of all connections of a worker, which is a thread. */
 const thread = new ControlShare();
 
 export class ControlBudget {
@@ -55,7 +55,7 @@ export class ControlBudget {
   #leftMs = BURST_MS;
   #atMs: number;
   #second = -1;
-  /** Of that second. */
+  /** The time that was spent in that second. */
   #spentMs = 0;
 
   constructor(now: () => number, all: ControlShare = thread) {

@@ -1,7 +1,6 @@
 /**
- * Stands in front of the DTLS engine: joins fragments, hands messages over in their order, and holds encrypted records
- * until they can be opened. A browser's ClientHello always comes in two fragments; without this, one swapped pair of packets
- * ends the handshake.
+ * The gate in front of the DTLS engine: it joins fragments, delivers messages in order, and holds encrypted records until they can be
+ * decrypted. A browser's ClientHello always comes in two fragments; without the gate, one swapped pair of packets ends the handshake.
  */
 
 const RECORD_HEADER = 13;
@@ -10,7 +9,7 @@ const HANDSHAKE = 22;
 const ALERT = 21;
 const APPLICATION_DATA = 23;
 const CLIENT_HELLO = 1;
-/** A certificate chain of a browser is under 2 KB. */
+/** The certificate chain of a browser has less than 2 KB. */
 const MAX_MESSAGE_BYTES = 16_384;
 const MAX_AHEAD = 8;
 const MAX_HELD = 32;
@@ -18,7 +17,7 @@ const MAX_HELD = 32;
 export type GateOutput = {
   /** A datagram of whole records. */
   deliver(records: Buffer): void;
-  /** Encrypted handshake records can be opened: the client's key exchange has been read. */
+  /** Returns whether the client's key exchange was read, so that encrypted records can be decrypted. */
   hasKeys(): boolean;
   isConnected(): boolean;
 };
@@ -47,7 +46,7 @@ export class DtlsGate {
     }
   }
 
-  /** What waited for the handshake. */
+  /** Delivers the records that waited for the handshake. */
   release(): void {
     const held = this.#held;
     this.#held = [];
@@ -57,7 +56,7 @@ export class DtlsGate {
   #record(record: Buffer): void {
     const epoch = record.readUInt16BE(3);
     if (epoch > 0) this.#encrypted(record);
-    // Once keys exist nothing unencrypted counts: a forged plain alert would otherwise end the connection.
+    // Once there are keys, unencrypted records are dropped: a forged plain alert would otherwise end the connection.
     else if (record[0] === HANDSHAKE && !this.#out.isConnected()) this.#plainHandshake(record.subarray(RECORD_HEADER));
   }
 
@@ -90,7 +89,7 @@ export class DtlsGate {
     this.#deliverComplete();
   }
 
-  /** The server's flight was lost: the same hello again makes the engine send it again. An older one must not restart it. */
+  /** A repeated ClientHello means that the server's flight was lost: the engine sends it again. An older one must not restart it. */
   #repeated(sequence: number): void {
     if (this.#lastHello?.sequence === sequence && this.#next === sequence + 1)
       this.#out.deliver(this.#lastHello.record);

@@ -1,4 +1,4 @@
-/** DTLS of one peer, server side: the handshake behind the gate, then proof that the peer is who its offer says. */
+/** The server side of DTLS with one peer: the handshake behind the gate, and the check of its certificate against the offer. */
 import { createHash, createHmac, timingSafeEqual, verify, X509Certificate } from "node:crypto";
 import {
   createDtlsServer,
@@ -21,7 +21,7 @@ export type DtlsKeys = { incoming: SrtpMasterKey; outgoing: SrtpMasterKey };
 export type DtlsOptions = {
   certificate: DtlsCertificate;
   profiles: readonly SrtpProfile[];
-  /** What the offer promised; one of them must be the peer's certificate. */
+  /** The fingerprints of the offer, one of which must be that of the peer's certificate. */
   fingerprints: readonly Fingerprint[];
   send(data: Buffer): void;
   onConnected(keys: DtlsKeys): void;
@@ -68,7 +68,7 @@ export class DtlsSession {
     if (this.#state === "connecting" || this.#state === "connected") this.#gate.receive(datagram);
   }
 
-  /** Application data: SCTP. */
+  /** Sends application data, which is SCTP. */
   async send(data: Buffer): Promise<void> {
     if (this.#state === "connected") await this.#engine.send(data);
   }

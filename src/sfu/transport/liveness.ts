@@ -1,15 +1,15 @@
 /**
- * Is the client still there? Checks, packets and reports count alike once they have proved authentic: browsers check every few
- * seconds, other clients hardly ever while media flows.
+ * Whether the client is still there. Authentic checks, packets and reports count alike: browsers send checks every few seconds, other
+ * clients hardly ever while media flows.
  */
 
 const DISCONNECTED_AFTER_MS = 15_000;
 const FAILED_AFTER_MS = 30_000;
-/** Without the first check. */
+/** Applies until the first check. */
 const NEVER_REACHED_AFTER_MS = 15_000;
 
 export class Liveness {
-  /** When the last one came; 0 before the first. */
+  /** The times of the last check and of the last packet; 0 before the first. */
   checkedAtMs = 0;
   mediaAtMs = 0;
   readonly #startedAtMs: number;
@@ -28,7 +28,7 @@ export class Liveness {
     return silentMs > DISCONNECTED_AFTER_MS ? "disconnected" : "alive";
   }
 
-  /** Everybody gets so long to finish a handshake. */
+  /** Returns whether the client has had enough time to finish its handshake. */
   isOverdue(nowMs: number): boolean {
     return nowMs - this.#startedAtMs > FAILED_AFTER_MS;
   }

@@ -1,4 +1,4 @@
-/** What an offer asks for, checked against what it contains and what the participant may do. Pure: data in, data out. */
+/** Checks the requested tracks of an offer against its sections and the permissions of the participant. Pure: data in, data out. */
 
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { MediaError, type NamedSection, type PlacedSection } from "../../protocol/media-node.ts";
@@ -7,7 +7,7 @@ import type { AnsweredSection } from "../wire/sdp/answer.ts";
 
 export type Wanted = {
   publish: NamedSection[];
-  /** `auto`: the room's tracks fill the receiving sections as they come (WHEP). */
+  /** With `auto`, the tracks of the room fill the receiving sections as they are published (WHEP). */
   subscribe: PlacedSection[] | "auto";
 };
 
@@ -33,7 +33,7 @@ export function planNegotiation(
       throw new MediaError("PERMISSION_DENIED", `This token does not permit publishing ${wanted.kind}.`);
     }
   }
-  // Filled as soon as it is permitted.
+  // The section is used as soon as the participant may subscribe.
   if (subscribe === "auto") return { publish, subscribe };
   if (subscribe.length > 0 && !permissions.subscribe) {
     throw new MediaError("PERMISSION_DENIED", "This token does not permit subscribing.");
@@ -46,7 +46,7 @@ export function planNegotiation(
   return { publish, subscribe };
 }
 
-/** A plain WHIP offer names nothing: what it sends is a microphone and a camera. */
+/** A plain WHIP offer names no tracks: it sends a microphone and a camera. */
 function publishAll(sections: readonly AnsweredSection[]): NamedSection[] {
   return sections.flatMap((section) => {
     if (!section.receives || section.kind === "application") return [];

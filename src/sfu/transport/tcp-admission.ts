@@ -1,28 +1,28 @@
-/** Which TCP connections a media port holds: idle ones from one address, or from many, deny it to nobody. */
+/** Which TCP connections a media port holds: idle ones, from one address or from many, must not deny it to other clients. */
 import { parseIp } from "../wire/stun/stun.ts";
 
 export const MAX_CONNECTIONS = 2_000;
-/** A large office behind one address, all of it without UDP. */
+/** Enough for a large office behind one address without UDP. */
 const MAX_PER_ADDRESS = 500;
-/** Between opening a connection and the first check lies one round trip: few are under way at once, whoever they are. */
+/** Only one round trip lies between opening a connection and its first check, so few are under way at once. */
 export const MAX_UNPROVEN_PER_ADDRESS = 32;
 
 type Admissible = {
   readonly address: string;
-  /** It has shown a valid check. */
+  /** The peer has sent a valid check. */
   readonly authenticated: boolean;
   close(): void;
 };
 
-/** `unproven`, oldest first, may still name some who have shown a check since: they are taken out when there seem to be too many. */
+/** The connections of one address. `unproven`, oldest first, is cleared of authenticated connections when it seems full. */
 type Holder<Connection> = { connections: number; readonly unproven: Set<Connection> };
 
 /**
- * Who is connected. Whoever has shown nothing yet gives way, the oldest first; whoever has, stays. Thousands may come at once,
- * and each is weighed on the thread that forwards media: nobody's coming costs a look at everybody else.
+ * Connections without a valid check give way to new ones, the oldest first; authenticated connections stay. Thousands may come at
+ * once, on the thread that forwards media, so none of them makes the server look at all others.
  */
-export class Admission<Connection extends Admissible> {
-  /** Oldest first, each with who holds it. */
+export class TcpAdmission<Connection extends Admissible> {
+  /** Oldest first, each with the name of its holder. */
   readonly #connections = new Map<Connection, string>();
   readonly #holders = new Map<string, Holder<Connection>>();
 
@@ -30,21 +30,21 @@ export class Admission<Connection extends Admissible> {
     return this.#connections.size;
   }
 
-  /** False: there is no room, and nobody to give way. */
+  /** Returns false when there is no room, and no connection gives way. */
   admit(connection: Connection): boolean {
     const name = holderOf(connection.address);
     const holder = this.#holders.get(name);
     if (holder && isFull(holder)) {
       const [oldest] = holder.unproven;
-      if (!this.#giveWay(oldest)) return false;
+      if (!this.#close(oldest)) return false;
     } else if (this.size >= MAX_CONNECTIONS) {
-      if (!this.#giveWay(this.#oldestUnproven())) return false;
+      if (!this.#close(this.#oldestUnproven())) return false;
     }
     this.#add(connection, name);
     return true;
   }
 
-  /** It is closed. */
+  /** Called when a connection is closed. */
   forget(connection: Connection): void {
     const name = this.#connections.get(connection);
     const holder = name === undefined ? undefined : this.#holders.get(name);
@@ -72,7 +72,7 @@ export class Admission<Connection extends Admissible> {
     return undefined;
   }
 
-  #giveWay(connection: Connection | undefined): boolean {
+  #close(connection: Connection | undefined): boolean {
     if (!connection) return false;
     this.forget(connection);
     connection.close();
@@ -86,7 +86,7 @@ function isFull<Connection extends Admissible>({ connections, unproven }: Holder
   return unproven.size >= MAX_UNPROVEN_PER_ADDRESS || connections >= MAX_PER_ADDRESS;
 }
 
-/** An IPv4 address, or the /64 that one subscriber has of IPv6. */
+/** Returns the IPv4 address, or the /64 network that one customer has of IPv6. */
 function holderOf(address: string): string {
   const bytes = address.startsWith("::ffff:") ? undefined : parseIp(address);
   return bytes?.length === 16 ? bytes.subarray(0, 8).join(".") : address;

@@ -1,14 +1,14 @@
 /** ICE-TCP, passive (RFC 6544): for clients whose network lets no UDP through. Packets travel in RFC 4571 frames. */
 
 import { createUnsentBound } from "../../kernel/net/socket-options.ts";
-import { Admission } from "./tcp-admission.ts";
+import { TcpAdmission } from "./tcp-admission.ts";
 
 const MAX_FRAME_BYTES = 2_048;
-/** Media waiting for a slow connection; what comes later is lost, whole frames at a time. */
+/** The media that waits for a slow connection. Later packets are lost. */
 const MAX_PENDING_BYTES = 256 * 1_024;
-/** As much as keeps a fast connection busy until it asks for more. */
+/** Enough to keep a fast connection busy until it is writable again. */
 const MAX_UNSENT_BYTES = 16 * 1_024;
-/** A connection that has not shown a valid check by then is closed. */
+/** A connection without a valid check is closed after this time. */
 const AUTHENTICATE_WITHIN_MS = 10_000;
 
 export type TcpOptions = {
@@ -36,7 +36,7 @@ export class TcpConnection {
     this.port = socket.remotePort;
   }
 
-  /** Bytes are copied. */
+  /** Copies the bytes. */
   send(packet: Uint8Array): void {
     if (this.#pendingBytes > MAX_PENDING_BYTES) return;
     const frame = Buffer.alloc(2 + packet.length);
@@ -72,7 +72,7 @@ export class TcpConnection {
     }
   }
 
-  /** False: the stream is not what it claims to be. */
+  /** Returns false when the stream is malformed. */
   receive(data: Buffer, onPacket: (packet: Buffer) => void): boolean {
     let rest = this.#incoming.length > 0 ? Buffer.concat([this.#incoming, data]) : data;
     while (rest.length >= 2) {
@@ -86,7 +86,7 @@ export class TcpConnection {
     return true;
   }
 
-  /** At once: a peer that only waits would otherwise hold its half of the connection, and our descriptor. */
+  /** Closes at once: a peer that only waits would otherwise hold its half of the connection, and a descriptor of the server. */
   close(): void {
     this.#socket.terminate();
   }
@@ -94,11 +94,11 @@ export class TcpConnection {
 
 export class TcpPort {
   readonly #listener: Bun.TCPSocketListener<State>;
-  readonly #admission: Admission<TcpConnection>;
+  readonly #admission: TcpAdmission<TcpConnection>;
   readonly #unsentBound: { close(): void };
 
   static listen(options: TcpOptions): TcpPort {
-    const admission = new Admission<TcpConnection>();
+    const admission = new TcpAdmission<TcpConnection>();
     const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
     const listener = Bun.listen<State>({
       hostname: options.hostname,
@@ -119,8 +119,8 @@ export class TcpPort {
         },
         data(socket, data) {
           const { connection } = socket.data;
-          const sound = connection.receive(data, (packet) => options.onPacket(packet, connection));
-          if (!sound) connection.close();
+          const isValid = connection.receive(data, (packet) => options.onPacket(packet, connection));
+          if (!isValid) connection.close();
         },
         drain: (socket) => socket.data.connection.drained(),
         close(socket) {
@@ -135,7 +135,7 @@ export class TcpPort {
 
   private constructor(
     listener: Bun.TCPSocketListener<State>,
-    admission: Admission<TcpConnection>,
+    admission: TcpAdmission<TcpConnection>,
     unsentBound: { close(): void },
   ) {
     this.#listener = listener;

@@ -23,7 +23,7 @@ export class TokenBucket {
     return true;
   }
 
-  /** What was taken for nothing. */
+  /** Returns tokens that were not used. */
   give(count: number): void {
     this.#tokens = Math.min(this.#burst, this.#tokens + count);
   }

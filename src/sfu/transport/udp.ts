@@ -160,7 +160,7 @@ export class UdpPort {
     this.schedule();
   }
 
-  /** Sends the batch at the end of this turn of the event loop, unless it is full earlier. */
+  /** Sends the batch once the event loop has handled what it received, unless it is full earlier. */
   schedule(): void {
     if (this.#batch.count > 0) this.#schedule();
   }

@@ -46,9 +46,9 @@ const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000, rid:
 /** Other threads wait no longer than these frames take, about a millisecond, and get as long again. */
 const FRAMES_AT_ONCE = 4;
 const PAUSE_MS = 2;
-/** A step ends when the engine has received everything for so many turns of the event loop, or after MAX_TURNS. */
-const QUIET_TURNS = 2;
-const MAX_TURNS = 100;
+/** A step ends when the engine has received everything for so many rounds of the event loop, or after MAX_ROUNDS. */
+const QUIET_ROUNDS = 2;
+const MAX_ROUNDS = 100;
 const SUBSCRIPTIONS = [{}, { layer: "high" }, { maxHeight: 360 }, { layer: "low" }] as const;
 const PERMISSIONS: Permissions = {
   ...{ join: true, subscribe: true, publish: true, publishAudio: false, publishVideo: false },
@@ -168,7 +168,7 @@ export class WarmUpCall {
 
   /** Lets everything arrive that was sent, and what is sent because of it. */
   async #settle(usesLoop: boolean): Promise<void> {
-    for (let quiet = 0, turns = 0; quiet < QUIET_TURNS && turns < MAX_TURNS; turns++) {
+    for (let quiet = 0, rounds = 0; quiet < QUIET_ROUNDS && rounds < MAX_ROUNDS; rounds++) {
       const sent = this.#peers.reduce((sum, peer) => sum + peer.sent, 0);
       quiet = this.engine.packetsIn >= sent ? quiet + 1 : 0;
       if (usesLoop && quiet === 0) {

@@ -238,12 +238,12 @@ const CHANNEL_OPEN = 3;
 const MAX_OPEN_BYTES = 1_024;
 /** Ours are two, LiveKit's three. */
 const MAX_CHANNELS = 16;
-/** Channels whose acknowledgement the client has not taken. */
+/** Channels whose acknowledgement the client has not received. */
 const MAX_OPENING = 16;
 
 /**
  * werift acknowledges every request to open a channel, and keeps all acknowledgements until the client takes them. A message on
- * an unknown channel or in an unknown format makes it reject a promise that nobody handles, which ends the process.
+ * an unknown channel or in an unknown format makes it reject a promise without a handler, which ends the process.
  */
 function limitChannels(sctp: RTCSctpTransport, association: SctpInternals): void {
   const transport = sctp as unknown as ChannelInternals;

@@ -7,7 +7,7 @@ import type { Contestant } from "./contestant.ts";
 const PERMISSIONS = resolvePermissions({ publish: true });
 
 /** A fresh worker plays a call to itself, which begins within this time; it is over when nothing is done for so long. */
-const REHEARSES_WITHIN_MS = 4_000;
+const WARM_UP_WITHIN_MS = 4_000;
 const IDLE_FOR_MS = 1_000;
 const IDLE_NANOS = 20_000_000;
 
@@ -24,7 +24,7 @@ export async function stoa(
   // A checkout compiles its native code at its first start: only who answers has begun to count its seconds.
   await node.rooms();
   // Servers wait for calls, not calls for servers.
-  await rehearsed(server.pid);
+  await warmedUp(server.pid);
   const open = async (roomId: string): Promise<Contestant> => {
     await node.openRoom({ roomId });
     return {
@@ -56,8 +56,8 @@ export async function stoa(
   return [first, ...others];
 }
 
-async function rehearsed(pid: number): Promise<void> {
-  await Bun.sleep(REHEARSES_WITHIN_MS);
+async function warmedUp(pid: number): Promise<void> {
+  await Bun.sleep(WARM_UP_WITHIN_MS);
   for (let before = cpuNanos(pid); ; ) {
     await Bun.sleep(IDLE_FOR_MS);
     const now = cpuNanos(pid);

@@ -29,15 +29,15 @@ beforeAll(async () => {
   globalThis.Worker = WeighedWorker;
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000_000, RATE_LIMIT_RTC_TOKENS: 1_000_000 });
   globalThis.Worker = Worker;
-  await keepFromRehearsing(server.media.ports);
+  await preventWarmUp(server.media.ports);
 }, 30_000);
 afterAll(async () => {
   scales.close();
   await server.close();
 });
 
-/** Its compiled code stays: with a rehearsal among the joins there is more afterwards than before, however often one looks. */
-async function keepFromRehearsing(ports: readonly number[]): Promise<void> {
+/** A warm-up among the joins would leave compiled code behind, and so more memory than before. */
+async function preventWarmUp(ports: readonly number[]): Promise<void> {
   const socket = await Bun.udpSocket({});
   for (const port of ports) socket.send("a packet, so the worker has served a client", port, "127.0.0.1");
   socket.close();

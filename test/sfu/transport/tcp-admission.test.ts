@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Admission, MAX_CONNECTIONS, MAX_UNPROVEN_PER_ADDRESS } from "../../../src/sfu/transport/tcp-admission.ts";
+import { MAX_CONNECTIONS, MAX_UNPROVEN_PER_ADDRESS, TcpAdmission } from "../../../src/sfu/transport/tcp-admission.ts";
 
 type Fake = { address: string; authenticated: boolean; closed: boolean; close(): void };
 
@@ -16,7 +16,7 @@ function fake(address: string, authenticated = false): Fake {
 
 describe("who may hold a TCP connection to a media port", () => {
   test("idle connections from many addresses fill the port and deny it to nobody", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     const idle = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`));
     for (const one of idle) expect(admission.admit(one)).toBe(true);
     const honest = fake("203.0.113.1");
@@ -26,7 +26,7 @@ describe("who may hold a TCP connection to a media port", () => {
   });
 
   test("one address has few that proved nothing, however many it opens", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     const other = fake("203.0.113.1");
     admission.admit(other);
     for (let i = 0; i < 10_000; i += 1) expect(admission.admit(fake("192.0.2.1"))).toBe(true);
@@ -35,7 +35,7 @@ describe("who may hold a TCP connection to a media port", () => {
   });
 
   test("the addresses of one IPv6 subscriber are one", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     for (let i = 0; i < 100; i += 1) admission.admit(fake(`2001:db8:1:2::${i.toString(16)}`));
     expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS);
     admission.admit(fake("2001:db8:1:3::1"));
@@ -45,7 +45,7 @@ describe("who may hold a TCP connection to a media port", () => {
   });
 
   test("who proved something never gives way, and a port full of them is full", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     const proven = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`, true));
     for (const one of proven) admission.admit(one);
     expect(admission.admit(fake("203.0.113.1"))).toBe(false);
@@ -53,7 +53,7 @@ describe("who may hold a TCP connection to a media port", () => {
   });
 
   test("who shows a check counts no longer among those who proved nothing", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     const office = Array.from({ length: 2 * MAX_UNPROVEN_PER_ADDRESS }, () => fake("192.0.2.1"));
     for (const one of office) {
       admission.admit(one);
@@ -66,7 +66,7 @@ describe("who may hold a TCP connection to a media port", () => {
   });
 
   test("one address has its share of the port, and who leaves makes room in it", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     const office = Array.from({ length: 500 }, () => fake("192.0.2.1", true));
     for (const one of office) expect(admission.admit(one)).toBe(true);
     expect(admission.admit(fake("192.0.2.1"))).toBe(false);
@@ -80,7 +80,7 @@ describe("who may hold a TCP connection to a media port", () => {
   });
 
   test("[17] thousands that come at once are not each compared with everybody who is there", () => {
-    const admission = new Admission<Fake>();
+    const admission = new TcpAdmission<Fake>();
     let looks = 0;
     for (let i = 0; i < 6_000; i += 1) {
       const one = fake(`192.0.2.${i % 3}`);

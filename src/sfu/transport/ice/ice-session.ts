@@ -1,13 +1,13 @@
-/** ICE state of one peer: how both sides prove who they are, and the paths between them. */
+/** The ICE state of one peer: the credentials of both sides, and the paths between them. */
 
 import type { IceCredentials } from "../../wire/stun/stun.ts";
 import type { PathProof } from "./path-proof.ts";
 
 const MAX_REMEMBERED_CHECKS = 256;
 
-/** A connection of ICE over TCP, which is a path by itself. */
+/** A connection of ICE-TCP (RFC 6544), which is a path of its own. */
 export type TcpPath = {
-  /** Whoever is there has proved itself: it keeps its place. */
+  /** The peer has sent a valid check, so the connection does not give way to new ones. */
   authenticated: boolean;
   send(data: Uint8Array): void;
   close(): void;
@@ -18,24 +18,24 @@ export type Path = {
   readonly session: IceSession;
   readonly address: string;
   readonly port: number;
-  /** Null: UDP. */
+  /** Null for UDP. */
   readonly tcp: TcpPath | null;
-  /** A check, or media that proved authentic. */
+  /** The time of the last check or authentic packet. */
   lastCheckMs: number;
-  /** Media follows only to where the peer was reached. */
+  /** Media is sent only to an address at which the peer has responded. */
   readonly proof: PathProof;
 };
 
-/** Where a packet came from. */
+/** The source of a packet. */
 export type Source = Pick<Path, "port" | "address" | "tcp">;
 
 export type IceHandler = {
   onDtls(data: Buffer): void;
-  /** RTP and RTCP, still protected. */
+  /** Called with protected RTP and RTCP. */
   onMedia(data: Buffer, nowMs: number, path: Path): void;
-  /** Every valid check, or answer to one of ours; `moved` when the peer now uses another path than before. */
+  /** Called with every valid check and response. `moved` is true when another path has become the selected one. */
   onCheck(path: Path, moved: boolean, nowMs: number): void;
-  /** The path in use is gone (its TCP connection closed, or another peer proved its address); this one is left, or none. */
+  /** Called when the selected path is gone: its TCP connection was closed, or its address belongs to another session now. */
   onPathLost(next: Path | null): void;
 };
 
@@ -43,26 +43,26 @@ export class IceSession {
   readonly handler: IceHandler;
   selected: Path | null = null;
   readonly paths: Path[] = [];
-  /** Its checks are as if they had never arrived: a cut that a developer asked for. */
+  /** A developer has cut the connection: all checks of this session are ignored. */
   unreachable = false;
-  /** Newest first. After a restart the old ones stay valid until the first check with the new. */
+  /** Newest first. After a restart, the previous credentials stay valid until the first check with the new ones. */
   credentials: IceCredentials[] = [];
-  /** The client's own, for the checks that we send; newest first. */
-  theirCredentials: IceCredentials[] = [];
-  /** Where the client wants to be reached; it is, once it has answered there. */
+  /** The credentials of the client, for the checks that the server sends; newest first. */
+  remoteCredentials: IceCredentials[] = [];
+  /** The path that the client has chosen. It is selected once the client has responded on it. */
   nominated: Path | null = null;
-  /** The first path needs no proof: the DTLS handshake over it is one. */
-  hasBegun = false;
-  /** Transaction → path it came on: the same one from elsewhere is a replay. */
+  /** A path was selected. The first one needs no proof, because the DTLS handshake over it is one. */
+  hasStarted = false;
+  /** Paths by transaction id: the same transaction from another address is a replay. */
   readonly #seen = new Map<string, Path>();
 
   constructor(handler: IceHandler) {
     this.handler = handler;
   }
 
-  /** Those of before stay valid for checks that are under way. */
-  theyAreKnownBy(credentials: IceCredentials): void {
-    this.theirCredentials = [credentials, ...this.theirCredentials.slice(0, 1)];
+  /** The previous credentials stay valid for checks that are under way. */
+  setRemoteCredentials(credentials: IceCredentials): void {
+    this.remoteCredentials = [credentials, ...this.remoteCredentials.slice(0, 1)];
   }
 
   isReplay(transaction: string, from: { address: string; port: number }): boolean {

@@ -1,6 +1,6 @@
 /**
- * ICE-lite for every peer of a worker on one port: who is asking (username fragment), is it really them (integrity), and
- * which address do they use now. Packets of addresses that never proved themselves go nowhere.
+ * ICE-lite (RFC 8445) for all peers of a worker on one port. A connectivity check names its session by the username fragment, proves
+ * it by message integrity, and shows the address that the peer uses now. Packets from any other address are dropped.
  */
 import { randomBytes } from "node:crypto";
 import type { ClientAddress, ClientTable } from "../../../protocol/client-table.ts";
@@ -19,7 +19,7 @@ import {
 import type { IceSession, Path, Source, TcpPath } from "./ice-session.ts";
 import { PathProof } from "./path-proof.ts";
 
-/** What was refused, by reason; harmless, and worth knowing. */
+/** Packets that were refused, by reason, for the metrics. */
 export type IceRefusals = {
   unreadable: number;
   unknownUser: number;
@@ -30,9 +30,9 @@ export type IceRefusals = {
 
 const LOOPBACK = "127.0.0.1";
 const MAX_PATHS = 8;
-/** A path without checks for that long gives way to one that has them, even if the client nominates nothing. */
+/** After so long without a check, the selected path gives way to one that has checks, even if the client nominates none. */
 const SILENT_PATH_MS = 5_000;
-/** A check of ours: two user names of at most 256 bytes and the rest. */
+/** A check that the server sends: two username fragments of at most 256 bytes, and the other attributes. */
 const MAX_CHECK_BYTES = 640;
 
 export type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
@@ -46,45 +46,45 @@ export class IceAgent {
     foreignAddress: 0,
   };
   readonly #byUfrag = new Map<string, IceSession>();
-  /** Remote port → paths: a number is cheaper to look up for every packet than an address. */
+  /** By remote port, because a number is cheaper to look up for every packet than an address. */
   readonly #byPort = new Map<number, Path[]>();
   readonly #byTcp = new Map<TcpPath, Path>();
   readonly #out: IceOutput;
-  readonly #answer = new Uint8Array(MAX_BINDING_SUCCESS_BYTES + 64);
-  readonly #question = new Uint8Array(MAX_CHECK_BYTES);
+  readonly #response = new Uint8Array(MAX_BINDING_SUCCESS_BYTES + 64);
+  readonly #request = new Uint8Array(MAX_CHECK_BYTES);
 
   readonly #probe: IceCredentials | undefined;
 
   readonly #relayed: ClientTable | null;
 
-  /** `relayed`: who is behind the ports of loopback from which the relay of this machine speaks. */
+  /** `relayed` names the clients behind the loopback ports from which the relay of this machine sends. */
   constructor(out: IceOutput, probe?: IceCredentials, relayed: ClientTable | null = null) {
     this.#out = out;
     this.#probe = probe;
     this.#relayed = relayed;
   }
 
-  /** Null unless its packets come through the relay of this machine: then the client behind it. */
+  /** Returns the client behind the relay of this machine, or null for a path without that relay. */
   relayedClient({ address, port, tcp }: Pick<Path, "address" | "port" | "tcp">): ClientAddress | null {
     if (tcp || !this.#relayed || plainAddress(address) !== LOOPBACK) return null;
     return this.#relayed.clientOf(port) ?? null;
   }
 
-  /** As the client knows itself: a candidate of the relay is answered with the address that the candidate names. */
+  /** Returns the address that the client knows as its own; for a relayed candidate, the relayed address. */
   #mappedAddress(from: Source): ClientAddress {
     const address = plainAddress(from.address);
     const relayed = address === LOOPBACK && !from.tcp ? this.#relayed?.relayedOf(from.port) : undefined;
     return relayed ?? { address, port: from.port };
   }
 
-  /** New credentials for a new session or a restart, in answer to the client's (null: not known yet); unguessable and unique. */
-  issueCredentials(session: IceSession, theirs: IceCredentials | null): IceCredentials {
+  /** Creates credentials for a new session or a restart. `remote` is null as long as the client's are unknown. */
+  issueCredentials(session: IceSession, remote: IceCredentials | null): IceCredentials {
     const credentials = {
       ufrag: randomBytes(9).toString("base64").replaceAll(/[+/]/g, "A"),
       pwd: randomBytes(24).toString("hex"),
     };
     session.credentials = [credentials, ...session.credentials.slice(0, 1)];
-    if (theirs) session.theyAreKnownBy(theirs);
+    if (remote) session.setRemoteCredentials(remote);
     this.#byUfrag.set(credentials.ufrag, session);
     return credentials;
   }
@@ -98,7 +98,7 @@ export class IceAgent {
   receive(data: Buffer, port: number, address: string, tcp: TcpPath | null, nowMs: number): void {
     const first = data[0] ?? 255;
     if (first < 4) {
-      this.#check(data, port, address, tcp, nowMs);
+      this.#receiveStun(data, port, address, tcp, nowMs);
       return;
     }
     const path = tcp ? this.#byTcp.get(tcp) : this.#find(port, address);
@@ -108,9 +108,9 @@ export class IceAgent {
     else this.refusals.unreadable++;
   }
 
-  /** Sends again what a lossy network swallowed. */
+  /** Repeats checks that were not answered. */
   tick(session: IceSession, nowMs: number): void {
-    for (const path of session.paths) this.#sendQuestion(path, nowMs);
+    for (const path of session.paths) this.#sendCheck(path, nowMs);
   }
 
   tcpClosed(connection: TcpPath): void {
@@ -125,19 +125,19 @@ export class IceAgent {
     return undefined;
   }
 
-  /** Unproven senders get no answer at all: nothing here can be used to amplify or to probe. */
-  #check(data: Buffer, port: number, address: string, tcp: TcpPath | null, nowMs: number): void {
+  /** A sender without valid credentials gets no response, so that the port can neither amplify nor be probed. */
+  #receiveStun(data: Buffer, port: number, address: string, tcp: TcpPath | null, nowMs: number): void {
     const message = isStun(data) ? parseStun(data) : undefined;
     if (!message) {
       this.refusals.unreadable++;
       return;
     }
-    if (message.type === STUN_TYPE.bindingSuccess) this.#answered(message, { port, address, tcp }, nowMs);
+    if (message.type === STUN_TYPE.bindingSuccess) this.#receiveResponse(message, { port, address, tcp }, nowMs);
     if (message.type !== STUN_TYPE.bindingRequest) return;
     const ufrag = (message.username ?? "").split(":")[0] ?? "";
     const session = this.#byUfrag.get(ufrag);
     if (!session) {
-      if (this.#answersProbe(message, ufrag, { port, address, tcp })) return;
+      if (this.#respondToProbe(message, ufrag, { port, address, tcp })) return;
       this.refusals.unknownUser++;
       return;
     }
@@ -150,11 +150,11 @@ export class IceAgent {
     this.#accept(session, credentials, message, { port, address, tcp }, nowMs);
   }
 
-  #answersProbe(message: StunMessage, ufrag: string, from: Source): boolean {
+  #respondToProbe(message: StunMessage, ufrag: string, from: Source): boolean {
     const probe = this.#probe;
     if (!probe || ufrag !== probe.ufrag || !hasIntegrity(message, probe.pwd)) return false;
     const { address, port } = this.#mappedAddress(from);
-    this.#reply(writeBindingSuccess(this.#answer, message, address, port, probe.pwd), from);
+    this.#reply(writeBindingSuccess(this.#response, message, address, port, probe.pwd), from);
     return true;
   }
 
@@ -165,77 +165,77 @@ export class IceAgent {
       return;
     }
     if (message.iceControlled !== undefined && message.iceControlling === undefined) {
-      this.#reply(writeBindingError(this.#answer, message, 487, "Role Conflict", credentials.pwd), from);
+      this.#reply(writeBindingError(this.#response, message, 487, "Role Conflict", credentials.pwd), from);
       return;
     }
     const path = this.#learn(session, from);
     session.remember(transaction, path);
     const { address, port } = this.#mappedAddress(from);
-    this.#reply(writeBindingSuccess(this.#answer, message, address, port, credentials.pwd), from);
+    this.#reply(writeBindingSuccess(this.#response, message, address, port, credentials.pwd), from);
     if (credentials === session.credentials[0]) this.#retireOld(session);
     path.lastCheckMs = nowMs;
     if (message.useCandidate) session.nominated = path;
-    const theirs = (message.username ?? "").slice(credentials.ufrag.length + 1);
-    this.#askForProof(path, credentials.ufrag, theirs, nowMs);
-    session.handler.onCheck(path, this.#moves(path, nowMs), nowMs);
+    const remoteUfrag = (message.username ?? "").slice(credentials.ufrag.length + 1);
+    this.#requestProof(path, credentials.ufrag, remoteUfrag, nowMs);
+    session.handler.onCheck(path, this.#select(path, nowMs), nowMs);
   }
 
-  /** A client that moves keeps what it has until it was reached at its new address. */
-  #moves(path: Path, nowMs: number): boolean {
+  /** Returns whether the path becomes the selected one. A client that moves keeps its path until it has responded at its new address. */
+  #select(path: Path, nowMs: number): boolean {
     const { session } = path;
     const { selected } = session;
     if (path === selected) return false;
-    const isFirst = !session.hasBegun && this.#owner(path) === path;
-    // Nobody can be asked whose password is not known.
-    const canProve = session.theirCredentials.length > 0;
+    const isFirst = !session.hasStarted && this.#owner(path) === path;
+    // Without the password of a client, the server cannot send it a check.
+    const canProve = session.remoteCredentials.length > 0;
     if (!isFirst && canProve && !path.proof.isGiven) return false;
     const silent = selected === null || nowMs - selected.lastCheckMs > SILENT_PATH_MS;
     if (!silent && session.nominated !== path) return false;
     session.selected = path;
-    session.hasBegun = true;
+    session.hasStarted = true;
     return true;
   }
 
-  #askForProof(path: Path, ours: string, theirUfrag: string, nowMs: number): void {
+  #requestProof(path: Path, localUfrag: string, remoteUfrag: string, nowMs: number): void {
     const { session, proof } = path;
-    if (proof.isGiven || path === session.selected || (!session.hasBegun && this.#owner(path) === path)) return;
-    const theirs = session.theirCredentials.find(({ ufrag }) => ufrag === theirUfrag);
-    if (!theirs) return;
-    proof.ask({ ours, theirs }, nowMs);
-    this.#sendQuestion(path, nowMs);
+    if (proof.isGiven || path === session.selected || (!session.hasStarted && this.#owner(path) === path)) return;
+    const remote = session.remoteCredentials.find(({ ufrag }) => ufrag === remoteUfrag);
+    if (!remote) return;
+    proof.request({ localUfrag, remote }, nowMs);
+    this.#sendCheck(path, nowMs);
   }
 
-  #sendQuestion(path: Path, nowMs: number): void {
-    const length = path.proof.write(this.#question, nowMs);
-    if (length > 0) this.#out.sendUdp(this.#question.subarray(0, length), path.port, path.address);
+  #sendCheck(path: Path, nowMs: number): void {
+    const length = path.proof.write(this.#request, nowMs);
+    if (length > 0) this.#out.sendUdp(this.#request.subarray(0, length), path.port, path.address);
   }
 
-  /** To a check of ours: only whoever is really there knows what it asked. */
-  #answered(answer: StunMessage, { port, address }: Source, nowMs: number): void {
+  /** Handles the response to a check of the server. Only the peer at that address knows its transaction id. */
+  #receiveResponse(response: StunMessage, { port, address }: Source, nowMs: number): void {
     const here = (this.#byPort.get(port) ?? []).filter((one) => one.address === address);
-    const path = here.find(({ session, proof }) => !session.unreachable && proof.take(answer));
+    const path = here.find(({ session, proof }) => !session.unreachable && proof.accept(response));
     if (!path) return;
-    // The same address behind a NAT, now used by another tab: whoever was reached there last owns it.
+    // Another tab may use the same address behind a NAT now: it belongs to the session that responded last.
     for (const other of here) if (other !== path) this.#forget(other);
     path.lastCheckMs = nowMs;
-    path.session.handler.onCheck(path, this.#moves(path, nowMs), nowMs);
+    path.session.handler.onCheck(path, this.#select(path, nowMs), nowMs);
   }
 
-  /** What comes from there is for its session. */
+  /** Returns whether packets from the address of the path belong to its session. */
   isOwner(path: Path): boolean {
     return path.session.paths.includes(path) && this.#owner(path) === path;
   }
 
-  /** Whose packets come from that address: the session that was there first, until another one answers there. */
+  /** Returns the path of the session that owns the address: the first one, until another session responds there. */
   #owner(path: Path): Path {
     return path.tcp ? path : (this.#find(path.port, path.address) ?? path);
   }
 
   #reply(length: number, to: Source): void {
     if (length < 0) return;
-    const answer = this.#answer.subarray(0, length);
-    if (to.tcp) to.tcp.send(answer);
-    else this.#out.sendUdp(answer, to.port, to.address);
+    const response = this.#response.subarray(0, length);
+    if (to.tcp) to.tcp.send(response);
+    else this.#out.sendUdp(response, to.port, to.address);
   }
 
   #retireOld(session: IceSession): void {
@@ -286,7 +286,7 @@ export class IceAgent {
   }
 }
 
-/** A dual-stack socket shows IPv4 peers as `::ffff:a.b.c.d`; they know themselves as `a.b.c.d`. */
+/** A dual-stack socket has `::ffff:a.b.c.d` for IPv4 peers, which know their address as `a.b.c.d`. */
 export function plainAddress(address: string): string {
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

@@ -1,66 +1,66 @@
 /**
- * Proof that a client can be reached where its checks come from: it answers one of ours. The request alone proves only who
- * sent it, for its source address can be made up, and media that followed it would hit a bystander.
+ * Proof that a client is at the address from which its checks come: it responds to a check of the server. The source address of a
+ * request can be forged, and media sent there would hit a bystander.
  */
 import { randomBytes } from "node:crypto";
 
 import { hasIntegrity, type IceCredentials, type StunMessage, writeBindingRequest } from "../../wire/stun/stun.ts";
 
-/** Twice as long after each, as a lost check or its answer is asked for again; the client's next check starts anew. */
+/** The wait doubles after each unanswered check. The next check of the client starts over. */
 const FIRST_WAIT_MS = 100;
 const MAX_TRIES = 5;
-/** Any number will do for a peer that only answers. */
+/** A peer that only responds ignores the priority. */
 const PRIORITY = 1;
 
-/** The two halves of a user name are what both sides called themselves when the client last offered. */
-export type ProofCredentials = { ours: string; theirs: IceCredentials };
+/** The username consists of the fragments of both sides at the last offer of the client. */
+export type ProofCredentials = { localUfrag: string; remote: IceCredentials };
 
 export class PathProof {
   isGiven: boolean;
-  #asked: { transactionId: Uint8Array; credentials: ProofCredentials; tries: number; dueAtMs: number } | null = null;
+  #pending: { transactionId: Uint8Array; credentials: ProofCredentials; tries: number; dueAtMs: number } | null = null;
 
   constructor(isGiven: boolean) {
     this.isGiven = isGiven;
   }
 
   /**
-   * Asks, unless the same question is still open. While the answer to an ICE restart is on its way to it, a client checks from a
-   * new address under our old name; from then on it refuses whoever asks by that.
+   * Prepares a check unless the same one is pending. A client that has not received the answer to an ICE restart still uses the
+   * previous username, and refuses that one afterwards.
    */
-  ask(credentials: ProofCredentials, nowMs: number): void {
+  request(credentials: ProofCredentials, nowMs: number): void {
     if (this.isGiven) return;
-    const before = this.#asked;
+    const before = this.#pending;
     const isOpen = before && (before.tries < MAX_TRIES || nowMs < before.dueAtMs);
     if (isOpen && userName(before.credentials) === userName(credentials)) return;
-    this.#asked = { transactionId: randomBytes(12), credentials, tries: 0, dueAtMs: nowMs };
+    this.#pending = { transactionId: randomBytes(12), credentials, tries: 0, dueAtMs: nowMs };
   }
 
-  /** Writes the check that is due to `out`; 0: none is. */
+  /** Writes the check that is due to `out`. Returns its length, or 0 when none is due. */
   write(out: Uint8Array, nowMs: number): number {
-    const asked = this.#asked;
-    if (!asked || asked.tries >= MAX_TRIES || nowMs < asked.dueAtMs) return 0;
-    asked.dueAtMs = nowMs + FIRST_WAIT_MS * 2 ** asked.tries++;
+    const pending = this.#pending;
+    if (!pending || pending.tries >= MAX_TRIES || nowMs < pending.dueAtMs) return 0;
+    pending.dueAtMs = nowMs + FIRST_WAIT_MS * 2 ** pending.tries++;
     return writeBindingRequest(out, {
-      transactionId: asked.transactionId,
-      username: userName(asked.credentials),
-      password: asked.credentials.theirs.pwd,
+      transactionId: pending.transactionId,
+      username: userName(pending.credentials),
+      password: pending.credentials.remote.pwd,
       priority: PRIORITY,
       useCandidate: false,
       iceControlled: 0n,
     });
   }
 
-  /** True when `answer` is what was asked for. */
-  take(answer: StunMessage): boolean {
-    const asked = this.#asked;
-    if (!asked || Buffer.compare(asked.transactionId, answer.transactionId) !== 0) return false;
-    if (!hasIntegrity(answer, asked.credentials.theirs.pwd)) return false;
+  /** Returns whether this is the response to the pending check. */
+  accept(response: StunMessage): boolean {
+    const pending = this.#pending;
+    if (!pending || Buffer.compare(pending.transactionId, response.transactionId) !== 0) return false;
+    if (!hasIntegrity(response, pending.credentials.remote.pwd)) return false;
     this.isGiven = true;
-    this.#asked = null;
+    this.#pending = null;
     return true;
   }
 }
 
-function userName({ ours, theirs }: ProofCredentials): string {
-  return `${theirs.ufrag}:${ours}`;
+function userName({ localUfrag, remote }: ProofCredentials): string {
+  return `${remote.ufrag}:${localUfrag}`;
 }

@@ -1,0 +1,32 @@
+/**
+ * How long packets are handled before the event loop runs anything else. Bun empties the socket first: when packets come faster than
+ * they can be handled, calls and timers would never run, so media is dropped until they have. Only work counts: a process that the
+ * machine did not run for a while finds a backlog that it soon catches up with, and dropping it would only harm calls.
+ */
+const MAX_SPENT_MS = 200;
+/** No packet takes this long to handle: the rest of a longer step is the time of other processes. */
+const MAX_STEP_MS = 5;
+
+export class EventLoopBudget {
+  readonly #afterPackets: (run: () => void) => void;
+  #spentMs = 0;
+  /** When the previous packet was received; null before the first. */
+  #lastMs: number | null = null;
+  readonly #reset = () => {
+    this.#lastMs = null;
+    this.#spentMs = 0;
+  };
+
+  /** `afterPackets` calls its argument once the event loop has run everything else. */
+  constructor(afterPackets: (run: () => void) => void = setImmediate) {
+    this.#afterPackets = afterPackets;
+  }
+
+  /** Must be called with every packet. Returns true when calls and timers have to run first. */
+  isSpent(nowMs: number): boolean {
+    if (this.#lastMs === null) this.#afterPackets(this.#reset);
+    else this.#spentMs += Math.min(nowMs - this.#lastMs, MAX_STEP_MS);
+    this.#lastMs = nowMs;
+    return this.#spentMs > MAX_SPENT_MS;
+  }
+}
