@@ -13,6 +13,7 @@ import type { CommitLog } from "./db/commit-log.ts";
 import { type LoggedCommits, loggedCommits } from "./db/logged-commits.ts";
 import { migrate, readMigrations } from "./db/migrate.ts";
 import { checkpointWhenIdle, closeDatabase, type Db, openDatabase } from "./db/open.ts";
+import { canShrink, rewriteSmallDatabase } from "./db/shrink.ts";
 import { releaseMemory, SplitClient, splitDatabase } from "./db/split-client.ts";
 import { createWriter, type Writer } from "./db/writer.ts";
 import { createLog, type Log } from "./log.ts";
@@ -149,11 +150,16 @@ export function generatedSecret(config: Config, options: RuntimeOptions, name: s
 
 /** The copy to go back to, and the one before in case the last already has the problem. */
 const COPIES_KEPT = 2;
+const COPY_LASTS_MS = 7 * 86_400_000;
+const COPY_NAME = /^before-migration-(\d+)\.db$/;
 
-function pruneCopies(dataDir: string): void {
-  const copies = readdirSync(dataDir).filter((name) => /^before-migration-\d+\.db$/.test(name));
-  const oldestFirst = copies.sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
-  for (const name of oldestFirst.slice(0, -COPIES_KEPT)) rmSync(join(dataDir, name));
+/** Removes copies that are older than a week, and all but the newest two. */
+export function pruneCopies(dataDir: string, now: number): void {
+  const times = readdirSync(dataDir).flatMap((name) => COPY_NAME.exec(name)?.slice(1).map(Number) ?? []);
+  const newestFirst = times.sort((a, b) => b - a);
+  for (const [index, at] of newestFirst.entries()) {
+    if (index >= COPIES_KEPT || now - at > COPY_LASTS_MS) rmSync(join(dataDir, `before-migration-${at}.db`));
+  }
 }
 
 export function databasePath(config: Pick<Config, "DATA_DIR">): string {
@@ -175,9 +181,11 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
     const path = join(config.DATA_DIR, `before-migration-${now()}.db`);
     db.$client.run("VACUUM INTO ?", [path]);
     log.info({ path }, "database: copied before migrating");
-    pruneCopies(config.DATA_DIR);
+    pruneCopies(config.DATA_DIR, now());
   };
   const done = migrate(db, readMigrations(assetFolder("migrations")), now(), options.inMemory ? undefined : snapshot);
   if (done.length > 0) log.info({ migrations: done }, "database: migrated");
+  rewriteSmallDatabase(db.$client);
+  if (!canShrink(db.$client)) log.info({}, "database: cannot shrink until stoa migrate --compact");
   return db;
 }

@@ -1,4 +1,5 @@
-import type { Runtime } from "../kernel/runtime.ts";
+import { shrinkDatabase } from "../kernel/db/shrink.ts";
+import { pruneCopies, type Runtime } from "../kernel/runtime.ts";
 import { every } from "../kernel/time/timers.ts";
 import type { Services } from "../services.ts";
 import { backupSchedule } from "./backup/schedule.ts";
@@ -80,6 +81,15 @@ export function createJobs(runtime: Runtime, services: Services): Job[] {
         await runtime.write(push.subscriptions.sweep);
       },
     },
+    // With a commit log, transactions span several ticks, and the file is one of several copies.
+    {
+      name: "shrink-database",
+      everyMs: TEN_MINUTES_MS,
+      runDue: async () => {
+        if (runtime.logged === null) await shrinkDatabase(runtime.db.$client, runtime.write, runtime.timers);
+      },
+    },
+    { name: "prune-copies", everyMs: HOUR_MS, runDue: (now) => pruneCopies(runtime.config.DATA_DIR, now) },
     { name: "back-up", everyMs: MINUTE_MS, runDue: backups.runDue, giveUp: backups.giveUp },
   ];
 }

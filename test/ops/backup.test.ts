@@ -13,6 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { $ } from "bun";
+import { tokensValidFrom } from "../../src/kernel/data-directory/installation.ts";
+import { openDatabase } from "../../src/kernel/db/open.ts";
 import { stoa } from "../cli/stoa.ts";
 import { requireRoot } from "./machine.ts";
 import { prepareData, type Served, served } from "./served.ts";
@@ -160,6 +162,22 @@ test("[11] backup replaces a file only with --force, and reports when there is n
   const empty = await stoa(["backup", join(work, "empty.tar"), "--data-dir", join(work, "nowhere")]);
   expect([empty.code, empty.err]).toEqual([1, expect.stringContaining("no data in")]);
   expect(existsSync(join(work, "nowhere"))).toBe(false);
+});
+
+test("restore says first that tokens become invalid, and keeps them on request", async () => {
+  const validFrom = (folder: string) => {
+    const db = openDatabase(join(folder, "stoa.db"), { readonly: true });
+    const from = tokensValidFrom(db);
+    db.$client.close();
+    return from;
+  };
+  const [voided, kept] = [join(work, "voided"), join(work, "kept")];
+  const { out } = await stoa(["restore", file, "--data-dir", voided]);
+  expect(out).toMatch(/^Tokens of end users that were minted until now become invalid/);
+  expect(validFrom(voided)).toBeGreaterThan(0);
+  const again = await stoa(["restore", file, "--keep-tokens", "--data-dir", kept]);
+  expect(again.out).not.toContain("become invalid");
+  expect(validFrom(kept)).toBe(0);
 });
 
 test("[11] files that root restores belong to the user who runs the server", async () => {

@@ -84,7 +84,8 @@ test(
     expect(of("domain")).toMatchObject({ status: "fail", detail: expect.stringContaining(`resolves to ${ELSEWHERE}`) });
     expect(of("port-80")).toMatchObject({ status: "warn", remedy: expect.stringContaining("Let in tcp 80") });
     expect(of("turn")).toMatchObject({ status: "fail", remedy: expect.stringContaining("Let EDGE_PORT in") });
-    expect(of("turn-closed").status).toBe("fail");
+    // A relay that cannot be reached has not been found open.
+    expect(of("turn-closed")).toMatchObject({ status: "warn", detail: expect.stringContaining("not checked") });
   },
   PATIENCE_MS,
 );

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import type { Config } from "../../kernel/config/index.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
 import { print } from "../print.ts";
@@ -6,6 +7,7 @@ import { print } from "../print.ts";
 export function migrateCommand(argv: readonly string[]): Command {
   const migrate = new Command("migrate")
     .description("bring the database up to date; a copy is made first, and `serve` does the same by itself")
+    .option("--compact", "also rewrite the file without free pages; the server must not be running")
     .action(async (options) => {
       const { config } = configFrom(options);
       if (config.COMMIT_LOG_URL !== undefined) {
@@ -15,8 +17,26 @@ export function migrateCommand(argv: readonly string[]): Command {
       }
       const { openData } = await import("../boot.ts");
       const { closeRuntime } = await import("../../kernel/runtime.ts");
-      await closeRuntime(openData(config));
+      if (options.compact) await compact(config);
+      else await closeRuntime(openData(config));
       print("The database is up to date.");
     });
   return addConfigOptions(migrate, argv, ["DATA_DIR"]);
+}
+
+async function compact(config: Config): Promise<void> {
+  const { lockData } = await import("../../kernel/data-directory/data-lock.ts");
+  const { openData } = await import("../boot.ts");
+  const { closeRuntime, databasePath } = await import("../../kernel/runtime.ts");
+  const { rewriteDatabase } = await import("../../kernel/db/shrink.ts");
+  const lock = lockData(config.DATA_DIR);
+  try {
+    const before = Bun.file(databasePath(config)).size;
+    const runtime = openData(config);
+    rewriteDatabase(runtime.db.$client);
+    await closeRuntime(runtime);
+    print(`Rewrote ${databasePath(config)}: ${before} bytes before, ${Bun.file(databasePath(config)).size} now.`);
+  } finally {
+    lock.release();
+  }
 }

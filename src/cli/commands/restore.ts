@@ -8,7 +8,13 @@ import { print } from "../print.ts";
 const HELP = `
 The backup is read to its last byte before anything is changed. Data that is there already is kept in a folder of the
 data directory. Chat clients that were connected read their history again. Users who were erased after the backup was
-made are erased again.`;
+made are erased again.
+
+Chat and RTC tokens of end users that were minted before the restore become invalid, because the backup does not know
+which of them were revoked since: clients get new ones from your backend. --keep-tokens keeps them valid.`;
+
+const TOKENS_VOID =
+  "Tokens of end users that were minted until now become invalid; clients need new ones (--keep-tokens keeps them).";
 
 const users = (count: number) => (count === 1 ? "1 user was" : `${count} users were`);
 
@@ -17,6 +23,7 @@ export function restoreCommand(argv: readonly string[]): Command {
     .description("replace the data by that of a backup; the server must not be running")
     .argument("<file>", "a file that `stoa backup` wrote")
     .option("--check", "only say whether the backup is whole")
+    .option("--keep-tokens", "keep tokens of end users valid, also those revoked since the backup was made")
     .option("--json", "print what was done as one JSON object")
     .addHelpText("after", HELP)
     .action(async (name: string, options) => {
@@ -38,13 +45,16 @@ export function restoreCommand(argv: readonly string[]): Command {
               ? JSON.stringify(found)
               : `${file} is whole: made ${found.createdAt} by Stoa ${found.version}.`,
           );
+          if (!options.json && !options.keepTokens) print(`If it is restored: ${TOKENS_VOID}`);
           return;
         }
         const lock = lockData(dataDir);
         try {
+          const { keepTokens = false } = options;
+          if (!keepTokens && !options.json) print(TOKENS_VOID);
           const { eraseAgain } = await import("../erase-again.ts");
           const again = eraseAgain(config);
-          const report = await restoreBackup({ file, dataDir, migrationsDir, now, prepare: again.prepare });
+          const report = await restoreBackup({ file, dataDir, migrationsDir, now, keepTokens, prepare: again.prepare });
           const { erasedAgain, unreadable } = again;
           if (options.json) return print(JSON.stringify({ ...report, erasedAgain: erasedAgain() }));
           print(`Restored the data of ${report.createdAt} into ${dataDir}.`);

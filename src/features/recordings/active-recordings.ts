@@ -31,6 +31,8 @@ type ActiveRecording = {
   serverName: string | null;
   /** Set while a stop waits for the node to finish. */
   finished: (() => void) | null;
+  /** Cancels the stop after RECORDING_MAX_MINUTES. */
+  cancelLimit: () => void;
 };
 
 export type ActiveRecordingDeps = {
@@ -53,7 +55,7 @@ const COMPLETE: End = { status: "READY", error: null };
 /** Keeps recordings running on the media node of their room, and saves what the node reports. */
 export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDeps) {
   const { store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream } = deps;
-  const { bus, log, now, timers, write } = runtime;
+  const { bus, config, log, now, timers, write } = runtime;
   const byRoom = new Map<string, ActiveRecording>();
   /** Recordings of an earlier process, by room: a node may still be writing them. */
   const interrupted = new Map<string, string>();
@@ -195,6 +197,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   function fail(recording: ActiveRecording, reason: string): void {
     if (byRoom.get(recording.roomId) !== recording) return;
     byRoom.delete(recording.roomId);
+    recording.cancelLimit();
     recording.finished?.();
     changes.logFailure(write((unit) => changes.end(unit, recording.id, "FAILED", now(), reason)));
   }
@@ -209,6 +212,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
 
   async function stop(recording: ActiveRecording, how: End = COMPLETE): Promise<void> {
     const { id, roomId, serverName } = recording;
+    recording.cancelLimit();
     const node = serverName === null ? null : nodes.find(serverName);
     if (node) {
       const finished = Promise.withResolvers<void>();
@@ -252,7 +256,10 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       changes.publish(unit, row, "recording.started");
       unit.afterCommit(() => {
         const { id, roomId, audioOnly, startedAt, automatic } = row;
-        const recording = { id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null };
+        const recording: ActiveRecording = {
+          ...{ id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null },
+          cancelLimit: timers.after(config.RECORDING_MAX_MINUTES * 60_000, () => changes.logFailure(stop(recording))),
+        };
         byRoom.set(roomId, recording);
         if (isLiveStream(roomId)) hls.begin(row);
         attach(recording, serverName);
@@ -266,9 +273,6 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     },
 
     stopAll: async (): Promise<void> => void (await Promise.all([...byRoom.values()].map((one) => stop(one)))),
-
-    startedBefore: (at: number): string[] =>
-      [...byRoom.values()].filter(({ startedAt }) => startedAt <= at).map(({ id }) => id),
 
     /** Resolves when no file of a participant who has left is being written. */
     async settled({ projectId, environment }: Tenant, identity: string): Promise<void> {

@@ -190,9 +190,8 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       return { ...download, url };
     },
 
-    /** Stops recordings that reached the longest duration, and removes those past their retention. */
+    /** Removes recordings past their retention. */
     async prune(): Promise<void> {
-      for (const id of active.startedBefore(now() - config.RECORDING_MAX_MINUTES * 60_000)) await active.stop(id);
       if (config.RECORDING_RETENTION_DAYS === 0) return;
       const before = now() - config.RECORDING_RETENTION_DAYS * DAY_MS;
       for (;;) {

@@ -74,7 +74,8 @@ export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOpt
 
   function report(error: unknown): void {
     const code = sqliteCode(error);
-    if (code === null) return;
+    // A row that breaks a constraint is an answer, not an error.
+    if (code === null || code.startsWith("SQLITE_CONSTRAINT")) return;
     errors.inc({ code });
     if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) damaged(code);
     if (!code.startsWith("SQLITE_IOERR")) return;

@@ -1,4 +1,4 @@
-import { Database } from "bun:sqlite";
+import { Database, type Statement } from "bun:sqlite";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { type IdleThresholds, type IdleWatch, onIdle } from "../scheduling/idle.ts";
 import { every, type Timers } from "../time/timers.ts";
@@ -12,8 +12,14 @@ export const BUSY_TIMEOUT_MS = 5_000;
 export class ReportingDatabase extends Database {
   onError: (error: unknown) => void = () => {};
 
-  override prepare: Database["prepare"] = (sql, ...args) => {
-    const statement = super.prepare(sql, ...args);
+  readonly #reporting = new WeakSet<object>();
+
+  override prepare: Database["prepare"] = (sql, ...args) => this.#report(super.prepare(sql, ...args));
+  override query: Database["query"] = (sql) => this.#report(super.query(sql) as never);
+
+  #report<Result extends Statement>(statement: Result): Result {
+    if (this.#reporting.has(statement)) return statement;
+    this.#reporting.add(statement);
     for (const method of ["get", "all", "run", "values"] as const) {
       const execute = statement[method].bind(statement) as (...values: unknown[]) => never;
       statement[method] = (...values: unknown[]) => {
@@ -25,8 +31,8 @@ export class ReportingDatabase extends Database {
         }
       };
     }
-    return statement as never;
-  };
+    return statement;
+  }
 }
 
 /** A connection with the pragmas that the whole product relies on. The file is not mapped: a read error would be SIGBUS. */
@@ -39,6 +45,8 @@ export function openDatabase(path: string, options: { durability?: Durability; r
 function applyPragmas(client: Database, durability: Durability, readonly: boolean): void {
   // This comes first, or switching the journal mode fails with SQLITE_BUSY while another process holds the file.
   client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  // Only a new file takes this; `rewriteSmallDatabase` changes others.
+  if (!readonly) client.run("PRAGMA auto_vacuum = INCREMENTAL");
   if (!readonly) client.run("PRAGMA journal_mode = WAL");
   // FULL: in WAL mode NORMAL survives a killed process but loses the last commits on power failure.
   client.run(`PRAGMA synchronous = ${durability}`);

@@ -16,6 +16,8 @@ type RestoreOptions = {
   dataDir: string;
   migrationsDir: string;
   now: number;
+  /** Tokens of end users that were minted before now stay valid, also those that were revoked since the backup. */
+  keepTokens?: boolean;
   /** Changes the restored data in this folder before it replaces the current data. */
   prepare?: (folder: string, backup: Description) => Promise<void>;
 };
@@ -67,7 +69,7 @@ async function unpackVerified(options: RestoreOptions, folder: string): Promise<
   }
 }
 
-async function prepareDatabase({ file, migrationsDir, now }: RestoreOptions, path: string): Promise<void> {
+async function prepareDatabase({ file, migrationsDir, now, keepTokens }: RestoreOptions, path: string): Promise<void> {
   const db = openDatabase(path);
   try {
     const problem = db.$client.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get();
@@ -76,7 +78,7 @@ async function prepareDatabase({ file, migrationsDir, now }: RestoreOptions, pat
     await createWriter(db.$client, () => {}).write((unit) => {
       // Clients that saw events after the backup was made must not take new events with the same numbers for them.
       renewChatEpoch(unit, db);
-      voidTokensBefore(unit, db, now);
+      if (!keepTokens) voidTokensBefore(unit, db, now);
       // Commits that a cluster made since then must not be applied to it.
       leaveLog(unit, db);
     });

@@ -106,14 +106,22 @@ async function checkClosed({ running }: CheckContext, { url, username, credentia
     });
     return pass("turn-closed", "it relays to media ports only");
   } catch (error) {
-    return fail("turn-closed", `${url}: ${reasonOf(error)}`, "Set TURN to off, and report it.");
+    if (error instanceof RelayOpen)
+      return fail("turn-closed", `${url}: ${error.message}`, "Set TURN to off, and report it.");
+    // A relay that is not reached, for instance because its name does not resolve, has not been found open.
+    return warn("turn-closed", `not checked, ${url}: ${reasonOf(error)}`, "See the check `turn` first.");
   }
 }
+
+class RelayOpen extends Error {}
 
 async function requireRefusal(request: Promise<void>, peer: string): Promise<void> {
   const code = await request.then(
     () => 0,
-    (error: unknown) => (error instanceof TurnRefused ? error.code : -1),
+    (error: unknown) => {
+      if (error instanceof TurnRefused) return error.code;
+      throw error;
+    },
   );
-  if (code !== 403) throw new Error(`it does not refuse ${peer} (${code})`);
+  if (code !== 403) throw new RelayOpen(`it does not refuse ${peer} (${code})`);
 }

@@ -247,8 +247,13 @@ describe("[18] recordings", () => {
     const brief = await rtcServer({ RECORDING_MAX_MINUTES: 10, RECORDING_RETENTION_DAYS: 2 });
     const roomId = await brief.room();
     const made = await brief.call("POST", `/v1/rooms/${roomId}/recordings`, { key: brief.key, body: {} });
-    brief.clock.advance(10 * 60_000);
-    await brief.services.recordings.prune();
+    brief.clock.advance(10 * 60_000 - 1);
+    await settled();
+    expect((await brief.call("GET", `/v1/recordings/${made.body.id}`, { key: brief.key })).body.status).toBe(
+      "RECORDING",
+    );
+    brief.clock.advance(1);
+    await settled();
     const get = () => brief.call("GET", `/v1/recordings/${made.body.id}`, { key: brief.key });
     expect((await get()).body).toMatchObject({ status: "READY", durationMs: 600_000 });
     brief.clock.advance(2 * 86_400_000);

@@ -1,0 +1,45 @@
+/** Gives the space of deleted rows back to the disk. SQLite alone keeps it in the file for later rows. */
+import type { Database } from "bun:sqlite";
+import type { Timers } from "../time/timers.ts";
+import type { Writer } from "./writer.ts";
+
+/** A megabyte in one commit, which takes a few milliseconds, and then others have their turn. */
+const PAGES_PER_STEP = 256;
+const REST_MS = 50;
+const STEPS_PER_RUN = 2_000;
+/** A part of the pages stays free for the next rows. */
+const FREE_PART = 1 / 10;
+/** A file up to this size is rewritten at the start, which takes about a second; a larger one by `stoa migrate --compact`. */
+const REWRITE_MAX_BYTES = 64 * 1024 * 1024;
+const INCREMENTAL = 2;
+
+function pragma(client: Database, name: "auto_vacuum" | "freelist_count" | "page_count" | "page_size"): number {
+  return Number(Object.values(client.query<Record<string, number>, []>(`PRAGMA ${name}`).get() ?? {})[0] ?? 0);
+}
+
+/** Whether free pages can be given back: a file that an earlier version made has to be rewritten once. */
+export function canShrink(client: Database): boolean {
+  return pragma(client, "auto_vacuum") === INCREMENTAL;
+}
+
+/** Rewrites the whole file, without free pages. Needs its size in free space, and nothing may write meanwhile. */
+export function rewriteDatabase(client: Database): void {
+  client.run("PRAGMA auto_vacuum = INCREMENTAL");
+  client.run("VACUUM");
+}
+
+export function rewriteSmallDatabase(client: Database): void {
+  if (canShrink(client)) return;
+  if (pragma(client, "page_count") * pragma(client, "page_size") <= REWRITE_MAX_BYTES) rewriteDatabase(client);
+}
+
+/** Gives free pages back, some at a time, until a tenth of the file is free. */
+export async function shrinkDatabase(client: Database, write: Writer["write"], timers: Timers): Promise<void> {
+  if (!canShrink(client)) return;
+  for (let step = 0; step < STEPS_PER_RUN; step++) {
+    const surplus = Math.floor(pragma(client, "freelist_count") - pragma(client, "page_count") * FREE_PART);
+    if (surplus < PAGES_PER_STEP) return;
+    await write(() => void client.run(`PRAGMA incremental_vacuum(${PAGES_PER_STEP})`));
+    await new Promise<void>((resolve) => timers.after(REST_MS, resolve));
+  }
+}
