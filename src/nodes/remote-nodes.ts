@@ -1,6 +1,7 @@
+import { isIP } from "node:net";
 import type { Runtime } from "../kernel/runtime.ts";
 import { every } from "../kernel/time/timers.ts";
-import type { MediaEndpoints } from "../protocol/media-node.ts";
+import type { NodeEndpoints } from "../protocol/media-node.ts";
 import type { FleetService } from "./fleet.ts";
 import type { MediaNodes } from "./media-nodes.ts";
 import type { RelayedClient } from "./relayed-events.ts";
@@ -10,7 +11,7 @@ type RemoteNodes = {
   /** Resolves when nodes from before this process have been reached, or are unreachable. */
   settled: Promise<void>;
   /** Calls the listener now and on every change with the media endpoints of all known nodes. */
-  onEndpoints(listener: (endpoints: MediaEndpoints[]) => void): void;
+  onEndpoints(listener: (endpoints: NodeEndpoints[]) => void): void;
   stop(): Promise<void>;
 };
 
@@ -23,6 +24,8 @@ type RemoteNodesDeps = {
   term?: number;
 };
 
+type Link = { internalUrl: string; secret: string; media: RemoteMedia; answersAt: string[] };
+
 /** A node that is silent for longer is not dialled until it reports again. */
 const FORGET_AFTER_MS = 10 * 60_000;
 /** The connection to a node whose secret was revoked, also by another process, is closed within this time. */
@@ -32,11 +35,11 @@ const SETTLE_MS = 3_000;
 
 /** Keeps a connection to every registered node outside of this process. */
 export function connectRemoteNodes(
-  { bus, config, log, metrics, now, timers }: Runtime,
+  { bus, config, log, lookup, metrics, now, timers }: Runtime,
   { fleet, nodes, secretFor, relayedClient, term = 0 }: RemoteNodesDeps,
 ): RemoteNodes {
-  const links = new Map<string, { internalUrl: string; secret: string; media: RemoteMedia }>();
-  const endpointListeners: ((endpoints: MediaEndpoints[]) => void)[] = [];
+  const links = new Map<string, Link>();
+  const endpointListeners: ((endpoints: NodeEndpoints[]) => void)[] = [];
   const refusals = metrics.counter(
     "stoa_media_node_messages_refused_total",
     "Messages of media nodes that were dropped, by reason",
@@ -44,8 +47,17 @@ export function connectRemoteNodes(
   );
 
   function publishEndpoints(): void {
-    const endpoints = [...links.values()].flatMap(({ media }) => media.endpoints ?? []);
+    const endpoints = [...links.values()].flatMap(({ media: { endpoints }, answersAt }) =>
+      endpoints ? [{ ...endpoints, answersAt }] : [],
+    );
     for (const listener of endpointListeners) listener(endpoints);
+  }
+
+  /** The name is resolved with each connection, so that a node that moved is found. */
+  async function resolve(link: Link): Promise<void> {
+    const host = new URL(link.internalUrl).hostname.replace(/^\[|\]$/g, "");
+    link.answersAt = isIP(host) ? [host] : await lookup(host).catch(() => []);
+    publishEndpoints();
   }
 
   function drop(serverName: string): void {
@@ -70,9 +82,11 @@ export function connectRemoteNodes(
       return;
     }
     const onRefused = (reason: NodeRefusal) => refusals.inc({ reason });
-    const callbacks = { onEndpoints: publishEndpoints, onRefused, ...(relayedClient ? { relayedClient } : {}) };
+    const onEndpoints = () => void resolve(link);
+    const callbacks = { onEndpoints, onRefused, ...(relayedClient ? { relayedClient } : {}) };
     const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, ...callbacks });
-    links.set(serverName, { internalUrl, secret, media });
+    const link: Link = { internalUrl, secret, media, answersAt: [] };
+    links.set(serverName, link);
     nodes.add(serverName, media, internalUrl);
   }
 

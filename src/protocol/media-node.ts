@@ -233,6 +233,9 @@ export class MediaError extends Error {
 /** The addresses that clients are given for a node's media, and the ports of its workers. */
 export type MediaEndpoints = { announce: readonly string[]; ports: readonly number[] };
 
+/** What a media node on another machine announces, and the addresses of its internalUrl, at which it answers. */
+export type NodeEndpoints = MediaEndpoints & { answersAt: readonly string[] };
+
 export interface MediaNode {
   /** Only for a remote node, which continues without this process. */
   readonly remote?: { readonly connected: boolean; readonly files: NodeFiles };

@@ -1,5 +1,5 @@
-import { domain, email, httpUrl, lengthBetween } from "./checks.ts";
-import { choice, integer, optional, optionalPath, secret } from "./variable.ts";
+import { addressRange, domain, email, httpUrl, lengthBetween } from "./checks.ts";
+import { choice, integer, list, optional, optionalPath, secret } from "./variable.ts";
 
 const HTTPS_PORT = 443;
 
@@ -43,6 +43,11 @@ export const edgeVariables = {
     8_000_000,
     { min: 64_000, max: 1_000_000_000 },
     "Bits per second of one TURN allocation, in each direction.",
+  ),
+  TURN_NODE_RANGES: list(
+    [],
+    addressRange,
+    "Private networks in which the relay reaches media nodes at other addresses than that of their internalUrl.",
   ),
 };
 

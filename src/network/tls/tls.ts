@@ -4,11 +4,11 @@ import type { Config } from "../../kernel/config/index.ts";
 import { type ListenAddresses, listenAddresses } from "../../kernel/config/listen-addresses.ts";
 import type { Log } from "../../kernel/log.ts";
 import type { Metrics } from "../../kernel/metrics.ts";
-import { isLoopback } from "../../kernel/net/addresses.ts";
+import { createRangeCheck, isLoopback, unmappedAddress } from "../../kernel/net/addresses.ts";
 import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import type { Timers } from "../../kernel/time/timers.ts";
-import type { MediaEndpoints } from "../../protocol/media-node.ts";
+import type { MediaEndpoints, NodeEndpoints } from "../../protocol/media-node.ts";
 import type { Peer } from "../turn/transports.ts";
 import { type CertificateSource, certificateSource } from "./certificates.ts";
 import type { TurnSettings } from "./thread-messages.ts";
@@ -27,7 +27,7 @@ export function planTls(deps: Deps): TlsPlan | null {
 
 export type RunningTls = {
   multiplexer: TlsMultiplexer;
-  relayToNodes(places: readonly MediaEndpoints[]): void;
+  relayToNodes(places: readonly NodeEndpoints[]): void;
   drain(): void;
   close(): Promise<void>;
 };
@@ -55,10 +55,12 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
     log,
   });
   multiplexer.setPeers(localPeers(media));
+  const isNodeRange = createRangeCheck(config.TURN_NODE_RANGES);
   const stopSource = plan.source.start(multiplexer, media.announce);
   return {
     multiplexer,
-    relayToNodes: (places) => multiplexer.setPeers([...localPeers(media), ...places.flatMap(nodePeers)]),
+    relayToNodes: (places) =>
+      multiplexer.setPeers([...localPeers(media), ...places.flatMap((place) => nodePeers(place, isNodeRange))]),
     drain: () => multiplexer.drain(),
     async close() {
       await stopSource();
@@ -103,12 +105,24 @@ export function localPeers({ announce, ports }: MediaEndpoints): Peer[] {
   );
 }
 
-/** A media node must not make the relay reach loopback or link-local addresses of this machine. */
-const NODE_RANGES = ["unicast", "private", "uniqueLocal", "carrierGradeNat"];
+const PRIVATE_RANGES = ["private", "uniqueLocal", "carrierGradeNat"];
 
-export function nodePeers({ announce, ports }: MediaEndpoints): Peer[] {
+/**
+ * A media node must not make the relay reach other machines of the private network, nor loopback and link-local addresses:
+ * a private address counts only where the node itself answers, or in the operator's ranges for nodes.
+ */
+export function nodePeers(
+  { announce, ports, answersAt }: NodeEndpoints,
+  isNodeRange: (address: string) => boolean,
+): Peer[] {
+  const isReachable = (address: string): boolean => {
+    if (!ipaddr.isValid(address)) return false;
+    const range = ipaddr.process(address).range();
+    if (!PRIVATE_RANGES.includes(range)) return range === "unicast";
+    return isNodeRange(address) || answersAt.some((own) => unmappedAddress(own) === unmappedAddress(address));
+  };
   return announce
-    .filter((address) => ipaddr.isValid(address) && NODE_RANGES.includes(ipaddr.process(address).range()))
+    .filter(isReachable)
     .flatMap((address) => ports.map((port) => ({ announced: { address, port }, reached: { address, port } })));
 }
 

@@ -80,6 +80,11 @@ async function onAir() {
   return { streamId, roomId, recordingId, token, index, ada, send, behindTheScenes };
 }
 
+/** The address of what a playlist names. */
+const resolved = (playlist: string, name: string) => new URL(name, new URL(playlist, "http://localhost")).pathname;
+/** The path of the segments in a playlist, whose key is not that of the playlist. */
+const folderOf = (playlist: string, text: string) => resolved(playlist, /(\.\.\/\w+)\/\w+-/.exec(text)?.[1] ?? "");
+
 /** Everything that a list names, and the bytes of it in order. */
 async function fetched(url: string): Promise<{ text: string; bytes: Uint8Array }> {
   const text = await (await get(url)).text();
@@ -87,7 +92,7 @@ async function fetched(url: string): Promise<{ text: string; bytes: Uint8Array }
     ([, head, segment]) => head ?? segment ?? "",
   );
   const parts = await Promise.all(
-    names.map(async (name) => new Uint8Array(await (await get(url.replace(/[^/]+$/, name))).arrayBuffer())),
+    names.map(async (name) => new Uint8Array(await (await get(resolved(url, name))).arrayBuffer())),
   );
   return { text, bytes: Buffer.concat(parts) };
 }
@@ -107,13 +112,13 @@ describe("[18] a live stream as HLS", () => {
     const main = await opened.text();
     expect(main).toContain('RESOLUTION=320x240,AUDIO="sound"');
     expect(main).toMatch(/CODECS="avc1\.42\w{4},opus"/);
-    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(main) ?? [];
+    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(main) ?? [];
     const base = `/v1/live-streams/${streamId}/hls/${path}`;
     const live = await (await get(`${base}/video.m3u8`)).text();
     expect(live).toContain("CAN-BLOCK-RELOAD=YES");
-    expect(live).toMatch(/#EXT-X-PART:DURATION=0\.\d+,URI="video-\d+\.0\.m4s",INDEPENDENT=YES/);
+    expect(live).toMatch(/#EXT-X-PART:DURATION=0\.\d+,URI="\.\.\/\w+\/video-\d+\.0\.m4s",INDEPENDENT=YES/);
     expect(live).not.toContain("ENDLIST");
-    const part = await get(`${base}/video-1.0.m4s`);
+    const part = await get(`${folderOf(`${base}/video.m3u8`, live)}/video-1.0.m4s`);
     expect([part.status, part.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"]);
     // A cache keeps what a page may read apart from what a player without an origin was told.
     expect(part.headers.get("vary")).toBe("origin");
@@ -138,18 +143,22 @@ describe("[18] a live stream as HLS", () => {
     const waiting = get(index);
     send("video", VIDEO.pieces.slice(0, 3));
     send("audio", AUDIO.pieces.slice(0, 3));
-    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(await (await waiting).text()) ?? [];
+    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(await (await waiting).text()) ?? [];
     const base = `/v1/live-streams/${streamId}/hls/${path}`;
+    const folder = folderOf(`${base}/video.m3u8`, await (await get(`${base}/video.m3u8`)).text());
     const list = get(`${base}/video.m3u8?_HLS_msn=1&_HLS_part=0`);
-    const next = get(`${base}/video-1.0.m4s`);
+    const next = get(`${folder}/video-1.0.m4s`);
     expect(await Promise.race([list, Bun.sleep(20).then(() => "blocked")])).toBe("blocked");
     send("video", VIDEO.pieces.slice(3, 4));
-    expect(await (await list).text()).toContain('URI="video-1.0.m4s"');
+    expect(await (await list).text()).toContain('/video-1.0.m4s"');
     expect((await next).status).toBe(200);
     expect((await get(`${base}/video.m3u8?_HLS_msn=9`)).status).toBe(400);
     // What nobody has announced holds no connection: the clock of this test stands still.
-    expect((await get(`${base}/video-999999.m4s`)).status).toBe(404);
-    expect((await get(`${base}/video-init-1.mp4`)).status).toBe(404);
+    expect((await get(`${folder}/video-999999.m4s`)).status).toBe(404);
+    expect((await get(`${folder}/video-init-1.mp4`)).status).toBe(404);
+    // A viewer's key opens playlists alone, and that of the segments opens no playlist.
+    expect((await get(`${base}/video-0.m4s`)).status).toBe(404);
+    expect((await get(`${folder}/video.m3u8`)).status).toBe(404);
     expect((await get(`${base}/../../etc/passwd`)).status).toBe(404);
   });
 
@@ -177,7 +186,7 @@ describe("[18] a live stream as HLS", () => {
     send("audio", AUDIO.pieces.slice(0, 5));
     const main = await (await get(index)).text();
     expect(main).toMatch(/CODECS="av01\.0\.\d\dM\.08,opus"/);
-    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(main) ?? [];
+    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(main) ?? [];
     const url = `/v1/live-streams/${streamId}/hls/${path}/video.m3u8`;
     const list = await (await get(url)).text();
     expect(list).not.toContain("ENDLIST");
@@ -188,7 +197,7 @@ describe("[18] a live stream as HLS", () => {
     expect(probe(bytes, "mp4")).toMatchObject({ codec: "av1", width: 320, height: 240 });
     // Over a socket it is the whole answer, which a cache keeps and every player takes.
     const served = Bun.serve({ port: 0, fetch: (request) => server.app.handle(request) });
-    const oldest = await fetch(new URL(url.replace("video.m3u8", "video-0.m4s"), served.url));
+    const oldest = await fetch(new URL(`${folderOf(url, list)}/video-0.m4s`, served.url));
     expect([oldest.status, oldest.headers.get("content-range")]).toEqual([200, null]);
     expect(new TextDecoder().decode((await oldest.arrayBuffer()).slice(4, 8))).toBe("moof");
     await served.stop(true);
@@ -199,7 +208,7 @@ describe("[18] a live stream as HLS", () => {
     send("audio", AUDIO.pieces.slice(0, 5));
     send("video", VIDEO.pieces.slice(0, 9));
     send("video", VIDEO.pieces.slice(0, 9), { identity: "bob", fileId: "of-bob" });
-    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(await (await get(index)).text()) ?? [];
+    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(await (await get(index)).text()) ?? [];
     const url = `/v1/live-streams/${streamId}/hls/${path}/video.m3u8`;
     const before = await (await get(url)).text();
     expect(before).not.toContain("DISCONTINUITY");
@@ -208,7 +217,7 @@ describe("[18] a live stream as HLS", () => {
     send("video", VIDEO.pieces.slice(0, 9), { fileId: "video-2" });
     const { text, bytes } = await fetched(url);
     expect(text.match(/#EXT-X-DISCONTINUITY/g)).toHaveLength(1);
-    expect(text.match(/#EXT-X-MAP:URI="video-init-\d\.mp4"/g)).toHaveLength(2);
+    expect(text.match(/#EXT-X-MAP:URI="\S+\/video-init-\d\.mp4"/g)).toHaveLength(2);
     expect(bytes.length).toBeGreaterThan(0);
   });
 
@@ -249,6 +258,37 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(silent.index)).status).toBe(401);
   });
 
+  test("a viewer who is removed gets no playlist and no later segment, and the others go on", async () => {
+    const { index, streamId, send } = await onAir();
+    const eve = await call("POST", `/v1/live-streams/${streamId}/viewer-tokens`, { identity: "eve" });
+    const { token, tokenId } = eve.body.rtc as { token: string; tokenId: string };
+    send("video", VIDEO.pieces.slice(0, 9));
+    send("audio", AUDIO.pieces.slice(0, 9));
+    const playlistOf = async (address: string) => {
+      const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(await (await get(address)).text()) ?? [];
+      return `/v1/live-streams/${streamId}/hls/${path}/video.m3u8`;
+    };
+    const [grace, hers] = [await playlistOf(index), await playlistOf(index.replace(/token=.*/, `token=${token}`))];
+    const known = folderOf(hers, await (await get(hers)).text());
+    // She waits for the next segment while she is removed.
+    const last = (await (await get(hers)).text()).match(/#EXTINF/g)?.length ?? 0;
+    const waiting = get(`${hers}?_HLS_msn=${last + 1}`);
+    clock.advance(1_000);
+    await call("DELETE", `/v1/live-streams/${streamId}/viewers/eve`);
+    send("video", VIDEO.pieces.slice(9));
+    send("audio", AUDIO.pieces.slice(9));
+    expect([(await waiting).status, (await get(hers)).status]).toEqual([404, 404]);
+    const list = await (await get(grace)).text();
+    const names = [...list.matchAll(/^(\S+\.m4s)$/gm)].map(([, name = ""]) => resolved(grace, name));
+    expect((await Promise.all(names.map(async (name) => (await get(name)).status))).every((one) => one === 200)).toBe(
+      true,
+    );
+    const [newest = ""] = names.slice(-1);
+    expect(newest).not.toStartWith(known);
+    expect((await get(newest.replace(/^.*\//, `${known}/`))).status).toBe(404);
+    expect(JSON.stringify([hers, list])).not.toMatch(new RegExp(`eve"|${tokenId}`));
+  });
+
   test("it ends with the live stream, which then has a replay with its chat", async () => {
     const { streamId, roomId, send } = await onAir();
     send("video", VIDEO.pieces.slice(0, 3));
@@ -263,10 +303,10 @@ describe("[18] a live stream as HLS", () => {
 
 test("[18] a delta update leaves out the segments that a player already has", () => {
   const segments: Segment[] = Array.from({ length: 40 }, (_, index) => ({
-    ...{ atMs: index * 4_000, durationMs: 4_000, head: 0, discontinuity: false, complete: true },
+    ...{ atMs: index * 4_000, durationMs: 4_000, head: 0, discontinuity: false, complete: true, at: "" },
     parts: index > 36 ? [{ durationMs: 500, independent: true }] : [],
   }));
-  const list = { name: "video", segments, startedAt: 0, ended: false };
+  const list = { name: "video", nextAt: "", segments, startedAt: 0, ended: false };
   const whole = mediaPlaylist({ ...list, skip: false });
   expect(whole.match(/^video-\d+\.m4s$/gm)).toHaveLength(40);
   const delta = mediaPlaylist({ ...list, skip: true });

@@ -91,17 +91,18 @@ test.each(["VP8", "VP9"] as const)(
     };
     const main = await opened();
     expect(main).toContain("RESOLUTION=320x240");
-    const [, path = ""] = /^(\w+)\/video\.m3u8$/m.exec(main) ?? [];
+    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(main) ?? [];
     expect(main).toMatch(/CODECS="avc1\.4d\w{4}"/);
 
     const base = `/v1/live-streams/${streamId}/hls/${path}`;
     const segments = async () => {
       const list = await (await get(`${base}/video.m3u8`)).text();
-      return [...list.matchAll(/^(video-\d+\.m4s)$/gm)].map(([name]) => name);
+      return [...list.matchAll(/^(\S+\/video-\d+\.m4s)$/gm)].map(([name]) => name);
     };
     // One of a second, then two of two, of which the last is short.
     while ((await segments()).length < 3) await Bun.sleep(20);
-    const names = ["video-init-0.mp4", ...(await segments())];
+    const found = await segments();
+    const names = [found[0]?.replace(/video-.*/, "video-init-0.mp4") ?? "", ...found];
     const bytes = await Promise.all(
       names.map(async (name) => new Uint8Array(await (await get(`${base}/${name}`)).arrayBuffer())),
     );

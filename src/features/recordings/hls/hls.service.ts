@@ -1,4 +1,3 @@
-import { sameSecret } from "../../../kernel/crypto/secrets.ts";
 import type { RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
@@ -26,18 +25,8 @@ type Deps = {
 
 export type HlsService = ReturnType<typeof hlsService>;
 
-/**
- * Serves live streams as HLS. A viewer's token opens the multivariant playlist. The addresses in it contain a secret key
- * that is the same for all viewers, so that a cache can serve them.
- */
-export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify }: Deps) {
-  const keys = new WeakMap<Broadcast, string>();
-  function keyOf(broadcast: Broadcast): string {
-    const key = keys.get(broadcast) ?? keyring.digest("live-stream-hls", broadcast.recordingId);
-    keys.set(broadcast, key);
-    return key;
-  }
-
+/** Serves live streams as HLS. A viewer's token opens the multivariant playlist, whose addresses contain secret keys. */
+export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) {
   /** Resolves when `done` returns true, or after `ms`. */
   async function until(done: () => boolean, renditions: readonly Rendition[], ms: number): Promise<void> {
     if (done()) return;
@@ -80,18 +69,24 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
     }
     return {
       type: "application/vnd.apple.mpegurl",
-      // Each blocking request has its own address, and its response stays valid.
-      cacheControl: `public, max-age=${msn === null ? 1 : TARGET_SECONDS}`,
+      // A shared cache would serve it to a viewer who was removed.
+      cacheControl: "private, max-age=1",
       body: rendition.playlist(broadcast.startedAt, skip),
     };
   }
 
-  async function segment(rendition: Rendition, index: number, part: number | undefined): Promise<HlsResponse> {
+  async function segment(
+    rendition: Rendition,
+    key: string,
+    index: number,
+    part: number | undefined,
+  ): Promise<HlsResponse> {
     // The playlist does not announce it.
     if (index > rendition.segments.length + 1) throw new ApiError("SVC_ROUTE_NOT_FOUND");
     // Players request an announced part before it exists.
     await until(() => rendition.ended || rendition.has(index, part), [rendition], MAX_BLOCKED_MS);
-    const body = await rendition.read(index, part);
+    const isOfKey = rendition.segments[index]?.at === `../${key}/`;
+    const body = isOfKey ? await rendition.read(index, part) : null;
     if (!body) throw new ApiError("SVC_ROUTE_NOT_FOUND");
     return { type: `${rendition.name}/mp4`, cacheControl: `public, max-age=${YEAR_SECONDS}, immutable`, body };
   }
@@ -107,6 +102,7 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
         const reason = stream.status === "CREATED" ? "has not started" : "is not being recorded, which HLS is made of";
         throw new ApiError("SVC_HLS_UNAVAILABLE", `The live stream ${reason}.`);
       }
+      const viewer = { tokenId: caller.tokenId, identity: caller.participantIdentity };
       await untilStarted(broadcast);
       const [video, audio] = [broadcast.video, broadcast.audio].map((one) =>
         one.segments[0]?.complete ? one.info : null,
@@ -115,16 +111,19 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
       return {
         type: "application/vnd.apple.mpegurl",
         cacheControl: "private, no-store",
-        body: multivariantPlaylist(keyOf(broadcast), video ?? null, audio ?? null),
+        body: multivariantPlaylist(broadcast.keys.viewerKey(viewer), video ?? null, audio ?? null),
       };
     },
 
     /** The playlists, heads, segments and parts that the multivariant playlist leads to. */
     async read(key: string, name: string, request: PlaylistRequest): Promise<HlsResponse> {
-      const broadcast = hls.all().find((one) => sameSecret(key, keyOf(one)));
       const [, kind, head, index, part] =
         /^(video|audio)(?:\.m3u8|-init-(\d+)\.mp4|-(\d+)(?:\.(\d+))?\.m4s)$/.exec(name) ?? [];
-      if (!broadcast || kind === undefined) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+      if (kind === undefined) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+      const isPlaylist = head === undefined && index === undefined;
+      const opens = ({ keys }: Broadcast) => (isPlaylist ? keys.isViewerKey(key) : keys.isSegmentKey(key));
+      const broadcast = hls.all().find(opens);
+      if (!broadcast) throw new ApiError("SVC_ROUTE_NOT_FOUND");
       const rendition = broadcast[kind as "video" | "audio"];
       if (head !== undefined) {
         const body = rendition.head(Number(head));
@@ -135,8 +134,13 @@ export function hlsService({ keyring, timers }: Runtime, { hls, streams, verify 
           body,
         };
       }
-      if (index === undefined) return playlist(broadcast, rendition, request);
-      return segment(rendition, Number(index), part === undefined ? undefined : Number(part));
+      if (index === undefined) {
+        const response = await playlist(broadcast, rendition, request);
+        // The viewer may have been removed while the request waited.
+        if (!broadcast.keys.isViewerKey(key)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+        return response;
+      }
+      return segment(rendition, key, Number(index), part === undefined ? undefined : Number(part));
     },
   };
 }

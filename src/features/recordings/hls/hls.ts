@@ -6,6 +6,7 @@ import type { RecordedFeed, RecordedPart } from "../../../protocol/media/recordi
 import type { MediaEvent } from "../../../protocol/media-node.ts";
 import { findFfmpeg } from "../composition/ffmpeg.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
+import { BroadcastKeys } from "./broadcast-keys.ts";
 import { Rendition } from "./rendition.ts";
 import { startTranscoder, type Transcoder } from "./transcoder.ts";
 
@@ -27,6 +28,7 @@ export type Broadcast = {
   startedAt: number;
   video: Rendition;
   audio: Rendition;
+  readonly keys: BroadcastKeys;
   /** The codec of the publisher, if HLS does not support it. */
   unsupportedCodec: string | null;
   /** The video needs transcoding, but all encoders are in use. */
@@ -54,7 +56,11 @@ type PartEvent = Extract<
 export type Hls = ReturnType<typeof createHls>;
 
 /** HLS for live streams, made of the same frames as the recorded files and removed some minutes after the end. */
-export function createHls({ config, log, timers }: Runtime, folder: RecordingFolder, maxEncoders = MAX_ENCODERS) {
+export function createHls(
+  { bus, config, keyring, log, now, timers }: Runtime,
+  folder: RecordingFolder,
+  maxEncoders = MAX_ENCODERS,
+) {
   const channels = new Map<string, Channel>();
   let runningEncoders = 0;
   const ffmpeg = config.HLS_TRANSCODE ? findFfmpeg() : null;
@@ -62,10 +68,20 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
 
   const pathOf = (recordingId: string) => join(folder.of(recordingId), "hls");
 
-  const rendition = (recordingId: string, kind: "video" | "audio") =>
-    new Rendition(kind, join(pathOf(recordingId), `${kind}.m4s`), (err) =>
-      log.error({ err, recordingId }, "hls: segments not written"),
+  const rendition = (recordingId: string, kind: "video" | "audio", keys: BroadcastKeys) =>
+    new Rendition(
+      kind,
+      join(pathOf(recordingId), `${kind}.m4s`),
+      (err) => log.error({ err, recordingId }, "hls: segments not written"),
+      () => `../${keys.useSegmentKey()}/`,
     );
+
+  bus.on("participantRemoved", ({ roomId, identity }) => {
+    for (const channel of channels.values()) if (channel.roomId === roomId) channel.keys.bar(identity);
+  });
+  bus.on("rtcTokenRevoked", ({ roomId, tokenId }) => {
+    for (const channel of channels.values()) if (channel.roomId === roomId) channel.keys.bar(tokenId);
+  });
 
   function addPart(channel: Channel, part: RecordedPart): void {
     if (part.head !== null && channel.heads.size < MAX_HEADS)
@@ -155,9 +171,11 @@ export function createHls({ config, log, timers }: Runtime, folder: RecordingFol
       [...channels.values()].findLast((channel) => channel.roomId === roomId),
 
     begin({ id, roomId, startedAt }: { id: string; roomId: string; startedAt: number }): void {
+      const keys = new BroadcastKeys(keyring, now, id);
       channels.set(id, {
+        keys,
         ...{ recordingId: id, roomId, startedAt, unsupportedCodec: null, lacksEncoder: false, ended: false },
-        ...{ video: rendition(id, "video"), audio: rendition(id, "audio") },
+        ...{ video: rendition(id, "video", keys), audio: rendition(id, "audio", keys) },
         ...{ identity: null, sources: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
       });
     },

@@ -18,11 +18,15 @@ export type Segment = {
   /** The segment is of another track than the one before. */
   discontinuity: boolean;
   complete: boolean;
+  /** The path of its files, relative to the playlist. */
+  at: string;
   parts: readonly Part[];
 };
 
 export type MediaPlaylist = {
   name: string;
+  /** The path of the next segment's files. */
+  nextAt: string;
   segments: readonly Segment[];
   startedAt: number;
   ended: boolean;
@@ -32,7 +36,7 @@ export type MediaPlaylist = {
 
 const seconds = (ms: number): string => (ms / 1_000).toFixed(3);
 
-export function mediaPlaylist({ name, segments, startedAt, ended, skip }: MediaPlaylist): string {
+export function mediaPlaylist({ name, nextAt, segments, startedAt, ended, skip }: MediaPlaylist): string {
   const lines = [
     "#EXTM3U",
     "#EXT-X-VERSION:10",
@@ -48,26 +52,29 @@ export function mediaPlaylist({ name, segments, startedAt, ended, skip }: MediaP
   for (const [index, segment] of segments.entries()) {
     if (index < skipped) continue;
     if (segment.discontinuity) lines.push("#EXT-X-DISCONTINUITY");
-    if (segment.head !== head) lines.push(`#EXT-X-MAP:URI="${name}-init-${segment.head}.mp4"`);
+    if (segment.head !== head) lines.push(`#EXT-X-MAP:URI="${segment.at}${name}-init-${segment.head}.mp4"`);
     head = segment.head;
     lines.push(`#EXT-X-PROGRAM-DATE-TIME:${new Date(startedAt + segment.atMs).toISOString()}`);
     if (index >= segments.length - LISTED_PARTS_SEGMENTS && !ended) {
       for (const [part, { durationMs, independent }] of segment.parts.entries()) {
         const mark = independent ? ",INDEPENDENT=YES" : "";
-        lines.push(`#EXT-X-PART:DURATION=${seconds(durationMs)},URI="${name}-${index}.${part}.m4s"${mark}`);
+        lines.push(
+          `#EXT-X-PART:DURATION=${seconds(durationMs)},URI="${segment.at}${name}-${index}.${part}.m4s"${mark}`,
+        );
       }
     }
-    if (segment.complete) lines.push(`#EXTINF:${seconds(segment.durationMs)},`, `${name}-${index}.m4s`);
+    if (segment.complete) lines.push(`#EXTINF:${seconds(segment.durationMs)},`, `${segment.at}${name}-${index}.m4s`);
   }
   if (ended) lines.push("#EXT-X-ENDLIST");
-  else lines.push(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="${name}-${nextPart(segments)}.m4s"`);
+  else lines.push(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="${nextPart(name, nextAt, segments)}.m4s"`);
   return `${lines.join("\n")}\n`;
 }
 
 /** The part that comes next. */
-function nextPart(segments: readonly Segment[]): string {
+function nextPart(name: string, nextAt: string, segments: readonly Segment[]): string {
   const last = segments.at(-1);
-  return last && !last.complete ? `${segments.length - 1}.${last.parts.length}` : `${segments.length}.0`;
+  if (!last || last.complete) return `${nextAt}${name}-${segments.length}.0`;
+  return `${last.at}${name}-${segments.length - 1}.${last.parts.length}`;
 }
 
 /** How many of the oldest lie further back than a delta update has to reach. */

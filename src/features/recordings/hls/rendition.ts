@@ -35,7 +35,13 @@ export class Rendition {
   #playlists: { whole?: string; delta?: string } = {};
   ended = false;
 
-  constructor(name: "video" | "audio", path: string, onError: (error: Error) => void) {
+  /** `nextAt` returns the path of a new segment's files, relative to the playlist. */
+  constructor(
+    name: "video" | "audio",
+    path: string,
+    onError: (error: Error) => void,
+    private readonly nextAt: () => string = () => "",
+  ) {
     this.name = name;
     this.#path = path;
     this.#onError = onError;
@@ -87,7 +93,8 @@ export class Rendition {
   playlist(startedAt: number, skip: boolean): string {
     const { name, segments, ended } = this;
     const which = skip ? "delta" : "whole";
-    const made = this.#playlists[which] ?? mediaPlaylist({ name, segments, startedAt, ended, skip });
+    const made =
+      this.#playlists[which] ?? mediaPlaylist({ name, nextAt: this.nextAt(), segments, startedAt, ended, skip });
     this.#playlists[which] = made;
     return made;
   }
@@ -126,7 +133,7 @@ export class Rendition {
 
   #begin(atMs: number, isOtherTrack: boolean): StoredSegment {
     const segment: StoredSegment = {
-      ...{ atMs, durationMs: 0, head: this.#heads.length - 1, complete: false },
+      ...{ atMs, durationMs: 0, head: this.#heads.length - 1, complete: false, at: this.nextAt() },
       ...{ discontinuity: isOtherTrack && this.segments.length > 0, parts: [], whole: null, position: this.#position },
       length: 0,
     };

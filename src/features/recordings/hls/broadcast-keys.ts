@@ -1,0 +1,75 @@
+import { type Keyring, sameSecret } from "../../../kernel/crypto/secrets.ts";
+import type { Now } from "../../../kernel/time/clock.ts";
+
+type Viewer = { tokenId: string; identity: string };
+
+/**
+ * The secrets in the addresses of one HLS stream. Each viewer has a key of its own for the playlists, which is checked with
+ * every request. Segments have keys that all viewers share, so that a cache can serve them; when a viewer is removed, new
+ * segments get another key, which only the playlists name.
+ */
+export class BroadcastKeys {
+  /** Segment keys up to the current one. */
+  readonly #segmentKeys = new Set<string>();
+  /** The names of tokens and participants that were revoked or removed, and when. */
+  readonly #barredAt = new Map<string, number>();
+  #current = "";
+  #isUsed = false;
+
+  constructor(
+    private readonly keyring: Keyring,
+    private readonly now: Now,
+    private readonly recordingId: string,
+  ) {
+    this.#rotate();
+  }
+
+  /** The key of a segment that begins now. */
+  useSegmentKey(): string {
+    this.#isUsed = true;
+    return this.#current;
+  }
+
+  isSegmentKey(key: string): boolean {
+    return this.#segmentKeys.has(key);
+  }
+
+  viewerKey({ tokenId, identity }: Viewer): string {
+    const fields = [this.#nameOf(tokenId), this.#nameOf(identity), this.now().toString(36)];
+    return [...fields, this.#signature(fields)].join("-");
+  }
+
+  isViewerKey(key: string): boolean {
+    const [signature = "", ...reversed] = key.split("-").reverse();
+    const fields = reversed.reverse();
+    if (fields.length !== 3 || !sameSecret(signature, this.#signature(fields))) return false;
+    const [token = "", participant = "", at = ""] = fields;
+    const issuedAt = Number.parseInt(at, 36);
+    return [token, participant].every((name) => (this.#barredAt.get(name) ?? -1) < issuedAt);
+  }
+
+  /** Ends the keys of a token, or of all tokens of an identity, that were made up to now. */
+  bar(tokenOrIdentity: string): void {
+    this.#barredAt.set(this.#nameOf(tokenOrIdentity), this.now());
+    if (this.#isUsed) this.#rotate();
+  }
+
+  #rotate(): void {
+    this.#current = this.#digest(["segments", String(this.#segmentKeys.size)]);
+    this.#segmentKeys.add(this.#current);
+    this.#isUsed = false;
+  }
+
+  /** Identities are no part of an address, which ends up in the logs of caches. */
+  #nameOf(tokenOrIdentity: string): string {
+    return this.#digest(["name", tokenOrIdentity]).slice(0, 16);
+  }
+
+  #signature(fields: readonly string[]): string {
+    return this.#digest(["viewer", ...fields]);
+  }
+
+  #digest(parts: readonly string[]): string {
+    return this.keyring.digest("live-stream-hls", JSON.stringify([this.recordingId, ...parts]));
+  }
+}
