@@ -129,7 +129,9 @@ export function createApp(deps: AppDeps) {
     websocket: SOCKET_OPTIONS,
   });
 
-  const forwardedClient = cluster && ((request: Request) => forwardedClientAddress(request, cluster.credential));
+  const forwardedClient =
+    cluster &&
+    ((request: Request) => forwardedClientAddress(request, (token) => cluster.authentication.isLinked(token)));
   const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, forwardedClient);
   const envelope = createEnvelope({
     now,

@@ -64,7 +64,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   if (cluster === null) {
     const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.emit("changedElsewhere", {}));
     lifecycle.started("foreign commits", unwatch);
-  } else measureCluster(runtime.metrics, cluster.state);
+  } else measureCluster(runtime.metrics, cluster);
 
   let http: Listener | null = null;
   const readiness = createReadiness();

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
-import { ClusterRefused, clusterCredential } from "../cluster/cluster.ts";
+import { ClusterRefused } from "../cluster/cluster.ts";
+import { MemberAuthentication } from "../cluster/member-authentication.ts";
 import { OPERATIONS_PATH } from "../cluster/routes.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { createKeyring } from "../kernel/crypto/secrets.ts";
+import { LogSeal } from "../kernel/db/log-seal.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
 import type { Runtime } from "../kernel/runtime.ts";
@@ -59,6 +61,7 @@ async function requestLeader(config: Config, request: object): Promise<unknown> 
   const commitLog = postgresLog(COMMIT_LOG_URL, {
     log: createLog({ level: "silent", format: "json" }),
     timers: systemTimers,
+    seal: new LogSeal({ key: keyring.key("commit-log"), isRequired: true }),
   });
   try {
     const { leader, secretFingerprint } = await commitLog.info(keyring.fingerprint).catch((error: Error) => {
@@ -67,12 +70,11 @@ async function requestLeader(config: Config, request: object): Promise<unknown> 
     if (secretFingerprint !== keyring.fingerprint)
       throw new ClusterRefused("STOA_SECRET is not that of the commit log.");
     if (leader === null) throw new CommandFailure("no server leads yet. Start one with `stoa serve`.");
-    const response = await fetch(`${leader}${OPERATIONS_PATH}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${clusterCredential(keyring)}`, "content-type": "application/json" },
-      body: JSON.stringify(request),
-      signal: AbortSignal.timeout(LEADER_TIMEOUT_MS),
-    }).catch((error: Error) => {
+    const authentication = new MemberAuthentication(keyring);
+    const signal = AbortSignal.timeout(LEADER_TIMEOUT_MS);
+    const headers = { "content-type": "application/json" };
+    const init = { method: "POST", headers, body: JSON.stringify(request), signal };
+    const response = await authentication.fetch(leader, OPERATIONS_PATH, init).catch((error: Error) => {
       throw new CommandFailure(`${leader}, which leads, does not answer: ${error.message}`);
     });
     if (!response.ok) throw new CommandFailure(`${leader}, which should lead, answers ${response.status}. Try again.`);

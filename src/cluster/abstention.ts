@@ -1,4 +1,5 @@
 import { createElapsed } from "../kernel/time/elapsed.ts";
+import type { MemberAuthentication } from "./member-authentication.ts";
 
 export const ABSTAIN_PATH = "/v1/cluster/abstain";
 export const ABSTAIN_MS = 2_000;
@@ -11,21 +12,20 @@ export type AbstainResponse = { role: "leader" | "standby"; abstains: boolean };
 export type PeerAbstentions = { all: boolean; otherLeader: string | null };
 
 /** Peers of null means that the members are unknown, so that no set of promises is complete. */
-export async function askPeersToAbstain(peers: readonly string[] | null, credential: string): Promise<PeerAbstentions> {
+export async function askPeersToAbstain(
+  peers: readonly string[] | null,
+  authentication: MemberAuthentication,
+): Promise<PeerAbstentions> {
   if (peers === null) return { all: false, otherLeader: null };
-  const responses = await Promise.all(peers.map((peer) => askPeer(peer, credential)));
+  const responses = await Promise.all(peers.map((peer) => askPeer(peer, authentication)));
   const otherLeader = peers.find((_, index) => responses[index]?.role === "leader") ?? null;
   return { all: responses.every((response) => response?.abstains === true), otherLeader };
 }
 
-async function askPeer(peer: string, credential: string): Promise<AbstainResponse | null> {
+async function askPeer(peer: string, authentication: MemberAuthentication): Promise<AbstainResponse | null> {
   try {
-    const response = await fetch(`${peer}${ABSTAIN_PATH}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${credential}` },
-      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
-      keepalive: false,
-    });
+    const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+    const response = await authentication.fetch(peer, ABSTAIN_PATH, { method: "POST", signal });
     return response.ok ? ((await response.json()) as AbstainResponse) : null;
   } catch {
     return null;

@@ -1,10 +1,12 @@
 import { networkInterfaces } from "node:os";
 import type { Config } from "../kernel/config/index.ts";
-import { type Keyring, sameSecret } from "../kernel/crypto/secrets.ts";
+import type { Keyring } from "../kernel/crypto/secrets.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { Fence } from "../kernel/socket/sockets.ts";
 import type { Services } from "../services.ts";
+import type { MemberAuthentication } from "./member-authentication.ts";
 import type { Overview } from "./overview.ts";
+import type { Refusals } from "./refusals.ts";
 
 export type ClusterState = {
   role: "leader" | "standby";
@@ -18,7 +20,8 @@ export type Cluster = {
   state: () => ClusterState;
   /** Counts the servers that have led. */
   term: number;
-  credential: string;
+  authentication: MemberAuthentication;
+  refused: Refusals;
   fence: Fence;
   /** The leader keeps answering while its fence is fresh. */
   isLogUnreachable: () => boolean;
@@ -28,11 +31,6 @@ export type Cluster = {
   operate: (services: Services, runtime: Runtime, request: unknown) => Promise<unknown>;
 };
 
-/** The members of one log authenticate each other with this, which is derived from STOA_SECRET. */
-export function clusterCredential(keyring: Keyring): string {
-  return keyring.digest("cluster", "members of one commit log");
-}
-
 /** Media nodes authenticate with the same secret at every server of one log, because any of them can lead. */
 export function nodeSecret(keyring: Keyring): string {
   return keyring.digest("media-nodes", "media nodes of one commit log");
@@ -41,11 +39,6 @@ export function nodeSecret(keyring: Keyring): string {
 /** The server must not start; the message tells the operator what to do. */
 export class ClusterRefused extends Error {
   override readonly name = "ClusterRefused";
-}
-
-export function isMember(request: Request, credential: string): boolean {
-  const token = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
-  return sameSecret(token, credential);
 }
 
 export function memberUrl({ CLUSTER_URL, HOST }: Config, port: number): string {

@@ -1,5 +1,7 @@
 import { ReplicaDiverged } from "../kernel/db/changesets.ts";
-import { type CommitLog, type Leadership, LogTruncated } from "../kernel/db/commit-log.ts";
+import { type CommitLog, type Leadership, LogRolledBack, LogTruncated } from "../kernel/db/commit-log.ts";
+import { LogForged } from "../kernel/db/log-seal.ts";
+import { MigrationRefused } from "../kernel/db/migrate.ts";
 import type { Log } from "../kernel/log.ts";
 import type { Abstention } from "./abstention.ts";
 import type { Replica } from "./replica.ts";
@@ -82,5 +84,7 @@ export async function followUntilLeading({
 
 /** A broken connection, a restarting Postgres or a full disk says nothing about the local database. */
 function isTransient(error: unknown): boolean {
-  return !(error instanceof ReplicaDiverged || error instanceof LogTruncated);
+  return ![ReplicaDiverged, LogTruncated, LogRolledBack, LogForged, MigrationRefused].some(
+    (kind) => error instanceof kind,
+  );
 }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { assetFolder } from "../kernel/assets.ts";
 import type { CommitLog, Leadership, LogInfo } from "../kernel/db/commit-log.ts";
-import { migrate, readMigrations } from "../kernel/db/migrate.ts";
+import { type Migration, migrate } from "../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import type { Log } from "../kernel/log.ts";
 import type { Now } from "../kernel/time/clock.ts";
 import { VERSION } from "../kernel/version.ts";
 import { ClusterRefused } from "./cluster.ts";
+import type { MemberAuthentication } from "./member-authentication.ts";
 import { dataOrigin, makeLogBase, Replica } from "./replica.ts";
 import { installSnapshot } from "./snapshot.ts";
 
@@ -15,7 +15,8 @@ const RETRY_MS = 1_000;
 type JoiningDeps = {
   commitLog: CommitLog;
   secretFingerprint: string;
-  credential: string;
+  authentication: MemberAuthentication;
+  migrations: readonly Migration[];
   url: string;
   dataDir: string;
   databasePath: string;
@@ -34,7 +35,7 @@ type ClusterJoin = {
 };
 
 export function createJoin(deps: JoiningDeps): ClusterJoin {
-  const { commitLog, secretFingerprint, credential, url, dataDir, databasePath: path, now, log } = deps;
+  const { commitLog, secretFingerprint, authentication, migrations, url, dataDir, databasePath: path, now, log } = deps;
 
   async function fetchSnapshot(leader: string | null): Promise<void> {
     const members = (await commitLog.members()).filter((member) => member.url !== url && member.role !== "edge");
@@ -43,7 +44,7 @@ export function createJoin(deps: JoiningDeps): ClusterJoin {
     for (const source of sources) {
       try {
         deps.onFetching(source);
-        await installSnapshot(source, { path, credential, now: now() });
+        await installSnapshot(source, { path, authentication, now: now() });
         return log.info({ source }, "cluster: snapshot installed");
       } catch (error) {
         log.warn({ err: error, source }, "cluster: snapshot failed");
@@ -80,7 +81,7 @@ export function createJoin(deps: JoiningDeps): ClusterJoin {
       try {
         if ((await commitLog.info(secretFingerprint)).head > 0) throw new Error("another server has begun the log");
         const db = openDatabase(path);
-        migrate(db, readMigrations(assetFolder("migrations")), now());
+        migrate(db, [...migrations], now());
         closeDatabase(db);
         makeLogBase(path, logId);
         return leadership;
@@ -90,7 +91,7 @@ export function createJoin(deps: JoiningDeps): ClusterJoin {
       }
     },
     openReplica(head) {
-      const replica = new Replica(path);
+      const replica = new Replica(path, migrations);
       const { position } = replica;
       if (position <= head) return replica;
       replica.close();

@@ -3,7 +3,8 @@ import type { Log } from "../kernel/log.ts";
 import type { Metrics } from "../kernel/metrics.ts";
 import { every, type Timers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
-import type { ClusterState } from "./cluster.ts";
+import type { Cluster, ClusterState } from "./cluster.ts";
+import { measureRefusals } from "./refusals.ts";
 
 const REPORT_EVERY_MS = 1_000;
 const TRIM_EVERY_MS = 60_000;
@@ -43,7 +44,8 @@ export async function removablePosition(commitLog: Pick<CommitLog, "members">, h
   return Math.max(0, head - MAX_RECORDS, Math.min(slowest, head - KEEP_RECORDS));
 }
 
-export function measureCluster(metrics: Metrics, state: () => ClusterState): void {
+export function measureCluster(metrics: Metrics, { state, refused }: Pick<Cluster, "state" | "refused">): void {
+  measureRefusals(metrics, refused);
   metrics.gaugeOf("stoa_cluster_leader", "1 on the server that leads, 0 on a standby", () =>
     state().role === "leader" ? 1 : 0,
   );

@@ -6,6 +6,7 @@ import { createKeyring } from "../kernel/crypto/secrets.ts";
 import { type DataLock, lockData } from "../kernel/data-directory/data-lock.ts";
 import { ReplicaDiverged } from "../kernel/db/changesets.ts";
 import { type Leadership, LogRefused, LogTruncated } from "../kernel/db/commit-log.ts";
+import { LogSeal } from "../kernel/db/log-seal.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
@@ -15,13 +16,15 @@ import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
 import { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import { Abstention, askPeersToAbstain } from "./abstention.ts";
-import { type Cluster, ClusterRefused, type ClusterState, clusterCredential, memberUrl } from "./cluster.ts";
+import { type Cluster, ClusterRefused, type ClusterState, memberUrl } from "./cluster.ts";
 import { createFence } from "./fence.ts";
 import { followUntilLeading } from "./follow.ts";
 import { createJoin } from "./joining.ts";
 import { measureCluster, startReporting, startTrimming } from "./maintenance.ts";
+import { MemberAuthentication } from "./member-authentication.ts";
 import { clusterOverview } from "./overview.ts";
-import type { Replica } from "./replica.ts";
+import { countRefusals, type Refusals } from "./refusals.ts";
+import { type Replica, requiresSeals } from "./replica.ts";
 import { serveSnapshot } from "./snapshot.ts";
 import { serveStandby } from "./standby-server.ts";
 import { takeOver } from "./take-over.ts";
@@ -64,11 +67,18 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const timers = options.timers ?? systemTimers;
   const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT, write: options.logWrite });
   const keyring = createKeyring(secret);
-  const credential = clusterCredential(keyring);
+  const authentication = new MemberAuthentication(keyring, () => url);
+  const migrations = readMigrations(assetFolder("migrations"));
   const path = databasePath(config);
   mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
   const lock = lockData(config.DATA_DIR);
-  const commitLog = postgresLog(logUrl, { log, timers, leaseMs });
+  const refused: Refusals = { leader: 0, member: 0, record: 0 };
+  const seal = new LogSeal({
+    key: keyring.key("commit-log"),
+    isRequired: requiresSeals(path),
+    onRefused: countRefusals(refused, log),
+  });
+  const commitLog = postgresLog(logUrl, { log, timers, leaseMs, seal });
   const stopping = new AbortController();
   const settled = Promise.withResolvers<ClusterState["role"]>();
   const abstention = new Abstention();
@@ -82,7 +92,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   /** Loading the workers' code takes longer than the rest of a take-over, so a standby loads it in advance. */
   let mediaThreads: EmbeddedMedia | null = null;
   const metrics = createMetrics();
-  measureCluster(metrics, () => currentState());
+  measureCluster(metrics, { state: () => currentState(), refused });
 
   const currentState = (): ClusterState => {
     const position = server?.runtime.logged?.position ?? replica?.position ?? state.position;
@@ -95,7 +105,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
       port,
       state: currentState,
       problem: () => problem,
-      credential,
+      authentication,
       abstain: () => abstention.promise(),
       snapshot: () => serveSnapshot(path, stopping.signal),
       metrics: () => metrics.registry.metrics(),
@@ -116,7 +126,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const { join, fetchSnapshot, leadEmptyLog, openReplica } = createJoin({
     commitLog,
     secretFingerprint: keyring.fingerprint,
-    ...{ credential, url, databasePath: path, now, log },
+    ...{ authentication, migrations, url, databasePath: path, now, log },
     dataDir: config.DATA_DIR,
     onFetching: (source) => {
       problem = `fetching a snapshot from ${source}`;
@@ -152,14 +162,14 @@ export async function startMember(config: Config, options: MemberOptions, start:
 
   async function serve(leadership: Leadership): Promise<void> {
     const lost = Promise.withResolvers<string>();
-    const askPeers = () => askPeersToAbstain(leadership.peers(), credential);
+    const askPeers = () => askPeersToAbstain(leadership.peers(), authentication);
     const fence = createFence({ leadership, askPeers, leaseMs, onOtherLeader: lost.resolve });
     try {
       await takeOver({
         path,
         log: commitLog,
         term: leadership.term,
-        migrations: readMigrations(assetFolder("migrations")),
+        migrations,
         now,
       });
       state = { ...state, role: "leader", leader: url, lag: 0 };
@@ -171,7 +181,8 @@ export async function startMember(config: Config, options: MemberOptions, start:
           leading: { path, log: commitLog, onLost: lost.resolve, fence },
           cluster: {
             state: currentState,
-            credential,
+            authentication,
+            refused,
             fence,
             isLogUnreachable: () => leadership.unsureSince !== null,
             operate: options.operate ?? (() => Promise.reject(new Error("this server accepts no operator commands"))),
@@ -215,10 +226,13 @@ export async function startMember(config: Config, options: MemberOptions, start:
       try {
         const { leader } = await join();
         state = { ...state, leader };
+        // The database may have come from another member.
+        if (requiresSeals(path)) seal.require();
         const leadership = await lead();
         if (leadership !== null) await serve(leadership);
       } catch (error) {
-        if (isFatal(error)) return settled.reject(error);
+        // A server that runs stays and says why it waits: its data may become useful again.
+        if (isFatal(error) && !isSettled) return settled.reject(error);
         problem = error instanceof Error ? error.message : String(error);
         log.error({ err: error }, "cluster: cannot follow or lead, retrying");
         if (error instanceof ReplicaDiverged || error instanceof LogTruncated) {
@@ -241,6 +255,13 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }, RETRY_MS);
   watchLeader.unref();
 
+  let isSettled = false;
+  void settled.promise.then(
+    () => {
+      isSettled = true;
+    },
+    () => {},
+  );
   const running = run();
   async function stop(_reason: string): Promise<void> {
     stopping.abort();

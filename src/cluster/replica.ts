@@ -1,15 +1,18 @@
 import { existsSync } from "node:fs";
 import { ApplyingConnection, ReplicaDiverged } from "../kernel/db/changesets.ts";
-import type { LogEntry } from "../kernel/db/commit-log.ts";
-import { type LogPosition, logPosition } from "../kernel/db/log-position.ts";
-import type { Migration } from "../kernel/db/migrate.ts";
+import type { LogEntry, MigrationName } from "../kernel/db/commit-log.ts";
+import { isSealed, type LogPosition, logPosition } from "../kernel/db/log-position.ts";
+import { type Migration, MigrationRefused } from "../kernel/db/migrate.ts";
 
 /** The database of a server that follows; at any moment it holds a prefix of the log. */
 export class Replica {
   readonly #connection: ApplyingConnection;
   #at: LogPosition;
 
-  constructor(readonly path: string) {
+  constructor(
+    readonly path: string,
+    private readonly migrations: readonly Migration[],
+  ) {
     this.#connection = new ApplyingConnection(path);
     const at = logPosition(this.#connection);
     if (at === null) throw new ReplicaDiverged(`${path} belongs to no commit log`);
@@ -45,9 +48,16 @@ export class Replica {
     this.#connection.close();
   }
 
-  #migrate(migrations: readonly Migration[], at: number, position: number): void {
-    for (const { name, sql, hash } of migrations) {
-      this.#connection.migrate(sql);
+  /** Runs this program's own statements: the log names them only. */
+  #migrate(migrations: readonly MigrationName[], at: number, position: number): void {
+    for (const { name, hash } of migrations) {
+      const own = this.migrations.find((migration) => migration.name === name && migration.hash === hash);
+      if (own === undefined) {
+        throw new MigrationRefused(
+          `The servers of this commit log use a newer Stoa (migration ${name}). Upgrade this one.`,
+        );
+      }
+      this.#connection.migrate(own.sql);
       this.#connection.prepare("INSERT INTO schema_migrations VALUES (?, ?, ?)").run(name, hash, at);
     }
     this.#connection.prepare("UPDATE log_position SET position = ? WHERE id = 1").run(position);
@@ -69,13 +79,24 @@ export function dataOrigin(path: string, logId: string): DataOrigin {
   }
 }
 
+/** Whether a database accepts authenticated records only; false without a database. */
+export function requiresSeals(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const connection = new ApplyingConnection(path);
+  try {
+    return isSealed(connection);
+  } finally {
+    connection.close();
+  }
+}
+
 /** Makes a database with the current schema the start of an empty log. */
 export function makeLogBase(path: string, logId: string): void {
   const connection = new ApplyingConnection(path);
   try {
     connection.transaction(() => {
       connection.prepare("DELETE FROM log_position").run();
-      connection.prepare("INSERT INTO log_position VALUES (1, ?, 0, 0)").run(logId);
+      connection.prepare("INSERT INTO log_position (id, log_id, position, term) VALUES (1, ?, 0, 0)").run(logId);
     });
   } finally {
     connection.close();

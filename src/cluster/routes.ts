@@ -7,7 +7,8 @@ import { ApiError } from "../protocol/errors.ts";
 import type { Services } from "../services.ts";
 import { ABSTAIN_PATH, type AbstainResponse } from "./abstention.ts";
 import { ClusterOverview } from "./cluster.schema.ts";
-import { type Cluster, isMember } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
+import { CHALLENGE_PATH } from "./member-authentication.ts";
 import { singleServerOverview } from "./overview.ts";
 import { ForwardedSockets } from "./proxy/forwarded-sockets.ts";
 import { BATCHES_QUERY, PROXY_PATH } from "./proxy/frames.ts";
@@ -24,10 +25,12 @@ export function clusterRoutes(
 ) {
   const routes = new Elysia({ name: "cluster", detail: { hide: true } });
   if (cluster === null) return routes;
-  const { fence } = cluster;
+  const { fence, authentication } = cluster;
   const standby = () => new ApiError("SVC_STANDBY", undefined, { retryAfterSeconds: 1 });
   const requireMember = (request: Request) => {
-    if (!isMember(request, cluster.credential)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+    const linkToken = authentication.verify(request);
+    if (linkToken === null) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+    return linkToken;
   };
   return (
     routes
@@ -39,12 +42,21 @@ export function clusterRoutes(
         if (method === "GET" && fence.isStale()) throw standby();
       })
       .get(PROXY_PATH, ({ request, server }) => {
-        requireMember(request);
+        const linkToken = requireMember(request);
         const { accept, carry } = runtime.sockets;
         const takesBatches = new URL(request.url).searchParams.has(BATCHES_QUERY);
-        const forwarded = (socket: TopicSocket) => new ForwardedSockets(socket, { handle, carry, takesBatches });
+        const onClosed = () => authentication.closeLink(linkToken);
+        const forwarded = (socket: TopicSocket) => {
+          authentication.openLink(linkToken);
+          return new ForwardedSockets(socket, { handle, carry, takesBatches, onClosed });
+        };
         const accepted = accept(server, request, {}, forwarded, { unlimited: true });
         if (!accepted) throw new ApiError("SVC_VALIDATION_FAILED", "Connect to this address with a WebSocket.");
+      })
+      .get(CHALLENGE_PATH, ({ request }) => {
+        const response = authentication.respond(request);
+        if (response === null) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+        return response;
       })
       .post(ABSTAIN_PATH, ({ request }) => {
         requireMember(request);

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { removeGradually } from "../kernel/archive/remove-gradually.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { copyDatabaseInThread } from "../ops/backup/backup-thread.ts";
+import type { MemberAuthentication } from "./member-authentication.ts";
 
 export const SNAPSHOT_PATH = "/v1/cluster/snapshot";
 
@@ -29,16 +30,13 @@ export async function serveSnapshot(path: string, signal: AbortSignal): Promise<
 /** Replaces the local database with a member's snapshot and keeps the old one beside it under another name. */
 export async function installSnapshot(
   from: string,
-  { path, credential, now }: { path: string; credential: string; now: number },
+  { path, authentication, now }: { path: string; authentication: MemberAuthentication; now: number },
 ): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const arriving = `${path}.arriving`;
   rmSync(arriving, { force: true });
-  const response = await fetch(`${from}${SNAPSHOT_PATH}`, {
-    headers: { authorization: `Bearer ${credential}` },
-    signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS),
-    keepalive: false,
-  });
+  const signal = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS);
+  const response = await authentication.fetch(from, SNAPSHOT_PATH, { signal });
   if (!response.ok) throw new Error(`${from} answers ${response.status} for a snapshot`);
   await Bun.write(arriving, response);
   // A download that was cut off is no valid database.

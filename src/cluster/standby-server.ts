@@ -1,9 +1,11 @@
 import type { Server } from "bun";
+import { sameSecret } from "../kernel/crypto/secrets.ts";
 import { UNKNOWN_ADDRESS } from "../kernel/net/addresses.ts";
 import { VERSION } from "../kernel/version.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { ABSTAIN_PATH, type AbstainResponse } from "./abstention.ts";
-import { type ClusterState, isMember } from "./cluster.ts";
+import type { ClusterState } from "./cluster.ts";
+import { CHALLENGE_PATH, type MemberAuthentication } from "./member-authentication.ts";
 import { SNAPSHOT_PATH } from "./snapshot.ts";
 
 type StandbyDeps = {
@@ -11,7 +13,7 @@ type StandbyDeps = {
   port: number;
   state: () => ClusterState;
   problem: () => string | null;
-  credential: string;
+  authentication: MemberAuthentication;
   abstain: () => boolean;
   snapshot: () => Promise<Response>;
   metrics: () => Promise<string>;
@@ -23,7 +25,7 @@ const LOOPBACK = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
 /** Serves health, metrics and the members' requests; every other request is answered with SVC_STANDBY. */
 export function serveStandby(deps: StandbyDeps): Server<undefined> {
-  const { state, problem, credential } = deps;
+  const { state, problem, authentication } = deps;
   return Bun.serve({
     hostname: deps.hostname,
     port: deps.port,
@@ -40,10 +42,11 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
           ? new Response(await deps.metrics())
           : standbyResponse(pathname);
       }
-      if (pathname === ABSTAIN_PATH && isMember(request, credential)) {
+      if (pathname === CHALLENGE_PATH) return authentication.respond(request) ?? standbyResponse(pathname);
+      if (pathname === ABSTAIN_PATH && authentication.verify(request) !== null) {
         return Response.json({ role: "standby", abstains: deps.abstain() } satisfies AbstainResponse);
       }
-      if (pathname === SNAPSHOT_PATH && isMember(request, credential)) return deps.snapshot();
+      if (pathname === SNAPSHOT_PATH && authentication.verify(request) !== null) return deps.snapshot();
       return standbyResponse(pathname);
     },
   });
@@ -52,7 +55,8 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
 /** Without a configured token only this machine may read metrics, and a reverse proxy's clients are elsewhere. */
 export function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
   if (token === undefined) return LOOPBACK.has(ip) && !request.headers.has("x-forwarded-for");
-  return isMember(request, token);
+  const given = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
+  return sameSecret(given, token);
 }
 
 function readiness(state: ClusterState, problem: string | null): Response {

@@ -22,14 +22,14 @@ export async function takeOver(deps: TakeOverDeps): Promise<void> {
       break;
     } catch (error) {
       if (!(error instanceof PositionTaken)) throw error;
-      await applyRest(path, log);
+      await applyRest(deps);
     }
   }
   if (pending.length > 0) await migrateAll(deps, pending);
 }
 
-async function applyRest(path: string, log: CommitLog): Promise<void> {
-  const replica = new Replica(path);
+async function applyRest({ path, log, migrations }: TakeOverDeps): Promise<void> {
+  const replica = new Replica(path, migrations);
   try {
     replica.apply(await log.read(replica.position, Number.MAX_SAFE_INTEGER));
   } finally {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { type CommitLog, type CommitRecord, LogTruncated, PositionTaken } from "../../src/kernel/db/commit-log.ts";
+import { LogSeal } from "../../src/kernel/db/log-seal.ts";
 import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers, type Timers } from "../../src/kernel/time/timers.ts";
@@ -25,6 +26,11 @@ const KINDS: Record<string, () => Promise<Shared>> = {
   "in Postgres": async () => {
     const url = await postgres.database();
     return { open: () => postgresLog(url, { log, timers: systemTimers, leaseMs: 2_000 }) };
+  },
+  "in Postgres, sealed": async () => {
+    const url = await postgres.database();
+    const seal = () => new LogSeal({ key: Buffer.alloc(32, 1), isRequired: true });
+    return { open: () => postgresLog(url, { log, timers: systemTimers, leaseMs: 2_000, seal: seal() }) };
   },
 };
 
@@ -56,7 +62,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
     test("appended records are read in order and byte for byte", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       for (let n = 1; n <= 5; n++) await one.append(n, changes(n, 0, 255));
-      await one.append(6, { kind: "migrations", migrations: [{ name: "0001", sql: "SELECT 1", hash: "h" }], at: 7 });
+      await one.append(6, { kind: "migrations", migrations: [{ name: "0001", hash: "h" }], at: 7 });
       const read = await two.read(1, 3);
       expect(read.map(({ position }) => position)).toEqual([2, 3, 4]);
       expect(read.map(({ record }) => bytesOf(record))).toEqual([2, 3, 4].map((n) => [n, 0, 255]));

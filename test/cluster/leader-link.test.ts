@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
+import { CHALLENGE_PATH, MemberAuthentication } from "../../src/cluster/member-authentication.ts";
 import { forward } from "../../src/cluster/proxy/forwarded-requests.ts";
 import {
   BATCH_GREETING,
@@ -11,8 +12,10 @@ import {
   type ProxyFrame,
 } from "../../src/cluster/proxy/frames.ts";
 import { LeaderLink, WriteCoalescer } from "../../src/cluster/proxy/leader-link.ts";
+import { createKeyring } from "../../src/kernel/crypto/secrets.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { BreakableConnection } from "./breakable-connection.ts";
+import { SECRET } from "./group.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -22,6 +25,7 @@ afterEach(async () => {
 /** A leader behind a network that can break, and a proxy's link to it. */
 async function linked({ takesBatches = true } = {}) {
   const greeting: LeaderFrame = { type: "publish", topic: "news", text: "hello" };
+  const authentication: MemberAuthentication = new MemberAuthentication(createKeyring(SECRET), () => line.url);
   const heard: string[] = [];
   const carriedOut: string[] = [];
   const leader = Bun.serve({
@@ -29,6 +33,9 @@ async function linked({ takesBatches = true } = {}) {
     port: 0,
     async fetch(request, server) {
       const { pathname } = new URL(request.url);
+      if (pathname === CHALLENGE_PATH) return authentication.respond(request) ?? new Response(null, { status: 400 });
+      if (pathname === PROXY_PATH && authentication.verify(request) === null)
+        return new Response(null, { status: 404 });
       if (pathname === PROXY_PATH) return server.upgrade(request) ? undefined : new Response(null, { status: 400 });
       carriedOut.push(`${request.method} ${await request.text()}`.trim());
       return Response.json({ method: request.method, client: request.headers.get("x-stoa-edge-client") });
@@ -42,12 +49,12 @@ async function linked({ takesBatches = true } = {}) {
     },
   });
   closing.push(() => leader.stop(true));
-  const line = await BreakableConnection.to(leader.port ?? 0);
+  const line: BreakableConnection = await BreakableConnection.to(leader.port ?? 0);
   closing.push(() => line.close());
   const known: { leader: string | null } = { leader: null };
   const seen = { opened: 0, lost: 0, frames: [] as LeaderFrame[] };
   const link = new LeaderLink({
-    credential: "secret",
+    authentication: new MemberAuthentication(createKeyring(SECRET)),
     log: createLog({ level: "silent", format: "json" }),
     leader: async () => known.leader ?? line.url,
     onOpen: () => void seen.opened++,
@@ -57,7 +64,7 @@ async function linked({ takesBatches = true } = {}) {
   closing.push(() => link.stop());
   while (seen.frames.length === 0) await Bun.sleep(10);
   const ask = (method: string, init: RequestInit = {}) =>
-    forward(new Request("http://edge/v1/rooms", { method, ...init }), "203.0.113.7", { link, credential: "secret" });
+    forward(new Request("http://edge/v1/rooms", { method, ...init }), "203.0.113.7", { link });
   return { line, link, seen, heard, ask, known, carriedOut };
 }
 

@@ -59,10 +59,10 @@ test("small frames travel in one batch, large frames alone, and all of them in o
 
 test("only the credential makes a client address count, and a client's own headers are dropped", () => {
   const own = new Request("http://x/", { headers: { "x-stoa-edge": "secret", "x-stoa-edge-client": "1.1.1.1" } });
-  const forwarded = new Request("http://x/", { headers: forwardedHeaders(own, "203.0.113.7", "secret") });
-  expect(forwardedClientAddress(forwarded, "secret")).toBe("203.0.113.7");
-  expect(forwardedClientAddress(forwarded, "another")).toBeNull();
-  expect(forwardedClientAddress(new Request("http://x/"), "secret")).toBeNull();
+  const forwarded = new Request("http://x/", { headers: forwardedHeaders(own.headers, "203.0.113.7", "secret") });
+  expect(forwardedClientAddress(forwarded, (token) => token === "secret")).toBe("203.0.113.7");
+  expect(forwardedClientAddress(forwarded, (token) => token === "another")).toBeNull();
+  expect(forwardedClientAddress(new Request("http://x/"), () => true)).toBeNull();
 });
 
 /** A proxy with accepted sockets, and the frames that the leader sent to it. */
@@ -90,6 +90,7 @@ async function proxy(count: number, { takesBatches = true } = {}) {
   const forwarded = new ForwardedSockets(network, {
     carry: sockets.carry,
     takesBatches,
+    onClosed: () => {},
     async handle(request) {
       if (request.url.endsWith("/no")) return new Response("no", { status: 403 });
       sockets.accept(null, request, {}, (socket) => {
@@ -181,7 +182,7 @@ test("the leader drops the socket of a client that left before it was accepted",
   const said: ProxyFrame[] = [];
   const sockets = new ProxySockets({
     send: (frame) => said.push(frame) > 0,
-    credential: "secret",
+    token: () => "secret",
     server: () => {
       throw new Error("no socket is open");
     },

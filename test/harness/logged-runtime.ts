@@ -3,8 +3,10 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Cluster } from "../../src/cluster/cluster.ts";
+import { MemberAuthentication } from "../../src/cluster/member-authentication.ts";
 import { makeLogBase, Replica } from "../../src/cluster/replica.ts";
 import { assetFolder } from "../../src/kernel/assets.ts";
+import { createKeyring } from "../../src/kernel/crypto/secrets.ts";
 import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
 import type { SplitClient } from "../../src/kernel/db/split-client.ts";
@@ -54,7 +56,8 @@ export function loggedData(): LoggedData {
   return {
     leading: { path, log, fence, onLost: (reason) => console.error("lost:", reason) },
     cluster: {
-      ...{ fence, term: 1, credential: crypto.randomUUID(), isLogUnreachable: () => false },
+      ...{ fence, term: 1, isLogUnreachable: () => false, refused: { leader: 0, member: 0, record: 0 } },
+      authentication: new MemberAuthentication(createKeyring(crypto.randomUUID())),
       state: () => ({ role: "leader", leader: null, position: 0, lag: 0 }),
       ...{ snapshot: nobody, overview: nobody, operate: nobody },
     },
@@ -78,7 +81,7 @@ export function loggedData(): LoggedData {
   };
 
   async function compare(): Promise<void> {
-    const replica = new Replica(replicaPath);
+    const replica = new Replica(replicaPath, []);
     for (;;) {
       const entries = await log.read(replica.position, 500);
       if (entries.length === 0) break;

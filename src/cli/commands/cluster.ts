@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import type { Config } from "../../kernel/config/index.ts";
 import type { CommitLog } from "../../kernel/db/commit-log.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
@@ -15,7 +16,7 @@ export function clusterCommand(argv: readonly string[]): Command {
     .option("--json", "as one JSON object")
     .action(async (options) => {
       const { config } = configFrom(options);
-      await withLog(config.COMMIT_LOG_URL, async (log) => {
+      await withLog(config, async (log) => {
         const { readMembers } = await import("../../cluster/overview.ts");
         const { members, term } = await readMembers(log);
         if (options.json) return print(JSON.stringify({ term, members }));
@@ -40,7 +41,7 @@ export function clusterCommand(argv: readonly string[]): Command {
     .option("--yes", "do it; servers that share the log must have stopped")
     .action(async (options) => {
       const { config } = configFrom(options);
-      await withLog(config.COMMIT_LOG_URL, async (log) => {
+      await withLog(config, async (log) => {
         const { readMembers } = await import("../../cluster/overview.ts");
         const present = (await readMembers(log)).members.filter(({ silentMs }) => silentMs < 10_000);
         if (present.length > 0) {
@@ -59,12 +60,23 @@ export function clusterCommand(argv: readonly string[]): Command {
     .addCommand(addConfigOptions(reset, argv, ["COMMIT_LOG_URL"]));
 }
 
-async function withLog(url: string | undefined, work: (log: CommitLog) => Promise<void>): Promise<void> {
+async function withLog(
+  { COMMIT_LOG_URL: url, STOA_SECRET: secret }: Config,
+  work: (log: CommitLog) => Promise<void>,
+): Promise<void> {
   if (url === undefined) throw new CommandFailure("COMMIT_LOG_URL is not set: this server stands alone.", true);
   const { postgresLog } = await import("../../kernel/db/postgres-log.ts");
   const { createLog } = await import("../../kernel/log.ts");
   const { systemTimers } = await import("../../kernel/time/timers.ts");
-  const log = postgresLog(url, { log: createLog({ level: "silent", format: "json" }), timers: systemTimers });
+  const { createKeyring } = await import("../../kernel/crypto/secrets.ts");
+  const { LogSeal } = await import("../../kernel/db/log-seal.ts");
+  // Without the secret the rows are shown as they are.
+  const key = secret === undefined ? null : createKeyring(secret).key("commit-log");
+  const log = postgresLog(url, {
+    log: createLog({ level: "silent", format: "json" }),
+    timers: systemTimers,
+    seal: key === null ? undefined : new LogSeal({ key, isRequired: false }),
+  });
   try {
     await work(log);
   } catch (error) {

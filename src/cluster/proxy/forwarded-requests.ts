@@ -1,4 +1,3 @@
-import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import { UNKNOWN_ADDRESS, unmappedAddress } from "../../kernel/net/addresses.ts";
 import { standbyResponse } from "../standby-server.ts";
 import type { LeaderLink } from "./leader-link.ts";
@@ -20,7 +19,7 @@ const MAX_REPEATED_BODY_BYTES = 64 * 1024;
 
 const REPEAT_AFTER_MS = 50;
 
-type ForwardDeps = { link: Pick<LeaderLink, "waitForLeader">; credential: string };
+type ForwardDeps = { link: Pick<LeaderLink, "waitForLeader"> };
 
 /**
  * Streams a request to the leader and its response back. A request that a lost leader did not answer is repeated at the
@@ -39,7 +38,7 @@ export async function forward(request: Request, address: string, deps: ForwardDe
     try {
       const response = await fetch(`${leader.url}${pathname}${search}`, {
         method: request.method,
-        headers: forwardedHeaders(request, address, deps.credential),
+        headers: forwardedHeaders(request.headers, address, leader.token),
         body: body instanceof ReadableStream ? body.pipeThrough(responseTimeout.observer()) : body,
         redirect: "manual",
         // The client decompresses the body.
@@ -103,17 +102,17 @@ class ProgressTimeout {
 }
 
 /** The address of a proxy's client; null for a request that did not come through a proxy. */
-export function forwardedClientAddress(request: Request, credential: string): string | null {
+export function forwardedClientAddress(request: Request, isLinked: (token: string) => boolean): string | null {
   const shown = request.headers.get(CREDENTIAL_HEADER);
-  if (shown === null || !sameSecret(shown, credential)) return null;
+  if (shown === null || !isLinked(shown)) return null;
   return unmappedAddress(request.headers.get(CLIENT_HEADER) ?? UNKNOWN_ADDRESS);
 }
 
 /** The proxy's own headers replace those that a client sent under the same names. */
-export function forwardedHeaders(request: Request, address: string, credential: string): [string, string][] {
+export function forwardedHeaders(own: Iterable<[string, string]>, address: string, token: string): [string, string][] {
   const dropped = new Set([...HOP_BY_HOP_HEADERS, CLIENT_HEADER, CREDENTIAL_HEADER]);
-  const headers = [...request.headers].filter(([name]) => !dropped.has(name));
-  return [...headers, [CLIENT_HEADER, address], [CREDENTIAL_HEADER, credential]];
+  const headers = [...own].filter(([name]) => !dropped.has(name));
+  return [...headers, [CLIENT_HEADER, address], [CREDENTIAL_HEADER, token]];
 }
 
 function responseHeaders(headers: Headers): Headers {

@@ -29,6 +29,7 @@ type Deps = {
   carry: (request: Request, server: SocketServer) => void;
   /** A proxy of an older version takes one frame per message. */
   takesBatches: boolean;
+  onClosed: () => void;
 };
 
 /** One proxy as the leader sees it: a server whose WebSockets all arrive over one connection. */
@@ -55,6 +56,7 @@ export class ForwardedSockets implements SocketServer, SocketEvents {
 
   closed(): void {
     this.#closed = true;
+    this.deps.onClosed();
     for (const socket of [...this.#sockets.values()]) socket.onClosed(1006);
   }
 

@@ -1,4 +1,5 @@
 import type { Log } from "../../kernel/log.ts";
+import { type Authorization, type MemberAuthentication, MemberRefused } from "../member-authentication.ts";
 import {
   BATCHES_QUERY,
   decodeLeaderFrame,
@@ -21,7 +22,7 @@ const SILENCE_MS = 4_000;
 const HAND_OVER_MS = 1_000;
 
 type LeaderLinkDeps = {
-  credential: string;
+  authentication: MemberAuthentication;
   leader: () => Promise<string | null>;
   log: Log;
   onOpen: () => void;
@@ -36,14 +37,17 @@ type LeaderSocket = WebSocket & {
   addEventListener(type: "pong", listener: () => void): void;
 };
 
-/** The leader that this edge is connected to. `lost` is aborted when it will not answer any more. */
-export type ConnectedLeader = { url: string; lost: AbortSignal };
+/** The leader that this edge is connected to. `lost` is aborted when it will not answer any more;
+ * `token` authenticates the requests that are forwarded to it. */
+export type ConnectedLeader = { url: string; lost: AbortSignal; token: string };
 
 export class LeaderLink {
   #socket: LeaderSocket | null = null;
   #connected: ConnectedLeader | null = null;
   #opened = Promise.withResolvers<void>();
   #stopped = false;
+  /** The leader whose refusal is logged already. */
+  #refused: string | null = null;
   /** The frames of this event-loop tick. */
   readonly #unsent: string[] = [];
   #takesBatches = false;
@@ -51,6 +55,11 @@ export class LeaderLink {
 
   constructor(private readonly deps: LeaderLinkDeps) {
     this.#running = this.#run();
+  }
+
+  /** Null while no leader is connected. */
+  get token(): string | null {
+    return this.#connected?.token ?? null;
   }
 
   get leader(): string | null {
@@ -96,13 +105,29 @@ export class LeaderLink {
     }
   }
 
+  /** Null when the leader does not answer or does not prove itself. */
+  async #authorize(leader: string): Promise<Authorization | null> {
+    try {
+      const authorization = await this.deps.authentication.authorize(leader, "GET", PROXY_PATH);
+      this.#refused = null;
+      return authorization;
+    } catch (error) {
+      if (error instanceof MemberRefused && this.#refused !== leader) {
+        this.deps.log.error({ leader }, "cluster: refused a leader that does not prove itself");
+        this.#refused = leader;
+      }
+      return null;
+    }
+  }
+
   /** Resolves when the connection ends or another server leads. */
   async #stayConnected(leader: string): Promise<void> {
-    const { credential, log, onOpen, onFrame, onLost } = this.deps;
+    const { log, onOpen, onFrame, onLost } = this.deps;
+    const authorization = await this.#authorize(leader);
+    if (authorization === null) return;
+    const { headers, linkToken: token } = authorization;
     const address = `${leader.replace(/^http/, "ws")}${PROXY_PATH}?${BATCHES_QUERY}`;
-    const socket = new WebSocket(address, {
-      headers: { authorization: `Bearer ${credential}` },
-    } as never) as LeaderSocket;
+    const socket = new WebSocket(address, { headers } as never) as LeaderSocket;
     const coalescer = new WriteCoalescer((text) => {
       for (const encoded of framesOf(text)) onFrame(decodeLeaderFrame(encoded));
     });
@@ -130,7 +155,7 @@ export class LeaderLink {
     socket.addEventListener("open", () => {
       clearTimeout(openTimeout);
       this.#socket = socket;
-      this.#connected = { url: leader, lost: lost.signal };
+      this.#connected = { url: leader, lost: lost.signal, token };
       log.info({ leader }, "cluster: edge connected to the leader");
       onOpen();
       this.#opened.resolve();

@@ -15,7 +15,9 @@ type Decision = { kind: "accept"; headers: Record<string, string> } | { kind: "r
 
 export type ProxySocket = {
   id: number;
+  /** As the client sent it. */
   upgradeRequest: UpgradeRequest;
+  address: string;
   /** The client takes a second greeting as the sign that another server leads now. */
   survivesTakeOver: boolean;
   isKnownToLeader: boolean;
@@ -27,7 +29,8 @@ type OpenSocket = ServerWebSocket<ProxySocket>;
 
 type ProxySocketsDeps = {
   send: (frame: ProxyFrame) => boolean;
-  credential: string;
+  /** Authenticates this proxy to the current leader; null without one. */
+  token: () => string | null;
   server: () => Server<ProxySocket>;
 };
 
@@ -48,11 +51,11 @@ export class ProxySockets {
 
   /** Undefined when the request became a WebSocket, null when no leader decided in time. */
   async upgrade(request: Request, address: string, withinMs: number): Promise<Response | undefined | null> {
-    const { send, credential, server } = this.deps;
+    const { send, server } = this.deps;
     const id = ++this.#lastId;
-    const upgradeRequest = { url: request.url, headers: forwardedHeaders(request, address, credential) };
+    const upgradeRequest: UpgradeRequest = { url: request.url, headers: [...request.headers] };
     const decided = new Promise<Decision | null>((resolve) => this.#pendingUpgrades.set(id, resolve));
-    if (!send({ type: "open", id, upgradeRequest })) this.#decide(id, null);
+    if (!this.#announce(id, upgradeRequest, address)) this.#decide(id, null);
     const timeout = setTimeout(() => this.#decide(id, null), withinMs);
     const decision = await decided;
     clearTimeout(timeout);
@@ -64,7 +67,7 @@ export class ProxySockets {
     const offered = request.headers.get("sec-websocket-protocol") ?? "";
     const survivesTakeOver = offered.split(",").some((protocol) => protocol.trim() === REPEAT_PROTOCOL);
     const data: ProxySocket = {
-      ...{ id, upgradeRequest, survivesTakeOver, isKnownToLeader: true },
+      ...{ id, upgradeRequest, address, survivesTakeOver, isKnownToLeader: true },
       ...{ topics: new Set(), reportedBytes: 0 },
     };
     if (server().upgrade(request, { data, headers: decision.headers })) return undefined;
@@ -127,8 +130,14 @@ export class ProxySockets {
   announceAll(): void {
     for (const ws of this.#open.values()) {
       ws.data.isKnownToLeader = true;
-      this.deps.send({ type: "open", id: ws.data.id, upgradeRequest: ws.data.upgradeRequest });
+      this.#announce(ws.data.id, ws.data.upgradeRequest, ws.data.address);
     }
+  }
+
+  #announce(id: number, { url, headers }: UpgradeRequest, address: string): boolean {
+    const { send, token } = this.deps;
+    const upgradeRequest = { url, headers: forwardedHeaders(headers, address, token() ?? "") };
+    return send({ type: "open", id, upgradeRequest });
   }
 
   leaderLost(): void {

@@ -1,5 +1,6 @@
 import type { Config } from "../../kernel/config/index.ts";
 import { createKeyring } from "../../kernel/crypto/secrets.ts";
+import { LogSeal } from "../../kernel/db/log-seal.ts";
 import { postgresLog } from "../../kernel/db/postgres-log.ts";
 import { createLog } from "../../kernel/log.ts";
 import { createMetrics } from "../../kernel/metrics.ts";
@@ -7,8 +8,10 @@ import { UNKNOWN_ADDRESS } from "../../kernel/net/addresses.ts";
 import { SOCKET_OPTIONS } from "../../kernel/socket/sockets.ts";
 import { every, systemTimers } from "../../kernel/time/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
-import { clusterCredential, memberUrl } from "../cluster.ts";
+import { memberUrl } from "../cluster.ts";
 import { requireSameSecret } from "../joining.ts";
+import { MemberAuthentication } from "../member-authentication.ts";
+import { countRefusals, measureRefusals, type Refusals } from "../refusals.ts";
 import { mayReadMetrics, standbyResponse } from "../standby-server.ts";
 import { forward, LEADER_WAIT_MS } from "./forwarded-requests.ts";
 import { LeaderLink } from "./leader-link.ts";
@@ -26,8 +29,14 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
   const { COMMIT_LOG_URL: logUrl = "", STOA_SECRET: secret = "" } = config;
   const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
   const keyring = createKeyring(secret);
-  const credential = clusterCredential(keyring);
-  const commitLog = postgresLog(logUrl, { log, timers: systemTimers });
+  const authentication = new MemberAuthentication(keyring);
+  const refused: Refusals = { leader: 0, member: 0, record: 0 };
+  const seal = new LogSeal({
+    key: keyring.key("commit-log"),
+    isRequired: true,
+    onRefused: countRefusals(refused, log),
+  });
+  const commitLog = postgresLog(logUrl, { log, timers: systemTimers, seal });
   const info = await commitLog.info(keyring.fingerprint);
   try {
     requireSameSecret(info, keyring.fingerprint);
@@ -36,18 +45,19 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
     throw error;
   }
   const metrics = createMetrics();
+  measureRefusals(metrics, refused);
   metrics.gaugeOf("stoa_edge_sockets", "Sockets of clients at this edge", () => sockets.count);
   metrics.gaugeOf("stoa_edge_connected", "1 while this edge is connected to the leader", () =>
     link.leader === null ? 0 : 1,
   );
 
   const sockets: ProxySockets = new ProxySockets({
-    credential,
+    token: () => link.token,
     send: (frame) => link.send(frame),
     server: () => server,
   });
   const link: LeaderLink = new LeaderLink({
-    credential,
+    authentication,
     log,
     leader: async () => (await commitLog.known())?.leader ?? null,
     onOpen: () => sockets.announceAll(),
@@ -72,7 +82,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
         return may ? new Response(await metrics.registry.metrics()) : standbyResponse(pathname);
       }
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-        return forward(request, address, { credential, link });
+        return forward(request, address, { link });
       }
       const until = performance.now() + LEADER_WAIT_MS;
       if ((await link.waitForLeader(LEADER_WAIT_MS)) === null) return standbyResponse(pathname);

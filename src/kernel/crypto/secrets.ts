@@ -24,6 +24,7 @@ type KeyPurpose =
   | "erasure"
   | "token-cutoff"
   | "cluster"
+  | "commit-log"
   | "media-nodes";
 
 export type Keyring = {

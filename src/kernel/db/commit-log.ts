@@ -1,9 +1,10 @@
-import type { Migration } from "./migrate.ts";
+/** Names a migration. Its statements are those of the program that runs it, never those of the log. */
+export type MigrationName = { name: string; hash: string };
 
-/** The changes of one commit: rows as a changeset, the schema as the statements of its migrations. */
+/** The changes of one commit: rows as a changeset, the schema as the names of its migrations. */
 export type CommitRecord =
   | { kind: "changes"; changes: Uint8Array }
-  | { kind: "migrations"; migrations: Migration[]; at: number };
+  | { kind: "migrations"; migrations: MigrationName[]; at: number };
 
 export type LogEntry = { position: number; record: CommitRecord };
 
@@ -28,6 +29,14 @@ export class LogTruncated extends Error {
   override readonly name = "Forgotten";
   constructor(position: number) {
     super(`the commit log has forgotten what follows position ${position}`);
+  }
+}
+
+/** The log lacks records that it had. */
+export class LogRolledBack extends Error {
+  override readonly name = "LogRolledBack";
+  constructor(head: number, position: number) {
+    super(`the commit log ends at ${head}, and the data here at ${position}: the log has lost records`);
   }
 }
 
@@ -109,7 +118,8 @@ const MIGRATIONS = 2;
 
 export function encodeRecord(record: CommitRecord): Uint8Array {
   if (record.kind === "changes") return Buffer.concat([Buffer.of(CHANGES), record.changes]);
-  const { migrations, at } = record;
+  const { at } = record;
+  const migrations = record.migrations.map(({ name, hash }) => ({ name, hash }));
   return Buffer.concat([Buffer.of(MIGRATIONS), Buffer.from(JSON.stringify({ migrations, at }))]);
 }
 
@@ -119,6 +129,6 @@ export function decodeRecord(bytes: Uint8Array): CommitRecord {
   if (bytes[0] !== MIGRATIONS) throw new Error(`the commit log holds a record of an unknown kind (${bytes[0]})`);
   return {
     kind: "migrations",
-    ...(JSON.parse(Buffer.from(rest).toString()) as { migrations: Migration[]; at: number }),
+    ...(JSON.parse(Buffer.from(rest).toString()) as { migrations: MigrationName[]; at: number }),
   };
 }

@@ -14,6 +14,11 @@ export function logPosition(client: Reads): LogPosition | null {
   return row as LogPosition | null;
 }
 
+/** Whether the database has followed authenticated records; it accepts no others from then on. */
+export function isSealed(client: Reads): boolean {
+  return client.prepare("SELECT 1 FROM pragma_table_info('log_position') WHERE name = 'sealed'").get() !== null;
+}
+
 export function leaveLog(unit: Unit, db: Db): void {
   if (logPosition(db.$client) !== null) changing<[]>(db.$client, "DELETE FROM log_position").run(unit);
 }

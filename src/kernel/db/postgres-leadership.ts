@@ -2,6 +2,7 @@ import type { Log } from "../log.ts";
 import { createElapsed } from "../time/elapsed.ts";
 import { every, type Timers } from "../time/timers.ts";
 import type { Leadership } from "./commit-log.ts";
+import { acceptsMember, type LogSeal, type MemberRow } from "./log-seal.ts";
 import { messageOf, PostgresConnection } from "./postgres-connection.ts";
 
 /** The advisory lock; any number that no other program uses. */
@@ -21,8 +22,8 @@ const NEVER = "timestamptz '9999-01-01'";
 /** SQL that identifies the term and the Postgres process in which the leader took its lock. */
 const lockedIn = (term: string) => `${term} || ' ' || pg_postmaster_start_time()`;
 
-type Peer = { url: string; met: number | null; isSilent: boolean };
-type Deps = { log: Log; timers: Timers; leaseMs: number };
+type Peer = MemberRow & { met: number | null; isSilent: boolean };
+type Deps = { log: Log; timers: Timers; leaseMs: number; seal?: LogSeal; format: number };
 
 /**
  * The holder of the advisory lock leads. Postgres ends a session that is silent for the length of the lease, and its lock
@@ -31,7 +32,7 @@ type Deps = { log: Log; timers: Timers; leaseMs: number };
  * alone; that no stale data is served rests on this lease.
  */
 export async function postgresLeadership(url: string, memberUrl: string, deps: Deps): Promise<Leadership | null> {
-  const { log, timers, leaseMs } = deps;
+  const { log, timers, leaseMs, seal, format } = deps;
   const setup = [
     `SET idle_session_timeout = ${leaseMs}`,
     `SET idle_in_transaction_session_timeout = ${leaseMs}`,
@@ -48,7 +49,8 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
       confirmedAt = Number.NEGATIVE_INFINITY;
     },
   });
-  const query = <Row>(text: string, values: string[] = []) => connection.query<Row>(text, values, QUERY_TIMEOUT_MS);
+  const query = <Row>(text: string, values: (string | null)[] = []) =>
+    connection.query<Row>(text, values, QUERY_TIMEOUT_MS);
   const lock = async () => {
     const [row] = await query<{ ok: boolean }>(`SELECT pg_try_advisory_lock(${LOCK}) AS ok`);
     holds = row?.ok === true;
@@ -56,7 +58,8 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
   };
   const isSilent = `seen_at < now() - interval '${GONE_AFTER_MS} milliseconds'`;
   const isGone = `met IS NULL AND joined_at = ${NEVER} AND ${isSilent}`;
-  const listPeers = `SELECT coalesce(json_agg(json_build_object('url', url, 'met', met, 'isSilent', ${isSilent})), '[]') AS peers
+  const listPeers = `SELECT coalesce(json_agg(json_build_object('url', url, 'met', met,
+      'isSilent', ${isSilent}, 'role', role, 'position', position, 'version', version, 'seal', seal)), '[]') AS peers
     FROM stoa_members WHERE role <> 'edge' AND url <> $1 AND NOT (${isGone})`;
 
   try {
@@ -70,13 +73,18 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
       return null;
     }
     const queriedAt = elapsed();
-    const [row] = await query<{ term: string }>(
-      `UPDATE stoa_log_info SET term = term + 1, leader = $1, led_since = now(), postmaster = ${lockedIn("(term + 1)")}
-       RETURNING term`,
-      [memberUrl],
+    const [info] = await query<{ id: string; term: string }>("SELECT id, term FROM stoa_log_info");
+    if (info === undefined) throw new Error("the tables of the commit log are empty");
+    const term = Number(info.term) + 1;
+    const sealed = seal?.sealRow("leader", info.id, term, memberUrl) ?? null;
+    const began = await query(
+      `UPDATE stoa_log_info SET term = $2::bigint, leader = $1, seal = $3, format = ${format}, led_since = now(),
+         postmaster = ${lockedIn("$2::text")} WHERE term = $2::bigint - 1 RETURNING term`,
+      [memberUrl, String(term), sealed],
     );
+    if (began.length === 0) throw new Error("another server began a term");
     confirmedAt = queriedAt;
-    return lead(Number(row?.term), before === "may not know" ? Bun.sleep(leaseMs) : Promise.resolve());
+    return lead(term, info.id, before === "may not know" ? Bun.sleep(leaseMs) : Promise.resolve());
   } catch (error) {
     connection.close();
     throw error;
@@ -101,7 +109,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
     return found.lockGone ? "may not know" : "nothing";
   }
 
-  function lead(term: number, undisputed: Promise<void>): Leadership {
+  function lead(term: number, logId: string, undisputed: Promise<void>): Leadership {
     const { promise: lost, resolve: lose } = Promise.withResolvers<string>();
     let unsureSince: number | null = null;
     let confirming: Promise<void> | null = null;
@@ -124,8 +132,9 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
         if (isNew)
           await query(`UPDATE stoa_log_info SET postmaster = ${lockedIn("term")} WHERE term = $1`, [String(term)]);
         confirmedAt = answeredAt = queriedAt;
-        peers = row.peers.map(({ url }) => url);
-        const isUnmet = row.peers.some(({ met }) => met !== term);
+        const authentic = row.peers.filter((peer) => acceptsMember(seal, logId, peer));
+        peers = authentic.map(({ url }) => url);
+        const isUnmet = authentic.some(({ met }) => met !== term);
         // Marked as met only now that they are known here: a member that is met may lead without waiting.
         if (isUnmet)
           await query("UPDATE stoa_members SET met = $1 WHERE url = ANY($2)", [String(term), arrayOf(peers)]);

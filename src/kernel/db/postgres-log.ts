@@ -7,13 +7,13 @@ import {
   decodeRecord,
   encodeRecord,
   type LogEntry,
-  type LogInfo,
   LogRefused,
+  LogRolledBack,
   LogTruncated,
   LogUnavailable,
-  type Member,
   PositionTaken,
 } from "./commit-log.ts";
+import { acceptsMember, type LogSeal, type MemberRow } from "./log-seal.ts";
 import {
   ConnectionLost,
   isUndefinedTable,
@@ -26,6 +26,8 @@ import { postgresLeadership } from "./postgres-leadership.ts";
 export type PostgresLogOptions = {
   log: Log;
   timers: Timers;
+  /** Without one nothing is authenticated: for displaying a log without knowing its secret. */
+  seal?: LogSeal;
   appendWithinMs?: number;
   /** A leader that is silent for this long loses its leadership. */
   leaseMs?: number;
@@ -52,25 +54,31 @@ const TABLES = [
      one boolean PRIMARY KEY DEFAULT true CHECK (one),
      id text NOT NULL, secret_fingerprint text NOT NULL, format integer NOT NULL,
      forgotten bigint NOT NULL DEFAULT 0, term bigint NOT NULL DEFAULT 0, leader text, led_since timestamptz)`,
-  "ALTER TABLE stoa_log_info ADD COLUMN IF NOT EXISTS postmaster text",
+  "ALTER TABLE stoa_log_info ADD COLUMN IF NOT EXISTS postmaster text, ADD COLUMN IF NOT EXISTS seal text",
   `CREATE TABLE IF NOT EXISTS stoa_log (
      position bigint PRIMARY KEY, tag text NOT NULL, record bytea NOT NULL, at timestamptz NOT NULL DEFAULT now())`,
   `CREATE TABLE IF NOT EXISTS stoa_members (
      url text PRIMARY KEY, role text NOT NULL, position bigint NOT NULL, version text NOT NULL,
      seen_at timestamptz NOT NULL)`,
   `ALTER TABLE stoa_members ADD COLUMN IF NOT EXISTS met bigint,
-     ADD COLUMN IF NOT EXISTS joined_at timestamptz NOT NULL DEFAULT now()`,
+     ADD COLUMN IF NOT EXISTS joined_at timestamptz NOT NULL DEFAULT now(), ADD COLUMN IF NOT EXISTS seal text`,
 ];
-/** The version of the tables and records; a program with another version must not use them. */
-const FORMAT = 1;
+/**
+ * The version of the tables and records; a program of a lower version must not use them. Records and rows are authenticated
+ * since 2: a log of version 1 becomes one of version 2 with its next leader.
+ */
+export const FORMAT = 2;
 
 /** SQL for the milliseconds since a time; null for null. */
 const sinceMs = (moment: string) =>
   `CASE WHEN ${moment} IS NOT NULL THEN greatest(0, floor(extract(epoch FROM now() - ${moment}) * 1000))::bigint END`;
 
+type LeaderRow = { id: string; term: string; leader: string | null; seal: string | null };
+const LEADER_COLUMNS = "id, term, leader, seal";
+
 /** The commit log in a Postgres: one table, whose primary key lets exactly one server write each position. */
 export function postgresLog(url: string, options: PostgresLogOptions): CommitLog {
-  const { log, timers, appendWithinMs = APPEND_TIMEOUT_MS, leaseMs = LEASE_MS } = options;
+  const { log, timers, seal, appendWithinMs = APPEND_TIMEOUT_MS, leaseMs = LEASE_MS } = options;
   // Appends have their own connection: a long read must not delay a commit.
   const writes = new PostgresConnection(url, { setup: ["SET synchronous_commit = on"] });
   // Only appends wait for the disk: notifications and positions are repeated, and everything else that is written here
@@ -85,6 +93,9 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   let cancelNotify: (() => void) | null = null;
   /** `ADD COLUMN IF NOT EXISTS` locks the table even when the column exists, so it runs once. */
   let hasTables = false;
+  let logId: string | null = null;
+  /** The last record that was read or written here, to which the next one refers. */
+  let last: { position: number; mac: Uint8Array | null } = { position: 0, mac: null };
 
   const query = async <Row>(text: string, values: (string | number | Uint8Array | null)[] = []): Promise<Row[]> => {
     try {
@@ -96,20 +107,40 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     }
   };
 
+  async function idOfLog(): Promise<string> {
+    logId ??= (await query<{ id: string }>("SELECT id FROM stoa_log_info"))[0]?.id ?? null;
+    if (logId === null) throw new LogUnavailable("its tables are empty");
+    return logId;
+  }
+
+  /** The seal of a record; null for one that is not there or has none. */
+  async function sealAt(position: number): Promise<Uint8Array | null> {
+    if (seal === undefined || position === 0) return null;
+    if (last.position === position) return last.mac;
+    const [row] = await query<{ record: Uint8Array }>("SELECT record FROM stoa_log WHERE position = $1", [position]);
+    if (row === undefined) return null;
+    return seal.open(await idOfLog(), position, null, row.record).mac;
+  }
+
   async function append(position: number, record: CommitRecord): Promise<void> {
     const tag = crypto.randomUUID();
-    const bytes = encodeRecord(record);
+    const sealed = seal?.close(await idOfLog(), position, await sealAt(position - 1), record);
+    const bytes = sealed?.bytes ?? encodeRecord(record);
+    const done = () => {
+      last = { position, mac: sealed?.mac ?? null };
+      notifySoon();
+    };
     const until = performance.now() + appendWithinMs;
     for (let attempt = 1; ; attempt++) {
       try {
         const left = Math.max(1, until - performance.now());
         const insert = "INSERT INTO stoa_log (position, tag, record) VALUES ($1, $2, $3)";
         await writes.query(insert, [position, tag, bytes], Math.min(left, QUERY_TIMEOUT_MS));
-        return notifySoon();
+        return done();
       } catch (error) {
         if (isUniqueViolation(error)) {
           // An earlier attempt whose answer was lost may have written it.
-          if (attempt > 1 && (await isOurs(position, tag))) return notifySoon();
+          if (attempt > 1 && (await isOurs(position, tag))) return done();
           throw new PositionTaken(position);
         }
         if (performance.now() >= until) throw new LogUnavailable(messageOf(error));
@@ -142,6 +173,9 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     return { sql, stop: () => void sql.close({ timeout: 0 }).catch(() => {}) };
   }
 
+  const leaderOf = ({ id, term, leader, seal: given }: LeaderRow) =>
+    leader !== null && (seal?.accepts("leader", given, id, term, leader) ?? true) ? leader : null;
+
   return {
     append,
     async info(secretFingerprint) {
@@ -157,26 +191,34 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
       const make =
         "INSERT INTO stoa_log_info (id, secret_fingerprint, format) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
       await query(make, [id, secretFingerprint, FORMAT]);
-      const [row] = await query<Omit<LogInfo, "head" | "term"> & { head: string; term: string; format: number }>(
-        `SELECT id, secret_fingerprint AS "secretFingerprint", format, term, leader,
+      const [row] = await query<LeaderRow & { head: string; secretFingerprint: string; format: number }>(
+        `SELECT ${LEADER_COLUMNS}, secret_fingerprint AS "secretFingerprint", format,
            greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info`,
       );
       if (row === undefined) throw new LogUnavailable("its tables are empty");
-      if (row.format !== FORMAT) throw new LogRefused("The commit log was made by a newer Stoa. Use that version.");
-      return { ...row, head: Number(row.head), term: Number(row.term) };
+      if (row.format > FORMAT) throw new LogRefused("The commit log was made by a newer Stoa. Use that version.");
+      logId = row.id;
+      const { format: _format, seal: _seal, ...info } = row;
+      return { ...info, head: Number(row.head), term: Number(row.term), leader: leaderOf(row) };
     },
     async known() {
       const [table] = await query<{ there: string | null }>("SELECT to_regclass('stoa_log_info')::text AS there");
       if ((table?.there ?? null) === null) return null;
-      const [row] = await query<{ head: string; term: string; leader: string | null; ledForMs: string | null }>(
-        `SELECT term, leader, ${sinceMs("led_since")} AS "ledForMs",
+      const hasSeals = await query(
+        "SELECT 1 FROM pg_attribute WHERE attrelid = 'stoa_log_info'::regclass AND attname = 'seal'",
+      );
+      // An older version made the log, and no server of this version has joined it yet.
+      const columns = hasSeals.length === 0 ? "id, term, leader, NULL AS seal" : LEADER_COLUMNS;
+      const [row] = await query<LeaderRow & { head: string; ledForMs: string | null }>(
+        `SELECT ${columns}, ${sinceMs("led_since")} AS "ledForMs",
            greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info`,
       );
       if (row === undefined) return null;
       const ledForMs = row.ledForMs === null ? null : Number(row.ledForMs);
-      return { ...row, head: Number(row.head), term: Number(row.term), ledForMs };
+      return { leader: leaderOf(row), head: Number(row.head), term: Number(row.term), ledForMs };
     },
     async reset() {
+      logId = null;
       await query("DROP TABLE IF EXISTS stoa_log, stoa_log_info, stoa_members");
     },
     async read(after, limit) {
@@ -184,13 +226,28 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
         "SELECT position, record FROM stoa_log WHERE position > $1 ORDER BY position LIMIT $2",
         [after, limit],
       );
-      const entries = rows.map(({ position, record }): LogEntry => {
-        return { position: Number(position), record: decodeRecord(record) };
-      });
-      const first =
-        entries[0]?.position ?? (await query<{ forgotten: string }>("SELECT forgotten FROM stoa_log_info"))[0];
-      const isGap = typeof first === "number" ? first !== after + 1 : Number(first?.forgotten ?? 0) > after;
-      if (isGap) throw new LogTruncated(after);
+      if (rows.length === 0) {
+        const [info] = await query<{ forgotten: string; head: string }>(
+          "SELECT forgotten, greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info",
+        );
+        if (Number(info?.forgotten ?? 0) > after) throw new LogTruncated(after);
+        if (info !== undefined && Number(info.head) < after) throw new LogRolledBack(Number(info.head), after);
+        return [];
+      }
+      const isGapless = rows.every(({ position }, index) => Number(position) === after + 1 + index);
+      if (!isGapless) throw new LogTruncated(after);
+      if (seal === undefined) {
+        return rows.map(({ position, record }) => ({ position: Number(position), record: decodeRecord(record) }));
+      }
+      const id = await idOfLog();
+      let before = { position: after, mac: await sealAt(after) };
+      const entries: LogEntry[] = [];
+      for (const { position, record: bytes } of rows) {
+        const { record, mac } = seal.open(id, Number(position), before.mac, bytes);
+        before = { position: Number(position), mac };
+        entries.push({ position: before.position, record });
+      }
+      last = before;
       return entries;
     },
     onAppended(listener) {
@@ -203,14 +260,15 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
         listening = null;
       };
     },
-    lead: (memberUrl) => postgresLeadership(url, memberUrl, { log, timers, leaseMs }),
+    lead: (memberUrl) => postgresLeadership(url, memberUrl, { log, timers, leaseMs, seal, format: FORMAT }),
     // A member that counted as gone joins again with its report.
     async report({ url: memberUrl, role, position, version }) {
+      const sealed = seal?.sealRow("member", await idOfLog(), memberUrl, role, position, version) ?? null;
       await query(
-        `INSERT INTO stoa_members (url, role, position, version, seen_at) VALUES ($1, $2, $3, $4, now()) ON CONFLICT (url)
-         DO UPDATE SET role = excluded.role, position = excluded.position, version = excluded.version, seen_at = now(),
-           joined_at = least(stoa_members.joined_at, now())`,
-        [memberUrl, role, position, version],
+        `INSERT INTO stoa_members (url, role, position, version, seal, seen_at) VALUES ($1, $2, $3, $4, $5, now())
+         ON CONFLICT (url) DO UPDATE SET role = excluded.role, position = excluded.position, version = excluded.version,
+           seal = excluded.seal, seen_at = now(), joined_at = least(stoa_members.joined_at, now())`,
+        [memberUrl, role, position, version, sealed],
       );
     },
     async leave(memberUrl) {
@@ -225,10 +283,14 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
       return row?.met === true;
     },
     async members() {
-      const rows = await query<Omit<Member, "position" | "silentMs"> & { position: string; silentMs: string }>(
-        `SELECT url, role, position, version, ${sinceMs("seen_at")} AS "silentMs" FROM stoa_members ORDER BY role = 'edge', role, url`,
+      const rows = await query<MemberRow & { silentMs: string }>(
+        `SELECT url, role, position, version, ${seal === undefined ? "NULL AS seal" : "seal"},
+           ${sinceMs("seen_at")} AS "silentMs" FROM stoa_members ORDER BY role = 'edge', role, url`,
       );
-      return rows.map((row) => ({ ...row, position: Number(row.position), silentMs: Number(row.silentMs) }));
+      const id = seal === undefined ? "" : await idOfLog();
+      return rows
+        .filter((row) => acceptsMember(seal, id, row))
+        .map(({ seal: _, ...row }) => ({ ...row, position: Number(row.position), silentMs: Number(row.silentMs) }));
     },
     async truncate(position) {
       // The mark comes first, so that a reader in between learns of the deletion.
