@@ -24,6 +24,19 @@ export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,1
 export const MAX_REGION_LENGTH = 64;
 /** Identities are chosen by the developer: participants, users, hosts, senders, connection ids. */
 export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
+/**
+ * Identities and room names in LiveKit's tokens and API: any text without control characters, lone surrogates, bidirectional
+ * overrides and white space at either end.
+ */
+const FOREIGN_NAME = /^(?!\s)[^\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]{1,256}(?<!\s)$/u;
+
+/** The name as it is stored and compared; null when it is not allowed. */
+export function foreignName(text: unknown): string | null {
+  if (typeof text !== "string" || text.length > 1_024) return null;
+  const name = text.normalize("NFC");
+  return FOREIGN_NAME.test(name) ? name : null;
+}
+
 /** `type/subtype` of RFC 6838. */
 export const MIME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$";
 export const UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";

@@ -1,11 +1,11 @@
 /** Records of rooms, shared by REST, the RTC socket, media nodes and the browser SDK. */
 import { type Static, Type } from "@sinclair/typebox";
 import { QUALITIES, VERDICT_CAUSES } from "./enums.ts";
-import { IDENTITY_PATTERN } from "./ids.ts";
 import { literals } from "./literals.ts";
 import { CONNECTION_STATES } from "./observability.ts";
 
-export const Identity = Type.String({ pattern: IDENTITY_PATTERN });
+/** An identity that exists. What is minted here follows `IDENTITY_PATTERN`; LiveKit's tokens may contain any text. */
+export const Identity = Type.String({ minLength: 1, maxLength: 512 });
 
 export const TrackKind = literals(["audio", "video"]);
 export type TrackKind = Static<typeof TrackKind>;
@@ -35,6 +35,8 @@ export const Permissions = Type.Object({
   publishData: Type.Boolean(),
   /** The participant may replace its own metadata, which its backend signed. */
   updateMetadata: Type.Boolean(),
+  /** Restricts publishing to these sources; absent or empty for all of them. */
+  publishSources: Type.Optional(Type.Array(TrackSource, { maxItems: 5 })),
 });
 export type Permissions = Static<typeof Permissions>;
 

@@ -1,5 +1,6 @@
 /** The RTC socket `GET /v1/rtc`: all frames of the client and the server. Its close codes are in close-codes.ts. */
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
+import { IDENTITY_PATTERN } from "./ids.ts";
 import { literals } from "./literals.ts";
 import {
   Attributes,
@@ -81,7 +82,7 @@ const sdp = { sdp: Type.Optional(Type.String()), sdpDeflate: Type.Optional(Type.
 
 export const ClientFrames = {
   "room.join": request("room.join", {
-    connectionId: Identity,
+    connectionId: Type.String({ pattern: IDENTITY_PATTERN }),
     sdk: Type.Optional(Type.String({ maxLength: 128 })),
     resume: Type.Optional(
       Type.Object({

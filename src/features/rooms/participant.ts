@@ -23,7 +23,8 @@ export function resolvePermissions(
   requested: Partial<Permissions> = {},
   base: Permissions = PERMISSION_DEFAULTS,
 ): Permissions {
-  const pick = (name: keyof Permissions) => requested[name] ?? base[name];
+  const sources = requested.publishSources ?? base.publishSources ?? [];
+  const pick = (name: Exclude<keyof Permissions, "publishSources">) => requested[name] ?? base[name];
   return {
     join: pick("join"),
     subscribe: pick("subscribe"),
@@ -32,6 +33,7 @@ export function resolvePermissions(
     publishVideo: pick("publishVideo"),
     publishData: pick("publishData"),
     updateMetadata: pick("updateMetadata"),
+    ...(sources.length > 0 && { publishSources: sources }),
   };
 }
 

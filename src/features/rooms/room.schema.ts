@@ -15,7 +15,7 @@ import { LiveParticipant } from "../../protocol/room-records.ts";
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 
 /** What a route, a query or a body takes for a room. */
-export const RoomReference = t.String({ maxLength: 256, description: "A room's id or its name" });
+export const RoomReference = t.String({ maxLength: 512, description: "A room's id or its name" });
 
 const MAX_PARTICIPANTS = 10_000;
 const AT_ONCE = "The most participants at once; null for as many as the server takes";

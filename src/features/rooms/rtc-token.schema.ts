@@ -1,7 +1,14 @@
 import { t } from "elysia";
 import { Identity, nullable, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
-import { Attributes, IceServer, ParticipantKind, Permissions, Profile } from "../../protocol/room-records.ts";
+import {
+  Attributes,
+  IceServer,
+  ParticipantKind,
+  Permissions,
+  Profile,
+  TrackSource,
+} from "../../protocol/room-records.ts";
 
 /** The permissions of a participant; omitted fields take the default, and an unknown one is a mistake. */
 export const RtcTokenPermissions = t.Object(
@@ -13,6 +20,9 @@ export const RtcTokenPermissions = t.Object(
     publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
     publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
     updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
+    publishSources: t.Optional(
+      t.Array(TrackSource, { maxItems: 5, description: "With `publish`: restricts to these sources; none for all" }),
+    ),
   },
   REFUSES_UNKNOWN_FIELDS,
 );

@@ -36,7 +36,6 @@ import {
   permissionsOf,
   profileOf,
   type SigningKeys,
-  sourcesOf,
 } from "./tokens.ts";
 
 const PING = { pingInterval: 5, pingTimeout: 15 };
@@ -87,12 +86,11 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     if (!originAllowed(request.origin, originPolicy(token.key.projectId))) {
       throw new HttpRefusal(403, originRefused(request.origin).message);
     }
-    const { roomName } = joinTarget(token);
+    const { roomName, identity } = joinTarget(token);
     profileOf(token);
     const room = rooms.findByName(token.key, roomName);
     const tokenId = room && tokenIdIn(room.id, token);
-    const isReturning =
-      room !== undefined && tokenId !== undefined && rtcTokens.isKnown(tokenId, room.id, token.identity);
+    const isReturning = room !== undefined && tokenId !== undefined && rtcTokens.isKnown(tokenId, room.id, identity);
     if (isReturning && rtcTokens.isRevoked(tokenId)) throw revoked();
     requireValidSigning(token);
     return { parameters: readParameters(), request, token, openedAt, isReturning };
@@ -106,7 +104,9 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
   }
 
   /** Each token has an id per room. A refreshed token keeps the id of the token that it replaces. */
-  function tokenIdIn(roomId: string, { tokenId, hash, identity }: LivekitToken): string {
+  function tokenIdIn(roomId: string, token: LivekitToken): string {
+    const { tokenId, hash } = token;
+    const { identity } = joinTarget(token);
     if (tokenId !== null && rtcTokens.isKnown(tokenId, roomId, identity)) return tokenId;
     return `lk_${createHash("sha256").update(`${hash} ${roomId}`).digest("hex").slice(0, 40)}`;
   }
@@ -146,8 +146,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const livekitSession = new LivekitSession({
       ...{ runtime, signaling, details, session, client: parameters.client, mode: parameters.mode },
       autoSubscribe: parameters.autoSubscribe,
-      sources: sourcesOf(token.grant),
       createdAt: rooms.find(caller).createdAt,
+      sessionOf: sessions.of,
     });
     sessions.add(livekitSession);
     return livekitSession;

@@ -4,7 +4,9 @@ import {
   RequestResponse,
   RequestResponse_Reason,
   SignalResponse,
+  type SubscriptionPermission,
   type TrackInfo,
+  TrackSubscribed,
 } from "@livekit/protocol";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { FrameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
@@ -12,20 +14,21 @@ import { createFrameBudget } from "../../kernel/socket/frame-reader.ts";
 import type { Socket, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
-import type { TrackSource } from "../../protocol/room-records.ts";
 import { type Push, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
 import type { ConnectionMode } from "./join-request.ts";
 import { fieldsCost, frameCost } from "./message-reader.ts";
-import type { Message, Negotiator } from "./negotiation/negotiator.ts";
+import { type Message, type Negotiator, refOf } from "./negotiation/negotiator.ts";
 import { oneConnection } from "./negotiation/one-connection.ts";
 import { twoConnections } from "./negotiation/two-connections.ts";
 import { PublishedTracks } from "./published-tracks.ts";
 import type { LivekitDetails } from "./records.ts";
 import { SignalNotifier } from "./signal-notifier.ts";
 import { createRequestHandler, isKeepalive, type Request, readRequest, requestReference } from "./signal-requests.ts";
+import { SubscriptionPermissions } from "./subscription-permissions.ts";
 import { TrackSelection } from "./track-selection.ts";
 
 /** Enough for the session description of a full room, which LiveKit's clients do not compress. */
@@ -43,8 +46,8 @@ type LivekitSessionDeps = {
   client: ClientInfo;
   mode: ConnectionMode;
   autoSubscribe: boolean;
-  sources: ReadonlySet<TrackSource> | null;
   createdAt: number;
+  sessionOf(sessionId: string): LivekitSession | undefined;
 };
 
 /** One connected LiveKit client: its socket speaks protobuf, and the room treats it as one of our own clients. */
@@ -56,6 +59,7 @@ export class LivekitSession {
   readonly published: PublishedTracks;
   readonly #selection: TrackSelection;
   readonly #negotiator: Negotiator;
+  readonly #receivers = new SubscriptionPermissions();
   readonly #handleRequest: (request: Request) => Promise<void>;
   readonly #spend: ReturnType<typeof createFrameBudget>;
   readonly #spendOnPings: ReturnType<typeof createFrameBudget>;
@@ -64,12 +68,16 @@ export class LivekitSession {
   #cancelDeferral: (() => void) | null = null;
 
   constructor(private readonly deps: LivekitSessionDeps) {
-    const { runtime, session, sources, details, createdAt } = deps;
+    const { runtime, session, details, createdAt } = deps;
     this.session = session;
     this.client = deps.client;
     this.mode = deps.mode;
     const send = (message: Message) => this.send(message);
-    this.published = new PublishedTracks(session, sources);
+    session.publishing = {
+      mayReceive: (receiver, trackId) => this.#receivers.mayReceive(receiver, trackId),
+      received: (receiver, trackId) => this.#received(receiver, trackId),
+    };
+    this.published = new PublishedTracks(session);
     this.#selection = new TrackSelection(session, deps.autoSubscribe);
     this.notifier = new SignalNotifier({ session, published: this.published, details, createdAt, send });
     const negotiate = deps.mode === "one" ? oneConnection : twoConnections;
@@ -84,6 +92,7 @@ export class LivekitSession {
       node: () => this.#node(),
       refuse: (request, reason, message) => this.refuse(request, reason, message),
       leave: () => this.#leave(),
+      setReceivers: (permission) => this.#setReceivers(permission),
     });
     const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
     this.#spend = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
@@ -180,6 +189,46 @@ export class LivekitSession {
 
   handle(request: Request): void {
     this.#enqueue(() => this.#handleRequest(request), request);
+  }
+
+  /** Tells the client that somebody receives its track, once. */
+  #received(receiver: RtcSession, trackId: string): void {
+    const track = this.published.find(trackId);
+    if (!track || track.isReceived || receiver.hidden) return;
+    track.isReceived = true;
+    this.send({ case: "trackSubscribed", value: new TrackSubscribed({ trackSid: trackSid(trackId) }) });
+  }
+
+  /** Who may not receive a track any more gets nothing of it from now on, whatever its client does. */
+  async #setReceivers(permission: SubscriptionPermission): Promise<void> {
+    const { session } = this;
+    const others = [...session.room.sessions.values()].filter((other) => other !== session);
+    const pairs = others.flatMap((other) => [...session.tracks.keys()].map((trackId) => ({ other, trackId })));
+    const before = pairs.map(({ other, trackId }) => this.#receivers.mayReceive(other, trackId));
+    this.#receivers.set(permission);
+    for (const [n, { other, trackId }] of pairs.entries()) {
+      const isAllowed = this.#receivers.mayReceive(other, trackId);
+      if (isAllowed === before[n]) continue;
+      if (!isAllowed) {
+        const ref = { roomId: other.room.id, participantId: other.id };
+        await this.#node().updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] });
+      }
+      this.deps.sessionOf(other.id)?.receivingChanged(session, trackId, isAllowed);
+    }
+  }
+
+  /** The publisher has begun or ceased to allow this client to receive a track. */
+  receivingChanged(publisher: RtcSession, trackId: string, allowed: boolean): void {
+    this.notifier.receiving(publisher, trackId, allowed);
+    this.#enqueue(async () => {
+      const section = this.#negotiator.sections.of(trackId);
+      // The client has not negotiated since it lost the track, which therefore still has its section.
+      if (allowed && section) {
+        const tracks = [{ trackId, mid: section.mid, ...this.#selection.settingsOf(trackId) }];
+        await this.#node().updateSubscriptions({ ...refOf(this.session), tracks });
+      }
+      await this.#negotiator.update();
+    });
   }
 
   refuse(request: Request, reason: RequestResponse_Reason, message: string): void {

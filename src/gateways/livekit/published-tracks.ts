@@ -2,7 +2,6 @@ import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { newTrackId, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../protocol/media-node.ts";
-import type { TrackSource } from "../../protocol/room-records.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { Section } from "./negotiation/session-description.ts";
 import { groupOf, kindOf, sourceOf } from "./records.ts";
@@ -18,6 +17,8 @@ export type PublishedTrack = {
   readonly section: Omit<NamedSection, "mid">;
   /** The client's own state; the server may have muted the track as well. */
   muted: boolean;
+  /** Whether the client was told that somebody receives it. */
+  isReceived: boolean;
 };
 
 /** The tracks that one client has announced, by their client ids. Their media follows in an offer. */
@@ -26,10 +27,7 @@ export class PublishedTracks {
   /** By the id in the session description where it differs: Firefox makes one up for each sender. */
   readonly #byAlias = new Map<string, PublishedTrack>();
 
-  constructor(
-    private readonly session: RtcSession,
-    private readonly sources: ReadonlySet<TrackSource> | null,
-  ) {}
+  constructor(private readonly session: RtcSession) {}
 
   find(trackId: string): PublishedTrack | undefined {
     return [...this.#byCid.values()].find((track) => track.trackId === trackId);
@@ -44,7 +42,7 @@ export class PublishedTracks {
     if (request.cid.length > MAX_NAME) return `cid: at most ${MAX_NAME} characters`;
     const source = sourceOf(request.source);
     if (!mayPublish(this.session.permissions, kind)) return `the token does not permit to publish ${kind}`;
-    if (this.sources && !this.sources.has(source)) return `the token does not permit to publish this source`;
+    if (!mayPublish(this.session.permissions, kind, source)) return "the token does not permit to publish this source";
     if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
     const trackId = newTrackId();
     const name = request.name.slice(0, MAX_NAME);
@@ -53,6 +51,7 @@ export class PublishedTracks {
       info: infoOf(request, trackId, groupOf({ source })),
       section: { clientTrackId: request.cid, kind, source, trackId, ...(name !== "" && { name }) },
       muted: request.muted,
+      isReceived: false,
     };
     this.#byCid.set(request.cid, published);
     return published;
@@ -71,7 +70,7 @@ export class PublishedTracks {
     return sending.flatMap((section) => {
       const { mid, kind, cid } = section;
       const track = found.get(section) ?? this.#firstUnplaced(placed, kind);
-      if (track?.section.kind !== kind || !mayPublish(this.session.permissions, kind)) return [];
+      if (track?.section.kind !== kind || !mayPublish(this.session.permissions, kind, track.section.source)) return [];
       if (!placed.has(track)) {
         placed.add(track);
         if (cid !== null) this.#byAlias.set(cid, track);

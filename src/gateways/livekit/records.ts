@@ -114,14 +114,14 @@ export function permissionInfo(permissions: Permissions, hidden: boolean): Parti
     ["audio", [LivekitSource.MICROPHONE, LivekitSource.SCREEN_SHARE_AUDIO]],
     ["video", [LivekitSource.CAMERA, LivekitSource.SCREEN_SHARE]],
   ];
+  const { publishSources = [] } = permissions;
   const isWhole = permissions.publishAudio === permissions.publishVideo;
+  const ofKinds = isWhole ? [] : kinds.flatMap(([kind, sources]) => (mayPublish(permissions, kind) ? sources : []));
   return new ParticipantPermission({
     canSubscribe: permissions.subscribe,
     canPublish: permissions.publish,
     canPublishData: permissions.publishData,
-    canPublishSources: isWhole
-      ? []
-      : kinds.flatMap(([kind, sources]) => (mayPublish(permissions, kind) ? sources : [])),
+    canPublishSources: publishSources.length > 0 ? publishSources.map((source) => SOURCES[source]) : ofKinds,
     hidden,
     canUpdateMetadata: permissions.updateMetadata,
   });

@@ -17,11 +17,12 @@ import {
   SubscribedCodec,
   SubscribedQuality,
   SubscribedQualityUpdate,
+  SubscriptionPermissionUpdate,
   TrackUnpublishedResponse,
 } from "@livekit/protocol";
 import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { LeaveReason, Push } from "../../protocol/signaling.ts";
-import type { RtcSession } from "../signaling/rtc-session.ts";
+import { mayReceive, type RtcSession } from "../signaling/rtc-session.ts";
 import type { Message } from "./negotiation/negotiator.ts";
 import type { PublishedTracks } from "./published-tracks.ts";
 import { LAYER_QUALITY, LEAVE_REASONS, type LivekitDetails, participantInfo, qualityOf, roomInfo } from "./records.ts";
@@ -99,6 +100,7 @@ export class SignalNotifier {
       case "track.unpublished":
         if (push.type === "track.unpublished" && push.identity === session.identity) this.#unpublished(push.trackId);
         else this.#changed(push.identity);
+        if (push.type === "track.published") this.#withheld(push.identity, push.track.id);
         break;
       case "track.muted":
       case "track.unmuted":
@@ -143,6 +145,14 @@ export class SignalNotifier {
     }
   }
 
+  receiving(publisher: RtcSession, trackId: string, allowed: boolean): void {
+    const ids = { participantSid: participantSid(publisher.id), trackSid: trackSid(trackId) };
+    this.deps.send({
+      case: "subscriptionPermissionUpdate",
+      value: new SubscriptionPermissionUpdate({ ...ids, allowed }),
+    });
+  }
+
   bye(reason: LeaveReason, action: Extract<Push, { type: "bye" }>["action"]): void {
     const value = new LeaveRequest({
       reason: LEAVE_REASONS[reason] ?? DisconnectReason.UNKNOWN_REASON,
@@ -164,6 +174,14 @@ export class SignalNotifier {
     // LiveKit's clients treat another session of the same identity as another participant.
     const replaced = before && before.sid !== participantSid(other.id) ? [this.#disconnected(before, "replaced")] : [];
     this.#update([...replaced, this.#describe(other)]);
+  }
+
+  /** A track whose publisher does not let this client receive it. */
+  #withheld(identity: string, trackId: string): void {
+    const { session } = this.deps;
+    const publisher = session.room.sessions.get(identity);
+    if (publisher && publisher !== session && !mayReceive(session, trackId, publisher))
+      this.receiving(publisher, trackId, false);
   }
 
   #describe(other: RtcSession): ParticipantInfo {

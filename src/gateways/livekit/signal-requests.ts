@@ -3,6 +3,7 @@ import {
   RequestResponse,
   RequestResponse_Reason,
   SignalRequest,
+  type SubscriptionPermission,
   TrackPublishedResponse,
   type UpdateParticipantMetadata,
 } from "@livekit/protocol";
@@ -32,6 +33,7 @@ type RequestDeps = {
   send(message: Message): void;
   refuse(request: Request, reason: RequestResponse_Reason, message: string): void;
   leave(): void;
+  setReceivers(permission: SubscriptionPermission): Promise<void>;
 };
 
 /** Handles the requests of one client, which come one after another. */
@@ -110,10 +112,8 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
         return updateMetadata(request.value);
       case "leave":
         return deps.leave();
-      // By default every participant may subscribe to everything, and nothing else is supported.
       case "subscriptionPermission":
-        if (!request.value.allParticipants) unsupported(request);
-        return;
+        return deps.setReceivers(request.value);
       // These only inform the server.
       case "syncState":
       case "updateLayers":

@@ -7,7 +7,7 @@ import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { every } from "../../kernel/time/timers.ts";
-import { IDENTITY_PATTERN, NAME_PATTERN } from "../../protocol/ids.ts";
+import { foreignName } from "../../protocol/ids.ts";
 import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../protocol/room-records.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import { asTokenRefusal, TokenRefused } from "./refusals.ts";
@@ -103,19 +103,16 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : "it cannot be read";
 }
 
-const ROOM_NAME = new RegExp(NAME_PATTERN);
-const IDENTITY = new RegExp(IDENTITY_PATTERN);
+/** What is wrong with a name that `foreignName` refuses. */
+export const NAME_RULE =
+  "must have 1 to 256 characters, without control characters, bidirectional overrides and white space at either end";
 
-/** The rules for room names and identities are narrower than LiveKit's, and values are never altered to fit. */
-export function joinTarget({ grant, identity }: LivekitToken): { roomName: string; identity: string } {
+export function joinTarget({ grant, identity: sub }: LivekitToken): { roomName: string; identity: string } {
   if (grant.roomJoin !== true) throw new TokenRefused("the token has no roomJoin grant");
-  if (typeof grant.room !== "string" || !ROOM_NAME.test(grant.room)) {
-    throw new TokenRefused("the token's room must have 1 to 128 letters, digits, dots, underscores or dashes");
-  }
-  if (!IDENTITY.test(identity)) {
-    throw new TokenRefused("the token's identity must have 1 to 128 of these: A-Z a-z 0-9 . _ @ : + = | -");
-  }
-  return { roomName: grant.room, identity };
+  const [roomName, identity] = [foreignName(grant.room), foreignName(sub)];
+  if (roomName === null) throw new TokenRefused(`the token's room ${NAME_RULE}`);
+  if (identity === null) throw new TokenRefused(`the token's identity ${NAME_RULE}`);
+  return { roomName, identity };
 }
 
 const KINDS: Record<string, ParticipantKind> = { standard: "standard", agent: "agent", ingress: "ingress" };
@@ -145,25 +142,31 @@ const SOURCES: Record<string, TrackSource> = {
   screen_share_audio: "screenShareAudio",
 };
 
-export function sourcesOf({ canPublishSources }: VideoGrant): ReadonlySet<TrackSource> | null {
+function sourcesOf({ canPublishSources }: VideoGrant): TrackSource[] | null {
   if (!Array.isArray(canPublishSources) || canPublishSources.length === 0) return null;
-  return new Set(canPublishSources.flatMap((source) => SOURCES[String(source).toLowerCase()] ?? []));
+  return [...new Set(canPublishSources.flatMap((source) => SOURCES[String(source).toLowerCase()] ?? []))];
 }
 
 const AUDIO_SOURCES: readonly TrackSource[] = ["microphone", "screenShareAudio"];
 
-/** A missing `can…` field allows. The gateway enforces single sources, and the rest of the server enforces kinds. */
+/** `sources` is null for all of them. The kinds tell our own clients which buttons to show. */
+export function publishPermissions(mayPublish: boolean, sources: TrackSource[] | null) {
+  const audio = sources === null || sources.some((source) => AUDIO_SOURCES.includes(source));
+  const video = sources === null || sources.some((source) => !AUDIO_SOURCES.includes(source));
+  return {
+    publish: mayPublish && (audio || video),
+    publishAudio: mayPublish && audio && !video,
+    publishVideo: mayPublish && video && !audio,
+    publishSources: sources ?? [],
+  };
+}
+
+/** A missing `can…` field allows. */
 export function permissionsOf(grant: VideoGrant): Permissions {
-  const sources = sourcesOf(grant);
-  const publish = (grant.canPublish ?? true) && grant.hidden !== true;
-  const audio = sources === null || [...sources].some((source) => AUDIO_SOURCES.includes(source));
-  const video = sources === null || [...sources].some((source) => !AUDIO_SOURCES.includes(source));
   return {
     join: true,
     subscribe: grant.canSubscribe ?? true,
-    publish: publish && (audio || video),
-    publishAudio: publish && audio && !video,
-    publishVideo: publish && video && !audio,
+    ...publishPermissions((grant.canPublish ?? true) && grant.hidden !== true, sourcesOf(grant)),
     publishData: grant.canPublishData ?? true,
     updateMetadata: grant.canUpdateOwnMetadata ?? false,
   };

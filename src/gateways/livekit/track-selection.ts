@@ -1,7 +1,7 @@
 import { type UpdateTrackSettings, VideoQuality } from "@livekit/protocol";
 import type { Track } from "../../protocol/room-records.ts";
 import type { LayerChoice } from "../../protocol/signaling.ts";
-import type { RtcSession } from "../signaling/rtc-session.ts";
+import { mayReceive, type RtcSession } from "../signaling/rtc-session.ts";
 import type { WantedTrack } from "./negotiation/media-sections.ts";
 
 type TrackSettings = { paused: boolean; maxHeight?: number; layer: LayerChoice; priority: number };
@@ -36,6 +36,7 @@ export class TrackSelection {
         ? []
         : [...publisher.tracks.values()]
             .filter(({ id }) => this.#exceptions.has(id) !== this.automatic && (this.#only?.has(id) ?? true))
+            .filter(({ id }) => mayReceive(this.session, id, publisher))
             .map((track) => ({ trackId: track.id, kind: track.kind, track, publisher })),
     );
   }

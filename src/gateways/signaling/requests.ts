@@ -12,7 +12,7 @@ import {
   SDP_MAX_BYTES,
 } from "../../protocol/signaling.ts";
 import type { Membership } from "./membership.ts";
-import type { RtcSession } from "./rtc-session.ts";
+import { mayReceive, type RtcSession, received } from "./rtc-session.ts";
 
 /** The requests of a participant in a room; the socket itself handles leaving and pings. */
 type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
@@ -23,7 +23,9 @@ export type Requests = {
 export function createRequests(membership: Membership): Requests {
   return {
     async "media.offer"(session, { sdp, sdpDeflate, iceRestart, publish, subscribe }) {
-      for (const { kind } of publish) if (!mayPublish(session.permissions, kind)) throw denied(`publish ${kind}`);
+      for (const { kind, source } of publish) {
+        if (!mayPublish(session.permissions, kind, source)) throw denied(`publish ${kind} from ${source}`);
+      }
       if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
       const offer = unpackSdp({ sdp, sdpDeflate });
       session.wantsMedia = true;
@@ -32,21 +34,22 @@ export function createRequests(membership: Membership): Requests {
         ...{ mid, clientTrackId, kind, source },
         ...(name === undefined ? {} : { name }),
       }));
-      const wanted = subscribe.map(({ mid, trackId, maxHeight, layer, priority }) => ({
-        mid,
-        trackId,
-        maxHeight,
-        layer,
-        priority,
-      }));
+      const wanted = subscribe
+        .filter(({ trackId }) => mayReceive(session, trackId))
+        .map(({ mid, trackId, maxHeight, layer, priority }) => ({ mid, trackId, maxHeight, layer, priority }));
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
       const answer = await nodeOf(session).negotiate(request);
+      for (const { trackId } of wanted) received(session, trackId);
       return { ...packSdp(answer.sdp), tracks: answer.tracks };
     },
 
     async "subscription.update"(session, { tracks }) {
       if (!session.permissions.subscribe && tracks.some(({ mid }) => mid !== null)) throw denied("subscribe");
+      for (const { trackId, mid } of tracks) {
+        if (mid !== null && !mayReceive(session, trackId)) throw denied("receive this track");
+      }
       await nodeOf(session).updateSubscriptions({ ...refOf(session), tracks });
+      for (const { trackId, mid } of tracks) if (mid !== null) received(session, trackId);
       return {};
     },
 

@@ -53,7 +53,25 @@ export type RtcSession = {
   media: MediaState;
   stats: TransportStats | null;
   readonly tracks: Map<string, Track>;
+  /** What its gateway adds for the tracks of this participant; LiveKit's clients choose who receives them. */
+  publishing?: {
+    mayReceive(receiver: RtcSession, trackId: string): boolean;
+    received(receiver: RtcSession, trackId: string): void;
+  };
 };
+
+const publisherOf = ({ room }: RtcSession, trackId: string) =>
+  [...room.sessions.values()].find(({ tracks }) => tracks.has(trackId));
+
+export const mayReceive = (
+  receiver: RtcSession,
+  trackId: string,
+  publisher = publisherOf(receiver, trackId),
+): boolean => publisher?.publishing?.mayReceive(receiver, trackId) ?? true;
+
+/** A participant has subscribed to the track. */
+export const received = (receiver: RtcSession, trackId: string): void =>
+  publisherOf(receiver, trackId)?.publishing?.received(receiver, trackId);
 
 export type LiveRoom = {
   readonly id: string;

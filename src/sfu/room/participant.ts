@@ -180,7 +180,7 @@ export class Participant implements MediaOwner, TrackOwner {
   setPermissions(permissions: Permissions): void {
     this.permissions = permissions;
     for (const publication of this.uplink.publications()) {
-      if (!mayPublish(permissions, publication.kind)) this.uplink.unpublish(publication.trackId);
+      if (!mayPublish(permissions, publication.kind, publication.source)) this.uplink.unpublish(publication.trackId);
     }
     if (permissions.subscribe) this.downlink.fillAutomatically();
     else this.downlink.unsubscribeAll("permission");

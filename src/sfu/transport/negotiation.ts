@@ -29,8 +29,11 @@ export function planNegotiation(
     if (!section?.receives || section.kind !== wanted.kind) {
       throw refuse(`The offer sends no ${wanted.kind} on section ${wanted.mid}.`);
     }
-    if (!mayPublish(permissions, wanted.kind)) {
-      throw new MediaError("PERMISSION_DENIED", `This token does not permit publishing ${wanted.kind}.`);
+    if (!mayPublish(permissions, wanted.kind, wanted.source)) {
+      throw new MediaError(
+        "PERMISSION_DENIED",
+        `This token does not permit publishing ${wanted.kind} from ${wanted.source}.`,
+      );
     }
   }
   // The section is used as soon as the participant may subscribe.

@@ -8,38 +8,52 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage.close());
 
+/** Names as people type them; LiveKit takes any text. */
+const ROOM = "Große Halle / 7+";
+const ANN = "Ann Ö. 🙂 #1";
+
 test("the native Node SDK joins, exchanges audio, video, data, RPC and attributes, and leaves", async () => {
-  const tokens = { ann: await stage.token("native", "ann"), ben: await stage.token("native", "ben") };
+  const tokens = { ann: await stage.token(ROOM, ANN), ben: await stage.token(ROOM, "ben") };
   const pair = startNative("native-pair.mjs", { packages: stage.packages, url: stage.wsUrl, tokens });
   try {
-    await pair.says("ann is in native");
+    await pair.says(`ann is in ${ROOM}`);
     await Promise.all(
-      ["ben gets ann audio", "ben gets ann video", "ann gets ben audio"].map((line) => pair.says(line)),
+      [`ben gets ${ANN} audio`, `ben gets ${ANN} video`, "ann gets ben audio"].map((line) => pair.says(line)),
     );
     await pair.says("ready");
+    await pair.says("ann knows that she is heard");
     pair.does("data");
-    await Promise.all([pair.says("ben reads ann t to all"), pair.says("rpc 42")]);
+    await Promise.all([pair.says(`ben reads ${ANN} t to all`), pair.says("rpc 42")]);
     pair.does("attributes");
-    await pair.says('ben sees ann {"team":"red"}');
+    await pair.says(`ben sees ${ANN} {"team":"red"}`);
     pair.does("unpublish");
-    await pair.says("ben sees ann unpublish");
+    await pair.says(`ben sees ${ANN} unpublish`);
     pair.does("again");
-    await pair.says("ben gets ann video", 2);
+    await pair.says(`ben gets ${ANN} video`, 2);
 
-    const microphone = (
-      (await stage.rooms.getParticipant("native", "ann")).tracks as { sid: string; type: number }[]
-    ).find(({ type }) => type === 0);
-    await stage.rooms.mutePublishedTrack("native", "ann", microphone?.sid, true);
-    await pair.says("ben sees ann muted");
+    // The backend names one participant by its sid, and nobody else gets the message.
+    const { sid } = await stage.rooms.getParticipant(ROOM, "ben");
+    const text = (words: string) => new TextEncoder().encode(words);
+    await stage.rooms.sendData(ROOM, text("for ben"), 0, { destinationSids: [sid], topic: "s" });
+    await stage.rooms.sendData(ROOM, text("for nobody"), 0, { destinationSids: ["PA_nobody"], topic: "s" });
+    await stage.rooms.sendData(ROOM, text("for both"), 0, { destinationIdentities: [ANN, "ben"], topic: "s" });
+    await Promise.all(["ann", "ben"].map((one) => pair.says(`${one} reads undefined s for both`)));
+    expect(pair.lines.filter((line) => / s for (ben|nobody)$/.test(line))).toEqual(["ben reads undefined s for ben"]);
+
+    const microphone = ((await stage.rooms.getParticipant(ROOM, ANN)).tracks as { sid: string; type: number }[]).find(
+      ({ type }) => type === 0,
+    );
+    await stage.rooms.mutePublishedTrack(ROOM, ANN, microphone?.sid, true);
+    await pair.says(`ben sees ${ANN} muted`);
     // One each on record, with the SDK that it says it is.
     const live = await stage.stoa.rooms.list();
-    expect(live.find(({ name }) => name === "native")?.participantCount).toBe(2);
+    expect(live.find(({ name }) => name === ROOM)?.participantCount).toBe(2);
     const records = await stage.stoa.connections.list();
-    expect(records.map(({ participantIdentity }) => participantIdentity).sort()).toEqual(["ann", "ben"]);
+    expect(records.map(({ participantIdentity }) => participantIdentity).sort()).toEqual([ANN, "ben"]);
     for (const { sdk } of records) expect(sdk).toMatch(/^livekit-(node|rust)\/\d/);
     pair.does("leave");
-    await pair.says("ben sees ann leave");
-    expect(pair.lines.filter((line) => line.includes("to all"))).toEqual(["ben reads ann t to all"]);
+    await pair.says(`ben sees ${ANN} leave`);
+    expect(pair.lines.filter((line) => line.includes("to all"))).toEqual([`ben reads ${ANN} t to all`]);
   } finally {
     await pair.end();
   }

@@ -62,8 +62,14 @@ test("validation accepts a token or refuses it with a sentence, without writing"
   expect(await stage.rooms.listRooms(["nobody-yet"])).toEqual([]);
   expect(await validate(await stage.token("lobby", "ann", { secret: "guessed" }))).toMatch(/^401 .*signature/);
   expect(await validate("nonsense")).toBe("401 the token is no JWT");
-  expect(await validate(await stage.token("lobby", "with space"))).toMatch(/^401 .*identity/);
-  expect(await validate(await stage.token("a room", "ann"))).toMatch(/^401 .*room must/);
+  for (const name of ["with space", "ü", "a/b#c%d~", "日本語 🙂", "O8437W3+jmz/Xy", "x".repeat(256)]) {
+    expect(await validate(await stage.token("lobby", name))).toBe("200 success");
+    expect(await validate(await stage.token(name, "ann"))).toBe("200 success");
+  }
+  for (const name of [" x", "x ", "a\u0007", "a\u0085b", "a\u202eb", "a\ud800", "x".repeat(257)]) {
+    expect(await validate(await stage.token("lobby", name))).toMatch(/^401 .*identity must/);
+    expect(await validate(await stage.token(name, "ann"))).toMatch(/^401 .*room must/);
+  }
   expect(await validate(await stage.token("lobby", "ann", { grant: { roomJoin: false } }))).toMatch(/^401 .*roomJoin/);
   expect(await validate(await stage.token("lobby", "ann", { ttl: -60 }))).toBe("401 the token has expired");
   expect(await validate(await stage.token("lobby", "ann", { ttl: "40d" }))).toMatch(/^401 .*30 days/);
@@ -111,6 +117,62 @@ test("the server API manages rooms and participants in JSON", async () => {
 
   expect(await code(stage.rooms.listParticipants("asked"))).toBe("not_found");
   expect(await code(stage.rooms.updateRoomMetadata("asked", "x"))).toBe("unimplemented");
+});
+
+test("sources are echoed as the token names them, and enforced when they change", async () => {
+  const { MICROPHONE, CAMERA, SCREEN_SHARE, SCREEN_SHARE_AUDIO } = TrackSource;
+  for (const canPublishSources of [
+    [CAMERA, MICROPHONE, SCREEN_SHARE, SCREEN_SHARE_AUDIO],
+    [MICROPHONE],
+    [CAMERA, MICROPHONE],
+  ]) {
+    const token = await stage.token("sources", "ann", { grant: { canPublishSources } });
+    const ann = await RawClient.open(stage.wsUrl, token);
+    expect((await ann.hears("join")).participant?.permission?.canPublishSources).toEqual(canPublishSources);
+    ann.close();
+  }
+  const ann = await RawClient.open(stage.wsUrl, await stage.token("sources", "ann"));
+  await ann.hears("join");
+  const changed = await stage.rooms.updateParticipant("sources", "ann", {
+    permission: { canPublish: true, canSubscribe: true, canPublishData: true, canPublishSources: [MICROPHONE] },
+  });
+  expect(changed.permission?.canPublishSources).toEqual([MICROPHONE]);
+  ann.send({ case: "addTrack", value: new AddTrackRequest({ cid: "v", type: TrackType.VIDEO, source: CAMERA }) });
+  await ann.hears("requestResponse", ({ reason }) => reason === RequestResponse_Reason.NOT_ALLOWED);
+  ann.send({ case: "addTrack", value: new AddTrackRequest({ cid: "a", type: TrackType.AUDIO, source: MICROPHONE }) });
+  await ann.hears("trackPublished", ({ cid }) => cid === "a");
+  ann.send({
+    case: "addTrack",
+    value: new AddTrackRequest({ cid: "s", type: TrackType.AUDIO, source: SCREEN_SHARE_AUDIO }),
+  });
+  const refusals = () => ann.heard.filter((one) => one.case === "requestResponse").length;
+  while (refusals() < 2) await Bun.sleep(10);
+  const [session] = await stage.stoa.rooms.participants("sources");
+  expect(session?.permissions).toMatchObject({ publishSources: ["microphone"] });
+  await stage.rooms.updateParticipant("sources", "ann", { permission: { canPublish: true, canSubscribe: true } });
+  expect((await stage.rooms.getParticipant("sources", "ann")).permission?.canPublishSources).toEqual([]);
+  ann.close();
+});
+
+test("methods that are not served are unimplemented, whatever the token grants", async () => {
+  for (const [path, grant] of [
+    ["livekit.Egress/StartRoomCompositeEgress", { roomRecord: true }],
+    ["livekit.Egress/ListEgress", { roomRecord: true }],
+    ["livekit.Ingress/CreateIngress", { ingressAdmin: true }],
+    ["livekit.SIP/ListSIPInboundTrunk", {}],
+    ["livekit.RoomService/NoSuchMethod", {}],
+  ] as const) {
+    const headers = {
+      authorization: `Bearer ${await stage.token("x", "y", { grant: { roomJoin: false, ...grant } })}`,
+      "content-type": "application/json",
+    };
+    const answer = await fetch(`${stage.server.url}/twirp/${path}`, { method: "POST", headers, body: "{}" });
+    expect([path, answer.status, ((await answer.json()) as { code: string }).code]).toEqual([
+      path,
+      501,
+      "unimplemented",
+    ]);
+  }
 });
 
 test("the server API works in protobuf, with Twirp's error codes", async () => {

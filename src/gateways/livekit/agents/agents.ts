@@ -3,7 +3,7 @@ import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { RtcConnectionEvent } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { IDENTITY_PATTERN } from "../../../protocol/ids.ts";
+import { foreignName } from "../../../protocol/ids.ts";
 import type { LiveRoom, RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import { type LivekitDetails, participantInfo, roomInfo } from "../records.ts";
@@ -14,7 +14,6 @@ import type { AgentWorker } from "./workers.ts";
 import { type AcceptedJob, createWorkers } from "./workers.ts";
 
 const TYPES = [JobType.JT_ROOM, JobType.JT_PUBLISHER, JobType.JT_PARTICIPANT];
-const IDENTITY = new RegExp(IDENTITY_PATTERN);
 const AGENT_TOKEN_MS = 3_600_000;
 const MAX_DISPATCHES_PER_ROOM = 100;
 /** Agents are dismissed when the room has been empty for this long after the last participant left. */
@@ -96,7 +95,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       return;
     }
     const identity = accepted.response.participantIdentity || `agent-${job.id}`;
-    if (!IDENTITY.test(identity)) {
+    if (foreignName(identity) === null) {
       assigned.state = "declined";
       log.warn({ roomId: roomAgents.roomId, agentName: job.agentName }, "livekit: agent requested an invalid identity");
       return;

@@ -1,7 +1,7 @@
 import type { SessionDescription, SignalResponse } from "@livekit/protocol";
 import { participantSid, trackSid } from "../../../protocol/media/livekit-sids.ts";
 import type { MediaNode, ParticipantRef, PlacedSection } from "../../../protocol/media-node.ts";
-import type { RtcSession } from "../../signaling/rtc-session.ts";
+import { type RtcSession, received } from "../../signaling/rtc-session.ts";
 import type { PublishedTracks } from "../published-tracks.ts";
 import { groupOf } from "../records.ts";
 import type { TrackSelection } from "../track-selection.ts";
@@ -57,6 +57,12 @@ export function midToTrackId(sections: MediaSections): Record<string, string> {
   return Object.fromEntries(
     sections.all().flatMap(({ mid, trackId }) => (trackId === null ? [] : [[mid, trackSid(trackId)]])),
   );
+}
+
+/** The tracks on the sections are received from now on. */
+export function tracksReceived({ session }: NegotiatorDeps, sections: MediaSections): void {
+  sections.answered();
+  for (const { trackId } of sections.all()) if (trackId !== null) received(session, trackId);
 }
 
 /** Pauses the tracks that the client has disabled, which a negotiation cannot express. */

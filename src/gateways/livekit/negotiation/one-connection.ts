@@ -9,6 +9,7 @@ import {
   placedSections,
   placeWantedTracks,
   refOf,
+  tracksReceived,
 } from "./negotiator.ts";
 import { readSections } from "./session-description.ts";
 
@@ -52,7 +53,7 @@ export function oneConnection(deps: NegotiatorDeps): Negotiator {
         id,
         midToTrackId: midToTrackId(sections),
       });
-      sections.answered();
+      tracksReceived(deps, sections);
       isRequested = false;
       send({ case: "answer", value } satisfies Message);
       for (const { trackId } of publish) await muteIfAnnouncedMuted(deps, trackId);

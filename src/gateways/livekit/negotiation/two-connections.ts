@@ -10,6 +10,7 @@ import {
   placedSections,
   placeWantedTracks,
   refOf,
+  tracksReceived,
 } from "./negotiator.ts";
 import { muteIfAnnouncedMuted } from "./one-connection.ts";
 import {
@@ -89,7 +90,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
       // Changed ICE credentials would mean a restart to the node, so the next offer uses the client's own.
       Object.assign(offered, readCredentials(sdp));
       isAwaitingAnswer = false;
-      sections.answered();
+      tracksReceived(deps, sections);
       await pauseDisabledTracks(deps, sections);
       await offerIfNeeded();
     },

@@ -8,13 +8,18 @@ import {
 import type { RoomService } from "../../../features/rooms/room.service.ts";
 import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { NAME_PATTERN } from "../../../protocol/ids.ts";
+import { foreignName } from "../../../protocol/ids.ts";
 import type { Agents } from "../agents/agents.ts";
 import { type Dispatch, type DispatchRequest, dispatchProblem, presentDispatch } from "../agents/dispatch.ts";
-import { defineMethod, type Method, requireRoomAdmin, type ServerCall, TwirpError } from "../server-api/twirp.ts";
+import {
+  defineMethod,
+  type Method,
+  requireName,
+  requireRoomAdmin,
+  type ServerCall,
+  TwirpError,
+} from "../server-api/twirp.ts";
 import type { LivekitToken } from "../tokens.ts";
-
-const ROOM_NAME = new RegExp(NAME_PATTERN);
 
 export async function dispatchInto(
   agents: Agents,
@@ -35,7 +40,7 @@ export function createDispatchService(
 ): Record<string, Method> {
   function find(token: LivekitToken, name: string): RoomRow {
     requireRoomAdmin(token, name);
-    const row = rooms.findByName(token.key, name);
+    const row = rooms.findByName(token.key, foreignName(name) ?? "");
     if (!row) throw new TwirpError("not_found", "requested room does not exist");
     return row;
   }
@@ -54,12 +59,9 @@ export function createDispatchService(
     CreateDispatch: defineMethod(CreateAgentDispatchRequest, async (token, request): Promise<AgentDispatch> => {
       const { room: name, agentName, metadata, attributes } = request;
       requireRoomAdmin(token, name);
-      if (!ROOM_NAME.test(name)) {
-        const message = "room must have 1 to 128 letters, digits, dots, underscores or dashes";
-        throw new TwirpError("invalid_argument", message);
-      }
-      const known = rooms.findByName(token.key, name);
-      const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
+      const roomName = requireName(name);
+      const known = rooms.findByName(token.key, roomName);
+      const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName })));
       const dispatch = await dispatchInto(agents, room, { agentName, metadata, attributes });
       await audit(token, "room.agent_dispatched", room, dispatch);
       return presentDispatch(dispatch, name);

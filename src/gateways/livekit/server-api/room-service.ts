@@ -22,16 +22,16 @@ import type { RoomService } from "../../../features/rooms/room.service.ts";
 import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import { NEWEST } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { NAME_PATTERN } from "../../../protocol/ids.ts";
-import { roomSid, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
+import { foreignName } from "../../../protocol/ids.ts";
+import { roomSid, sessionIdOf, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
 import type { Permissions } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
-import { type LivekitDetails, participantInfo, permissionInfo, roomInfo } from "../records.ts";
-import type { LivekitToken } from "../tokens.ts";
+import { type LivekitDetails, participantInfo, permissionInfo, roomInfo, sourceOf } from "../records.ts";
+import { type LivekitToken, publishPermissions } from "../tokens.ts";
 import { dispatchInto } from "./dispatch-service.ts";
-import { defineMethod, type Method, requireRoomAdmin, TwirpError } from "./twirp.ts";
+import { defineMethod, type Method, requireName, requireRoomAdmin, TwirpError } from "./twirp.ts";
 
 type RoomServiceDeps = {
   rooms: RoomService;
@@ -42,7 +42,6 @@ type RoomServiceDeps = {
 };
 
 const LISTED_ROOMS = 1_000;
-const ROOM_NAME = new RegExp(NAME_PATTERN);
 
 /** LiveKit's RoomService. Methods without a counterpart in our rooms are `unimplemented`. */
 export function createRoomService({ write, timers, now }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
@@ -50,7 +49,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
   const { registry } = signaling;
 
   function find({ key }: LivekitToken, name: string): RoomRow {
-    const row = rooms.findByName(key, name);
+    const row = rooms.findByName(key, foreignName(name) ?? "");
     if (!row) throw new TwirpError("not_found", "requested room does not exist");
     return row;
   }
@@ -66,7 +65,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
   }
 
   function requireParticipant(row: RoomRow, identity: string): RtcSession {
-    const session = registry.find(row.id, identity);
+    const session = registry.find(row.id, foreignName(identity) ?? "");
     if (!session) throw new TwirpError("not_found", "participant does not exist");
     return session;
   }
@@ -83,14 +82,9 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     CreateRoom: defineMethod(CreateRoomRequest, async (token, { name, agents: wanted }) => {
       if (token.grant.roomCreate !== true)
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
-      if (!ROOM_NAME.test(name)) {
-        throw new TwirpError(
-          "invalid_argument",
-          "name must have 1 to 128 letters, digits, dots, underscores or dashes",
-        );
-      }
-      const known = rooms.findByName(token.key, name);
-      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name })));
+      const roomName = requireName(name);
+      const known = rooms.findByName(token.key, roomName);
+      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName })));
       for (const { agentName, metadata, attributes } of wanted) {
         await dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
       }
@@ -101,7 +95,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       if (token.grant.roomList !== true) throw new TwirpError("permission_denied", "the token has no roomList grant");
       const { projectId, environment } = token.key;
       const rows = rooms.list({ projectId, environment, status: "ACTIVE" }, NEWEST, LISTED_ROOMS);
-      const wanted = new Set(names);
+      const wanted = new Set(names.map((name) => foreignName(name)));
       return new ListRoomsResponse({
         rooms: rows.filter(({ name }) => names.length === 0 || wanted.has(name)).map(presentRoom),
       });
@@ -130,8 +124,8 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
 
     RemoveParticipant: defineMethod(RoomParticipantIdentity, async (token, { room, identity }) => {
       const { row, ref } = requireAdminRoom(token, room);
-      requireParticipant(row, identity);
-      const validFrom = await moderation.remove(ref, identity, token.author);
+      const { identity: removed } = requireParticipant(row, identity);
+      const validFrom = await moderation.remove(ref, removed, token.author);
       // A token that the backend signs when this call has returned is valid, and one that it signed before is not.
       await new Promise<void>((resolve) => void timers.after(Math.max(0, validFrom - now()), resolve));
       return new RemoveParticipantResponse();
@@ -142,7 +136,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const session = requireParticipant(row, identity);
       if (!muted) throw new TwirpError("failed_precondition", "only its publisher can open a track again");
       const trackId = trackIdOf(trackSid);
-      await moderation.mute(ref, identity, trackId, token.author);
+      await moderation.mute(ref, session.identity, trackId, token.author);
       const track = participantInfo(session, details).tracks.find(({ sid }) => sid === trackSid);
       if (track) track.muted = true;
       return new MuteRoomTrackResponse(track ? { track } : {});
@@ -158,16 +152,22 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
         ...(name !== "" && { name }),
         attributes,
       };
-      await moderation.update(ref, request.identity, change, token.author);
+      await moderation.update(ref, session.identity, change, token.author);
       return new ParticipantInfo({
         ...participantInfo(session, details),
         permission: permissionInfo(session.permissions, session.hidden),
       });
     }),
 
-    SendData: defineMethod(SendDataRequest, async (token, { room, data, topic, destinationIdentities: to }) => {
-      const { ref } = requireAdminRoom(token, room);
+    SendData: defineMethod(SendDataRequest, async (token, request) => {
+      const { room, data, topic, destinationIdentities, destinationSids } = request;
+      const { row, ref } = requireAdminRoom(token, room);
       const payload = textOf(data);
+      const bySid = destinationSids.map((sid) => registry.session(sessionIdOf(sid) ?? ""));
+      const present = bySid.flatMap((session) => (session?.room.id === row.id ? session.identity : []));
+      const to = [...destinationIdentities.map((identity) => foreignName(identity) ?? ""), ...present];
+      // Nobody of the named is here, and an empty list would mean everybody.
+      if (to.length === 0 && destinationSids.length > 0) return new SendDataResponse();
       await moderation.sendData(ref, {
         payload,
         ...(topic !== undefined && topic !== "" && { topic }),
@@ -179,10 +179,10 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
 }
 
 function permissionsFrom(permission: ParticipantPermission): Partial<Permissions> {
-  const { canSubscribe, canPublish, canPublishData, canUpdateMetadata } = permission;
+  const { canSubscribe, canPublish, canPublishData, canUpdateMetadata, canPublishSources } = permission;
   return {
     subscribe: canSubscribe,
-    publish: canPublish,
+    ...publishPermissions(canPublish, canPublishSources.length === 0 ? null : canPublishSources.map(sourceOf)),
     publishData: canPublishData,
     updateMetadata: canUpdateMetadata,
   };

@@ -4,10 +4,11 @@ import type { Author } from "../../../kernel/author.ts";
 import { authorOfKey } from "../../../kernel/http/callers.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import type { Log } from "../../../kernel/log.ts";
+import { foreignName } from "../../../protocol/ids.ts";
 import { bearerOf } from "../join-request.ts";
 import { decodeBinary, decodeJson } from "../message-reader.ts";
 import { HttpRefusal, httpRefusalOf, TokenRefused } from "../refusals.ts";
-import type { LivekitToken } from "../tokens.ts";
+import { type LivekitToken, NAME_RULE } from "../tokens.ts";
 
 type TwirpDeps = {
   readToken: (token: string) => Promise<LivekitToken>;
@@ -32,11 +33,11 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         const bearer = bearerOf(request);
         if (bearer === null) throw new TokenRefused("no token was given");
         const token = await readToken(bearer);
-        requireSomeGrant(token);
-        const call = { ...token, author: authorOfKey({ caller: token.key, info }) };
         const methods = Object.hasOwn(services, params.service) ? services[params.service] : undefined;
         const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;
         if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
+        requireSomeGrant(token);
+        const call = { ...token, author: authorOfKey({ caller: token.key, info }) };
         const answer = await method(call, await readBody(request), form);
         set.headers["content-type"] = type;
         return typeof answer === "string"
@@ -120,9 +121,16 @@ function asTwirp(error: unknown): TwirpError | null {
   return refused && new TwirpError(BY_STATUS[refused.status] ?? "internal", refused.message);
 }
 
+/** The name as rooms have it. */
+export function requireName(name: string): string {
+  const known = foreignName(name);
+  if (known === null) throw new TwirpError("invalid_argument", `the room's name ${NAME_RULE}`);
+  return known;
+}
+
 /** A token administers only the room that it names. */
 export function requireRoomAdmin({ grant }: LivekitToken, name: string): void {
-  if (grant.roomAdmin === true && grant.room === name) return;
+  if (grant.roomAdmin === true && name !== "" && foreignName(grant.room) === foreignName(name)) return;
   throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
 }
 

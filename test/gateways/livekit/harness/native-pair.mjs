@@ -2,7 +2,8 @@
 import { enter, publish, rtc, say, tokens } from "./native-room.mjs";
 
 const ann = await enter("ann", tokens.ann);
-await publish(ann, "audio");
+const voice = await publish(ann, "audio");
+void voice.waitForSubscription().then(() => say("ann knows that she is heard"));
 const face = await publish(ann, "video");
 const ben = await enter("ben", tokens.ben);
 await publish(ben, "audio");

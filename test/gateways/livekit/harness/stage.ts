@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { RoomConfiguration } from "@livekit/protocol";
+import { RoomConfiguration, type TrackSource } from "@livekit/protocol";
 import type { Browser, Page } from "playwright-core";
 import type { Config } from "../../../../src/kernel/config/index.ts";
 import { Stoa } from "../../../../web/sdk/server.ts";
@@ -13,7 +13,7 @@ export const WAIT_MS = 60_000;
 
 export type LivekitPackage = "livekit-client" | "livekit-client-two-connections";
 
-type Grant = Record<string, boolean | string | string[]>;
+type Grant = Record<string, boolean | string | string[] | TrackSource[]>;
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test
 type Anything = any;
