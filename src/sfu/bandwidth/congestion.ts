@@ -63,7 +63,7 @@ export class Congestion {
 
   add(packets: AcknowledgedPackets): void {
     const { count, sentAtMs, arrivedAtMs, bytes } = packets;
-    for (let i = packets.arrivedInOrder ? count - 1 : 0; i < count; i++) {
+    for (let i = 0; i < count; i++) {
       const sentMs = sentAtMs[i] as number;
       if (sentMs > this.#sentUpToMs) this.#sentUpToMs = sentMs;
       if (sentMs < this.#newestSentMs || Number.isNaN(arrivedAtMs[i])) continue;

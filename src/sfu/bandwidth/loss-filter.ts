@@ -23,14 +23,8 @@ export class LossFilter {
   #seen = { reported: 0, lost: 0 };
 
   /** Packets sent before `lessSinceMs` are known to have been too many, so their loss counts only for `takeSeen`. */
-  add(packets: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
-    const { count, sentAtMs, arrivedAtMs, bytes } = packets;
+  add({ count, sentAtMs, arrivedAtMs, bytes }: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
     this.#seen.reported += count;
-    if (packets.arrivedInOrder && (sentAtMs[0] as number) > lessSinceMs) {
-      this.#reported += count;
-      this.#bytes += packets.totalBytes;
-      return;
-    }
     for (let i = 0; i < count; i++) {
       const isLost = Number.isNaN(arrivedAtMs[i] as number);
       if (isLost) this.#seen.lost += 1;

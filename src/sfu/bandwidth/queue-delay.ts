@@ -20,12 +20,7 @@ class WindowedMinimum {
   }
 
   /** Counts packets that arrived and are not part of a probe. */
-  add(packets: AcknowledgedPackets): void {
-    const { count, sentAtMs, arrivedAtMs, probe } = packets;
-    if (packets.arrivedInOrder && (arrivedAtMs[count - 1] as number) - this.#startedMs < this.#windowMs) {
-      if (packets.minDelayMs < this.#current) this.#current = packets.minDelayMs;
-      return;
-    }
+  add({ count, sentAtMs, arrivedAtMs, probe }: AcknowledgedPackets): void {
     let startedMs = this.#startedMs;
     let current = this.#current;
     for (let i = 0; i < count; i++) {

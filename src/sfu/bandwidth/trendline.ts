@@ -46,14 +46,11 @@ export class Trendline {
 
   /** Takes packets in the order in which they were sent. Lost packets and probes are skipped. */
   add(packets: AcknowledgedPackets): void {
-    const { count, arrivedInOrder, sentAtMs, arrivedAtMs, probe } = packets;
+    const { count, sentAtMs, arrivedAtMs, probe } = packets;
     this.queue.add(packets);
     for (let i = 0; i < count; i++) {
       const arrivedMs = arrivedAtMs[i] as number;
-      if (!arrivedInOrder && (probe[i] !== 0 || Number.isNaN(arrivedMs))) continue;
-      // Only the first and last packet of a group count.
-      const isBetween = arrivedInOrder && i + 1 < count && (sentAtMs[i + 1] as number) - this.#firstSentMs <= GROUP_MS;
-      if (!isBetween) this.#add(sentAtMs[i] as number, arrivedMs);
+      if (probe[i] === 0 && !Number.isNaN(arrivedMs)) this.#add(sentAtMs[i] as number, arrivedMs);
     }
   }
 

@@ -3,12 +3,11 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { BandwidthEstimator } from "../../../src/sfu/bandwidth/bandwidth-estimator.ts";
 import { LossFilter } from "../../../src/sfu/bandwidth/loss-filter.ts";
 import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";
 import { Trendline } from "../../../src/sfu/bandwidth/trendline.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
-import { type AcknowledgedPackets, SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
+import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { reportOf } from "./report-of.ts";
 
 type Packet = { sentAtMs: number; arrivedAtMs: number; bytes: number; probe: number };
@@ -279,59 +278,4 @@ test("lost packets are counted one by one", () => {
     }),
     { seed: 18, numRuns: 100 },
   );
-});
-
-/** Looks at every packet of every report. */
-class SentPacketsOneByOne extends SentPackets {
-  override match(feedback: TransportFeedback, nowMs: number): AcknowledgedPackets {
-    return Object.assign(super.match(feedback, nowMs), { isPlain: false });
-  }
-}
-
-test("the shortcut for packets that arrived in order gives the same result as each packet", () => {
-  const FRAME = fc.record({
-    waitMs: fc.oneof(fc.nat(40), fc.nat(40), fc.nat(40), fc.nat(1_500)),
-    packets: fc.integer({ min: 1, max: 12 }),
-    queueMs: fc.oneof(fc.nat(5), fc.nat(300)),
-    spreadMs: fc.nat(30),
-    fault: fc.constantFrom("none", "none", "none", "none", "lost", "late", "probe"),
-    isReported: fc.boolean(),
-  });
-  let [plain, notPlain] = [0, 0];
-  fc.assert(
-    fc.property(fc.array(FRAME, { minLength: 150, maxLength: 250 }), (frames) => {
-      const [shortly, atLength] = [new BandwidthEstimator(), new BandwidthEstimator()];
-      const [sent, sentOneByOne] = [new SentPackets(), new SentPacketsOneByOne()];
-      const viewer = new TwccRecorder();
-      const [feedback, same] = [new TransportFeedback(), new TransportFeedback()];
-      const out = new Uint8Array(MAX_TWCC_BYTES);
-      let nowMs = 1_000;
-      let arrivedMs = 0;
-      for (const { waitMs, packets, queueMs, spreadMs, fault, isReported } of frames) {
-        nowMs += waitMs;
-        for (let i = 0; i < packets; i++) {
-          const probe = fault === "probe" ? 1 : 0;
-          const sequence = sent.next(1_200 - i, nowMs, probe);
-          expect(sentOneByOne.next(1_200 - i, nowMs, probe)).toBe(sequence);
-          if (fault === "lost" && i === 0) continue;
-          arrivedMs = Math.max(arrivedMs, nowMs + queueMs + (spreadMs * i) / packets);
-          viewer.record(sequence, fault === "late" ? nowMs + queueMs + spreadMs - i : arrivedMs);
-        }
-        while (isReported && viewer.pending) {
-          const end = viewer.writeFeedback(out, 0, 1, 2);
-          const length = end - (((out[0] as number) & 0x20) === 0 ? 0 : (out[end - 1] as number));
-          expect(feedback.parse(out, 0, length) && same.parse(out, 0, length)).toBe(true);
-          shortly.onFeedback(feedback, sent, nowMs + 20);
-          atLength.onFeedback(same, sentOneByOne, nowMs + 20);
-          if (feedback.acknowledged.arrivedInOrder) plain++;
-          else notPlain++;
-          expect(shortly.describe(nowMs + 20)).toEqual(atLength.describe(nowMs + 20));
-          expect(shortly.budget(nowMs + 20)).toBe(atLength.budget(nowMs + 20));
-        }
-      }
-      expect(shortly.takeLoss()).toBe(atLength.takeLoss());
-    }),
-    { seed: 18, numRuns: 60 },
-  );
-  expect(Math.min(plain, notPlain)).toBeGreaterThan(500);
 });

@@ -15,11 +15,6 @@ const MAX_AGE_MS = 10_000;
 /** The reported packets that are known, by number. They are columns because there are thousands a second. */
 export class AcknowledgedPackets {
   count = 0;
-  /** All packets are media and arrived in the order in which they were sent, so the first and the last suffice. */
-  arrivedInOrder = false;
-  /** The least time from sending to arrival, on two unrelated clocks. */
-  minDelayMs = Number.POSITIVE_INFINITY;
-  totalBytes = 0;
   readonly sentAtMs = new Float64Array(HISTORY);
   /** On the subscriber's clock since its first report; NaN when lost. */
   readonly arrivedAtMs = new Float64Array(HISTORY);
@@ -153,11 +148,6 @@ export class SentPackets implements TransportSequence {
     const entries = this.#entries;
     const referenceMs = this.#clock.unwrap(reference);
     let known = 0;
-    let isPlain = true;
-    let lastSentMs = Number.NEGATIVE_INFINITY;
-    let lastArrivedMs = Number.NEGATIVE_INFINITY;
-    let leastDelayMs = Number.POSITIVE_INFINITY;
-    let bytesInAll = 0;
     for (let i = 0; i < count; i++) {
       const sequence = (baseSequence + i) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
@@ -165,24 +155,14 @@ export class SentPackets implements TransportSequence {
       const packed = entries[at + 1] as number;
       if (packed < 0 || (packed & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
       const arrivedAtMs = referenceMs + (arrivals[i] as number);
-      const bytes = (packed >>> 16) & 0xffff;
-      const probe = packed < PROBE_SHIFT ? 0 : Math.floor(packed / PROBE_SHIFT);
-      // Comparisons with the NaN of a lost packet are false.
-      const isInOrder = sentAtMs >= lastSentMs && arrivedAtMs >= lastArrivedMs;
-      if (!isInOrder || probe !== 0) isPlain = false;
       if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - packed;
-      if (arrivedAtMs - sentAtMs < leastDelayMs) leastDelayMs = arrivedAtMs - sentAtMs;
-      bytesInAll += bytes;
-      acknowledged.sentAtMs[known] = lastSentMs = sentAtMs;
-      acknowledged.arrivedAtMs[known] = lastArrivedMs = arrivedAtMs;
-      acknowledged.bytes[known] = bytes;
-      acknowledged.probe[known] = probe;
+      acknowledged.sentAtMs[known] = sentAtMs;
+      acknowledged.arrivedAtMs[known] = arrivedAtMs;
+      acknowledged.bytes[known] = (packed >>> 16) & 0xffff;
+      acknowledged.probe[known] = packed < PROBE_SHIFT ? 0 : Math.floor(packed / PROBE_SHIFT);
       known++;
     }
     acknowledged.count = known;
-    acknowledged.arrivedInOrder = isPlain && known > 0;
-    acknowledged.minDelayMs = leastDelayMs;
-    acknowledged.totalBytes = bytesInAll;
     return acknowledged;
   }
 }
