@@ -1,11 +1,10 @@
 /** Transport addresses, and the masked form in which TURN messages carry them (RFC 8489 §14.2). */
 import ipaddr from "ipaddr.js";
+import { xorAddress, xorPortAndAddress } from "../../sfu/wire/stun/stun.ts";
 import { HEADER_BYTES } from "./message.ts";
 
 export type Address = { readonly address: string; readonly port: number };
 
-const COOKIE_BYTES = Buffer.from([0x21, 0x12, 0xa4, 0x42]);
-const PORT_MASK = 0x2112;
 const FAMILY = { ipv4: 1, ipv6: 2 } as const;
 export type Family = keyof typeof FAMILY;
 
@@ -27,25 +26,15 @@ export function familyNamed(number: number): Family | undefined {
   return number === FAMILY.ipv6 ? "ipv6" : undefined;
 }
 
-/** The mask is the magic cookie, followed by the transaction id for IPv6. */
-export function maskAddress({ address, port }: Address, transaction: Uint8Array): Buffer {
-  const bytes = ipaddr.process(address).toByteArray();
-  const value = Buffer.alloc(4 + bytes.length);
-  value[1] = bytes.length === 4 ? FAMILY.ipv4 : FAMILY.ipv6;
-  value.writeUInt16BE(port ^ PORT_MASK, 2);
-  for (const [at, byte] of bytes.entries()) value[4 + at] = byte ^ maskAt(at, transaction);
-  return value;
+export function maskAddress({ address, port }: Address, transaction: Uint8Array): Uint8Array {
+  return xorAddress(Uint8Array.from(ipaddr.process(address).toByteArray()), port, transaction);
 }
 
 export function unmaskAddress(value: Buffer, transaction: Uint8Array): Address | undefined {
   const family = value.length > 1 ? familyNamed(value.readUInt8(1)) : undefined;
   if (family === undefined || value.length !== (family === "ipv4" ? 8 : 20)) return undefined;
-  const bytes = [...value.subarray(4)].map((byte, at) => byte ^ maskAt(at, transaction));
-  return { address: ipaddr.fromByteArray(bytes).toString(), port: value.readUInt16BE(2) ^ PORT_MASK };
-}
-
-function maskAt(at: number, transaction: Uint8Array): number {
-  return (at < COOKIE_BYTES.length ? COOKIE_BYTES[at] : transaction[at - COOKIE_BYTES.length]) ?? 0;
+  const plain = Buffer.from(xorPortAndAddress(value, transaction));
+  return { address: ipaddr.fromByteArray([...plain.subarray(4)]).toString(), port: plain.readUInt16BE(2) };
 }
 
 /**

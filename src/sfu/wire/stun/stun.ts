@@ -212,17 +212,31 @@ export function writeBindingSuccess(
   const ip = parseIp(address);
   if (ip === undefined) return -1;
   const at = writeStunHeader(out, STUN_TYPE.bindingSuccess, request.transactionId);
-  return sealStun(out, writeXorMappedAddress(out, at, ip, port), password);
-}
-
-function writeXorMappedAddress(out: Uint8Array, at: number, ip: Uint8Array, port: number): number {
   writeUint16(out, at, STUN_ATTRIBUTE.xorMappedAddress);
   writeUint16(out, at + 2, 4 + ip.length);
-  writeUint16(out, at + 4, ip.length === 4 ? 1 : 2);
-  writeUint16(out, at + 6, port ^ (MAGIC_COOKIE >>> 16));
-  // The mask is the cookie and the transaction id: bytes 4 … 19 of the header.
-  for (let i = 0; i < ip.length; i++) out[at + 8 + i] = readUint8(ip, i) ^ readUint8(out, 4 + i);
-  return at + 8 + ip.length;
+  out.set(xorAddress(ip, port, request.transactionId), at + 4);
+  return sealStun(out, at + 8 + ip.length, password);
+}
+
+/** The value of XOR-MAPPED-ADDRESS and of its likes in TURN (RFC 8489 §14.2). */
+export function xorAddress(ip: Uint8Array, port: number, transactionId: Uint8Array): Uint8Array {
+  const value = new Uint8Array(4 + ip.length);
+  writeUint16(value, 0, ip.length === 4 ? 1 : 2);
+  writeUint16(value, 2, port);
+  value.set(ip, 4);
+  return xorPortAndAddress(value, transactionId);
+}
+
+/** The mask is the magic cookie, followed by the transaction id for IPv6. Applied twice, it returns the plain value. */
+export function xorPortAndAddress(value: Uint8Array, transactionId: Uint8Array): Uint8Array {
+  const mask = new Uint8Array(4 + transactionId.length);
+  writeUint32(mask, 0, MAGIC_COOKIE);
+  mask.set(transactionId, 4);
+  // `slice` of a Buffer would share its memory.
+  const masked = new Uint8Array(value);
+  for (let i = 0; i < 2; i++) masked[2 + i] = readUint8(value, 2 + i) ^ readUint8(mask, i);
+  for (let i = 4; i < value.length; i++) masked[i] = readUint8(value, i) ^ readUint8(mask, i - 4);
+  return masked;
 }
 
 /** 400 and 401 have no integrity, because the sender has proved nothing. */
