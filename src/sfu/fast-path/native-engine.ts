@@ -1,5 +1,6 @@
 /** The functions of the C files. */
 import { dlopen, FFIType, type Pointer } from "bun:ffi";
+import ipaddr from "ipaddr.js";
 
 const { ptr, u32, i32, f64 } = FFIType;
 
@@ -41,4 +42,12 @@ const WORD = 0x100000000;
 export function setPointer(memory: Uint32Array, at: number, address: number): void {
   memory[at] = address % WORD;
   memory[at + 1] = Math.floor(address / WORD);
+}
+
+/** Returns the 16 bytes of an address, IPv4 in its mapped form, or null for an address with a zone (`fe80::1%eth0`). */
+export function addressWords(text: string): Uint32Array | null {
+  if (text.includes("%") || !ipaddr.isValid(text)) return null;
+  const address = ipaddr.parse(text);
+  const v6 = address instanceof ipaddr.IPv4 ? address.toIPv4MappedAddress() : address;
+  return new Uint32Array(Uint8Array.from(v6.toByteArray()).buffer);
 }

@@ -1,8 +1,7 @@
 /** The fast path by native code. fan-out.ts and wire/srtp are the reference for every byte that it writes. */
-import { addressWords } from "../wire/rtp/address.ts";
 import { createGroupFanOut, type GroupFanOut, MAX_PACKET_BYTES } from "./fan-out.ts";
 import type { FastPath, SendNatively } from "./fast-path.ts";
-import { type NativeEngine, openNativeEngine } from "./native-engine.ts";
+import { addressWords, type NativeEngine, openNativeEngine } from "./native-engine.ts";
 import { NativeReceiveLoop } from "./native-receive-loop.ts";
 import { NativeCipher, NativeReceiver } from "./native-srtp.ts";
 import { DESTINATION_WORDS } from "./send-batch.ts";

@@ -8,9 +8,8 @@ import type { CopyConstants } from "../forwarding/forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { Vp8Ids } from "../wire/codec/vp8.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
-import { addressWords } from "../wire/rtp/address.ts";
 import type { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
-import { setPointer } from "./native-engine.ts";
+import { addressWords, setPointer } from "./native-engine.ts";
 
 export interface SubscriberSlot extends CopyConstants {
   readonly transport: FanOutTransport;

@@ -12,7 +12,6 @@ import { type Dtls, type DtlsOptions, DtlsSession } from "./dtls.ts";
 import { type IceAgent, plainAddress } from "./ice/ice.ts";
 import { IceSession, type Path } from "./ice/ice-session.ts";
 import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
-import { Liveness } from "./liveness.ts";
 import type { UdpPort } from "./udp.ts";
 
 /** Messages of data channels pass through the event loop several times, but need none of its timers soon. */
@@ -43,6 +42,41 @@ export type ConnectionEvents = MediaEvents & {
   onChannel(channel: DataChannel): void;
   onMessage(channel: DataChannel, data: string | Buffer): void;
 };
+
+const DISCONNECTED_AFTER_MS = 15_000;
+const FAILED_AFTER_MS = 30_000;
+/** Applies until the first check. */
+const NEVER_REACHED_AFTER_MS = 15_000;
+
+/**
+ * Whether the client is still there. Authentic checks, packets and reports count alike: browsers send checks every few seconds, other
+ * clients hardly ever while media flows.
+ */
+export class Liveness {
+  /** The times of the last check and of the last packet; 0 before the first. */
+  checkedAtMs = 0;
+  mediaAtMs = 0;
+  readonly #startedAtMs: number;
+
+  constructor(startedAtMs: number) {
+    this.#startedAtMs = startedAtMs;
+  }
+
+  silentMs(nowMs: number): number {
+    return nowMs - Math.max(this.checkedAtMs, this.mediaAtMs, this.#startedAtMs);
+  }
+
+  state(nowMs: number): "alive" | "disconnected" | "failed" {
+    const silentMs = this.silentMs(nowMs);
+    if (silentMs > (this.checkedAtMs === 0 ? NEVER_REACHED_AFTER_MS : FAILED_AFTER_MS)) return "failed";
+    return silentMs > DISCONNECTED_AFTER_MS ? "disconnected" : "alive";
+  }
+
+  /** Returns whether the client has had enough time to finish its handshake. */
+  isOverdue(nowMs: number): boolean {
+    return nowMs - this.#startedAtMs > FAILED_AFTER_MS;
+  }
+}
 
 export class Connection {
   readonly ice: IceSession;
@@ -176,11 +210,11 @@ export class Connection {
     this.#host.agent.tick(this.ice, nowMs);
     const state = this.#iceState;
     if (state === "closed" || state === "failed") return;
-    const verdict = this.liveness.verdict(nowMs);
-    if (verdict === "failed") {
+    const liveness = this.liveness.state(nowMs);
+    if (liveness === "failed") {
       this.#setIceState("failed");
       this.#events.onLost(this.isReady ? "consent_timeout" : "ice_timeout", "failed");
-    } else if (verdict === "disconnected" && state === "connected") {
+    } else if (liveness === "disconnected" && state === "connected") {
       this.#setIceState("disconnected");
       this.#events.onLost("consent_timeout", "disconnected");
     }

@@ -153,3 +153,10 @@ function pseudoRandom(secret: Uint8Array, seed: Uint8Array): Buffer {
   const a1 = createHmac("sha256", secret).update(seed).digest();
   return createHmac("sha256", secret).update(a1).update(seed).digest();
 }
+
+/** The fingerprint of the server's certificate, for its answers (RFC 8122). */
+export function fingerprintOf(certificate: DtlsCertificate): { algorithm: string; value: string } {
+  const digest = createHash("sha256").update(new X509Certificate(certificate.certPem).raw).digest();
+  const value = [...digest].map((byte) => byte.toString(16).padStart(2, "0").toUpperCase()).join(":");
+  return { algorithm: "sha-256", value };
+}

@@ -1,9 +1,10 @@
 /** RTP and RTCP of one connection as they come in: opened, and handed on if they are new and authentic. */
+
+import { addressWords } from "../fast-path/native-engine.ts";
 import type { LoopSession } from "../fast-path/native-receive-loop.ts";
 import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
 import type { LoopSource } from "../fast-path/receive-loop.ts";
 import type { PublisherStreams } from "../fast-path/stream-table.ts";
-import { addressWords } from "../wire/rtp/address.ts";
 import { isRtcp } from "../wire/rtp/rtp.ts";
 import type { IncomingSrtp, SrtpMasterKey, SrtpRefusals } from "../wire/srtp/srtp.ts";
 import type { ControlBudget } from "./control-budget.ts";

@@ -290,3 +290,15 @@ export class IceAgent {
 export function plainAddress(address: string): string {
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }
+
+/** The candidates of a worker: UDP before TCP, in the configured order of the addresses. */
+export function candidatesOf(settings: { announce: readonly string[]; tcp: boolean }, port: number): string[] {
+  const udp = settings.announce.map(
+    (address, i) => `${i + 1} 1 udp ${2_130_706_431 - i} ${plainAddress(address)} ${port} typ host`,
+  );
+  if (!settings.tcp) return udp;
+  const tcp = settings.announce.map(
+    (address, i) => `${i + 101} 1 tcp ${1_671_430_143 - i} ${plainAddress(address)} ${port} typ host tcptype passive`,
+  );
+  return [...udp, ...tcp];
+}
