@@ -177,8 +177,17 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("recordings", () => services.recordings.stopAll());
 
   const { ports: mediaPorts, announce, probe } = media;
-  (lock ?? options.lock)?.note({ pid: process.pid, version: VERSION, url, mediaPorts, announce, probe, doctorSecret });
-  log.info({ url, media: { ports: media.ports, addresses: media.announce } }, "server: listening");
+  (lock ?? options.lock)?.note({
+    role: "server",
+    pid: process.pid,
+    version: VERSION,
+    url,
+    mediaPorts,
+    announce,
+    probe,
+    doctorSecret,
+  });
+  log.info({ url, version: VERSION, media: { ports: media.ports, addresses: media.announce } }, "server: listening");
   return {
     url,
     runtime,

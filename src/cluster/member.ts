@@ -14,6 +14,7 @@ import { createMetrics } from "../kernel/metrics.ts";
 import { databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
+import { VERSION } from "../kernel/version.ts";
 import { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import { Abstention, askPeersToAbstain } from "./abstention.ts";
 import { type Cluster, ClusterRefused, type ClusterState, memberUrl } from "./cluster.ts";
@@ -121,6 +122,10 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }
   const port = standby.port ?? config.PORT;
   const url = memberUrl(config, port);
+  const noteStandby = () =>
+    lock.note({ role: "standby", pid: process.pid, version: VERSION, url: `http://${hostOf(config.HOST)}:${port}` });
+  noteStandby();
+  log.info({ url, version: VERSION }, "cluster: standby listening");
   const stopReporting = startReporting({ commitLog, url, state: currentState, log, timers });
 
   const { join, fetchSnapshot, leadEmptyLog, openReplica } = createJoin({
@@ -204,7 +209,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
         },
       );
       isOpen = true;
-      log.info({ term: leadership.term, url }, "cluster: became leader");
+      log.info({ term: leadership.term, url, version: VERSION }, "cluster: became leader");
       settled.resolve("leader");
       const stopTrimming = startTrimming({ commitLog, state: currentState, log, timers });
       const reason = await Promise.race([leadership.lost, lost.promise, aborted(stopping.signal)]);
@@ -217,7 +222,10 @@ export async function startMember(config: Config, options: MemberOptions, start:
       isOpen = false;
       state = { ...state, role: "standby", leader: null };
       await leadership.resign();
-      if (!stopping.signal.aborted) standby ??= listenAsStandby(port);
+      if (!stopping.signal.aborted) {
+        standby ??= listenAsStandby(port);
+        noteStandby();
+      }
     }
   }
 
@@ -276,6 +284,10 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }
   settled.promise.catch(() => void stop("refused"));
   return { url, state: currentState, settled: settled.promise, stop };
+}
+
+function hostOf(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
 }
 
 /** A retry cannot help: the operator has to decide. */

@@ -6,10 +6,12 @@ import { postgresLog } from "../../src/kernel/db/postgres-log.ts";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { VERSION } from "../../src/kernel/version.ts";
+import type { Check } from "../../src/ops/doctor/check.ts";
 import { checkCommitLog } from "../../src/ops/doctor/commit-log.ts";
-import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
+import { stoa } from "../cli/stoa.ts";
+import { freePort, type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { testConfig } from "../harness/test-config.ts";
-import { SECRET } from "./group.ts";
+import { Group, SECRET } from "./group.ts";
 
 let postgres: TestPostgres;
 let url: string;
@@ -59,3 +61,39 @@ test("the doctor reports an unreachable, lossy or foreign log, and an unreachabl
   await sql.close({ timeout: 0 });
   expect(await said()).toContain("fail: it can lose acknowledged commits in a crash");
 }, 120_000);
+
+test("a healthy standby passes: its own port is not taken for another program's", async () => {
+  const group = new Group(await postgres.database());
+  try {
+    const leader = await group.startFirst();
+    await group.leader();
+    const port = String(await freePort());
+    const standby = await group.start("second", { PORT: port });
+    const env = {
+      ...{ DATA_DIR: standby.dataDir, HOST: "127.0.0.1", PORT: port, STOA_SECRET: SECRET, MEDIA_WORKERS: "1" },
+      ...{ MEDIA_UDP_PORT: String(await freePort()), PUBLIC_IP: "127.0.0.1", COMMIT_LOG_URL: group.logUrl ?? "" },
+    };
+    const examine = async () => {
+      const { out } = await stoa(["doctor", "--json"], { env });
+      return JSON.parse(out) as Check[];
+    };
+    const checks = await examine();
+    expect(checks.filter(({ status }) => status === "fail")).toEqual([]);
+    const of = (name: string) => checks.find((check) => check.name === name);
+    expect(of("http-port")).toMatchObject({
+      status: "pass",
+      detail: `the running standby answers at http://127.0.0.1:${port}, and ${leader.url} leads`,
+    });
+    for (const name of ["media-probe", "websocket", "livekit-clients"]) {
+      expect(of(name)).toMatchObject({ status: "pass", detail: "not checked: this server is a standby" });
+    }
+
+    // Once it leads it is examined as a server, and a leader that stepped down as a standby again.
+    await group.kill(leader);
+    await group.leader();
+    const leading = await examine();
+    expect(leading.find(({ name }) => name === "http-port")?.detail).toStartWith("the running server answers");
+  } finally {
+    await group.close();
+  }
+}, 180_000);

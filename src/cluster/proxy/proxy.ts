@@ -100,6 +100,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
   const url = memberUrl(config, server.port ?? config.PORT);
   const report = () => commitLog.report({ url, role: "edge", position: info.head, version: VERSION }).catch(() => {});
   await report();
+  log.info({ url, version: VERSION }, "cluster: edge listening");
   const stopReporting = every({ timers: systemTimers, log }, REPORT_EVERY_MS, report);
 
   return {

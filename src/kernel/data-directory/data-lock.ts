@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { giveToOwnerOf } from "./durable-file.ts";
 
 export type ServerNote = {
+  role: "server";
   pid: number;
   version: string;
   url: string;
@@ -15,16 +16,21 @@ export type ServerNote = {
   doctorSecret: string;
 };
 
+/** A standby of a cluster has the data and the port of a server, and carries no media. */
+export type StandbyNote = Pick<ServerNote, "pid" | "version" | "url"> & { role: "standby" };
+
+type Note = ServerNote | StandbyNote;
+
 export class DataInUse extends Error {
   override readonly name = "DataInUse";
-  constructor(dataDir: string, note: ServerNote | null) {
+  constructor(dataDir: string, note: Note | null) {
     super(`A server is running on ${dataDir}${note ? ` (process ${note.pid}, ${note.url})` : ""}. Stop it first.`);
   }
 }
 
 export type DataLock = {
   /** Written for processes with access to the directory, until the lock is released. */
-  note(note: ServerNote): void;
+  note(note: Note): void;
   release(): void;
 };
 
@@ -58,7 +64,7 @@ export function lockData(dataDir: string): DataLock {
   };
 }
 
-export function runningServer(dataDir: string): ServerNote | null {
+export function runningServer(dataDir: string): Note | null {
   const note = readNote(dataDir);
   if (note === null) return null;
   try {
@@ -70,8 +76,8 @@ export function runningServer(dataDir: string): ServerNote | null {
   }
 }
 
-function readNote(dataDir: string): ServerNote | null {
-  return existsSync(notePath(dataDir)) ? (JSON.parse(readFileSync(notePath(dataDir), "utf8")) as ServerNote) : null;
+function readNote(dataDir: string): Note | null {
+  return existsSync(notePath(dataDir)) ? (JSON.parse(readFileSync(notePath(dataDir), "utf8")) as Note) : null;
 }
 
 function notePath(dataDir: string): string {

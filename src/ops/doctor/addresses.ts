@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import { createLog } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
 import { mediaAddresses } from "../../nodes/media-addresses.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, warn, withoutServer } from "./check.ts";
 import { respondsOverTcp, respondsOverUdp } from "./probe.ts";
 
 /** Interfaces of containers and virtual machines, which other machines cannot reach. */
@@ -36,8 +36,9 @@ function addresses({ config }: CheckContext, announced: string[]): Check {
   return pass(name, detail);
 }
 
-async function probes({ running }: CheckContext, announced: string[]): Promise<Check[]> {
-  if (!running) return [warn("media-probe", "no server is running", "Start it and run `stoa doctor` again.")];
+async function probes(context: CheckContext, announced: string[]): Promise<Check[]> {
+  const { running } = context;
+  if (!running) return [withoutServer("media-probe", context)];
   const checks: Check[] = [];
   for (const port of running.mediaPorts) {
     for (const address of announced) {

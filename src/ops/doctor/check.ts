@@ -1,5 +1,5 @@
 import type { Config } from "../../kernel/config/index.ts";
-import type { ServerNote } from "../../kernel/data-directory/data-lock.ts";
+import type { ServerNote, StandbyNote } from "../../kernel/data-directory/data-lock.ts";
 
 export type Status = "pass" | "warn" | "fail";
 
@@ -40,8 +40,16 @@ export type CheckContext = {
   config: Config;
   /** The server that runs on this data, if any. */
   running: ServerNote | null;
+  /** The standby that runs on this data, if any. */
+  standby?: StandbyNote | null;
   now: number;
 };
+
+/** What needs a server that serves clients is not checked on a standby. */
+export function withoutServer(name: CheckName, { standby }: CheckContext): Check {
+  if (standby) return pass(name, "not checked: this server is a standby");
+  return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+}
 
 export type CheckGroup = (context: CheckContext) => Promise<Check[]>;
 

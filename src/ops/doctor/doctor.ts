@@ -26,7 +26,9 @@ const GROUPS: readonly CheckGroup[] = [
 ];
 
 export async function runChecks(config: Config, now: number): Promise<Check[]> {
-  const context: CheckContext = { config, now, running: runningServer(config.DATA_DIR) };
+  const note = runningServer(config.DATA_DIR);
+  const context: CheckContext =
+    note?.role === "standby" ? { config, now, running: null, standby: note } : { config, now, running: note };
   const checks: Check[] = [];
   for (const group of GROUPS) {
     try {

@@ -1,7 +1,17 @@
 import { createLog } from "../../kernel/log.ts";
 import { domainProblem } from "../../network/tls/domain-check.ts";
 import { mediaAddresses } from "../../nodes/media-addresses.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import {
+  type Check,
+  type CheckContext,
+  type CheckGroup,
+  fail,
+  pass,
+  reasonOf,
+  TIMEOUT_MS,
+  warn,
+  withoutServer,
+} from "./check.ts";
 
 /** Checks that DOMAIN resolves to this machine, and that http redirects to https. */
 export const checkDomain: CheckGroup = async (context) => [await domain(context), await port80(context)];
@@ -17,11 +27,11 @@ async function domain({ config, running }: CheckContext): Promise<Check> {
   return fail(name, problem, "Authorities try AAAA before A: both must be this machine's.");
 }
 
-async function port80({ config, running }: CheckContext): Promise<Check> {
+async function port80(context: CheckContext): Promise<Check> {
   const name = "port-80";
-  const { DOMAIN, HTTP_PORT, TLS_CERT } = config;
+  const { DOMAIN, HTTP_PORT, TLS_CERT } = context.config;
   if (DOMAIN === undefined || HTTP_PORT === 0 || TLS_CERT !== undefined) return pass(name, "not used");
-  if (!running) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+  if (!context.running) return withoutServer(name, context);
   const remedy = "Let in tcp 80, or set HTTP_PORT to 0: then the domain is proved at EDGE_PORT alone.";
   try {
     const url = `http://${DOMAIN}:${HTTP_PORT}/`;

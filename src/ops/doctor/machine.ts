@@ -9,10 +9,10 @@ const WANTED_BUFFER_BYTES = 4 * 1024 * 1024;
 const WANTED_FILES = 65_536;
 const MIN_FILES = 4_096;
 
-export const checkMachine: CheckGroup = async ({ now, running }) => [
+export const checkMachine: CheckGroup = async ({ now, running, standby }) => [
   await clock(now),
   udpBuffers(),
-  fileDescriptors(running),
+  fileDescriptors(running ?? standby ?? null),
   await ffmpeg(),
 ];
 

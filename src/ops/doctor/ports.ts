@@ -3,7 +3,7 @@ import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, T
 
 export const checkPorts: CheckGroup = async (context) => [await httpPort(context), await mediaPorts(context)];
 
-async function httpPort({ config: { HOST, PORT }, running }: CheckContext): Promise<Check> {
+async function httpPort({ config: { HOST, PORT }, running, standby }: CheckContext): Promise<Check> {
   const name = "http-port";
   if (running) {
     const response = await fetch(`${loopbackOf(running.url)}/readyz`, {
@@ -15,6 +15,7 @@ async function httpPort({ config: { HOST, PORT }, running }: CheckContext): Prom
     const { reasons } = (await response.json()) as { reasons: Record<string, string> };
     return warn(name, `the running server is not ready: ${JSON.stringify(reasons)}`, "Look at its log.");
   }
+  if (standby) return standbyPort(name, standby.url);
   try {
     const listener = Bun.listen({ hostname: HOST, port: PORT, socket: { data: () => {} } });
     listener.stop(true);
@@ -23,6 +24,17 @@ async function httpPort({ config: { HOST, PORT }, running }: CheckContext): Prom
     const remedy = PORT < 1024 ? "Choose another PORT, or give CAP_NET_BIND_SERVICE." : "Choose another PORT or HOST.";
     return fail(name, `${HOST}:${PORT} cannot be used: ${reasonOf(error)}`, remedy);
   }
+}
+
+/** A standby is never ready: it answers, and says which server leads or what it waits for. */
+async function standbyPort(name: "http-port", url: string): Promise<Check> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await fetch(`${loopbackOf(url)}/readyz`, { signal }).catch(reasonOf);
+  if (typeof response === "string") return fail(name, `the standby does not answer: ${response}`, "Look at its log.");
+  const { leader, reasons } = (await response.json()) as { leader: string | null; reasons: { cluster: string } };
+  return leader === null || !reasons.cluster.startsWith("standby;")
+    ? warn(name, `the running standby waits: ${reasons.cluster}`, "Look at its log.")
+    : pass(name, `the running standby answers at ${url}, and ${leader} leads`);
 }
 
 async function mediaPorts({ config, running }: CheckContext): Promise<Check> {

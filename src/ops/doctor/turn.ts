@@ -4,7 +4,7 @@ import { createIceServers, ownTurnUrls } from "../../features/rooms/ice-servers.
 import { createKeyring, secretFromFile } from "../../kernel/crypto/secrets.ts";
 import type { Address } from "../../network/turn/address.ts";
 import { type TurnClient, TurnRefused } from "../../network/turn/client.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn, withoutServer } from "./check.ts";
 import { createStunProbe } from "./probe.ts";
 import { allocateRelay, turnTarget, withTurn } from "./turn-client.ts";
 
@@ -60,8 +60,9 @@ async function checkAllocation({ url, username, credential }: Relay): Promise<Ch
 }
 
 /** Sends through TLS and the relay to every media port and waits for the responses. */
-async function checkRelayPath({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
-  if (!running) return warn("turn", "no server is running", "Start it and run `stoa doctor` again.");
+async function checkRelayPath(context: CheckContext, { url, username, credential }: Relay): Promise<Check> {
+  const { running } = context;
+  if (!running) return withoutServer("turn", context);
   const remedy = "Let EDGE_PORT in, and point DOMAIN at this machine; nothing else may end TLS before it.";
   const address = running.announce.find((candidate) => !candidate.includes(":"));
   try {
@@ -90,8 +91,9 @@ async function requireResponse(
   await promise;
 }
 
-async function checkClosed({ running }: CheckContext, { url, username, credential }: Relay): Promise<Check> {
-  if (!running) return warn("turn-closed", "no server is running", "Start it and run `stoa doctor` again.");
+async function checkClosed(context: CheckContext, { url, username, credential }: Relay): Promise<Check> {
+  const { running } = context;
+  if (!running) return withoutServer("turn-closed", context);
   try {
     await withTurn(turnTarget(url), username, credential, async (client) => {
       await client.allocate();

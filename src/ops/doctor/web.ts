@@ -3,7 +3,17 @@ import { NO_TOKEN } from "../../gateways/livekit/refusals.ts";
 import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
 import { AcmeStore } from "../../network/acme/store.ts";
 import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import {
+  type Check,
+  type CheckContext,
+  type CheckGroup,
+  fail,
+  pass,
+  reasonOf,
+  TIMEOUT_MS,
+  warn,
+  withoutServer,
+} from "./check.ts";
 import { loopbackOf } from "./ports.ts";
 import { checkWebsocket } from "./websocket.ts";
 
@@ -55,11 +65,12 @@ function acmeCertificate({ config, now }: CheckContext, domain: string): Check {
 }
 
 /** The LiveKit gateway refuses a client without a token with a known message, which shows that it is reachable. */
-async function checkLivekitClients({ config, running }: CheckContext): Promise<Check> {
+async function checkLivekitClients(context: CheckContext): Promise<Check> {
+  const { config, running } = context;
   const name = "livekit-clients";
   if (config.LIVEKIT_CLIENTS === "off") return pass(name, "closed by LIVEKIT_CLIENTS=off");
   const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
-  if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+  if (base === undefined) return withoutServer(name, context);
   const url = `${base.replace(/\/$/, "")}/rtc/v1/validate`;
   const rejectUnauthorized = config.PUBLIC_URL !== undefined;
   const options = {

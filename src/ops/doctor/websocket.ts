@@ -1,15 +1,16 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { type Check, type CheckContext, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import { type Check, type CheckContext, fail, pass, reasonOf, TIMEOUT_MS, withoutServer } from "./check.ts";
 import { loopbackOf } from "./ports.ts";
 
 type Cause = { detail: string; remedy: string };
 
 /** The server accepts every WebSocket and then reports what is wrong, so an open socket is enough. */
-export async function checkWebsocket({ config, running }: CheckContext): Promise<Check> {
+export async function checkWebsocket(context: CheckContext): Promise<Check> {
+  const { config, running } = context;
   const name = "websocket";
   const base = config.PUBLIC_URL ?? (running ? loopbackOf(running.url) : undefined);
-  if (base === undefined) return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
+  if (base === undefined) return withoutServer(name, context);
   // Without PUBLIC_URL the server is reached on loopback, for which no certificate is valid.
   const rejectUnauthorized = config.PUBLIC_URL !== undefined;
   const problem = await socketProblem(base, rejectUnauthorized);

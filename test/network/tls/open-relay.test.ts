@@ -41,6 +41,7 @@ async function turnClosed(...peers: Address[]): Promise<Check | undefined> {
     PUBLIC_URL: `https://localhost:${stage.multiplexer.port}`,
   });
   const running = {
+    role: "server" as const,
     pid: process.pid,
     version: "",
     url: stage.url,
