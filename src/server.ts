@@ -98,6 +98,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   services.rtcSessions.calls.log.recover();
   await services.recordings.recover();
   services.livekitClients.agents.restore();
+  lifecycle.started("empty rooms", services.emptyRooms.start());
   lifecycle.started("connection records", () => services.rtcSessions.recorder.flush());
   lifecycle.started("activity", () => services.rtcSessions.activity.flush());
   services.privacy.start();

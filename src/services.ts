@@ -119,6 +119,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     liveRooms,
     moderation,
     livekitClients,
+    emptyRooms: signaling.emptyRooms,
     ...chat,
     liveStreams,
     push,

@@ -24,6 +24,8 @@ describe("[4.1] POST /v1/rooms", () => {
       recording: false,
       maxParticipants: null,
       metadata: null,
+      emptyTimeoutSeconds: null,
+      departureTimeoutSeconds: 20,
       participantCount: 0,
       serverName: null,
       createdAt: "2026-03-01T12:00:00.000Z",

@@ -5,6 +5,13 @@ declare module "../../kernel/bus.ts" {
     /** A participant was removed for good; their tokens for the room are revoked as well. */
     participantRemoved: { roomId: string; identity: string };
     rtcTokenRevoked: { tokenId: string; roomId: string };
-    roomClosed: { roomId: string; projectId: string; environment: Environment; reason: "closed" | "stream_ended" };
+    /** Its metadata was replaced. */
+    roomChanged: { roomId: string };
+    roomClosed: {
+      roomId: string;
+      projectId: string;
+      environment: Environment;
+      reason: "closed" | "stream_ended" | "empty";
+    };
   }
 }

@@ -20,6 +20,10 @@ export const RoomReference = t.String({ maxLength: 512, description: "A room's i
 const MAX_PARTICIPANTS = 10_000;
 const AT_ONCE = "The most participants at once; null for as many as the server takes";
 
+const UNUSED = "Close the room when nobody has joined it for this long; null keeps it open";
+const DEPARTED =
+  "With emptyTimeoutSeconds: close the room this long after the last participant has left, 20 by default";
+
 export const CreateRoom = t.Object({
   name: Name,
   region: t.Optional(
@@ -34,6 +38,8 @@ export const CreateRoom = t.Object({
   metadata: t.Optional(
     nullable(t.String({ maxLength: 65_536, description: "Your own text about the room, part of its record" })),
   ),
+  emptyTimeoutSeconds: t.Optional(nullable(wholeNumber({ min: 0, max: 86_400, description: UNUSED }))),
+  departureTimeoutSeconds: t.Optional(wholeNumber({ min: 0, max: 3_600, description: DEPARTED })),
 });
 
 export const MuteTrack = t.Object({
@@ -51,6 +57,8 @@ const room = {
   recording: t.Boolean({ description: "It is being recorded now" }),
   maxParticipants: nullable(Type.Integer({ description: AT_ONCE })),
   metadata: nullable(t.String()),
+  emptyTimeoutSeconds: nullable(Type.Integer({ description: UNUSED })),
+  departureTimeoutSeconds: Type.Integer({ description: DEPARTED }),
   participantCount: nullable(Type.Integer({ description: "null when the room's media node does not respond" })),
   serverName: nullable(t.String({ description: "null while the room is empty" })),
   createdAt: Timestamp,

@@ -25,7 +25,11 @@ type NewRoom = {
   record?: boolean;
   maxParticipants?: number | null;
   metadata?: string | null;
+  emptyTimeoutSeconds?: number | null;
+  departureTimeoutSeconds?: number;
 };
+
+const DEPARTURE_TIMEOUT_SECONDS = 20;
 
 type CloseReason = BusEvents["roomClosed"]["reason"];
 
@@ -87,6 +91,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         recording: false,
         maxParticipants: input.maxParticipants ?? null,
         metadata: input.metadata ?? null,
+        emptyTimeout: input.emptyTimeoutSeconds ?? null,
+        departureTimeout: input.departureTimeoutSeconds ?? DEPARTURE_TIMEOUT_SECONDS,
         status: "ACTIVE",
         createdAt: at,
         updatedAt: at,
@@ -97,6 +103,16 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     },
 
     markRecording: store.markRecording,
+    ending: store.ending,
+
+    /** Those in the room are told. */
+    setMetadata(unit: Unit, ref: RoomRef, metadata: string | null): RoomRow {
+      const row = find(ref);
+      const at = now();
+      store.setMetadata(unit, row.id, metadata, at);
+      bus.publish(unit, "roomChanged", { roomId: row.id });
+      return { ...row, metadata, updatedAt: at };
+    },
 
     /** Ends the room and frees its name. Closing it again has no effect. */
     close(unit: Unit, ref: RoomRef, reason: CloseReason = "closed", author: Author | null = null): RoomRow {
@@ -125,6 +141,8 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       recording: row.recording,
       maxParticipants: row.maxParticipants,
       metadata: row.metadata,
+      emptyTimeoutSeconds: row.emptyTimeout,
+      departureTimeoutSeconds: row.departureTimeout,
       participantCount: presence.participantCount,
       serverName: presence.serverName,
       createdAt: iso(row.createdAt),

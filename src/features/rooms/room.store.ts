@@ -23,6 +23,11 @@ export function roomStore({ $client: client }: Db) {
     client,
     "UPDATE rooms SET status = 'CLOSED', updated_at = ?1, closed_at = ?1 WHERE id = ?2",
   );
+  const ending = select<[]>("WHERE status = 'ACTIVE' AND empty_timeout IS NOT NULL");
+  const setMetadata = changing<[string | null, number, string]>(
+    client,
+    "UPDATE rooms SET metadata = ?, updated_at = ? WHERE id = ?",
+  );
   const markRecording = changing<[number, string]>(client, "UPDATE rooms SET recording = ? WHERE id = ?");
 
   return {
@@ -35,6 +40,10 @@ export function roomStore({ $client: client }: Db) {
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: ({ projectId, environment, status }: RoomFilter, before: string, limit: number) =>
       newest.all(projectId, environment, status, before, limit),
+    /** The active rooms that close when they are empty for a while. */
+    ending: () => ending.all(),
+    setMetadata: (unit: Unit, id: string, metadata: string | null, at: number) =>
+      void setMetadata.run(unit, metadata, at, id),
     insert: inserter<RoomRow>(client, rooms),
     close: (unit: Unit, id: string, at: number) => void close.run(unit, at, id),
     markRecording: (unit: Unit, id: string, recording: boolean) => void markRecording.run(unit, recording ? 1 : 0, id),

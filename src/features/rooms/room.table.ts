@@ -21,6 +21,10 @@ export const rooms = sqliteTable(
     /** The most participants at once; null for as many as the server takes. */
     maxParticipants: integer("max_participants"),
     metadata: text("metadata"),
+    /** Seconds after which it closes when nobody has joined; null for a room that stays open. */
+    emptyTimeout: integer("empty_timeout"),
+    /** Seconds after which it closes when the last participant has left. */
+    departureTimeout: integer("departure_timeout").notNull().default(20),
     status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
@@ -28,6 +32,7 @@ export const rooms = sqliteTable(
   },
   (table) => [
     uniqueIndex("rooms_active_name").on(table.projectId, table.environment, table.name).where(sql`status = 'ACTIVE'`),
+    index("rooms_that_end").on(table.createdAt).where(sql`status = 'ACTIVE' AND empty_timeout IS NOT NULL`),
     index("rooms_by_project").on(table.projectId, table.environment, table.status, table.id),
     index("rooms_by_name").on(table.projectId, table.environment, table.name, table.id),
   ],

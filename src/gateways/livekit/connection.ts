@@ -27,6 +27,7 @@ import type { LivekitSessions } from "./livekit-session.ts";
 import { LivekitSession, MAX_FRAME_BYTES } from "./livekit-session.ts";
 import { iceServers, LIVEKIT_VERSION, roomInfo, serverInfo } from "./records.ts";
 import { HttpRefusal, httpRefusalOf, NO_TOKEN, TokenRefused } from "./refusals.ts";
+import { configurationOf, roomOptionsOf } from "./room-options.ts";
 import type { SignToken } from "./tokens.ts";
 import {
   createTokenReader,
@@ -119,7 +120,9 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const caller = await write((unit) => {
       // A removal may have been written since the client was admitted.
       requireValidSigning(token);
-      const room = rooms.findByName(token.key, roomName) ?? rooms.create(unit, token.key, { name: roomName });
+      const room =
+        rooms.findByName(token.key, roomName) ??
+        rooms.create(unit, token.key, { name: roomName, ...roomOptionsOf(configurationOf(token.claims)) });
       const tokenId = tokenIdIn(room.id, token);
       const ref = { projectId, environment, roomId: room.id };
       rtcTokens.adopt(unit, ref, { tokenId, participantIdentity: identity, expiresAt: token.expiresAt });
@@ -146,18 +149,19 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const livekitSession = new LivekitSession({
       ...{ runtime, signaling, details, session, client: parameters.client, mode: parameters.mode },
       autoSubscribe: parameters.autoSubscribe,
-      createdAt: rooms.find(caller).createdAt,
+      row: () => rooms.byId(caller.roomId),
       sessionOf: sessions.of,
     });
     sessions.add(livekitSession);
     return livekitSession;
   }
 
-  function joinResponse(client: LivekitSession, createdAt: number): JoinResponse {
+  function joinResponse(client: LivekitSession): JoinResponse {
     const { session } = client;
     const region = session.room.placed?.region ?? "";
+    const row = rooms.byId(session.room.id);
     return new JoinResponse({
-      room: roomInfo(session.room, createdAt),
+      ...(row && { room: roomInfo(row, session.room) }),
       participant: client.notifier.self(),
       otherParticipants: client.notifier.others(),
       serverVersion: LIVEKIT_VERSION,
@@ -217,10 +221,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
         const client = await joinRoom(admitted, () => isClosed);
         if (isClosed) return membership.leave(client.session, "left");
         if (admitted.isReturning && parameters.client.sdk === ClientInfo_SDK.JS) client.deferChanges();
-        attached(client, {
-          case: "join",
-          value: joinResponse(client, rooms.byId(client.session.room.id)?.createdAt ?? 0),
-        });
+        attached(client, { case: "join", value: joinResponse(client) });
         for (const value of parameters.tracks) client.handle({ case: "addTrack", value });
         if (parameters.offer) client.handle({ case: "offer", value: parameters.offer });
         return;

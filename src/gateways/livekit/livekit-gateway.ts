@@ -25,16 +25,27 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     ...{ ...deps, details, signToken, serverInfo: serverInfo("") },
     find: (roomId) => deps.rooms.byId(roomId),
   });
+  const connections = createLivekitConnections(runtime, { ...deps, sessions, agents, signToken });
   return {
     isOpen: config.LIVEKIT_CLIENTS === "on",
-    connections: createLivekitConnections(runtime, { ...deps, sessions, agents, signToken }),
+    connections,
     agents,
     services: {
       "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents }),
       "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
     },
 
-    requireAttempt(kind: "connect" | "validate", ipAddress: string): void {
+    /**
+     * Counts an attempt: against its API key with a valid token, as a whole office may be behind one address, and against
+     * its address otherwise.
+     */
+    async requireAttempt(kind: "connect" | "validate", ipAddress: string, signed: string | null): Promise<void> {
+      const token = signed === null ? null : await connections.readToken(signed).catch(() => null);
+      if (token && !deps.signaling.isDraining()) {
+        const verdict = limiter.take(`livekit-${kind}-key`, token.key.publicId, config.LIVEKIT_MAX_CONNECTIONS_PER_KEY);
+        if (verdict.allowed) return;
+        throw new HttpRefusal(429, "too many connections with this API key; try again later", verdict.resetSeconds);
+      }
       if (kind === "connect") {
         const refusal = deps.signaling.turnedAway(ipAddress);
         if (refusal) throw refusal;

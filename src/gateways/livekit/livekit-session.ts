@@ -8,6 +8,7 @@ import {
   type TrackInfo,
   TrackSubscribed,
 } from "@livekit/protocol";
+import type { RoomRow } from "../../features/rooms/room.table.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { FrameError, frameErrorOf } from "../../kernel/socket/frame-error.ts";
 import { createFrameBudget } from "../../kernel/socket/frame-reader.ts";
@@ -46,7 +47,7 @@ type LivekitSessionDeps = {
   client: ClientInfo;
   mode: ConnectionMode;
   autoSubscribe: boolean;
-  createdAt: number;
+  row(): RoomRow | undefined;
   sessionOf(sessionId: string): LivekitSession | undefined;
 };
 
@@ -68,7 +69,7 @@ export class LivekitSession {
   #cancelDeferral: (() => void) | null = null;
 
   constructor(private readonly deps: LivekitSessionDeps) {
-    const { runtime, session, details, createdAt } = deps;
+    const { runtime, session, details, row } = deps;
     this.session = session;
     this.client = deps.client;
     this.mode = deps.mode;
@@ -79,7 +80,7 @@ export class LivekitSession {
     };
     this.published = new PublishedTracks(session);
     this.#selection = new TrackSelection(session, deps.autoSubscribe);
-    this.notifier = new SignalNotifier({ session, published: this.published, details, createdAt, send });
+    this.notifier = new SignalNotifier({ session, published: this.published, details, row, send });
     const negotiate = deps.mode === "one" ? oneConnection : twoConnections;
     this.#negotiator = negotiate({
       ...{ session, send, published: this.published, selection: this.#selection },
@@ -301,6 +302,9 @@ export function createLivekitSessions({ bus }: Runtime) {
       sessions.delete(event.sessionId);
       for (const trackId of session.session.tracks.keys()) tracks.delete(trackId);
     }
+  });
+  bus.on("roomChanged", ({ roomId }) => {
+    for (const one of sessions.values()) if (one.session.room.id === roomId) one.notifier.roomChanged();
   });
   const details: LivekitDetails = {
     client: (sessionId) => sessions.get(sessionId)?.client,

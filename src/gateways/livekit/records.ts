@@ -16,6 +16,7 @@ import {
   TrackType,
   VideoQuality,
 } from "@livekit/protocol";
+import type { RoomRow } from "../../features/rooms/room.table.ts";
 import { VERSION } from "../../kernel/version.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-sids.ts";
@@ -156,11 +157,9 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
   });
 }
 
-export function roomInfo(
-  { id, name, recording, sessions }: Pick<LiveRoom, "id" | "name" | "recording" | "sessions">,
-  createdAt: number,
-): Room {
-  const present = [...sessions.values()].filter(({ hidden }) => !hidden);
+export function roomInfo(row: RoomRow, live: Pick<LiveRoom, "recording" | "sessions"> | undefined): Room {
+  const { id, name, createdAt, metadata, emptyTimeout, departureTimeout, maxParticipants } = row;
+  const present = [...(live?.sessions.values() ?? [])].filter(({ hidden }) => !hidden);
   return new Room({
     sid: roomSid(id),
     name,
@@ -168,7 +167,11 @@ export function roomInfo(
     creationTimeMs: BigInt(createdAt),
     numParticipants: present.length,
     numPublishers: present.filter(({ tracks }) => tracks.size > 0).length,
-    activeRecording: recording,
+    activeRecording: live?.recording ?? row.recording,
+    metadata: metadata ?? "",
+    emptyTimeout: emptyTimeout ?? 0,
+    departureTimeout,
+    maxParticipants: maxParticipants ?? 0,
   });
 }
 

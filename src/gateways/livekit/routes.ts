@@ -24,7 +24,7 @@ export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: 
 type RtcDeps = {
   connections: LivekitConnections;
   log: Log;
-  requireAttempt: (kind: "connect" | "validate", ipAddress: string) => void;
+  requireAttempt: LivekitGateway["requireAttempt"];
 };
 
 const PATHS: Record<ConnectionMode, string> = { one: "/rtc/v1", two: "/rtc" };
@@ -63,7 +63,7 @@ const rtcRoutes = ({ infoOf, sockets }: Http, { connections, log, requireAttempt
         async ({ request, server, set }) => {
           try {
             const client = clientRequest(request);
-            requireAttempt("connect", client.ipAddress);
+            await requireAttempt("connect", client.ipAddress, tokenOf(request));
             const admitted = await connections.admit(tokenOf(request), client, () => readJoinParameters(request, mode));
             const accepted = sockets.accept(server as SocketServer | null, request, {}, (socket) =>
               connections.connect(socket, admitted),
@@ -80,7 +80,7 @@ const rtcRoutes = ({ infoOf, sockets }: Http, { connections, log, requireAttempt
         async ({ request, set }) => {
           try {
             const client = clientRequest(request);
-            requireAttempt("validate", client.ipAddress);
+            await requireAttempt("validate", client.ipAddress, tokenOf(request));
             await connections.admit(tokenOf(request), client, () => readJoinParameters(request, mode));
             set.headers["content-type"] = "text/plain; charset=utf-8";
             return "success";
@@ -100,8 +100,8 @@ const agentRoutes = (http: Http, { connections, agents, log, requireAttempt }: R
     "/agent",
     async ({ request, server, set }) => {
       try {
-        requireAttempt("connect", http.infoOf(request).ip);
         const bearer = bearerOf(request);
+        await requireAttempt("connect", http.infoOf(request).ip, bearer);
         if (bearer === null) throw new TokenRefused("no token was given");
         const token = await connections.readToken(bearer);
         if (token.grant.agent !== true) throw new TokenRefused("the token has no agent grant");

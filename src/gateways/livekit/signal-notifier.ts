@@ -20,6 +20,7 @@ import {
   SubscriptionPermissionUpdate,
   TrackUnpublishedResponse,
 } from "@livekit/protocol";
+import type { RoomRow } from "../../features/rooms/room.table.ts";
 import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { LeaveReason, Push } from "../../protocol/signaling.ts";
 import { mayReceive, type RtcSession } from "../signaling/rtc-session.ts";
@@ -31,7 +32,8 @@ type NotifierDeps = {
   session: RtcSession;
   published: PublishedTracks;
   details: LivekitDetails;
-  createdAt: number;
+  /** The room as it is stored; undefined when it was deleted with its project. */
+  row(): RoomRow | undefined;
   send(message: Message): void;
 };
 
@@ -117,7 +119,7 @@ export class SignalNotifier {
         this.#speakers(push.speakers);
         break;
       case "recording.changed":
-        send({ case: "roomUpdate", value: new RoomUpdate({ room: roomInfo(session.room, this.deps.createdAt) }) });
+        this.roomChanged();
         break;
       case "layers.wanted":
         this.#layersWanted(push.trackId, push.layers);
@@ -143,6 +145,13 @@ export class SignalNotifier {
       case "media.flows":
         break;
     }
+  }
+
+  roomChanged(): void {
+    const row = this.deps.row();
+    if (!row) return;
+    const room = roomInfo(row, this.deps.session.room);
+    this.deps.send({ case: "roomUpdate", value: new RoomUpdate({ room }) });
   }
 
   receiving(publisher: RtcSession, trackId: string, allowed: boolean): void {

@@ -14,6 +14,7 @@ import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ClientFrames } from "../../protocol/signaling.ts";
 import { createWhip } from "../whip/whip.ts";
 import { createAdoption } from "./adoption.ts";
+import { createEmptyRooms } from "./empty-rooms.ts";
 import { createHalfOpenWatch } from "./half-open.ts";
 import { createJoin } from "./join.ts";
 import { createLiveRooms } from "./live-rooms.ts";
@@ -59,7 +60,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   });
   bus.on("roomClosed", ({ roomId, reason }) => {
     const room = registry.room(roomId);
-    if (room) membership.dismissAll(room, reason === "closed" ? "room_closed" : "stream_ended");
+    if (room) membership.dismissAll(room, reason === "stream_ended" ? "stream_ended" : "room_closed");
   });
   bus.on("recordingChanged", ({ roomId, active }) => {
     const room = registry.room(roomId);
@@ -107,7 +108,13 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     liveRooms: createLiveRooms(registry, membership),
 
     /** Gateways for other protocols use the same rooms through this. */
-    core: { registry, membership, join, requests, turnedAway: socketDeps.admissionRefusal, watch },
+    core: {
+      ...{ registry, membership, join, requests, watch },
+      turnedAway: socketDeps.admissionRefusal,
+      /** Refuses newcomers while the server stops, whatever else is counted. */
+      isDraining: () => draining,
+    },
+    emptyRooms: createEmptyRooms(runtime, { rooms: deps.rooms, registry }),
     whip: createWhip(runtime, {
       registry,
       membership,

@@ -59,6 +59,11 @@ export const mediaVariables = {
     { min: 1, max: 1_000_000 },
     "Signaling messages of one connection in a window.",
   ),
+  LIVEKIT_MAX_CONNECTIONS_PER_KEY: integer(
+    600,
+    { min: 1, max: 1_000_000 },
+    "Connection attempts of LiveKit's clients with valid tokens of one API key in a window; those without one count by IP address.",
+  ),
   SIGNALING_MAX_CONNECTIONS_PER_WINDOW: integer(
     20,
     { min: 1, max: 1_000_000 },

@@ -77,10 +77,8 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   }
 
   function jobFor(dispatch: Dispatch, type: JobType, target: RtcSession | null, row: RoomRow): Job {
-    const { id, name, createdAt } = row;
-    const live = registry.room(id) ?? { id, name, recording: false, sessions: new Map() };
     const participant = target ? participantInfo(target, details) : undefined;
-    return newJob(dispatch, type, roomInfo(live, createdAt), participant);
+    return newJob(dispatch, type, roomInfo(row, registry.room(row.id)), participant);
   }
 
   async function assign(roomAgents: RoomAgents, dispatch: Dispatch, key: string, assigned: AssignedJob): Promise<void> {

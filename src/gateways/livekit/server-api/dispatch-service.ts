@@ -11,6 +11,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { foreignName } from "../../../protocol/ids.ts";
 import type { Agents } from "../agents/agents.ts";
 import { type Dispatch, type DispatchRequest, dispatchProblem, presentDispatch } from "../agents/dispatch.ts";
+import { roomOptionsOf } from "../room-options.ts";
 import {
   defineMethod,
   type Method,
@@ -61,7 +62,8 @@ export function createDispatchService(
       requireRoomAdmin(token, name);
       const roomName = requireName(name);
       const known = rooms.findByName(token.key, roomName);
-      const room = known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName })));
+      const room =
+        known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName, ...roomOptionsOf({}) })));
       const dispatch = await dispatchInto(agents, room, { agentName, metadata, attributes });
       await audit(token, "room.agent_dispatched", room, dispatch);
       return presentDispatch(dispatch, name);

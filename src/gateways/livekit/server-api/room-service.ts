@@ -11,11 +11,12 @@ import {
   ParticipantInfo,
   type ParticipantPermission,
   RemoveParticipantResponse,
-  Room,
+  type Room,
   RoomParticipantIdentity,
   SendDataRequest,
   SendDataResponse,
   UpdateParticipantRequest,
+  UpdateRoomMetadataRequest,
 } from "@livekit/protocol";
 import type { ModerationService } from "../../../features/rooms/moderation.service.ts";
 import type { RoomService } from "../../../features/rooms/room.service.ts";
@@ -23,12 +24,13 @@ import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import { NEWEST } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { foreignName } from "../../../protocol/ids.ts";
-import { roomSid, sessionIdOf, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
+import { sessionIdOf, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
 import type { Permissions } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
 import { type LivekitDetails, participantInfo, permissionInfo, roomInfo, sourceOf } from "../records.ts";
+import { metadataProblem, roomOptionsOf } from "../room-options.ts";
 import { type LivekitToken, publishPermissions } from "../tokens.ts";
 import { dispatchInto } from "./dispatch-service.ts";
 import { defineMethod, type Method, requireName, requireRoomAdmin, TwirpError } from "./twirp.ts";
@@ -70,21 +72,24 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     return session;
   }
 
-  const presentRoom = (row: RoomRow): Room => {
-    const live = registry.room(row.id);
-    if (live) return roomInfo(live, row.createdAt);
-    const { name, createdAt } = row;
-    const creationTime = BigInt(Math.floor(createdAt / 1000));
-    return new Room({ sid: roomSid(row.id), name, creationTime, creationTimeMs: BigInt(createdAt) });
-  };
+  const presentRoom = (row: RoomRow): Room => roomInfo(row, registry.room(row.id));
+
+  function requireMetadata(metadata: string): void {
+    const problem = metadataProblem(metadata);
+    if (problem !== null) throw new TwirpError("invalid_argument", problem);
+  }
 
   return {
-    CreateRoom: defineMethod(CreateRoomRequest, async (token, { name, agents: wanted }) => {
+    CreateRoom: defineMethod(CreateRoomRequest, async (token, request) => {
+      const { name, agents: wanted } = request;
       if (token.grant.roomCreate !== true)
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
       const roomName = requireName(name);
+      requireMetadata(request.metadata);
+      requireServedOptions(request);
       const known = rooms.findByName(token.key, roomName);
-      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName })));
+      const options = roomOptionsOf(request);
+      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName, ...options })));
       for (const { agentName, metadata, attributes } of wanted) {
         await dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
       }
@@ -108,6 +113,12 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const { id: roomId } = find(token, name);
       await write((unit) => void rooms.close(unit, { projectId, environment, roomId }, "closed", token.author));
       return new DeleteRoomResponse();
+    }),
+
+    UpdateRoomMetadata: defineMethod(UpdateRoomMetadataRequest, async (token, { room: name, metadata }) => {
+      const { ref } = requireAdminRoom(token, name);
+      requireMetadata(metadata);
+      return presentRoom(await write((unit) => rooms.setMetadata(unit, ref, metadata === "" ? null : metadata)));
     }),
 
     ListParticipants: defineMethod(ListParticipantsRequest, async (token, { room }) => {
@@ -176,6 +187,20 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       return new SendDataResponse();
     }),
   };
+}
+
+/** What cannot be done is refused, so that nobody relies on it. */
+function requireServedOptions({
+  egress,
+  roomPreset,
+  syncStreams,
+  minPlayoutDelay,
+  maxPlayoutDelay,
+}: CreateRoomRequest) {
+  const unserved = Object.entries({ egress, roomPreset, syncStreams, minPlayoutDelay, maxPlayoutDelay })
+    .filter(([, value]) => value !== undefined && value !== "" && value !== false && value !== 0)
+    .map(([name]) => name);
+  if (unserved.length > 0) throw new TwirpError("unimplemented", `${unserved.join(", ")}: not served here`);
 }
 
 function permissionsFrom(permission: ParticipantPermission): Partial<Permissions> {
