@@ -7,7 +7,7 @@ import { endRelays, turnSecret } from "./features/rooms/ice-servers.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
-import { watchDisk } from "./kernel/db/disk.ts";
+import { measureDisk, watchDisk } from "./kernel/db/disk.ts";
 import { watchDatabase } from "./kernel/db/health.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
 import { watchForeignCommits } from "./kernel/db/open.ts";
@@ -19,6 +19,7 @@ import { guardDescriptors } from "./kernel/net/descriptors.ts";
 import { createLoopbackTransport } from "./kernel/net/loopback-transport.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
+import { measureEventLoop } from "./kernel/scheduling/event-loop.ts";
 import { VERSION } from "./kernel/version.ts";
 import { certificateProblem, measureTls, planTls, type RunningTls, startTls } from "./network/tls/tls.ts";
 import type { EmbeddedMedia } from "./nodes/embedded-media.ts";
@@ -71,6 +72,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   readiness.add("stopping", () => (lifecycle.draining ? "the server is stopping" : null));
   const database = watchDatabase({ ...runtime, latestBackup: () => latestBackup(config) });
   readiness.add("database_corrupt", database.problem);
+  lifecycle.started("event loop", measureEventLoop(runtime.metrics));
+  if (!options.inMemory) measureDisk(runtime.metrics, config.DATA_DIR);
   if (!options.inMemory)
     readiness.add(
       "disk_full",

@@ -12,7 +12,10 @@ export type Metrics = {
   counter(name: string, help: string, labels?: string[]): Counter;
   gauge(name: string, help: string, labels?: string[]): Gauge;
   gaugeOf(name: string, help: string, read: () => number | null): void;
-  /** Gauges with one common read, once per scrape; they are absent when it fails. */
+  /**
+   * Figures with one common read, once per scrape; they are absent when it fails. A name that ends in `_total` is a counter,
+   * as everywhere in Prometheus.
+   */
   gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;
   /** One value for each label value, read at every scrape; absent when that fails. */
   gaugesBy(name: string, help: string, label: string, read: () => Promise<Record<string, number>>): void;
@@ -21,6 +24,11 @@ export type Metrics = {
 
 /** All gauges of one scrape are collected within this time. */
 const SAME_SCRAPE_MS = 500;
+
+/** What is counted elsewhere is set anew at every scrape: removed, then increased by the whole count. */
+function kindOf(name: string): typeof Gauge {
+  return name.endsWith("_total") ? (Counter as unknown as typeof Gauge) : Gauge;
+}
 
 /** Adds process metrics with the first scrape: registering them makes Bun collect and count its whole heap. */
 class ProcessRegistry extends Registry {
@@ -73,20 +81,20 @@ export function createMetrics(): Metrics {
         return last.values;
       };
       for (const [name, text] of Object.entries(help)) {
-        new Gauge({
+        new (kindOf(name))({
           name,
           help: text,
           registers,
           async collect() {
             const value = (await readOnce())[name] ?? null;
-            if (value === null) this.remove();
-            else this.set(value);
+            this.remove();
+            if (value !== null) this.inc(value);
           },
         });
       }
     },
     gaugesBy(name, help, label, read) {
-      new Gauge({
+      new (kindOf(name))({
         name,
         help,
         labelNames: [label],
@@ -94,7 +102,7 @@ export function createMetrics(): Metrics {
         async collect() {
           const values = await read().catch(() => ({}));
           this.reset();
-          for (const [labelValue, value] of Object.entries(values)) this.set({ [label]: labelValue }, value);
+          for (const [labelValue, value] of Object.entries(values)) this.inc({ [label]: labelValue }, value);
         },
       });
     },

@@ -1,11 +1,28 @@
-import { closeSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, statfsSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import type { Metrics } from "../metrics.ts";
 import type { Now } from "../time/clock.ts";
 
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize;
+}
+
+export function measureDisk(metrics: Metrics, folder: string): void {
+  const sizeOf = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+  metrics.gaugesOf(
+    {
+      stoa_disk_free_bytes: "Free space on the disk of DATA_DIR.",
+      stoa_database_bytes: "Size of the database file.",
+      stoa_database_wal_bytes: "Size of the database's write-ahead log.",
+    },
+    async () => ({
+      stoa_disk_free_bytes: freeBytes(folder),
+      stoa_database_bytes: sizeOf("stoa.db"),
+      stoa_database_wal_bytes: sizeOf("stoa.db-wal"),
+    }),
+  );
 }
 
 const PROBE_BYTES = Buffer.alloc(4096, "probe");

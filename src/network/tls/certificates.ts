@@ -29,7 +29,9 @@ type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
 export type CertificateSource = {
   readonly first: Certificate | null;
+  /** Of the renewal by ACME; null for a certificate in files. */
   status(): CertificateStatus | null;
+  expiresAt(): number | null;
   start(multiplexer: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
 };
 
@@ -44,15 +46,23 @@ export function certificateSource(deps: Deps): CertificateSource | null {
   const { config, log, now } = deps;
   const files = certificateFiles(config);
   if (files) {
-    const doubt = (certificate: Certificate) =>
+    let expiresAt: number | null = null;
+    const doubt = (certificate: Certificate) => {
+      expiresAt = new X509Certificate(certificate.cert).validToDate.getTime();
       warnOfDoubt(log, files, certificateDoubt(certificate, config.DOMAIN, now()));
+    };
     const first = readCertificate(files);
     doubt(first);
     const onChange = (multiplexer: TlsMultiplexer) => (certificate: Certificate) => {
       doubt(certificate);
       multiplexer.setCertificate(certificate);
     };
-    return { first, status: () => null, start: (multiplexer) => watchCertificate(files, deps, onChange(multiplexer)) };
+    return {
+      first,
+      status: () => null,
+      expiresAt: () => expiresAt,
+      start: (multiplexer) => watchCertificate(files, deps, onChange(multiplexer)),
+    };
   }
   return deps.config.DOMAIN === undefined ? null : acmeSource(deps, deps.config.DOMAIN.toLowerCase());
 }
@@ -65,6 +75,7 @@ function acmeSource({ config, log, timers, now }: Deps, domain: string): Certifi
   return {
     first: store.certificate(domain),
     status: () => renewal?.status ?? null,
+    expiresAt: () => renewal?.status.expiresAt ?? null,
     start(multiplexer, announced) {
       const home =
         config.PUBLIC_URL ?? `https://${domain}${multiplexer.port === HTTPS_PORT ? "" : `:${multiplexer.port}`}`;

@@ -165,8 +165,8 @@ export function measureTls(metrics: Metrics, multiplexer: TlsMultiplexer, source
   );
   const refusals = async () => ({ ...(await multiplexer.stats()).turn?.refusals });
   metrics.gaugesBy("stoa_turn_refusals_total", "TURN requests refused, by error code", "code", refusals);
-  metrics.gaugeOf("stoa_certificate_expires_seconds", "When the certificate of DOMAIN expires, in Unix time", () => {
-    const expiresAt = source.status()?.expiresAt ?? null;
+  metrics.gaugeOf("stoa_certificate_expires_seconds", "When the certificate expires, in Unix time", () => {
+    const expiresAt = source.expiresAt();
     return expiresAt === null ? null : expiresAt / 1_000;
   });
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
 import type { Config } from "../../kernel/config/index.ts";
@@ -25,6 +25,13 @@ export function backupSchedule(
   const stopping = new AbortController();
   let failedAt = Number.NEGATIVE_INFINITY;
   let lastMadeAt: number | null = null;
+  let succeeded: boolean | null = null;
+  let lastBytes: number | null = null;
+  metrics.gaugeOf("stoa_backup_interval_seconds", "BACKUP_EVERY_HOURS in seconds.", () => everyHours * 3_600);
+  metrics.gaugeOf("stoa_last_backup_success", "1 when the last backup was made, 0 when it failed.", () =>
+    succeeded === null ? null : Number(succeeded),
+  );
+  metrics.gaugeOf("stoa_last_backup_bytes", "The size of the last backup.", () => lastBytes);
   metrics.gaugeOf("stoa_last_backup_timestamp_seconds", "When the newest backup in BACKUP_DIR was made", () =>
     lastMadeAt === null ? null : lastMadeAt / 1000,
   );
@@ -36,6 +43,7 @@ export function backupSchedule(
       stopping.signal,
     );
     lastMadeAt = now;
+    lastBytes = bytes;
     log.info({ file, bytes, attachments, removedMeanwhile, elsewhere }, "backup: backup made");
   }
 
@@ -44,19 +52,31 @@ export function backupSchedule(
 
     /** Makes a backup when one is due, and removes the oldest beyond BACKUP_KEEP. */
     async runDue(now: number): Promise<void> {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      const names = await readdir(folder);
-      const made = names.flatMap((name) => backupTime(name) ?? []).sort((a, b) => b - a);
-      lastMadeAt = made[0] ?? null;
-      if (lastMadeAt !== null && now - lastMadeAt < everyHours * HOUR_MS) return;
-      if (now - failedAt < HOUR_MS) return;
-      for (const name of names) if (PARTIAL.test(name)) await removeGradually(join(folder, name));
-      failedAt = now;
-      await backUp(now);
-      failedAt = Number.NEGATIVE_INFINITY;
-      for (const at of [now, ...made].slice(keep)) await removeGradually(join(folder, backupName(at)));
+      try {
+        await makeDue(now);
+      } catch (error) {
+        if (!stopping.signal.aborted) succeeded = false;
+        throw error;
+      }
     },
   };
+
+  async function makeDue(now: number): Promise<void> {
+    if (folder === undefined) return;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const names = await readdir(folder);
+    const made = names.flatMap((name) => backupTime(name) ?? []).sort((a, b) => b - a);
+    lastMadeAt = made[0] ?? null;
+    lastBytes ??= lastMadeAt === null ? null : (await stat(join(folder, backupName(lastMadeAt)))).size;
+    if (lastMadeAt !== null && now - lastMadeAt < everyHours * HOUR_MS) return;
+    if (now - failedAt < HOUR_MS) return;
+    for (const name of names) if (PARTIAL.test(name)) await removeGradually(join(folder, name));
+    failedAt = now;
+    await backUp(now);
+    failedAt = Number.NEGATIVE_INFINITY;
+    succeeded = true;
+    for (const at of [now, ...made].slice(keep)) await removeGradually(join(folder, backupName(at)));
+  }
 }
 
 /** The newest file in BACKUP_DIR; null without any. */

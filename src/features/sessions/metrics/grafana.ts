@@ -82,6 +82,47 @@ const PANELS: Panel[] = [
     unit: "bytes",
     queries: [["memory", "process_resident_memory_bytes"]],
   },
+  {
+    title: "Disk and database",
+    unit: "bytes",
+    queries: [
+      ["free disk", "stoa_disk_free_bytes"],
+      ["database", "stoa_database_bytes"],
+      ["write-ahead log", "stoa_database_wal_bytes"],
+      ["last backup", "stoa_last_backup_bytes"],
+    ],
+  },
+  {
+    title: "Descriptors",
+    unit: "short",
+    queries: [
+      ["used", "stoa_descriptors_used"],
+      ["allowed", "stoa_descriptors_allowed"],
+      ["refused a second", "rate(stoa_connections_refused_total[1m])"],
+    ],
+  },
+  {
+    title: "Delay of the main thread",
+    unit: "s",
+    queries: [["delay", "stoa_event_loop_delay_seconds"]],
+  },
+  {
+    title: "Ages",
+    unit: "s",
+    queries: [
+      ["backup", "time() - stoa_last_backup_timestamp_seconds"],
+      ["check of all pages", "time() - stoa_database_check_timestamp_seconds"],
+      ["certificate expires in", "stoa_certificate_expires_seconds - time()"],
+    ],
+  },
+  {
+    title: "Errors of the database, and replication",
+    unit: "short",
+    queries: [
+      ["{{code}} a second", "sum by (code) (rate(stoa_sqlite_errors_total[5m]))"],
+      ["records behind", "stoa_cluster_lag_records"],
+    ],
+  },
 ];
 
 const COLUMNS = 2;

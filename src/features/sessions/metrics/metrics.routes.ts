@@ -9,6 +9,7 @@ import {
   MetricSeries,
   Metrics as MetricsSchema,
 } from "../session.schema.ts";
+import { prometheusRules } from "./alerts.ts";
 import type { Diagnostics } from "./diagnostics.ts";
 import { grafanaDashboard } from "./grafana.ts";
 import type { Metrics } from "./metrics.ts";
@@ -55,7 +56,12 @@ export const metricsDashboardRoutes = ({ guards }: Http, { metrics, diagnostics 
 };
 
 export const grafanaRoutes = () =>
-  new Elysia().get("/metrics/grafana.json", () => grafanaDashboard(), {
-    ...documented("A Grafana dashboard over /metrics, to import as it is", [], undefined, { 200: "application/json" }),
-    tags: ["health"],
-  });
+  new Elysia({ tags: ["health"] })
+    .get("/metrics/grafana.json", () => grafanaDashboard(), {
+      ...documented("A Grafana dashboard over /metrics, to import as it is", [], undefined, {
+        200: "application/json",
+      }),
+    })
+    .get("/metrics/rules.yml", () => prometheusRules(), {
+      ...documented("Alerting rules for Prometheus over /metrics", [], undefined, { 200: "text/plain" }),
+    });
