@@ -9,6 +9,8 @@ const FILES: Record<string, string> = {
   "golang-golang-x-image-dev": "/usr/share/gocode/src/golang.org/x/image",
   "gstreamer1.0-tools": "/usr/bin/gst-launch-1.0",
   e2fsprogs: "/usr/sbin/mkfs.ext4",
+  prometheus: "/usr/bin/promtool",
+  "golang-github-masterminds-sprig-dev": "/usr/share/gocode/src/github.com/Masterminds/sprig",
   haproxy: "/usr/sbin/haproxy",
   iproute2: "/usr/bin/ip",
   "libc6-dev": "/usr/include/stdio.h",
