@@ -77,7 +77,7 @@ describe("[8] live streams", () => {
     await page.getByRole("heading", { name: "Evening show" }).waitFor();
     await button("Start").click();
     await page.locator("h1").getByText("Live").waitFor();
-    await button("Send from here").click();
+    await button("Broadcast from here").click();
     await page.locator("video").waitFor();
     await button("Leave").click();
     await button("Watch here").click();
@@ -98,7 +98,7 @@ describe("[8] live streams", () => {
     await dialog().getByLabel("Title").fill("Late show");
     await dialog().getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "Late show" }).waitFor();
-    await confirmed("End it", "End it");
+    await confirmed("End the stream", "End the stream");
     await page.locator("h1").getByText("Ended").waitFor();
   }, 180_000);
 });
@@ -122,7 +122,7 @@ describe("[8] webhooks", () => {
     await button("Send a test").click();
     await page.getByRole("link", { name: "webhook.test" }).waitFor();
     await button("Edit").click();
-    await dialog().getByLabel("Note").fill("billing");
+    await dialog().getByLabel("Description").fill("billing");
     await dialog().getByRole("button", { name: "Save" }).click();
     await page.locator(".facts").getByText("billing").waitFor();
     await button("Rotate the secret").click();
@@ -218,7 +218,7 @@ describe("[8] keys, members, settings, servers, account", () => {
     const saving = page.waitForEvent("download");
     await button("Export CSV").click();
     const csv = await Bun.file((await (await saving).path()) ?? "").text();
-    expect(csv).toContain("createdAt,action,actorEmail");
+    expect(csv).toContain("createdAt,action,actorType,actorEmail");
     expect(csv).toContain("project.updated");
   }, 180_000);
 

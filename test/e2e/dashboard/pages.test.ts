@@ -112,14 +112,25 @@ describe("[8] every page", () => {
       "rooms",
       "live-streams",
       "chat",
+      "chat/connections",
+      "chat/reports",
+      "chat/words",
+      "calls",
+      "recordings",
       "connections",
       "errors",
+      "diagnostics",
       "usage",
+      "start",
       "webhooks",
       "api-keys",
+      "members",
+      "people",
+      "audit-log",
+      "settings",
     ]) {
       await owner.open(`/projects/${id}/${name}`);
-      await examine(owner.page, `empty-${name || "overview"}`, "brief");
+      await examine(owner.page, `empty-${name.replace("/", "-") || "overview"}`, "brief");
     }
     await owner.open(`/projects/${id}`);
     await owner.page.getByText("Nothing here yet. All you need").waitFor();

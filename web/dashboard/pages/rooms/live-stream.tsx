@@ -47,7 +47,7 @@ export function OneLiveStream() {
                       Watch here
                     </button>
                     <button type="button" class="button" disabled={preview !== null} onClick={() => setPreview("host")}>
-                      Send from here
+                      Broadcast from here
                     </button>
                   </>
                 )}
@@ -59,7 +59,7 @@ export function OneLiveStream() {
                 {shown.status === "LIVE" && (
                   <ConfirmButton
                     title="End this live stream?"
-                    action="End it"
+                    action="End the stream"
                     done="The live stream has ended."
                     run={() => request(routes.end.post()).then(stream.reload)}
                   >

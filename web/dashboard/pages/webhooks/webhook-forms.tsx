@@ -30,7 +30,7 @@ export function EditWebhook({ webhook, onSaved, onClose }: EditProps) {
       <Field label="Address" error={form.problem("url")}>
         <TextInput type="url" required maxLength={2048} value={url} onValue={setUrl} />
       </Field>
-      <Field label="Note" error={form.problem("description")}>
+      <Field label="Description" error={form.problem("description")}>
         <TextInput maxLength={500} value={description} onValue={setDescription} />
       </Field>
       <EventFilter events={events} onEvents={setEvents} />

@@ -72,7 +72,7 @@ export function OneWebhook() {
           {shown.disabledReason !== null && <p class="note warn">{WHY[shown.disabledReason]}</p>}
           <Details
             items={[
-              ["Note", shown.description],
+              ["Description", shown.description],
               ["Environment", humanize(shown.environment)],
               ["Events", shown.events.length === 0 ? "all" : shown.events.join(", ")],
               ["Consecutive failures", shown.consecutiveFailures],
@@ -144,7 +144,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
           cell: ({ lastError }) => <span class="small">{lastError}</span>,
           wide: true,
         },
-        { title: "Made", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },
+        { title: "Created", cell: ({ createdAt }) => <Ago at={createdAt} />, wide: true },
         {
           title: "Actions",
           actions: true,

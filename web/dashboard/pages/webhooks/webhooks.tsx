@@ -80,7 +80,7 @@ function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated:
           onValue={setUrl}
         />
       </Field>
-      <Field label="Note" error={form.problem("description")}>
+      <Field label="Description" error={form.problem("description")}>
         <TextInput maxLength={500} value={description} onValue={setDescription} />
       </Field>
       <EventFilter events={events} onEvents={setEvents} />

@@ -3,7 +3,6 @@ import type { Permission } from "../../../../src/protocol/permissions.ts";
 import { projectPath } from "../../address.ts";
 import { may, openProject } from "../../project.ts";
 import { user } from "../../session.ts";
-import { ThemeSwitch } from "./theme-switch.tsx";
 
 type Entry = [page: string, title: string, needs?: Permission];
 
@@ -80,7 +79,6 @@ export function Nav({ open, onGo }: { open: boolean; onGo: () => void }) {
           {link("/account", "Your account")}
         </ul>
       </section>
-      <ThemeSwitch />
     </nav>
   );
 }

@@ -140,18 +140,29 @@ function recordsOf(projectId: string): Promise<Entry[]>[] {
   const query = { environment: environment.value, limit: LIMIT };
   const path = (page: string) => projectPath(projectId, page);
   const date = (at: string) => new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const streams = request(at["live-streams"].get({ query }));
+  // The room of a live stream is named after its id, and shown by its title.
+  const titles = streams.then(
+    (list) => new Map(list.map(({ id, title }) => [id, title])),
+    () => new Map<string, string>(),
+  );
   return [
-    request(at.rooms.get({ query: { ...query, status: "ACTIVE" } })).then((rooms) =>
-      rooms.map(({ id, name }) => ({ kind: "Room", title: name, href: path(`rooms/${id}`) })),
+    streams.then((list) =>
+      list.map(({ id, title }) => ({ kind: "Live stream", title, href: path(`live-streams/${id}`) })),
     ),
-    request(at["live-streams"].get({ query })).then((streams) =>
-      streams.map(({ id, title }) => ({ kind: "Live stream", title, href: path(`live-streams/${id}`) })),
-    ),
-    request(at.calls.get({ query })).then((calls) =>
-      calls.map(({ id, roomName, startedAt }) => ({
-        ...{ kind: "Call", title: `Call in ${roomName}`, hint: date(startedAt), href: path(`calls/${id}`) },
-      })),
-    ),
+    request(at.rooms.get({ query: { ...query, status: "ACTIVE" } })).then(async (rooms) => {
+      const ofStreams = await titles;
+      return rooms
+        .filter(({ name }) => !ofStreams.has(name))
+        .map(({ id, name }) => ({ kind: "Room", title: name, href: path(`rooms/${id}`) }));
+    }),
+    request(at.calls.get({ query })).then(async (calls) => {
+      const ofStreams = await titles;
+      return calls.map(({ id, roomName, startedAt }) => ({
+        ...{ kind: "Call", title: `Call in ${ofStreams.get(roomName) ?? roomName}`, hint: date(startedAt) },
+        href: path(`calls/${id}`),
+      }));
+    }),
     request(at.connections.get({ query })).then((connections) => {
       // The first is the newest connection of each person.
       const people = new Map(connections.toReversed().map((one) => [one.participantIdentity, one.id]));

@@ -11,6 +11,7 @@ import { Loaded } from "../states.tsx";
 import { EnvironmentSwitch } from "./environment.tsx";
 import { Nav } from "./nav.tsx";
 import { Palette } from "./palette.tsx";
+import { ThemeSwitch } from "./theme-switch.tsx";
 
 const PROJECT_EVERY_MS = 30_000;
 
@@ -60,6 +61,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         )}
         {projectId !== undefined && <EnvironmentSwitch />}
         <Palette />
+        <ThemeSwitch />
         <div class="who">
           <a href="/account">{user.value?.name || user.value?.email}</a>
           <button type="button" class="button quiet" onClick={() => void signOut()}>

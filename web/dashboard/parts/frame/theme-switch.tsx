@@ -1,16 +1,16 @@
-import { THEMES, theme } from "../../theme.ts";
-import { Choice } from "../tabs.tsx";
+import { THEMES, type Theme, theme } from "../../theme.ts";
 
-/** Chooses light or dark colours, or those of the system. */
+const SIGNS: Record<Theme, string> = { System: "◐", Light: "○", Dark: "●" };
+
+/** Changes between the system's colours, light and dark. */
 export function ThemeSwitch() {
+  const next = () => {
+    theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? "System";
+  };
+  const label = `Theme: ${theme.value.toLowerCase()}`;
   return (
-    <Choice
-      label="Colours"
-      value={theme.value}
-      onValue={(chosen) => {
-        theme.value = chosen;
-      }}
-      options={THEMES}
-    />
+    <button type="button" class="button quiet theme" aria-label={label} title={label} onClick={next}>
+      {SIGNS[theme.value]}
+    </button>
   );
 }
