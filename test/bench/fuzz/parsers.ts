@@ -80,7 +80,10 @@ function readRtp(input: Buffer): void {
   primaryOfRed(view, new RtpView());
 }
 
-/** The first byte of a packet of a frame chooses the step in time and whether the frame ends. */
+/** By the upper half of a packet's first byte: most packets follow each other, some are lost, late or far ahead. */
+const STEPS = [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 0, -1, -2, 32_000];
+
+/** The first byte of a packet says how its number and its time continue, and whether its frame ends. */
 function recordFrames(codec: string, input: Buffer): void {
   const frames = framesOf(codec);
   if (!frames) return;
@@ -101,7 +104,7 @@ function recordFrames(codec: string, input: Buffer): void {
   let timestamp = 0;
   for (const packet of packetsOf(input)) {
     const step = packet[0] ?? 0;
-    extended += step >> 4 === 15 ? -2 : 1 + ((step >> 4) & 3);
+    extended += STEPS[step >> 4] ?? 1;
     if (step & 2) timestamp += 3_000;
     assembler.add(extended, timestamp, (step & 1) === 1, spanOf(packet.subarray(1)), extended * 10);
   }
