@@ -4,6 +4,7 @@ export const ERRORS = {
   SVC_INVALID_CURSOR: [400, "INVALID_CURSOR", "The cursor cannot be read. Start again without one."],
   SVC_WEBHOOK_URL_REFUSED: [400, "VALIDATION_FAILED", "This URL cannot receive webhooks."],
   SVC_INVALID_ONE_TIME_TOKEN: [400, "VALIDATION_FAILED", "The link is invalid, expired or was used already."],
+  SVC_SECOND_FACTOR_INVALID: [400, "VALIDATION_FAILED", "The code or passkey is not valid."],
 
   SVC_AUTH_ERROR: [401, "UNAUTHORIZED", "A valid credential is required."],
   SVC_TOKEN_EXPIRED: [401, "UNAUTHORIZED", "The token has expired. Mint a new one."],
@@ -13,6 +14,7 @@ export const ERRORS = {
 
   SVC_PERMISSION_DENIED: [403, "FORBIDDEN", "The credential does not permit this."],
   SVC_ORIGIN_NOT_ALLOWED: [403, "FORBIDDEN", "The project does not allow this browser origin."],
+  SVC_SECOND_FACTOR_REQUIRED: [403, "FORBIDDEN", "Confirm the sign-in with a passkey or a one-time code first."],
   SVC_EMAIL_NOT_VERIFIED: [403, "FORBIDDEN", "Verify the e-mail address first."],
   SVC_REGISTRATION_CLOSED: [403, "FORBIDDEN", "Registration is closed on this server. Ask for an invitation."],
   SVC_USAGE_LIMIT_EXCEEDED: [403, "FORBIDDEN", "The included RTC minutes of this month are used up."],
@@ -50,6 +52,7 @@ export const ERRORS = {
   SVC_API_KEY_NOT_FOUND: [404, "NOT_FOUND", "There is no such API key."],
   SVC_INVITATION_NOT_FOUND: [404, "NOT_FOUND", "There is no such invitation."],
   SVC_SESSION_NOT_FOUND: [404, "NOT_FOUND", "There is no such session."],
+  SVC_PASSKEY_NOT_FOUND: [404, "NOT_FOUND", "There is no such passkey."],
   SVC_OAUTH_PROVIDER_NOT_FOUND: [404, "NOT_FOUND", "There is no such sign-in provider."],
   SVC_USER_NOT_FOUND: [404, "NOT_FOUND", "There is no such user."],
 

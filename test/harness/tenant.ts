@@ -162,6 +162,7 @@ export async function tenantOf(server: RtcServer, options: TenantOptions = {}): 
     name: "n1",
     provider: "nobody",
     token: "nothing",
+    passkeyId: "nothing",
   };
   return {
     marker,

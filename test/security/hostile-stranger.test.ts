@@ -20,8 +20,8 @@ beforeAll(async () => {
   const { cert, key } = await makeCertificate(folder, "localhost");
   [tlsPort = 0] = await freePorts(1);
   const flags = ["--port", "0", "--media-udp-port", "0", "--data-dir", join(folder, "data")];
-  const tls = ["--tls-cert", cert, "--tls-key", key, "--domain", "localhost", "--edge-port", String(tlsPort)];
-  const env = { TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug", LOG_FORMAT: "json", HTTP_PORT: "0" };
+  const tls = ["--tls-cert", cert, "--tls-key", key, "--edge-port", String(tlsPort)];
+  const env = { TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug", LOG_FORMAT: "json" };
   server = await startStoa([binary, "serve", ...flags, ...tls], { env, cwd: folder });
   void (async () => {
     const decoder = new TextDecoder();

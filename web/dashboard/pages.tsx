@@ -1,7 +1,13 @@
 import { lazy, Route, Router, useLocation } from "preact-iso";
 import { Shell } from "./parts/frame/shell.tsx";
-import { sessionKnown, signedIn } from "./session.ts";
+import { missingFactor, sessionKnown, signedIn, user } from "./session.ts";
 
+const VerifySecondFactor = lazy(() =>
+  import("./pages/account/second-factor.tsx").then((page) => page.VerifySecondFactor),
+);
+const SetUpSecondFactor = lazy(() =>
+  import("./pages/account/second-factor.tsx").then((page) => page.SetUpSecondFactor),
+);
 const SignIn = lazy(() => import("./pages/account/sign-in.tsx").then((page) => page.SignIn));
 const PasswordReset = lazy(() => import("./pages/account/password-reset.tsx").then((page) => page.PasswordReset));
 const VerifyEmail = lazy(() => import("./pages/account/confirmation-links.tsx").then((page) => page.VerifyEmail));
@@ -47,6 +53,9 @@ export function Pages() {
   const { path } = useLocation();
   if (!sessionKnown.value) return <div class="loading" role="status" aria-label="Loading" />;
   if (PUBLIC_PAGES.test(path)) return <PublicPages />;
+  if (user.value !== null && missingFactor.value !== null) {
+    return missingFactor.value === "verify" ? <VerifySecondFactor /> : <SetUpSecondFactor />;
+  }
   return signedIn.value ? <SignedInPages /> : <SignIn />;
 }
 

@@ -14,12 +14,15 @@ export const accessToken = signal<string | null>(null);
 export const user = signal<SignedInUser | null>(null);
 /** Whether the first renewal has been tried, so that it is known whether the user is signed in. */
 export const sessionKnown = signal(false);
-export const signedIn = computed(() => user.value !== null);
+/** A second factor that must be shown or set up before the server does anything else. */
+export const missingFactor = signal<"verify" | "setup" | null>(null);
+export const signedIn = computed(() => user.value !== null && missingFactor.value === null);
 
-type SessionAnswer = { user: SignedInUser; accessToken?: string };
+type SessionAnswer = { user: SignedInUser; accessToken?: string; secondFactor?: "verify" | "setup" | null };
 
 export function adoptSession(answer: SessionAnswer): void {
   accessToken.value = answer.accessToken ?? null;
+  missingFactor.value = answer.secondFactor ?? null;
   user.value = answer.accessToken === undefined ? null : answer.user;
 }
 
@@ -51,5 +54,6 @@ export async function signOut(): Promise<void> {
     headers: accessToken.value === null ? {} : { authorization: `Bearer ${accessToken.value}` },
   });
   accessToken.value = null;
+  missingFactor.value = null;
   user.value = null;
 }

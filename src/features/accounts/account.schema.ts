@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
-import { nullable, Timestamp, textOf } from "../../kernel/http/schema.ts";
+import { NullableTimestamp, nullable, oneOf, Timestamp, textOf } from "../../kernel/http/schema.ts";
 
 export const Email = t.String({
   // It excludes characters that a mail program reads as a second address, a name or a comment.
@@ -30,11 +30,18 @@ export const Registration = t.Object({
   providers: t.Array(t.String(), { description: "Names of the providers that can be signed in with" }),
 });
 
+/**
+ * `verify`: the session can do nothing until `/v1/auth/second-factor/…` took a passkey or a code. `setup`: the server
+ * requires a second factor, and the session can only set one up.
+ */
+const MissingFactor = nullable(oneOf(["verify", "setup"]));
+
 /** The response to a sign-in; the refresh token is in its cookie. */
 export const SignedIn = t.Object({
   user: User,
   accessToken: t.String({ description: "Send it as `Authorization: Bearer`" }),
   expiresIn: Type.Integer({ description: "Seconds" }),
+  secondFactor: MissingFactor,
 });
 
 export const Verified = t.Object({
@@ -49,6 +56,27 @@ export const Registered = t.Object({
   user: User,
   accessToken: t.Optional(t.String()),
   expiresIn: t.Optional(Type.Integer()),
+  secondFactor: t.Optional(MissingFactor),
+});
+
+export const Passkey = t.Object({
+  id: t.String(),
+  name: t.String(),
+  createdAt: Timestamp,
+  lastUsedAt: NullableTimestamp,
+});
+
+export const SecondFactors = t.Object({
+  passkeys: t.Array(Passkey),
+  totp: t.Boolean({ description: "One-time codes of an authenticator app are set up" }),
+  recoveryCodesLeft: Type.Integer(),
+  required: t.Boolean({ description: "The operator requires a second factor" }),
+});
+
+export const RecoveryCodes = t.Object({
+  recoveryCodes: nullable(
+    t.Array(t.String(), { description: "Shown once, with the first factor: each replaces a passkey or a code once" }),
+  ),
 });
 
 export const Session = t.Object({

@@ -5,6 +5,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Mailer, MailTexts } from "./mailer.ts";
 import type { OneTimeTokenService } from "./one-time-token.service.ts";
 import type { Passwords } from "./passwords.ts";
+import type { SecondFactorService } from "./second-factor/second-factor.service.ts";
 import type { Client, SessionService } from "./session.service.ts";
 import { presentUser, type UserService } from "./user.service.ts";
 import type { UserRow } from "./user.store.ts";
@@ -20,6 +21,7 @@ export type AccountDeps = {
   sessions: SessionService;
   oneTimeTokens: OneTimeTokenService;
   passwords: Passwords;
+  factors: SecondFactorService;
   invitations: Invitations;
   mailer: Mailer;
   mailTexts: MailTexts;

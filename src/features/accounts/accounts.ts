@@ -5,7 +5,8 @@ import { oauthService } from "./oauth/oauth.service.ts";
 import { oneTimeTokenService } from "./one-time-token.service.ts";
 import { createPasswords } from "./passwords.ts";
 import { recoveryService } from "./recovery.service.ts";
-import { sessionService } from "./session.service.ts";
+import { secondFactorService } from "./second-factor/second-factor.service.ts";
+import { type Client, sessionService } from "./session.service.ts";
 import { userService } from "./user.service.ts";
 
 export type Users = ReturnType<typeof createUsers>;
@@ -21,18 +22,32 @@ export function createUsers(runtime: Runtime) {
 
 /** Signing up, in and out, with a password or through a provider. */
 export function createAccounts(runtime: Runtime, deps: Users & { invitations: Invitations }) {
-  const sessions = sessionService(runtime, deps.users);
+  const passwords = createPasswords();
+  const factors = secondFactorService(runtime, { users: deps.users, passwords });
+  const sessions = sessionService(runtime, {
+    users: deps.users,
+    factors,
+    notify: (userId, client) => notifyOfSignIn(deps, runtime.now(), userId, client),
+  });
   const accountDeps = {
     ...deps,
     sessions,
     oneTimeTokens: oneTimeTokenService(runtime),
-    passwords: createPasswords(),
+    passwords,
+    factors,
   };
   const accounts = accountService(runtime, accountDeps);
   return {
     sessions,
+    factors,
     accounts,
     recovery: recoveryService(runtime, accountDeps),
     oauth: oauthService(runtime, { users: deps.users, sessions, accounts }),
   };
+}
+
+/** Without a mail server there is no one to tell but the log, and the list of sessions has it. */
+function notifyOfSignIn({ users, mailer, mailTexts }: Users, at: number, userId: string, client: Client): void {
+  if (!mailer.delivers) return;
+  mailer.post(async () => mailTexts.signedIn(users.get(userId).email, at, client));
 }

@@ -86,6 +86,15 @@ export function createMailTexts({ PUBLIC_URL, PORT }: Config) {
         "It works once, within an hour. If you did not ask for it, ignore this mail: your password stays as it is.",
       ),
 
+    signedIn: (to: string, at: number, { ip, userAgent }: { ip: string; userAgent: string | null }) =>
+      mail(
+        to,
+        "New sign-in to your account",
+        `${base}/account`,
+        `Your account was signed in to on ${new Date(at).toUTCString()}, from the address ${ip} with ${oneLine(userAgent ?? "an unknown program").slice(0, 200)}. Your sessions and your second factors are here:`,
+        "If that was not you, sign that session out and change your password.",
+      ),
+
     invitation: (to: string, token: string, project: string, inviter: string | null) =>
       mail(
         to,

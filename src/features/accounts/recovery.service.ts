@@ -10,7 +10,7 @@ export type RecoveryService = ReturnType<typeof recoveryService>;
 /** Verifying an address and changing a password. Passwords are hashed outside of units of work. */
 export function recoveryService(
   { write }: Runtime,
-  { users, sessions, oneTimeTokens, passwords, mailer, mailTexts }: Omit<AccountDeps, "invitations">,
+  { users, sessions, oneTimeTokens, passwords, factors, mailer, mailTexts }: Omit<AccountDeps, "invitations">,
 ) {
   /** Revokes the links that would change the password again: an attacker may hold one. */
   function replacePassword(
@@ -90,13 +90,14 @@ export function recoveryService(
       });
     },
 
-    /** For the command line. All sessions of the account end. */
+    /** For the command line. All sessions of the account end, and its second factors are removed: they may be lost. */
     async setPassword(email: string, password: string): Promise<UserRow> {
       const passwordHash = await passwords.hash(password);
       return write((unit) => {
         const user = users.findByEmail(email);
         if (!user) throw new ApiError("SVC_USER_NOT_FOUND");
         sessions.endAll(unit, user.id);
+        factors.removeAll(unit, user.id);
         return replacePassword(unit, user.id, { passwordHash, emailVerified: true });
       });
     },

@@ -23,12 +23,17 @@ import { oauthRoutes } from "./oauth/oauth.routes.ts";
 import type { OAuthService } from "./oauth/oauth.service.ts";
 import type { RecoveryService } from "./recovery.service.ts";
 import { clearRefreshCookie, readRefreshCookie, respondSignedIn } from "./refresh-cookie.ts";
+import { secondFactorRoutes } from "./second-factor/second-factor.routes.ts";
+import type { SecondFactorService } from "./second-factor/second-factor.service.ts";
 import type { SessionService } from "./session.service.ts";
+import type { UserService } from "./user.service.ts";
 
 type Services = {
   accounts: AccountService;
   recovery: RecoveryService;
   sessions: SessionService;
+  factors: SecondFactorService;
+  users: UserService;
   oauth: OAuthService;
 };
 
@@ -37,6 +42,7 @@ export const accountRoutes = (http: Http, runtime: Runtime, services: Services) 
     .use(signInRoutes(http, services))
     .use(recoveryRoutes(http, services.recovery))
     .use(oauthRoutes(http, services.oauth))
+    .use(secondFactorRoutes(http, runtime, services))
     .use(ownAccountRoutes(http, runtime, services));
 
 const signInRoutes = ({ guards, rateLimit }: Http, { accounts, oauth }: Services) =>

@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { SessionCaller } from "../../kernel/http/callers.ts";
+import { NEWEST } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import type { SecondFactorService } from "./second-factor/second-factor.service.ts";
 import { type RefreshTokenRow, type SessionRow, sessionStore } from "./session.store.ts";
 import { presentUser, type UserService } from "./user.service.ts";
 import type { UserRow } from "./user.store.ts";
@@ -14,6 +16,8 @@ export const REFRESH_TOKEN_SECONDS = 30 * 86_400;
 const ROTATION_GRACE_MS = 20_000;
 /** One for every hour of a month; it bounds what a client that renews in a loop can store. */
 const MAX_ROTATED_KEPT = 720;
+/** Sessions that a new one is compared with. */
+const MAX_COMPARED = 100;
 
 /** Where a sign-in came from, as the owner of the account reads it in the list of sessions. */
 export type Client = { ip: string; userAgent: string | null };
@@ -23,6 +27,7 @@ export type SignIn = {
   user: ReturnType<typeof presentUser>;
   accessToken: string;
   expiresIn: number;
+  secondFactor: MissingFactor;
   refreshToken: string;
 };
 
@@ -31,7 +36,14 @@ export type StartedSession = { session: SessionRow; refreshToken: string };
 
 export type SessionService = ReturnType<typeof sessionService>;
 
-export function sessionService({ db, ids, jwt, keyring, now }: Runtime, users: UserService) {
+/** What a sign-in still lacks: a second factor to be shown, or one to be set up. */
+export type MissingFactor = "verify" | "setup" | null;
+
+type SessionDeps = { users: UserService; factors: Pick<SecondFactorService, "has" | "isRequired">; notify: Notify };
+/** Called for a sign-in from where the user is not signed in yet. */
+type Notify = (userId: string, client: Client) => void;
+
+export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users, factors, notify }: SessionDeps) {
   const store = sessionStore(db);
   const digestOf = (refreshToken: string) => keyring.digest("refresh-token", refreshToken);
 
@@ -58,10 +70,23 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, users: U
     return last.rotatedAt === null ? last : null;
   }
 
+  function missingFactor({ userId, verifiedAt }: SessionRow): MissingFactor {
+    if (verifiedAt !== null) return null;
+    if (factors.has(userId)) return "verify";
+    return factors.isRequired ? "setup" : null;
+  }
+
+  function notifyIfNew(unit: Unit, userId: string, client: Client): void {
+    const known = store.list(userId, now(), NEWEST, MAX_COMPARED);
+    const isKnown = known.some(({ ipAddress, userAgent }) => ipAddress === client.ip && userAgent === client.userAgent);
+    if (known.length > 0 && !isKnown) unit.afterCommit(() => notify(userId, client));
+  }
+
   return {
-    start(unit: Unit, userId: string, client: Client): StartedSession {
+    start(unit: Unit, userId: string, client: Client, isVerified = false): StartedSession {
       const at = now();
       store.deleteExpired(unit, at);
+      notifyIfNew(unit, userId, client);
       const session: SessionRow = {
         id: ids.uuid(),
         userId,
@@ -69,6 +94,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, users: U
         userAgent: client.userAgent,
         createdAt: at,
         refreshedAt: at,
+        verifiedAt: isVerified ? at : null,
         expiresAt: at + REFRESH_TOKEN_SECONDS * 1000,
       };
       store.insert(unit, session);
@@ -101,7 +127,8 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, users: U
     async signIn(user: UserRow, { session, refreshToken }: StartedSession): Promise<SignIn> {
       const claims = { sub: user.id, sid: session.id };
       const accessToken = await jwt.sign("session", ids.uuid(), claims, now() + ACCESS_TOKEN_SECONDS * 1000);
-      return { user: presentUser(user), accessToken, expiresIn: ACCESS_TOKEN_SECONDS, refreshToken };
+      const secondFactor = missingFactor(session);
+      return { user: presentUser(user), accessToken, expiresIn: ACCESS_TOKEN_SECONDS, secondFactor, refreshToken };
     },
 
     /** Looks the session up as well as verifying the token, so that ending a session takes effect at once. */
@@ -110,8 +137,18 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, users: U
       const session = typeof sid === "string" ? store.findUnexpired(sid, now()) : undefined;
       if (!session) throw new ApiError("SVC_TOKEN_REVOKED");
       const { id: userId, email, isOperator } = users.get(session.userId);
-      return { kind: "session", sessionId: session.id, userId, email, isOperator };
+      return {
+        kind: "session",
+        sessionId: session.id,
+        userId,
+        email,
+        isOperator,
+        missingFactor: missingFactor(session),
+      };
     },
+
+    /** A second factor was shown, or set up, in this session. */
+    markVerified: (unit: Unit, sessionId: string) => store.markVerified(unit, sessionId, now()),
 
     list: (userId: string, before: string, limit: number) => store.list(userId, now(), before, limit),
     present: (row: SessionRow, currentId: string) => ({

@@ -7,6 +7,11 @@ export const accountVariables = {
     ["first-user", "open", "closed"],
     "Who may register: only the first account (others by invitation), everyone, or no one.",
   ),
+  SECOND_FACTOR: choice(
+    "optional",
+    ["optional", "required"],
+    "Whether dashboard accounts must have a passkey or one-time codes. Required: an account without one can only set it up.",
+  ),
   ADMIN_EMAIL: optional(email, "Operator account made at the first start on an empty database. Needs ADMIN_PASSWORD."),
   ADMIN_PASSWORD: secret(lengthBetween(10, 200), "Password of the account of ADMIN_EMAIL."),
   SMTP_URL: secret(smtpUrl, "Mail server. Unset: addresses need no verification, and links are written to the log."),

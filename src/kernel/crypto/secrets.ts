@@ -15,6 +15,7 @@ type KeyPurpose =
   | "live-stream-hls"
   | "one-time"
   | "refresh-token"
+  | "totp"
   | "webhook-secret"
   | "turn"
   | "node-key"

@@ -19,6 +19,8 @@ export type SessionCaller = {
   userId: string;
   email: string;
   isOperator: boolean;
+  /** A second factor that must be shown or set up before anything else. */
+  missingFactor: "verify" | "setup" | null;
 };
 
 export type ChatTokenCaller = {

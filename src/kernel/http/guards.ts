@@ -60,11 +60,22 @@ export function createGuards(deps: GuardDeps) {
     throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `Only the server's own pages may do this. They are at ${publicUrl}.`);
   };
 
+  /** Until its second factor is shown a session can do that alone; until one is set up, manage its account alone. */
+  const requireFactor = ({ missingFactor }: SessionCaller, path: string) => {
+    if (missingFactor === null) return;
+    const allowed = missingFactor === "verify" ? "/v1/auth/second-factor/" : "/v1/auth/";
+    if (path.startsWith(allowed) || path === "/v1/auth/me") return;
+    const sentence = "This server requires a second factor. Set up a passkey or one-time codes in your account.";
+    throw new ApiError("SVC_SECOND_FACTOR_REQUIRED", missingFactor === "setup" ? sentence : undefined);
+  };
+
   const signedIn = async (request: Request) => {
     const info = infoOf(request);
     const token = bearer(request);
     requireOwnPage(info);
-    return { caller: await deps.session(token), info };
+    const caller = await deps.session(token);
+    requireFactor(caller, new URL(request.url).pathname);
+    return { caller, info };
   };
 
   return {

@@ -32,6 +32,7 @@ test("[5] registering gives a session that reads its own user", async () => {
     },
     accessToken: expect.any(String),
     expiresIn: 3600,
+    secondFactor: null,
   });
   expect(headers.get("set-cookie")).toMatch(
     /^stoa_refresh=[\w-]{43}; Path=\/v1\/auth; Max-Age=2592000; HttpOnly; SameSite=Strict$/,

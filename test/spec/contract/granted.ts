@@ -1,4 +1,6 @@
 import { oneTimeTokenService } from "../../../src/features/accounts/one-time-token.service.ts";
+import { totpCode, totpStep } from "../../../src/features/accounts/second-factor/totp.ts";
+import { createAuthenticator, secretOf } from "../../harness/authenticator.ts";
 import type { OidcServer } from "../../harness/oidc.ts";
 import { type RtcServer, settled } from "../../harness/rtc.ts";
 import { BROWSER, recordedFile as recordedFileOf, type Tenant } from "../../harness/tenant.ts";
@@ -112,6 +114,80 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return String(answer.body.url).split("#token=")[1] ?? "";
   }
 
+  /** An account whose second factor is one-time codes, or a passkey on a device. */
+  function secondFactors(): Record<string, () => Promise<Request>> {
+    const at = "/v1/auth/factors";
+    const post = async (path: string, key: string, body: object = {}) =>
+      (await server.call("POST", path, { key, body })).body;
+    const device = createAuthenticator("http://localhost");
+    const optionsOf = async (path: string, key: string, body: object = {}) =>
+      (await post(path, key, body)).options as { challenge: string };
+    const codes = async () => {
+      const { credential, password } = await account();
+      const { secret } = await post(`${at}/totp`, credential, { password });
+      const code = () => totpCode(secretOf(String(secret)), totpStep(server.clock.now()));
+      return { credential, password, code };
+    };
+    const confirmed = async () => {
+      const made = await codes();
+      const { recoveryCodes } = await post(`${at}/totp/confirm`, made.credential, { code: made.code() });
+      return { ...made, recoveryCode: (recoveryCodes as string[])[0] };
+    };
+    const passkey = async (authenticator = createAuthenticator("http://localhost")) => {
+      const { credential, password } = await account();
+      const response = authenticator.create(await optionsOf(`${at}/passkeys/start`, credential, { password }));
+      const { passkey: added } = await post(`${at}/passkeys`, credential, { name: "laptop", response });
+      return { credential, password, id: (added as { id: string }).id, authenticator };
+    };
+    return {
+      "GET /v1/auth/second-factor/methods": async () => ({ credential: (await account()).credential }),
+      "POST /v1/auth/passkey": async () => {
+        const { authenticator } = await passkey();
+        const response = authenticator.get(await optionsOf("/v1/auth/passkey/start", ""));
+        return { body: { response } };
+      },
+      "POST /v1/auth/second-factor/code": async () => {
+        const { credential, recoveryCode } = await confirmed();
+        return { credential, body: { code: recoveryCode } };
+      },
+      "POST /v1/auth/second-factor/passkey/start": async () => ({ credential: (await passkey()).credential }),
+      "POST /v1/auth/second-factor/passkey": async () => {
+        const { credential, authenticator } = await passkey();
+        const options = await optionsOf("/v1/auth/second-factor/passkey/start", credential);
+        return { credential, body: { response: authenticator.get(options) } };
+      },
+      [`POST ${at}/passkeys/start`]: async () => {
+        const { credential, password } = await account();
+        return { credential, body: { password } };
+      },
+      [`POST ${at}/passkeys`]: async () => {
+        const { credential, password } = await account();
+        const response = device.create(await optionsOf(`${at}/passkeys/start`, credential, { password }));
+        return { credential, body: { name: "laptop", response } };
+      },
+      [`POST ${at}/passkeys/{passkeyId}/remove`]: async () => {
+        const { credential, password, id } = await passkey();
+        return { path: [id], credential, body: { password } };
+      },
+      [`POST ${at}/totp`]: async () => {
+        const { credential, password } = await account();
+        return { credential, body: { password } };
+      },
+      [`POST ${at}/totp/confirm`]: async () => {
+        const { credential, code } = await codes();
+        return { credential, body: { code: code() } };
+      },
+      [`POST ${at}/totp/remove`]: async () => {
+        const { credential, password } = await account();
+        return { credential, body: { password } };
+      },
+      [`POST ${at}/recovery-codes`]: async () => {
+        const { credential, password } = await confirmed();
+        return { credential, body: { password } };
+      },
+    };
+  }
+
   const requests: Record<string, () => Promise<Request>> = {
     "GET /v1/recording-files/{fileId}": recordedFile,
     "POST /v1/recordings/{recordingId}/composition": () => composed(tenant.credentials.apiKey, []),
@@ -145,6 +221,7 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
       await server.call("POST", "/v1/auth/password-reset", { body: { email } });
       return { body: { token: await linkToken(), password: "another long password" } };
     },
+    ...secondFactors(),
     "POST /v1/auth/password": async () => {
       const { password, credential } = await account();
       return { credential, body: { currentPassword: password, newPassword: "another long password" } };

@@ -12,6 +12,7 @@ import { Badge, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { signOut, user } from "../../session.ts";
+import { SecondFactors } from "./second-factors.tsx";
 
 export function Account() {
   return (
@@ -21,6 +22,7 @@ export function Account() {
       </PageHead>
       <Name />
       <Password />
+      <SecondFactors />
       <h2>Sessions</h2>
       <Sessions />
     </>

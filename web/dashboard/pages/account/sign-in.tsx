@@ -1,3 +1,4 @@
+import { browserSupportsWebAuthn, startAuthentication } from "@simplewebauthn/browser";
 import { useState } from "preact/hooks";
 import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
@@ -27,6 +28,7 @@ export function SignIn() {
   return (
     <SignedOutPage title="Sign in">
       <SignInForm />
+      <PasskeySignIn />
       <Providers names={providers} />
       <p class="row small">
         <a href="/password-reset">Forgot your password?</a>
@@ -37,6 +39,23 @@ export function SignIn() {
         )}
       </p>
     </SignedOutPage>
+  );
+}
+
+function PasskeySignIn() {
+  const form = useSubmit(async () => {
+    const { options } = await request(api.v1.auth.passkey.start.post());
+    const response = await startAuthentication({ optionsJSON: options as never });
+    adoptSession(await request(api.v1.auth.passkey.post({ response: { ...response } })));
+  });
+  if (!browserSupportsWebAuthn()) return null;
+  return (
+    <form class="stack" onSubmit={form.onSubmit}>
+      <FormProblem form={form} />
+      <button type="submit" class="button" disabled={form.busy}>
+        Sign in with a passkey
+      </button>
+    </form>
   );
 }
 

@@ -1,0 +1,223 @@
+import { Elysia, t } from "elysia";
+import type { Http } from "../../../kernel/http/http.ts";
+import { documented } from "../../../kernel/http/reference/docs.ts";
+import { textOf } from "../../../kernel/http/schema.ts";
+import type { Runtime } from "../../../kernel/runtime.ts";
+import { AnyPassword, Passkey, RecoveryCodes, SecondFactors, SignedIn } from "../account.schema.ts";
+import { respondSignedIn } from "../refresh-cookie.ts";
+import type { SessionService } from "../session.service.ts";
+import type { UserService } from "../user.service.ts";
+import { siteOf } from "./passkeys.ts";
+import type { SecondFactorService } from "./second-factor.service.ts";
+
+type Services = { factors: SecondFactorService; sessions: SessionService; users: UserService };
+
+/** As the browser's WebAuthn functions give and take them. */
+const WebAuthnJson = t.Record(t.String(), t.Unknown(), {
+  description: "JSON of WebAuthn, for the browser's functions",
+});
+const Options = t.Object({ options: WebAuthnJson });
+const Response = t.Object({ response: WebAuthnJson });
+const WithPassword = t.Object({
+  password: t.Optional(t.Union([AnyPassword], { description: "Of the account, if it has one" })),
+});
+const Code = t.String({ minLength: 1, maxLength: 32, description: "Six digits of the authenticator app" });
+
+export const secondFactorRoutes = (http: Http, runtime: Runtime, services: Services) =>
+  new Elysia()
+    .use(passkeySignInRoutes(http, runtime, services))
+    .use(verificationRoutes(http, runtime, services))
+    .use(factorRoutes(http, runtime, services));
+
+/** Signing in with a passkey alone. */
+const passkeySignInRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions }: Services) =>
+  new Elysia({ prefix: "/v1/auth/passkey", tags: ["auth"] })
+    .use(guards.ownPage)
+    .post("/start", async ({ info }) => ({ options: asJson(await factors.startSignIn(siteOf(info.publicUrl))) }), {
+      transform: rateLimit("AUTH_LOGIN"),
+      response: { 200: Options },
+      ...documented("Begin to sign in with a passkey", ["SVC_RATE_LIMITED"]),
+    })
+    .post(
+      "",
+      async (context) => {
+        const user = await factors.signIn(siteOf(context.info.publicUrl), context.body.response);
+        const started = await write((unit) => sessions.start(unit, user.id, context.info, true));
+        return respondSignedIn(context, await sessions.signIn(user, started));
+      },
+      {
+        transform: rateLimit("AUTH_LOGIN"),
+        body: Response,
+        response: { 200: SignedIn },
+        ...documented("Sign in with a passkey", ["SVC_SECOND_FACTOR_INVALID", "SVC_RATE_LIMITED"]),
+      },
+    );
+
+/** The second step of a sign-in. */
+const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions }: Services) => {
+  const verified = (sessionId: string, set: { status?: number | string }) => {
+    set.status = 204;
+    return write((unit) => sessions.markVerified(unit, sessionId));
+  };
+  return new Elysia({ prefix: "/v1/auth/second-factor", tags: ["auth"] })
+    .use(guards.session)
+    .get("/methods", ({ caller }) => methodsOf(factors.list(caller.userId)), {
+      response: { 200: t.Object({ passkey: t.Boolean(), totp: t.Boolean(), recoveryCode: t.Boolean() }) },
+      ...documented("How this sign-in can be confirmed"),
+    })
+    .post(
+      "/code",
+      async ({ caller, body, set }) => {
+        await factors.verifyCode(caller.userId, body.code);
+        await verified(caller.sessionId, set);
+      },
+      {
+        transform: rateLimit("AUTH_LOGIN"),
+        body: t.Object({
+          code: t.String({ minLength: 1, maxLength: 32, description: "Of the authenticator app, or a recovery code" }),
+        }),
+        ...documented("Confirm the sign-in with a one-time or recovery code", [
+          "SVC_SECOND_FACTOR_INVALID",
+          "SVC_RATE_LIMITED",
+        ]),
+      },
+    )
+    .post(
+      "/passkey/start",
+      async ({ caller, info }) => ({
+        options: asJson(await factors.startVerification(siteOf(info.publicUrl), caller.userId)),
+      }),
+      {
+        transform: rateLimit("AUTH_LOGIN"),
+        response: { 200: Options },
+        ...documented("Begin to confirm the sign-in with a passkey", ["SVC_PASSKEY_NOT_FOUND", "SVC_RATE_LIMITED"]),
+      },
+    )
+    .post(
+      "/passkey",
+      async ({ caller, body, info, set }) => {
+        await factors.verifyPasskey(siteOf(info.publicUrl), caller.userId, body.response);
+        await verified(caller.sessionId, set);
+      },
+      {
+        transform: rateLimit("AUTH_LOGIN"),
+        body: Response,
+        ...documented("Confirm the sign-in with a passkey", ["SVC_SECOND_FACTOR_INVALID", "SVC_RATE_LIMITED"]),
+      },
+    );
+};
+
+/** The second factors of the signed-in user. */
+const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions, users }: Services) => {
+  /** Whoever sets up the first factor has shown it. */
+  const verifyFirst = async <Result extends { recoveryCodes: string[] | null }>(sessionId: string, result: Result) => {
+    if (result.recoveryCodes !== null) await write((unit) => sessions.markVerified(unit, sessionId));
+    return result;
+  };
+  return new Elysia({ prefix: "/v1/auth/factors", tags: ["auth"] })
+    .use(guards.session)
+    .get("", ({ caller }) => factors.list(caller.userId), {
+      response: { 200: SecondFactors },
+      ...documented("The signed-in user's passkeys and codes"),
+    })
+    .post(
+      "/passkeys/start",
+      async ({ caller, body, info }) => {
+        const user = users.get(caller.userId);
+        await factors.requirePassword(user, body.password);
+        return { options: asJson(await factors.startPasskey(siteOf(info.publicUrl), user)) };
+      },
+      {
+        transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
+        body: WithPassword,
+        response: { 200: Options },
+        ...documented("Begin to add a passkey", ["SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"]),
+      },
+    )
+    .post(
+      "/passkeys",
+      async ({ caller, body, info, set }) => {
+        const added = await factors.addPasskey(siteOf(info.publicUrl), caller.userId, body.name, body.response);
+        set.status = 201;
+        return verifyFirst(caller.sessionId, added);
+      },
+      {
+        body: t.Object({ name: textOf(1, 80), response: WebAuthnJson }),
+        response: { 201: t.Object({ passkey: Passkey, ...RecoveryCodes.properties }) },
+        ...documented("Add a passkey", ["SVC_SECOND_FACTOR_INVALID", "SVC_CONFLICT"]),
+      },
+    )
+    .post(
+      "/passkeys/:passkeyId/remove",
+      async ({ caller, params, body, set }) => {
+        await factors.requirePassword(users.get(caller.userId), body.password);
+        await write((unit) => factors.removePasskey(unit, caller.userId, params.passkeyId));
+        set.status = 204;
+      },
+      {
+        transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
+        body: WithPassword,
+        ...documented("Remove a passkey", ["SVC_PASSKEY_NOT_FOUND", "SVC_RATE_LIMITED"]),
+      },
+    )
+    .post(
+      "/totp",
+      async ({ caller, body }) => {
+        const user = users.get(caller.userId);
+        await factors.requirePassword(user, body.password);
+        return write((unit) => factors.startTotp(unit, user));
+      },
+      {
+        transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
+        body: WithPassword,
+        response: { 200: t.Object({ secret: t.String({ description: "Base32" }), uri: t.String() }) },
+        ...documented("Begin to set up one-time codes", ["SVC_CONFLICT", "SVC_RATE_LIMITED"]),
+      },
+    )
+    .post(
+      "/totp/confirm",
+      async ({ caller, body }) =>
+        verifyFirst(caller.sessionId, await write((unit) => factors.confirmTotp(unit, caller.userId, body.code))),
+      {
+        transform: rateLimit("AUTH_LOGIN"),
+        body: t.Object({ code: Code }),
+        response: { 200: RecoveryCodes },
+        ...documented("Confirm one-time codes with the first of them", [
+          "SVC_SECOND_FACTOR_INVALID",
+          "SVC_RATE_LIMITED",
+        ]),
+      },
+    )
+    .post(
+      "/totp/remove",
+      async ({ caller, body, set }) => {
+        await factors.requirePassword(users.get(caller.userId), body.password);
+        await write((unit) => factors.removeTotp(unit, caller.userId));
+        set.status = 204;
+      },
+      {
+        transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
+        body: WithPassword,
+        ...documented("Remove one-time codes", ["SVC_RATE_LIMITED"]),
+      },
+    )
+    .post(
+      "/recovery-codes",
+      async ({ caller, body }) => {
+        await factors.requirePassword(users.get(caller.userId), body.password);
+        return { recoveryCodes: await write((unit) => factors.replaceRecoveryCodes(unit, caller.userId)) };
+      },
+      {
+        transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
+        body: WithPassword,
+        response: { 200: RecoveryCodes },
+        ...documented("Replace the recovery codes; the old ones end", ["SVC_CONFLICT", "SVC_RATE_LIMITED"]),
+      },
+    );
+};
+
+function methodsOf({ passkeys, totp, recoveryCodesLeft }: ReturnType<SecondFactorService["list"]>) {
+  return { passkey: passkeys.length > 0, totp, recoveryCode: recoveryCodesLeft > 0 };
+}
+
+const asJson = (options: object) => options as Record<string, unknown>;
