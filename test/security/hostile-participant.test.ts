@@ -1,3 +1,4 @@
+// suite: all
 /** A participant who attacks the worker that its room shares with the room of another tenant. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -18,7 +19,7 @@ const MAX_FREEZE_MS = 2_000;
 
 let server: RealServer;
 const leaving: LoadParticipant[] = [];
-/** Of the honest call: the time of the newest packet, and whoever waits for the next. */
+/** Of the honest call: when its newest packet came, and a promise of the next. */
 const heard = { atMs: 0, next: Promise.withResolvers<void>() };
 
 async function tenant(): Promise<Api> {
@@ -38,14 +39,14 @@ beforeAll(async () => {
   });
   const honest = await tenant();
   const roomId = String((await honest.call("POST", "/v1/rooms", { name: "honest" })).body.id);
-  const seat = async (identity: string) => {
+  const credentials = async (identity: string) => {
     const { token } = await honest.mint(roomId, identity);
     return { url: server.url, token, certificate: await makeCertificate() };
   };
-  const publisher = await joinPublisher(await seat("ann"));
+  const publisher = await joinPublisher(await credentials("ann"));
   leaving.push(publisher);
   leaving.push(
-    await joinSubscriber(await seat("ben"), [await publisher.trackId], () => {
+    await joinSubscriber(await credentials("ben"), [await publisher.trackId], () => {
       heard.atMs = performance.now();
       const { resolve } = heard.next;
       heard.next = Promise.withResolvers();
@@ -83,8 +84,7 @@ for (const [name, attack] of Object.entries(PARTICIPANT_ATTACKS)) {
   );
 }
 
-test("whoever sends more than its share is not read", async () => {
+test("control packets beyond a connection's share are dropped", async () => {
   const { refused } = await server.media.node.load();
   expect(refused.controlOverShare).toBeGreaterThan(0);
-  expect(refused.overloaded).toBe(0);
 });
