@@ -87,7 +87,8 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const { db, logged } = options.leading
     ? openLeading(options.leading)
     : { db: openMigrated(config, options, now, log), logged: null };
-  const keyring = createKeyring(config.STOA_SECRET ?? generatedSecret(config, options, "secret"));
+  const secret = config.STOA_SECRET ?? generatedSecret(config, options, "secret");
+  const keyring = createKeyring(secret, config.STOA_SECRET_PREVIOUS);
   const timers = options.timers ?? systemTimers;
   const bus = createBus((err) => log.error({ err }, "bus: listener failed"));
   const idleTasks = createIdleTasks({ timers, log });

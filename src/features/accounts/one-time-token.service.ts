@@ -13,7 +13,7 @@ export function oneTimeTokenService({ db, keyring, now }: Runtime) {
   const store = oneTimeTokenStore(db);
 
   function userIdOf(purpose: OneTimePurpose, token: string): string {
-    const row = store.find(keyring.digest("one-time", token));
+    const [row] = keyring.acceptedDigests("one-time", token).flatMap((digest) => store.find(digest) ?? []);
     if (!row || row.purpose !== purpose || row.expiresAt <= now()) throw new ApiError("SVC_INVALID_ONE_TIME_TOKEN");
     return row.userId;
   }

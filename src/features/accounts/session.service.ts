@@ -47,6 +47,11 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
   const store = sessionStore(db);
   const digestOf = (refreshToken: string) => keyring.digest("refresh-token", refreshToken);
 
+  function find(refreshToken: string): RefreshTokenRow | null {
+    const digests = keyring.acceptedDigests("refresh-token", refreshToken);
+    return digests.flatMap((digest) => store.findRefreshToken(digest) ?? [])[0] ?? null;
+  }
+
   function issueRefreshToken(unit: Unit, sessionId: string): { refreshToken: string; digest: string } {
     const refreshToken = randomBytes(32).toString("base64url");
     const digest = digestOf(refreshToken);
@@ -107,8 +112,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
      */
     rotate(unit: Unit, refreshToken: string): (StartedSession & { user: UserRow }) | null {
       const at = now();
-      const digest = digestOf(refreshToken);
-      const token = store.findRefreshToken(digest);
+      const token = find(refreshToken);
       const session = token && store.findUnexpired(token.sessionId, at);
       if (!token || !session) return null;
       const current = rotatable(token, at);
@@ -117,7 +121,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
         return null;
       }
       const issued = issueRefreshToken(unit, session.id);
-      store.markUsed(unit, digest, at);
+      store.markUsed(unit, token.digest, at);
       store.markRotated(unit, current.digest, at, issued.digest);
       store.pruneRotated(unit, session.id, MAX_ROTATED_KEPT);
       store.extend(unit, session.id, at, at + REFRESH_TOKEN_SECONDS * 1000);
@@ -169,9 +173,9 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     },
     /** False when the token belongs to no session. */
     endByRefreshToken(unit: Unit, refreshToken: string): boolean {
-      const token = store.findRefreshToken(digestOf(refreshToken));
+      const token = find(refreshToken);
       if (token) store.delete(unit, token.sessionId);
-      return token !== undefined;
+      return token !== null;
     },
     endAll: store.deleteOfUser,
   };

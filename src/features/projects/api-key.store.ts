@@ -34,6 +34,7 @@ export function apiKeyStore({ $client: client }: Db) {
     "WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR environment = ?3) ORDER BY id DESC LIMIT ?4",
   );
   const revoke = changing<[number, string]>(client, "UPDATE api_keys SET revoked_at = ? WHERE id = ?");
+  const setDigest = changing<[string, string]>(client, "UPDATE api_keys SET secret_digest = ? WHERE id = ?");
   const touch = changing<[number, string]>(client, "UPDATE api_keys SET last_used_at = ? WHERE id = ?");
 
   return {
@@ -45,6 +46,7 @@ export function apiKeyStore({ $client: client }: Db) {
       newest.all(projectId, before, environment ?? null, limit),
     insert: inserter<ApiKeyRow>(client, apiKeys),
     revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, at, id),
+    setDigest: (unit: Unit, id: string, digest: string) => void setDigest.run(unit, digest, id),
     touch: (unit: Unit, id: string, at: number) => void touch.run(unit, at, id),
   };
 }

@@ -33,10 +33,21 @@ export function createApiKeyVerifier(
     const [isKey, env = "", publicId = "", secret = ""] = KEY.exec(key) ?? [];
     // Refusing malformed keys before the lookup makes a guess four times as cheap.
     if (isKey === undefined) throw new ApiError("SVC_AUTH_ERROR");
-    const digest = keyring.digest("api-key", secret);
+    const [digest = "", previous] = keyring.acceptedDigests("api-key", secret);
     const row = store.findUsable(publicId);
-    if (!row || !sameSecret(digest, row.secretDigest) || ENVIRONMENT_IN_KEY[row.environment] !== env) {
+    const isOfPrevious = row !== undefined && previous !== undefined && sameSecret(previous, row.secretDigest);
+    if (
+      !row ||
+      !(isOfPrevious || sameSecret(digest, row.secretDigest)) ||
+      ENVIRONMENT_IN_KEY[row.environment] !== env
+    ) {
       throw new ApiError("SVC_AUTH_ERROR");
+    }
+    // The key stays valid when STOA_SECRET_PREVIOUS is removed.
+    if (isOfPrevious) {
+      write((unit) => store.setDigest(unit, row.id, digest)).catch((err) =>
+        log.warn({ err }, "api key: not moved to the new secret"),
+      );
     }
     const { projectId, environment, name } = row;
     if (verified.size >= MAX_CACHED_KEYS) verified.clear();

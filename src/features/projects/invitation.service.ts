@@ -23,7 +23,8 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
   const store = invitationStore(db);
 
   function find(token: string): InvitationRow {
-    const row = store.findByDigest(keyring.digest("one-time", token), now());
+    const digests = keyring.acceptedDigests("one-time", token);
+    const [row] = digests.flatMap((digest) => store.findByDigest(digest, now()) ?? []);
     if (!row || projects.isArchived(row.projectId)) throw new ApiError("SVC_INVALID_ONE_TIME_TOKEN");
     return row;
   }

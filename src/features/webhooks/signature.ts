@@ -18,11 +18,19 @@ export function sealSecret(keyring: Keyring, secret: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** Null when it was sealed with another master secret. */
+/** Null when it was sealed with another master secret than the accepted ones. */
 export function openSecret(keyring: Keyring, sealed: string): string | null {
+  for (const key of keyring.accepted("webhook-secret")) {
+    const secret = openWith(key, sealed);
+    if (secret !== null) return secret;
+  }
+  return null;
+}
+
+function openWith(key: Uint8Array, sealed: string): string | null {
   const bytes = Buffer.from(sealed, "base64url");
   const tagEnd = IV_BYTES + TAG_BYTES;
-  const decipher = createDecipheriv("aes-256-gcm", keyring.key("webhook-secret"), bytes.subarray(0, IV_BYTES));
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES));
   decipher.setAuthTag(bytes.subarray(IV_BYTES, tagEnd));
   try {
     return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString("utf8");

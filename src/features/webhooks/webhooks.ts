@@ -2,13 +2,26 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { deliveryService } from "./delivery.service.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { keepOutbox } from "./outbox.ts";
-import { webhookStores } from "./store/stores.ts";
+import { openSecret, sealSecret } from "./signature.ts";
+import { type WebhookStores, webhookStores } from "./store/stores.ts";
 import { webhookService } from "./webhook.service.ts";
+
+/** Seals the secrets of endpoints with the new master secret, so that the previous one can be removed. */
+function resealSecrets({ keyring, log, write }: Runtime, { endpoints }: WebhookStores): void {
+  const change = (sealed: string) => {
+    const secret = openSecret(keyring, sealed);
+    return secret === null ? sealed : sealSecret(keyring, secret);
+  };
+  write((unit) => endpoints.reseal(unit, change)).catch((err) =>
+    log.error({ err }, "webhooks: secrets not moved to the new secret"),
+  );
+}
 
 /** Webhook endpoints and deliveries. From here on, every webhook event that is published on the bus is stored. */
 export function createWebhooks(runtime: Runtime) {
   const stores = webhookStores(runtime.db);
   keepOutbox(runtime, stores);
+  if (runtime.keyring.previousFingerprint !== null) resealSecrets(runtime, stores);
   const webhooks = webhookService(runtime, stores);
   const deliveries = deliveryService(runtime, stores, webhooks);
   return {

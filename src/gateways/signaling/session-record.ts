@@ -25,7 +25,7 @@ export type SessionRecord = {
   headless: boolean;
 };
 
-type Keys = Pick<Keyring, "key">;
+type Keys = Pick<Keyring, "key" | "accepted">;
 type Subject = { serverName: string; roomId: string; participantId: string; identity: string };
 
 const ALGORITHM = "aes-256-gcm";
@@ -51,10 +51,16 @@ export function decryptRecord(
   const bytes = Buffer.from(record ?? "", "base64url");
   if (bytes.length <= IV_BYTES + TAG_BYTES) return null;
   const subject = { serverName, roomId, participantId, identity };
+  for (const key of keyring.accepted("session-record")) {
+    const opened = openRecord(key, subject, bytes);
+    if (opened !== null) return opened;
+  }
+  return null;
+}
+
+function openRecord(key: Uint8Array, subject: Subject, bytes: Buffer): SessionRecord | null {
   try {
-    const decipher = createDecipheriv(ALGORITHM, keyring.key("session-record"), bytes.subarray(0, IV_BYTES), {
-      authTagLength: TAG_BYTES,
-    })
+    const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
       .setAAD(boundTo(subject))
       .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
     const opened = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);

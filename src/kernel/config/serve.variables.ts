@@ -23,6 +23,10 @@ export const serveVariables = {
   ),
   TLS_KEY: optionalPath("Private key (PEM) of TLS_CERT."),
   STOA_SECRET: secret(lengthBetween(32, 512), "Master secret of all tokens. Unset: generated once into DATA_DIR."),
+  STOA_SECRET_PREVIOUS: secret(
+    lengthBetween(32, 512),
+    "The STOA_SECRET before the current one, while it changes: what it signed stays valid.",
+  ),
   LOG_LEVEL: choice(
     "info",
     ["trace", "debug", "info", "warn", "error", "fatal", "silent"],

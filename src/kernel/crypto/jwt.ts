@@ -3,6 +3,8 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Now } from "../time/clock.ts";
 import type { Keyring } from "./secrets.ts";
 
+const REQUIRED_CLAIMS = ["jti", "exp", "iat"];
+
 export type TokenKind = "session" | "chat-token" | "rtc-token";
 
 export type Claims = { jti: string; iat: number; exp: number } & Record<string, unknown>;
@@ -18,14 +20,14 @@ export type Jwt = {
 /** HS256 with a key and an audience for each kind, so that a chat token is never accepted as a session. */
 export function createJwt(keyring: Keyring, now: Now): Jwt {
   async function check(kind: TokenKind, token: string, currentDate: Date): Promise<Claims> {
+    const [, previous] = keyring.accepted(kind);
+    const options = { algorithms: ["HS256"], audience: `stoa:${kind}`, currentDate, requiredClaims: REQUIRED_CLAIMS };
+    const verify = async (key: Uint8Array) => (await jwtVerify(token, key, options)).payload as Claims;
     try {
-      const { payload } = await jwtVerify(token, keyring.key(kind), {
-        algorithms: ["HS256"],
-        audience: `stoa:${kind}`,
-        currentDate,
-        requiredClaims: ["jti", "exp", "iat"],
+      return await verify(keyring.key(kind)).catch((error: unknown) => {
+        if (previous === undefined || !(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+        return verify(previous);
       });
-      return payload as Claims;
     } catch (error) {
       throw new ApiError(error instanceof errors.JWTExpired ? "SVC_TOKEN_EXPIRED" : "SVC_AUTH_ERROR");
     }

@@ -32,11 +32,19 @@ export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;
   /** HMAC-SHA-256 in hex, which the database stores in place of a secret. */
   digest(purpose: KeyPurpose, text: string): string;
+  /** The keys that are accepted: that of the master secret, then that of the previous one while it is set. */
+  accepted(purpose: KeyPurpose): Uint8Array[];
+  /** What the database may hold for this secret: the digest by each accepted key, the current first. */
+  acceptedDigests(purpose: KeyPurpose, text: string): string[];
+  /** Of the previous master secret; null when none is set. */
+  readonly previousFingerprint: string | null;
   /** Identifies the master secret without revealing it. */
   readonly fingerprint: string;
 };
 
-export function createKeyring(masterSecret: string): Keyring {
+/** Whatever is made anew is made with the master secret; what the previous one made stays valid while that is given. */
+export function createKeyring(masterSecret: string, previousSecret?: string): Keyring {
+  const previous = previousSecret === undefined ? null : createKeyring(previousSecret);
   const keys = new Map<KeyPurpose, Uint8Array>();
   const key = (purpose: KeyPurpose) => {
     const known = keys.get(purpose);
@@ -45,9 +53,15 @@ export function createKeyring(masterSecret: string): Keyring {
     keys.set(purpose, made);
     return made;
   };
+  const digest = (purpose: KeyPurpose, text: string) =>
+    new Bun.CryptoHasher("sha256", key(purpose)).update(text).digest("hex");
   return {
     key,
-    digest: (purpose, text) => new Bun.CryptoHasher("sha256", key(purpose)).update(text).digest("hex"),
+    digest,
+    accepted: (purpose) => (previous === null ? [key(purpose)] : [key(purpose), previous.key(purpose)]),
+    acceptedDigests: (purpose, text) =>
+      previous === null ? [digest(purpose, text)] : [digest(purpose, text), previous.digest(purpose, text)],
+    previousFingerprint: previous?.fingerprint ?? null,
     fingerprint: createHmac("sha256", masterSecret).update("stoa fingerprint").digest("hex").slice(0, 32),
   };
 }

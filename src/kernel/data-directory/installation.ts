@@ -10,7 +10,7 @@ export class SecretMismatch extends Error {
   constructor() {
     super(
       "This data was made with another STOA_SECRET: API keys and sessions in it would all stop working. " +
-        "Set the old secret again, or start once with --rotate-secret to accept that.",
+        "Set the old secret again, or set it as STOA_SECRET_PREVIOUS to keep them, or start once with --rotate-secret.",
     );
   }
 }
@@ -42,7 +42,7 @@ export function setInstallationValue(unit: Unit, db: Db, name: string, value: st
 export function checkSecret(data: InstallationData, keyring: Keyring, rotate: boolean): void {
   const stored = installationValue(data, "secret-fingerprint", () => keyring.fingerprint);
   if (stored === keyring.fingerprint) return;
-  if (!rotate) throw new SecretMismatch();
+  if (!rotate && stored !== keyring.previousFingerprint) throw new SecretMismatch();
   const { db, write } = data;
   write((unit) => setInstallationValue(unit, db, "secret-fingerprint", keyring.fingerprint)).catch(() => {});
 }

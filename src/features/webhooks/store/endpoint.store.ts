@@ -6,6 +6,8 @@ import { type EndpointRow, webhookEndpoints } from "./webhook.table.ts";
 
 export type EndpointChange = Partial<Omit<EndpointRow, "id" | "projectId" | "environment" | "createdAt">>;
 
+type Sealed = { id: string; secret: string; previous: string | null };
+
 export function endpointStore({ $client: client }: Db) {
   const select = rowsOf(client, webhookEndpoints);
   const byId = select<[string]>("WHERE id = ?");
@@ -35,7 +37,21 @@ export function endpointStore({ $client: client }: Db) {
          missed_since = coalesce(missed_since, ?3) WHERE id = ?1`,
   );
 
+  const sealed = reading<Sealed, []>(
+    client,
+    "SELECT id, sealed_secret AS secret, sealed_previous_secret AS previous FROM webhook_endpoints",
+  );
+  const seal = changing<[string, string | null, string]>(
+    client,
+    "UPDATE webhook_endpoints SET sealed_secret = ?, sealed_previous_secret = ? WHERE id = ?",
+  );
   return {
+    /** Changes the sealed secrets of all endpoints; one that `change` cannot open stays as it is. */
+    reseal(unit: Unit, change: (sealed: string) => string): void {
+      for (const { id, secret, previous } of sealed.all()) {
+        seal.run(unit, change(secret), previous === null ? null : change(previous), id);
+      }
+    },
     get: (id: string) => byId.get(id),
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: (projectId: string, environment: Environment | undefined, before: string, limit: number) =>
