@@ -5,6 +5,7 @@ import { postgresLog } from "../../kernel/db/postgres-log.ts";
 import { createLog } from "../../kernel/log.ts";
 import { createMetrics } from "../../kernel/metrics.ts";
 import { UNKNOWN_ADDRESS } from "../../kernel/net/addresses.ts";
+import { guardDescriptors } from "../../kernel/net/descriptors.ts";
 import { SOCKET_OPTIONS } from "../../kernel/socket/sockets.ts";
 import { every, systemTimers } from "../../kernel/time/timers.ts";
 import { VERSION } from "../../kernel/version.ts";
@@ -76,7 +77,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
       const { pathname } = new URL(request.url);
       const address = server.requestIP(request)?.address ?? UNKNOWN_ADDRESS;
       if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
-      if (pathname === "/readyz") return readiness(link.leader);
+      if (pathname === "/readyz") return readiness(link.leader, descriptors.problem());
       if (pathname === "/metrics") {
         const may = mayReadMetrics(request, address, config.METRICS_TOKEN);
         return may ? new Response(await metrics.registry.metrics()) : standbyResponse(pathname);
@@ -97,6 +98,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
       close: (ws, code) => sockets.closed(ws, code),
     },
   });
+  const descriptors = guardDescriptors({ log, timers: systemTimers, metrics, httpPort: () => server.port ?? null });
   const url = memberUrl(config, server.port ?? config.PORT);
   const report = () => commitLog.report({ url, role: "edge", position: info.head, version: VERSION }).catch(() => {});
   await report();
@@ -106,6 +108,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
   return {
     url,
     async stop() {
+      descriptors.stop();
       stopReporting();
       sockets.close();
       await link.stop();
@@ -116,7 +119,11 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
   };
 }
 
-function readiness(leader: string | null): Response {
-  if (leader !== null) return Response.json({ status: "ready", role: "edge", leader });
-  return Response.json({ status: "not ready", role: "edge", reasons: { cluster: "no server leads" } }, { status: 503 });
+function readiness(leader: string | null, descriptors: string | null): Response {
+  if (leader !== null && descriptors === null) return Response.json({ status: "ready", role: "edge", leader });
+  const reasons = {
+    ...(leader === null && { cluster: "no server leads" }),
+    ...(descriptors !== null && { descriptors }),
+  };
+  return Response.json({ status: "not ready", role: "edge", reasons }, { status: 503 });
 }
