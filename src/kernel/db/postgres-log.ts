@@ -204,11 +204,8 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     async known() {
       const [table] = await query<{ there: string | null }>("SELECT to_regclass('stoa_log_info')::text AS there");
       if ((table?.there ?? null) === null) return null;
-      const hasSeals = await query(
-        "SELECT 1 FROM pg_attribute WHERE attrelid = 'stoa_log_info'::regclass AND attname = 'seal'",
-      );
-      // An older version made the log, and no server of this version has joined it yet.
-      const columns = hasSeals.length === 0 ? "id, term, leader, NULL AS seal" : LEADER_COLUMNS;
+      // Null where an older version made the log, and no server of this version has joined it yet.
+      const columns = "id, term, leader, to_jsonb(stoa_log_info) ->> 'seal' AS seal";
       const [row] = await query<LeaderRow & { head: string; ledForMs: string | null }>(
         `SELECT ${columns}, ${sinceMs("led_since")} AS "ledForMs",
            greatest(forgotten, (SELECT coalesce(max(position), 0) FROM stoa_log)) AS head FROM stoa_log_info`,
@@ -284,7 +281,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     },
     async members() {
       const rows = await query<MemberRow & { silentMs: string }>(
-        `SELECT url, role, position, version, ${seal === undefined ? "NULL AS seal" : "seal"},
+        `SELECT url, role, position, version, to_jsonb(stoa_members) ->> 'seal' AS seal,
            ${sinceMs("seen_at")} AS "silentMs" FROM stoa_members ORDER BY role = 'edge', role, url`,
       );
       const id = seal === undefined ? "" : await idOfLog();
