@@ -78,6 +78,12 @@ export type SendData = RoomRef & {
   /** Identities; omitted for all participants that may receive data. The sender never gets its own data. */
   to?: string[];
   payload: string;
+  /** The payload is bytes in base64, as LiveKit's server API sends them; our own clients get them if they are text. */
+  encoding?: "base64";
+  /** May be lost, and is not repeated. */
+  lossy?: boolean;
+  /** By which LiveKit's clients recognize a message that is sent again; base64. */
+  nonce?: string;
 };
 
 export type SetNetwork = RoomRef & { identity: string; profile: NetworkProfile };

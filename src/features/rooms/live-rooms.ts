@@ -1,4 +1,5 @@
 import type { Tenant } from "../../kernel/tenant.ts";
+import type { SendData } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { LiveParticipant, Participant, Permissions, Track } from "../../protocol/room-records.ts";
 import type { RoomPresence } from "./room.service.ts";
@@ -30,5 +31,5 @@ export type LiveRooms = {
   mute(roomId: string, identity: string, trackId: string): Promise<Track>;
   /** Simulates a bad network between the media server and the participant, for development. */
   setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void>;
-  sendData(roomId: string, data: { topic?: string; to?: string[]; payload: string }): Promise<void>;
+  sendData(roomId: string, data: Omit<SendData, "roomId" | "from">): Promise<void>;
 };

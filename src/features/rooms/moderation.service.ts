@@ -11,6 +11,9 @@ import type { RoomRef, RoomService } from "./room.service.ts";
 import type { RoomRow } from "./room.table.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
+/** As much as LiveKit's clients send in one message. */
+const DATA_BYTES_MAX = 64_000;
+
 export type ModerationService = ReturnType<typeof moderationService>;
 
 type ParticipantChange = {
@@ -89,6 +92,22 @@ export function moderationService(
         throw invalid("payload", `must have at most ${DATA_SEND_MAX_BYTES} bytes`);
       }
       await liveRooms.sendData(room.id, data);
+    },
+
+    /** Any bytes, as LiveKit's server API sends them. */
+    async sendBytes(
+      ref: RoomRef,
+      bytes: Uint8Array,
+      { nonce, ...options }: { topic?: string; to?: string[]; lossy: boolean; nonce?: Uint8Array },
+    ): Promise<void> {
+      const room = rooms.findActive(ref);
+      if (bytes.length > DATA_BYTES_MAX) throw invalid("data", `must have at most ${DATA_BYTES_MAX} bytes`);
+      const base64 = (of: Uint8Array) => Buffer.from(of).toString("base64");
+      await liveRooms.sendData(room.id, {
+        ...options,
+        ...{ payload: base64(bytes), encoding: "base64" },
+        ...(nonce && nonce.length > 0 && { nonce: base64(nonce) }),
+      });
     },
   };
 }

@@ -31,7 +31,7 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     connections,
     agents,
     services: {
-      "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents }),
+      "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, sessionOf: sessions.of }),
       "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
     },
 

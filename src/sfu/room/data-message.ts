@@ -1,6 +1,6 @@
 /** A data message in the two formats that clients read, each serialized when first needed. */
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
-import { type DataPacket, isUser, type Sender, writeDataPacket } from "./livekit-data-packet.ts";
+import { type DataPacket, isUser, type Sender, userNonce, writeDataPacket } from "./livekit-data-packet.ts";
 
 /** JSON frames for Stoa clients, protobuf packets for LiveKit clients. */
 export type DataDialect = "frames" | "packets";
@@ -37,12 +37,25 @@ export class DataMessage {
     });
   }
 
-  static ofPacket(from: Sender, packet: DataPacket, size: number) {
+  /** Bytes from a backend. */
+  static ofBytes(
+    bytes: Buffer,
+    { topic, to, isLossy, nonce }: { topic?: string; to?: string[]; isLossy: boolean; nonce?: string },
+  ) {
+    const more = nonce === undefined ? [] : [userNonce(Buffer.from(nonce, "base64"))];
+    const content = { payload: bytes, topic: topic ?? null, more };
+    const packet = { content, destinations: to ?? [], destinationIds: [], sequence: 0, isLossy };
+    return DataMessage.ofPacket(null, packet, bytes.length);
+  }
+
+  static ofPacket(from: Sender | null, packet: DataPacket, size: number) {
     const { content, destinations, destinationIds } = packet;
     const payload = isUser(content) ? textOf(content.payload) : null;
     const topic = isUser(content) ? content.topic : null;
     const delivery =
-      payload === null ? null : { from: from.identity, ...(topic === null || topic === "" ? {} : { topic }), payload };
+      payload === null
+        ? null
+        : { from: from?.identity ?? null, ...(topic === null || topic === "" ? {} : { topic }), payload };
     const to = { identities: destinations, participantIds: destinationIds };
     return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet));
   }

@@ -42,6 +42,8 @@ const USER_RELAYED: ReadonlyMap<number, WireType> = new Map([
   [11, BYTES],
 ]);
 
+export const userNonce = (nonce: Buffer) => writeField(11, BYTES, nonce);
+
 const MAX_DESTINATIONS = 500;
 /** Beside its destinations a packet has one field of each kind. */
 const MAX_FIELDS = MAX_DESTINATIONS + 32;

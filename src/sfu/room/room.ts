@@ -141,15 +141,19 @@ export class Room implements RoomTracks, DataSink {
     return true;
   }
 
-  sendData({ from, topic, to, payload }: SendData): void {
-    if (Buffer.byteLength(payload) > DATA_FRAME_MAX_BYTES)
+  sendData({ from, topic, to, payload, encoding, lossy = false, nonce }: SendData): void {
+    if (Buffer.byteLength(payload, encoding) > DATA_FRAME_MAX_BYTES)
       throw new MediaError("PAYLOAD_TOO_LARGE", "The payload is too large.");
     // The budget applies to participants and not to backends.
     if (from !== null && this.#dataBudget.isSpent)
       throw new MediaError("RATE_LIMITED", "The room delivers as much data as it may. Send it again in a second.");
     const sender = [...this.#participants.values()].find(({ self }) => self.identity === from)?.self;
     const known = from === null ? null : (sender ?? { identity: from, participantId: "" });
-    const recipients = this.#deliver(from, "reliable", DataMessage.ofFrame(known, { topic, to, payload }));
+    const message =
+      encoding === undefined
+        ? DataMessage.ofFrame(known, { topic, to, payload })
+        : DataMessage.ofBytes(Buffer.from(payload, encoding), { topic, to, isLossy: lossy, nonce });
+    const recipients = this.#deliver(from, lossy ? "lossy" : "reliable", message);
     if (from !== null) this.#dataBudget.spend(recipients, payload.length);
   }
 

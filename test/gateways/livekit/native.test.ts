@@ -36,6 +36,11 @@ test("the native Node SDK joins, exchanges audio, video, data, RPC and attribute
     const text = (words: string) => new TextEncoder().encode(words);
     await stage.rooms.sendData(ROOM, text("for ben"), 0, { destinationSids: [sid], topic: "s" });
     await stage.rooms.sendData(ROOM, text("for nobody"), 0, { destinationSids: ["PA_nobody"], topic: "s" });
+    // Bytes that are no text, and more than our own API takes.
+    const large = new Uint8Array(30_000).fill(0x78);
+    large[0] = 0xff;
+    await stage.rooms.sendData(ROOM, large, 0, { destinationIdentities: ["ben"], topic: "large" });
+    await pair.says(`ben reads undefined large ${new TextDecoder().decode(large)}`);
     await stage.rooms.sendData(ROOM, text("for both"), 0, { destinationIdentities: [ANN, "ben"], topic: "s" });
     await Promise.all(["ann", "ben"].map((one) => pair.says(`${one} reads undefined s for both`)));
     expect(pair.lines.filter((line) => / s for (ben|nobody)$/.test(line))).toEqual(["ben reads undefined s for ben"]);

@@ -1,5 +1,6 @@
 import {
   CreateRoomRequest,
+  DataPacket_Kind,
   DeleteRoomRequest,
   DeleteRoomResponse,
   ListParticipantsRequest,
@@ -17,6 +18,9 @@ import {
   SendDataResponse,
   UpdateParticipantRequest,
   UpdateRoomMetadataRequest,
+  UpdateSubscription,
+  UpdateSubscriptionsRequest,
+  UpdateSubscriptionsResponse,
 } from "@livekit/protocol";
 import type { ModerationService } from "../../../features/rooms/moderation.service.ts";
 import type { RoomService } from "../../../features/rooms/room.service.ts";
@@ -29,6 +33,7 @@ import type { Permissions } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
+import type { LivekitSessions } from "../livekit-session.ts";
 import { type LivekitDetails, participantInfo, permissionInfo, roomInfo, sourceOf } from "../records.ts";
 import { metadataProblem, roomOptionsOf } from "../room-options.ts";
 import { type LivekitToken, publishPermissions } from "../tokens.ts";
@@ -41,13 +46,14 @@ type RoomServiceDeps = {
   signaling: SignalingCore;
   details: LivekitDetails;
   agents: Agents;
+  sessionOf: LivekitSessions["of"];
 };
 
 const LISTED_ROOMS = 1_000;
 
 /** LiveKit's RoomService. Methods without a counterpart in our rooms are `unimplemented`. */
 export function createRoomService({ write, timers, now }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
-  const { rooms, moderation, signaling, details, agents } = deps;
+  const { rooms, moderation, signaling, details, agents, sessionOf } = deps;
   const { registry } = signaling;
 
   function find({ key }: LivekitToken, name: string): RoomRow {
@@ -170,17 +176,26 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       });
     }),
 
+    UpdateSubscriptions: defineMethod(UpdateSubscriptionsRequest, async (token, request) => {
+      const { room, identity, trackSids, participantTracks, subscribe } = request;
+      const session = requireParticipant(requireAdminRoom(token, room).row, identity);
+      const client = sessionOf(session.id);
+      if (!client) throw new TwirpError("failed_precondition", "only LiveKit's clients are subscribed by the server");
+      const value = new UpdateSubscription({ trackSids, participantTracks, subscribe });
+      client.handle({ case: "subscription", value });
+      return new UpdateSubscriptionsResponse();
+    }),
+
     SendData: defineMethod(SendDataRequest, async (token, request) => {
-      const { room, data, topic, destinationIdentities, destinationSids } = request;
+      const { room, data, topic, destinationIdentities, destinationSids, kind, nonce } = request;
       const { row, ref } = requireAdminRoom(token, room);
-      const payload = textOf(data);
       const bySid = destinationSids.map((sid) => registry.session(sessionIdOf(sid) ?? ""));
       const present = bySid.flatMap((session) => (session?.room.id === row.id ? session.identity : []));
       const to = [...destinationIdentities.map((identity) => foreignName(identity) ?? ""), ...present];
       // Nobody of the named is here, and an empty list would mean everybody.
       if (to.length === 0 && destinationSids.length > 0) return new SendDataResponse();
-      await moderation.sendData(ref, {
-        payload,
+      await moderation.sendBytes(ref, data, {
+        ...{ lossy: kind === DataPacket_Kind.LOSSY, nonce },
         ...(topic !== undefined && topic !== "" && { topic }),
         ...(to.length > 0 && { to }),
       });
@@ -211,13 +226,4 @@ function permissionsFrom(permission: ParticipantPermission): Partial<Permissions
     publishData: canPublishData,
     updateMetadata: canUpdateMetadata,
   };
-}
-
-/** Our own clients get this data too, and they only take text. */
-function textOf(data: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(data);
-  } catch {
-    throw new TwirpError("invalid_argument", "data must be UTF-8 text");
-  }
 }

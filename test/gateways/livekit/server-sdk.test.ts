@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { RawClient } from "./harness/raw-client.ts";
+import { openStage, type Stage } from "./harness/stage.ts";
+
+const GUIDE = join(import.meta.dir, "../../../web/docs/livekit.md");
+const ROOM = "every method";
+
+// biome-ignore lint/suspicious/noExplicitAny: the methods of a stock package, called by name
+type Client = any;
+
+let stage: Stage;
+let sdk: Record<string, Client>;
+beforeAll(async () => {
+  stage = await openStage();
+  sdk = await import(join(stage.packages, "livekit-server-sdk"));
+}, 120_000);
+afterAll(() => stage.close());
+
+/** Helpers of the package that send nothing. */
+const LOCAL = new Set([
+  "isEncodedOutputs",
+  "isEncodedFileOutput",
+  "isSegmentedFileOutput",
+  "isStreamOutput",
+  "getOutputParams",
+]);
+
+/** The arguments of methods that want more than names. */
+const argumentsOf = (dispatchId: string): Record<string, unknown[]> => ({
+  createRoom: [{ name: ROOM, metadata: "m", maxParticipants: 9, emptyTimeout: 60, departureTimeout: 30 }],
+  listRooms: [[ROOM]],
+  getParticipant: [ROOM, "ann"],
+  listParticipants: [ROOM],
+  updateRoomMetadata: [ROOM, "new"],
+  updateParticipant: [ROOM, "ann", { name: "Ann" }],
+  updateSubscriptions: [ROOM, "ann", ["TR_x"], false],
+  sendData: [ROOM, new Uint8Array([0xff, 0]), 1, { destinationIdentities: ["ann"] }],
+  mutePublishedTrack: [ROOM, "ann", "TR_none", true],
+  removeParticipant: [ROOM, "ann"],
+  deleteRoom: [ROOM],
+  createDispatch: [ROOM, "helper"],
+  getDispatch: [dispatchId, ROOM],
+  listDispatch: [ROOM],
+  deleteDispatch: [dispatchId, ROOM],
+  startRoomCompositeEgress: [ROOM, { file: { filepath: "x.mp4" } }],
+  startWebEgress: ["https://example.com", { file: { filepath: "x.mp4" } }],
+  startParticipantEgress: [ROOM, "ann", { file: { filepath: "x.mp4" } }],
+  startTrackCompositeEgress: [ROOM, { file: { filepath: "x.mp4" } }],
+  startTrackEgress: [ROOM, "wss://example.com", "TR_x"],
+  startEgress: [{ toJson: () => ({}) }],
+  updateStream: ["EG_x", [], []],
+  createIngress: [1, { name: "n", roomName: ROOM, participantIdentity: "i" }],
+  updateIngress: ["IN_x", { name: "n" }],
+  createSipInboundTrunk: ["n", ["+1"]],
+  createSipOutboundTrunk: ["n", "a", ["+1"]],
+  createSipDispatchRule: [{ type: "direct", roomName: ROOM, pin: "" }],
+  updateSipDispatchRule: ["x", {}],
+  updateSipDispatchRuleFields: ["x", {}],
+  updateSipInboundTrunk: ["x", {}],
+  updateSipInboundTrunkFields: ["x", {}],
+  updateSipOutboundTrunk: ["x", {}],
+  updateSipOutboundTrunkFields: ["x", {}],
+  createSipParticipant: ["x", "+1", ROOM],
+  transferSipParticipant: [ROOM, "ann", "tel:+1"],
+  dialWhatsAppCall: [{}],
+  acceptWhatsAppCall: [{}],
+  connectWhatsAppCall: ["x", {}],
+  disconnectWhatsAppCall: ["x", "y"],
+  connectTwilioCall: [{}],
+});
+
+/** Those that need a room and a participant come before those that end them. */
+const LAST = ["mutePublishedTrack", "deleteDispatch", "removeParticipant", "deleteRoom"];
+
+async function outcome(client: Client, method: string, args: unknown[]): Promise<string> {
+  try {
+    await client[method](...args);
+    return "works";
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === "unimplemented") return "`unimplemented`";
+    // The track does not exist, which the method has found out.
+    if (method === "mutePublishedTrack" && code === "not_found") return "works";
+    throw new Error(`${method}: ${String(error)} (${code})`);
+  }
+}
+
+test("every method of livekit-server-sdk works or is unimplemented, as the guide's table says", async () => {
+  const { apiKey, apiSecret, server } = stage;
+  await stage.rooms.createRoom({ name: ROOM });
+  const ann = await RawClient.open(stage.wsUrl, await stage.token(ROOM, "ann"));
+  await ann.hears("join");
+  const { id } = await stage.dispatches.createDispatch(ROOM, "first");
+  const args = argumentsOf(id);
+  const clients = Object.keys(sdk).filter((name) => name.endsWith("Client"));
+  const methods = clients.flatMap((name) =>
+    Object.getOwnPropertyNames(sdk[name].prototype)
+      .filter((method) => method !== "constructor" && !LOCAL.has(method))
+      .map((method) => ({ name, method })),
+  );
+  expect(methods.length).toBeGreaterThan(50);
+  const order = ({ method }: { method: string }) => LAST.indexOf(method);
+  const results = new Map<string, string>();
+  for (const { name, method } of methods.toSorted((a, b) => order(a) - order(b))) {
+    const client = new sdk[name](server.url, apiKey, apiSecret);
+    results.set(`${name}.${method}`, await outcome(client, method, args[method] ?? [ROOM, "ann", "z"]));
+  }
+  const rows = clients.toSorted().flatMap((name) =>
+    ["works", "`unimplemented`"].flatMap((result) => {
+      const found = methods.filter((one) => one.name === name && results.get(`${name}.${one.method}`) === result);
+      return found.length === 0 ? [] : [`| \`${name}\` | ${result} | ${found.map((one) => one.method).join(", ")} |`];
+    }),
+  );
+  const table = ["| Client | Result | Methods |", "| --- | --- | --- |", ...rows].join("\n");
+  expect(readFileSync(GUIDE, "utf8")).toContain(table);
+  ann.close();
+}, 60_000);
