@@ -52,6 +52,16 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     return named;
   }
 
+  function audit(
+    unit: Unit,
+    author: Author,
+    action: "room.closed" | "room.updated",
+    { id: resourceId, projectId, environment }: RoomRow,
+    metadata: Record<string, unknown> = {},
+  ): void {
+    bus.publish(unit, "audit", { ...author, action, projectId, environment, resourceId, metadata, at: now() });
+  }
+
   return {
     list: store.list,
     find,
@@ -106,11 +116,12 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     ending: store.ending,
 
     /** Those in the room are told. */
-    setMetadata(unit: Unit, ref: RoomRef, metadata: string | null): RoomRow {
+    setMetadata(unit: Unit, ref: RoomRef, metadata: string | null, author: Author): RoomRow {
       const row = find(ref);
       const at = now();
       store.setMetadata(unit, row.id, metadata, at);
       bus.publish(unit, "roomChanged", { roomId: row.id });
+      audit(unit, author, "room.updated", row, { fields: ["metadata"] });
       return { ...row, metadata, updatedAt: at };
     },
 
@@ -123,10 +134,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       tokens.deletePermissions(unit, row.id);
       const { id: roomId, projectId, environment } = row;
       bus.publish(unit, "roomClosed", { roomId, projectId, environment, reason });
-      if (author) {
-        const entry = { action: "room.closed", projectId, environment, resourceId: roomId, metadata: {}, at } as const;
-        bus.publish(unit, "audit", { ...author, ...entry });
-      }
+      if (author) audit(unit, author, "room.closed", row);
       return { ...row, status: "CLOSED", updatedAt: at, closedAt: at };
     },
 

@@ -124,7 +124,8 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     UpdateRoomMetadata: defineMethod(UpdateRoomMetadataRequest, async (token, { room: name, metadata }) => {
       const { ref } = requireAdminRoom(token, name);
       requireMetadata(metadata);
-      return presentRoom(await write((unit) => rooms.setMetadata(unit, ref, metadata === "" ? null : metadata)));
+      const stored = metadata === "" ? null : metadata;
+      return presentRoom(await write((unit) => rooms.setMetadata(unit, ref, stored, token.author)));
     }),
 
     ListParticipants: defineMethod(ListParticipantsRequest, async (token, { room }) => {
