@@ -5,7 +5,7 @@ import { enterOwnNetwork } from "./harness/own-network.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 import { coreCapacity, workerScaling } from "./sfu/capacity.ts";
 import type { Contestant } from "./sfu/contestant.ts";
-import { AUDIO, Crowd, type Feedback, type Figures, type Picture, VIDEO } from "./sfu/crowd.ts";
+import { AUDIO, Crowd, type Feedback, type Figures, VIDEO, type VideoShape } from "./sfu/crowd.ts";
 import { janus, unpackJanus } from "./sfu/janus.ts";
 import { manyViewers } from "./sfu/many-viewers.ts";
 import { mediasoup } from "./sfu/mediasoup.ts";
@@ -20,7 +20,7 @@ const [counts = matrix ? "2,5,10,50,100,200,500" : "2,5,10,50,100,200", seconds 
   .slice(2)
   .filter((arg) => !arg.startsWith("-"));
 /**
- * `--only=stoa,janus`: some of the contestants, or `capacity`, `young` or `viewers` (`--viewers=500,1000,2000`, of a picture of
+ * `--only=stoa,janus`: some of the contestants, or `capacity`, `young` or `viewers` (`--viewers=500,1000,2000`, of a video of
  * `--kbits=600`, on `--server=mediasoup` instead of Stoa), and nothing else.
  */
 const only = flag("only")?.split("=")[1]?.split(",");
@@ -86,7 +86,7 @@ if (only?.includes("viewers")) {
   const server = flag("server")?.split("=")[1] ?? "stoa";
   const start = contestants[server];
   if (!start) throw new Error(`there is no ${server} here`);
-  const climbed = await manyViewers(await start(), steps, HEADLINE.feedback, pictureOf(flag("kbits")?.split("=")[1]));
+  const climbed = await manyViewers(await start(), steps, HEADLINE.feedback, shapeOf(flag("kbits")?.split("=")[1]));
   figures.push(...climbed.figures);
   climb = climbed.steps;
 }
@@ -102,14 +102,14 @@ async function measureAll(setup: Setup): Promise<void> {
       crowds.push(await Crowd.gather(await start(), setup.feedback, setup.bursts));
   for (const count of crowds.length > 0 ? counts.split(",").map(Number) : []) {
     for (const crowd of crowds) await crowd.grow(count);
-    const taken = new Map<Crowd, Figures[]>(crowds.map((crowd) => [crowd, []]));
+    const measured = new Map<Crowd, Figures[]>(crowds.map((crowd) => [crowd, []]));
     // In turns, so that a busy moment of the machine meets all of them, and each time another begins.
     for (let round = 0; round < Number(rounds); round++)
       for (let turn = 0; turn < crowds.length; turn++) {
         const crowd = crowds[(round + turn) % crowds.length] as Crowd;
-        taken.get(crowd)?.push(await crowd.measure(WARM_UP_MS, Number(seconds) * 1_000));
+        measured.get(crowd)?.push(await crowd.measure(WARM_UP_MS, Number(seconds) * 1_000));
       }
-    for (const [crowd, each] of taken)
+    for (const [crowd, each] of measured)
       rows.push({ name: crowd.contestant.name, count, setup: nameOf(setup), ...middle(each) });
     const elapsed = ((performance.now() - startedAt) / 1_000).toFixed(0);
     console.error(`${nameOf(setup)}, 1 → ${count} measured, ${elapsed} s`);
@@ -123,7 +123,7 @@ function mediasoupIn(folder: string): typeof contestants {
 }
 
 /** The usual one, or as many packets as such a bit rate has, some 25 times a second. */
-function pictureOf(kbits: string | undefined): Picture {
+function shapeOf(kbits: string | undefined): VideoShape {
   if (kbits === undefined) return VIDEO;
   const perSecond = Math.max(1, Math.round((Number(kbits) * 1_000) / 8 / VIDEO.packetBytes));
   return { ...VIDEO, perSecond, perFrame: Math.max(1, Math.round(perSecond / 25)) };

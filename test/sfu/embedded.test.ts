@@ -75,7 +75,7 @@ describe("the embedded media node", () => {
     );
   });
 
-  test("a worker that dies is told with its rooms, comes back on its port, and serves again", async () => {
+  test("a worker that dies is reported with its rooms, restarts on its port, and serves again", async () => {
     const { media, events } = await start({ workers: 1 });
     const peer = await publish(media, "a");
     await event(events, "trackPublished");
@@ -116,7 +116,7 @@ describe("the embedded media node", () => {
   }, 60_000);
 
   test("a worker that holds more memory than it may is replaced like one that hangs, and the log says so", async () => {
-    const { promise: told, resolve } = Promise.withResolvers<object>();
+    const { promise: reported, resolve } = Promise.withResolvers<object>();
     const error = (details: object, message: string) => {
       if (message === "media worker: memory limit exceeded") resolve(details);
     };
@@ -125,12 +125,12 @@ describe("the embedded media node", () => {
     const long = (i: number) => ({ roomId: `${i}-${"r".repeat(1_000_000)}` });
     await media.openRoom({ roomId: "a" });
     let isTold = false;
-    void told.then(() => {
+    void reported.then(() => {
       isTold = true;
     });
     // At the worker's pace, so that it is seen to grow and not found dead.
     for (let i = 0; !isTold && i < 2_000; i++) await media.openRoom(long(i)).catch(() => {});
-    expect(await told).toMatchObject({ worker: 0, maxMemoryMb: 192 });
+    expect(await reported).toMatchObject({ worker: 0, maxMemoryMb: 192 });
     const { rooms } = await event(events, "workerCrashed");
     expect(rooms.map(({ roomId }) => roomId)).toContain("a");
     await media.openRoom({ roomId: "b" });
@@ -138,7 +138,7 @@ describe("the embedded media node", () => {
     expect(events.filter(({ type }) => type === "workerCrashed")).toHaveLength(1);
   }, 120_000);
 
-  test("a worker whose port is taken when it comes back tries again until it is free", async () => {
+  test("a worker whose port is in use when it restarts tries again until it is free", async () => {
     const { media, events } = await start({ workers: 1 });
     await media.openRoom({ roomId: "a" });
     const port = media.ports[0] ?? 0;
@@ -198,7 +198,7 @@ describe("the embedded media node", () => {
     expect(load.refused.forgedCheck).toBe(0);
   }, 15_000);
 
-  test("a port that is taken stops the start with a reason", async () => {
+  test("a port that is in use stops the start with a reason", async () => {
     const { media } = await start({ workers: 1 });
     const failed = EmbeddedMedia.start({
       workers: 1,

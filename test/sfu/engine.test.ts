@@ -110,7 +110,7 @@ describe("the engine", () => {
     await room.event("trackPublished", (event) => event.track.kind === "audio" && event.track.source === "microphone");
     await Bun.sleep(150);
     audio.sendAudio(whip);
-    await room.until(() => (kinds.size === 2 ? true : undefined), "sound and picture");
+    await room.until(() => (kinds.size === 2 ? true : undefined), "audio and video");
     const snapshot = await room.participant("whep");
     expect(snapshot?.subscriptions.map(({ mid }) => mid).sort()).toEqual(["0", "1"]);
   });
@@ -137,7 +137,7 @@ describe("the engine", () => {
     second.close();
   });
 
-  test("a member that sends nonsense, properly protected, harms nobody", async () => {
+  test("a member that sends protected nonsense does not affect the others", async () => {
     const { peer: vandal } = await room.speaker("vandal", 7);
     const random = seededRandom(11);
     const bytes = (length: number) => Uint8Array.from({ length }, () => Math.floor(random() * 256));
@@ -197,7 +197,7 @@ describe("the engine", () => {
     engine.close();
   });
 
-  test("strangers' packets are refused and counted, and nobody answers them", async () => {
+  test("packets from unknown addresses are refused and counted, and get no response", async () => {
     const stranger = await room.join("stranger", { sections: [{ kind: "video", direction: "sendonly" }] });
     await stranger.negotiate([CAMERA], []);
     let answers = 0;
@@ -224,7 +224,7 @@ describe("the engine", () => {
   });
 });
 
-test("an engine wakes by itself only while somebody is in a room", async () => {
+test("an engine wakes by itself only while a room has a participant", async () => {
   let beats = 0;
   const engine = await Engine.start(
     { hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: false, srtpProfiles: ["AEAD_AES_128_GCM"] },

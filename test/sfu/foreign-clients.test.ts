@@ -61,12 +61,12 @@ describe("for clients of another protocol", () => {
     });
     await receiver.connect([], [{ mid: "0", trackId: TRACK }]);
     source.sendFrame(publisher, true);
-    await room.until(() => (arrived > 0 ? true : undefined), "the picture on the second connection");
+    await room.until(() => (arrived > 0 ? true : undefined), "the video on the second connection");
     // An offer of the first touches nothing of the second.
     await sender.negotiate([{ ...CAMERA, clientTrackId: "bens" }], []);
     const before = arrived;
     source.sendFrame(publisher, true);
-    await room.until(() => (arrived > before ? true : undefined), "the picture after the other's offer");
+    await room.until(() => (arrived > before ? true : undefined), "the video after the other's offer");
     expect((await room.participant("ben"))?.tracks.map(({ id }) => id)).toEqual([track.id]);
     expect((await room.node.rooms())[0]?.participants).toBe(2);
     receiver.close();

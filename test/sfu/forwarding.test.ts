@@ -23,7 +23,7 @@ describe("forwarding between peers", () => {
     });
     await publisher.connect([CAMERA], []);
     source = new RtpSource({ ssrc: 77, payloadType: 96, mid: "0", firstSequence });
-    // No keyframe: nobody can begin with it.
+    // No viewer can begin without a keyframe.
     source.sendFrame(publisher, false);
     return (await room.event("trackPublished")).track.id;
   };

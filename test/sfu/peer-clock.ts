@@ -11,7 +11,7 @@ export interface PeerClockOptions {
   driftPpm?: number;
   /** How far the wall clock is ahead of the truth. */
   wallAheadMs?: number;
-  /** Somebody, or NTP, sets the wall clock. */
+  /** The user, or NTP, sets the wall clock. */
   sets?: readonly { atMs: number; byMs: number }[];
 }
 

@@ -81,7 +81,7 @@ export class RoomOfPeers {
     return peer;
   }
 
-  /** Somebody with a microphone. */
+  /** A participant with a microphone. */
   async speaker(identity: string, ssrc: number): Promise<{ peer: RtcPeer; source: RtpSource }> {
     const peer = await this.join(identity, { sections: [{ kind: "audio", direction: "sendonly" }] });
     await peer.connect([MICROPHONE], []);

@@ -9,8 +9,8 @@ class Thread extends EventTarget {
   onmessage: ((event: { data: FromWorker }) => void) | null = null;
   vitals: Int32Array = new Int32Array(2);
   isTerminated = false;
-  /** What it was told, each by its type. */
-  readonly told: string[] = [];
+  /** The types of the messages that it was sent. */
+  readonly received: string[] = [];
 
   constructor() {
     super();
@@ -18,7 +18,7 @@ class Thread extends EventTarget {
   }
 
   postMessage(message: ToWorker): void {
-    this.told.push(message.type);
+    this.received.push(message.type);
     if (message.type === "call") this.onmessage?.({ data: { type: "answer", id: message.id, response: null } });
     if (message.type === "close") this.onmessage?.({ data: { type: "closed" } });
     if (message.type !== "start") return;
@@ -107,7 +107,7 @@ test("[17] a worker collects garbage once many calls were followed by quiet, and
   const open = async (times: number) => {
     for (let n = 0; n < times; n++) await worker.call("openRoom", { roomId: `${n}` });
   };
-  const collections = () => thread.told.filter((type) => type === "collectGarbage").length;
+  const collections = () => thread.received.filter((type) => type === "collectGarbage").length;
   await open(299);
   for (let n = 0; n < 1_000; n++) await worker.call("rooms", undefined);
   clock.advance(60_000);

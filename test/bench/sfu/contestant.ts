@@ -2,7 +2,7 @@ import type { MediaNode, Negotiate, NegotiateAnswer } from "../../../src/protoco
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
 import type { PeerOptions } from "../../../src/rtc-client/peer.ts";
 
-/** A server that forwards one publisher's picture and sound to everyone else, whatever its own protocol. */
+/** A server that forwards one publisher's audio and video to all viewers, whatever its own protocol. */
 export type Contestant = Pick<MediaNode, "negotiate"> & {
   name: string;
   /** Of the process whose CPU time counts. */
@@ -22,7 +22,7 @@ export function asDtlsClient(offer: string): string {
   return offer.replaceAll("a=setup:actpass", "a=setup:active");
 }
 
-/** Stoa learns a peer's address from its checks; others want to be told. */
+/** Stoa learns a peer's address from its checks; other servers need it in a message. */
 export function withCandidate(offer: string, address: string, port: number): string {
   return offer.replaceAll("a=rtcp-mux", `a=candidate:1 1 udp 2130706431 ${address} ${port} typ host\r\na=rtcp-mux`);
 }

@@ -1,4 +1,4 @@
-/** One publisher and its viewers on one server: the same peers and the same packets whoever forwards them. */
+/** One publisher and its viewers on one server: the same peers and the same packets for every server. */
 
 import type { SubscribedSection } from "../../../src/protocol/signaling.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
@@ -10,11 +10,11 @@ import { cpuNanos } from "../harness/processes.ts";
 import { percentile } from "../harness/report.ts";
 import { type Contestant, withCandidate } from "./contestant.ts";
 
-/** What is sent of a picture. */
-export type Picture = { packetBytes: number; perSecond: number; perFrame: number };
-export const VIDEO: Picture = { packetBytes: 1_200, perSecond: 260, perFrame: 10 };
+/** The packets of a video. */
+export type VideoShape = { packetBytes: number; perSecond: number; perFrame: number };
+export const VIDEO: VideoShape = { packetBytes: 1_200, perSecond: 260, perFrame: 10 };
 export const AUDIO = { packetBytes: 160, perSecond: 50 };
-/** Of picture and sound together, for one viewer. */
+/** Video and audio together, for one viewer. */
 export const PACKETS_PER_SECOND = VIDEO.perSecond + AUDIO.perSecond;
 const HEADER_BYTES = 40;
 /** Where the time of sending stands in a payload, past everything a server reads. */
@@ -34,7 +34,7 @@ export type Feedback = "goog-remb" | "transport-cc";
 const FEEDBACK_EVERY_MS = { "goog-remb": 500, "transport-cc": 100 };
 
 export type Figures = {
-  /** CPU microseconds of the server for each packet of sound or picture that arrived. */
+  /** CPU microseconds of the server for each packet of audio or video that arrived. */
   cpuMicros: number;
   lossPercent: number;
   /** What else came for each hundred of them: sent once more, or made up to find out what the path carries. */
@@ -48,7 +48,7 @@ export class Crowd {
   readonly contestant: Contestant;
   readonly #certificate: DtlsCertificate;
   readonly #feedback: Feedback;
-  readonly #picture: Picture;
+  readonly #shape: VideoShape;
   readonly #together: number;
   readonly #viewers: RtcPeer[] = [];
   readonly #unseen: RtcPeer[] = [];
@@ -63,8 +63,8 @@ export class Crowd {
   #onArrival: (() => void) | null = null;
 
   /** With `bursts` all packets of a frame are sent at once, as Chromium does, instead of evenly. */
-  static async gather(contestant: Contestant, feedback: Feedback, bursts = false, picture = VIDEO): Promise<Crowd> {
-    const crowd = new Crowd(contestant, await createCertificate(), feedback, bursts ? picture.perFrame : 1, picture);
+  static async gather(contestant: Contestant, feedback: Feedback, bursts = false, shape = VIDEO): Promise<Crowd> {
+    const crowd = new Crowd(contestant, await createCertificate(), feedback, bursts ? shape.perFrame : 1, shape);
     await crowd.#publish();
     return crowd;
   }
@@ -74,10 +74,10 @@ export class Crowd {
     certificate: DtlsCertificate,
     feedback: Feedback,
     together: number,
-    picture: Picture,
+    shape: VideoShape,
   ) {
     this.#together = together;
-    this.#picture = picture;
+    this.#shape = shape;
     this.contestant = contestant;
     this.#certificate = certificate;
     this.#feedback = feedback;
@@ -170,7 +170,7 @@ export class Crowd {
 
   /** Payload and headers that the server has to send in a second, to all viewers. */
   get bytesPerSecond(): number {
-    const { packetBytes, perSecond } = this.#picture;
+    const { packetBytes, perSecond } = this.#shape;
     const each = packetBytes * perSecond + AUDIO.packetBytes * AUDIO.perSecond;
     return each * (this.#viewers.length + this.#unseen.length);
   }
@@ -242,7 +242,7 @@ export class Crowd {
       const elapsedMs = performance.now() - started;
       if (elapsedMs >= durationMs) return sent.video + sent.audio;
       for (; told <= elapsedMs / FEEDBACK_EVERY_MS[this.#feedback]; told++) this.#tell(told);
-      const due = Math.ceil((elapsedMs * this.#picture.perSecond) / 1_000 / this.#together) * this.#together;
+      const due = Math.ceil((elapsedMs * this.#shape.perSecond) / 1_000 / this.#together) * this.#together;
       for (; sent.video < due; sent.video++) this.#send("video", sent.video);
       for (; sent.audio < (elapsedMs * AUDIO.perSecond) / 1_000; sent.audio++) this.#send("audio");
       await Bun.sleep(2);
@@ -250,11 +250,11 @@ export class Crowd {
   }
 
   #send(kind: "video" | "audio", number = 0): void {
-    const [source, { packetBytes }] = kind === "video" ? [this.#video, this.#picture] : [this.#audio, AUDIO];
+    const [source, { packetBytes }] = kind === "video" ? [this.#video, this.#shape] : [this.#audio, AUDIO];
     const payload = new Uint8Array(packetBytes - HEADER_BYTES);
     let last = false;
     if (kind === "video") {
-      const { perFrame, perSecond } = this.#picture;
+      const { perFrame, perSecond } = this.#shape;
       const inFrame = number % perFrame;
       last = inFrame === perFrame - 1;
       if (inFrame === 0) {

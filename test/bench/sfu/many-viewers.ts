@@ -3,7 +3,7 @@ import { swallowPackets } from "../harness/own-network.ts";
 import { cpuNanos, rssMegabytes, threadNanos } from "../harness/processes.ts";
 import type { Measured } from "../harness/report.ts";
 import type { Contestant } from "./contestant.ts";
-import { Crowd, type Feedback, type Figures, type Picture } from "./crowd.ts";
+import { Crowd, type Feedback, type Figures, type VideoShape } from "./crowd.ts";
 import { udpOf } from "./udp-counters.ts";
 
 /** Who count what they get; the packets of the others are lost on the way, so that this process has time to measure. */
@@ -35,35 +35,35 @@ export async function manyViewers(
   contestant: Contestant,
   steps: readonly number[],
   feedback: Feedback,
-  picture: Picture,
+  shape: VideoShape,
 ): Promise<{ figures: Measured[]; steps: Step[] }> {
-  const crowd = await Crowd.gather(contestant, feedback, true, picture);
+  const crowd = await Crowd.gather(contestant, feedback, true, shape);
   await crowd.grow(SEEN);
-  const { packetBytes, perSecond } = picture;
+  const { packetBytes, perSecond } = shape;
   console.log(
     `${SEEN} who count packets, by ${feedback}; the others, by REMB, lose what they get: ${packetBytes}-byte video, ${perSecond} a second`,
   );
-  const taken: Step[] = [];
+  const results: Step[] = [];
   let ended = "";
   for (const viewers of steps) {
     const startedAt = performance.now();
     await crowd.growUnseen(viewers - SEEN);
     const joined = ((performance.now() - startedAt) / 1_000).toFixed(0);
     const step = await measured(crowd, viewers);
-    taken.push(step);
+    results.push(step);
     ended = step.lossPercent > 0 ? reason(step) : "";
     console.error(line(step, `joined in ${joined} s${ended && `; ${ended}`}`));
     // More of them would only lose more.
     if (ended !== "") break;
   }
   await crowd.disperse();
-  const most = Math.max(0, ...taken.filter(({ lossPercent }) => lossPercent === 0).map(({ viewers }) => viewers));
+  const most = Math.max(0, ...results.filter(({ lossPercent }) => lossPercent === 0).map(({ viewers }) => viewers));
   const own = contestant.name === "Stoa";
   const goal = own ? { goal: { atLeast: Math.max(...steps) } } : {};
   const label = (what: string) => (own ? what : `${contestant.name}: ${what}`);
   const what = `viewers without loss, one worker${ended && ` (ended by ${ended})`}`;
-  const figures: Measured[] = [...taken.flatMap(figuresOf), { what, value: most, unit: "", ...goal }];
-  return { figures: figures.map((figure) => ({ ...figure, what: label(figure.what) })), steps: taken };
+  const figures: Measured[] = [...results.flatMap(figuresOf), { what, value: most, unit: "", ...goal }];
+  return { figures: figures.map((figure) => ({ ...figure, what: label(figure.what) })), steps: results };
 }
 
 async function measured(crowd: Crowd, viewers: number): Promise<Step> {

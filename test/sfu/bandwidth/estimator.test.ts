@@ -28,7 +28,7 @@ describe("a viewer's bandwidth, simulated", () => {
   });
 
   test.each([300_000, 600_000, 1_000_000, 2_000_000])(
-    "on a path of %d bit/s that takes everything into its queue nobody ever waits longer than a quarter of a second",
+    "on a path of %d bit/s that queues everything, no packet ever waits longer than a quarter of a second",
     (bandwidthBitsPerSecond) => {
       const simulation = new Simulation({ delayMs: 30, bandwidthBitsPerSecond, queueBytes: 1_000_000 });
       for (let i = 0; i < 300; i++) expect(simulation.run(100).queueMs).toBeLessThan(250);
@@ -141,7 +141,7 @@ describe("a viewer's bandwidth, simulated", () => {
   });
 
   test.each([1, 2, 3, 4])(
-    "a path that becomes 200 ms longer may cost a layer for a while, and never the picture (%d)",
+    "a path that becomes 200 ms longer may cost a layer for a while, and never the whole video (%d)",
     (seed) => {
       const simulation = new Simulation({ delayMs: 30, jitterMs: 20 }, 30, seed).run(10_000);
       simulation.network.set({ delayMs: 230, jitterMs: 20 });

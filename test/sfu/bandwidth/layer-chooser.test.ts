@@ -195,7 +195,7 @@ describe("steadiness", () => {
               else video += figures.bitrate;
               largestLowest = Math.max(largestLowest, asked.layers.find(({ live }) => live)?.bitrate ?? 0);
             }
-            // One picture already shown may go over by the rest of its lowest layer.
+            // A video that is already shown may exceed it by the rest of its lowest layer.
             if (video > 0) expect((video + sound) * 0.97).toBeLessThanOrEqual(budget + sound + 0.4 * largestLowest);
           }
         },

@@ -17,12 +17,12 @@ const LITTLE = camera(66, 65, 140, 272);
 const USUAL = camera(66, 110, 230, 460);
 const LARGE = camera(33, 150, 500, 1_500);
 
-/** A picture that had all it wants, on a link that becomes so narrow from one moment to the next. */
+/** A video with all of its bandwidth, on a link that suddenly becomes so narrow. */
 function narrowed(shape: TrackShape, kbit: number, bufferMs: number, seed: number) {
   const call = new SimulatedCall(WIDE, [shape], 1, seed).run(10_000 + seed * 37);
   const atMs = call.nowMs;
   const [viewer] = call.viewers;
-  if (!viewer) throw new Error("nobody watches");
+  if (!viewer) throw new Error("there is no viewer");
   expect(viewer.frames.at(-1)?.layer).toBe(2);
   call.set({ delayMs: 5, bandwidthBitsPerSecond: kbit * 1_000, queueBytes: (kbit * bufferMs) / 8 });
   call.run(10_000);
@@ -63,7 +63,7 @@ describe("a link that drops below the video's rate", () => {
     ["the usual", 200, USUAL],
     ["much", 200, LARGE],
     ["much", 300, LARGE],
-  ])("%s encoded, %d kbit/s: only the lowest layer fits, which is taken at once and kept", (_, kbit, shape) => {
+  ])("%s encoded, %d kbit/s: only the lowest layer fits, which is chosen at once and kept", (_, kbit, shape) => {
     for (const bufferMs of [500, 1_000])
       for (const seed of SEEDS)
         expect(narrowed(shape, kbit, bufferMs, seed).layers.filter((layer) => layer > 0)).toEqual([]);

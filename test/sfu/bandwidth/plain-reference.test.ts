@@ -19,7 +19,7 @@ const MAX_AGE_MS = 10_000;
 class PlainSentPackets {
   readonly #known = new Map<
     number,
-    { sequence: number; sentAtMs: number; bytes: number; probe: number; told: boolean }
+    { sequence: number; sentAtMs: number; bytes: number; probe: number; isReported: boolean }
   >();
   #next: number;
   #firstReference: number | null = null;
@@ -30,7 +30,7 @@ class PlainSentPackets {
 
   next(bytes: number, sentAtMs: number, probe: number): number {
     const sequence = this.#next % 0x10000;
-    this.#known.set(sequence % HISTORY, { sequence, sentAtMs, bytes, probe, told: false });
+    this.#known.set(sequence % HISTORY, { sequence, sentAtMs, bytes, probe, isReported: false });
     this.#next++;
     return sequence;
   }
@@ -43,9 +43,10 @@ class PlainSentPackets {
     return Array.from({ length: count }, (_, i) => i).flatMap((i) => {
       const sequence = (baseSequence + i) % 0x10000;
       const packet = this.#known.get(sequence % HISTORY);
-      if (!packet || packet.sequence !== sequence || packet.told || nowMs - packet.sentAtMs > MAX_AGE_MS) return [];
+      if (!packet || packet.sequence !== sequence || packet.isReported || nowMs - packet.sentAtMs > MAX_AGE_MS)
+        return [];
       const arrivedAtMs = referenceMs + (arrivals[i] as number);
-      packet.told = !Number.isNaN(arrivedAtMs);
+      packet.isReported = !Number.isNaN(arrivedAtMs);
       return [{ sentAtMs: packet.sentAtMs, arrivedAtMs, bytes: packet.bytes, probe: packet.probe }];
     });
   }

@@ -11,7 +11,7 @@ test.each([
   ["5 % are lost", 0.05],
   ["8 % are lost", 0.08],
 ])(
-  "a voice and three cameras over a connection that repeats what is lost: %s, the picture never stands still for long",
+  "a voice and three cameras over a connection that repeats lost packets: %s, the video never freezes for long",
   (_name, lossRatio) => {
     const longest = Array.from({ length: 30 }, (_none, n) => {
       const call = new SimulatedCall({ ...LINK, lossRatio }, SHAPES, 1, n + 1).run(45_000);
@@ -22,7 +22,7 @@ test.each([
   },
 );
 
-/** A packet every 10 ms, sent from 1,000 ms on, which arrive as told. */
+/** A packet every 10 ms, sent from 1,000 ms on, which arrive as given. */
 function arriving(arrivals: readonly number[], bytes: (n: number) => number = () => 1_000) {
   const narrowing = new BottleneckDetector();
   narrowing.add(
@@ -34,7 +34,7 @@ function arriving(arrivals: readonly number[], bytes: (n: number) => number = ()
 test("packets that arrive far more slowly than they were sent show the link's capacity", () => {
   const evenly = Array.from({ length: 8 }, (_none, n) => 1_100 + 30 * n);
   expect(arriving(evenly)).toBeCloseTo((1_000 * 8) / 0.03, -1);
-  // Small ones of a voice between large ones of a picture: each takes what its bytes need.
+  // Small packets of audio between large ones of video: each takes the time that its bytes need.
   const sizes = [160, 1_100, 160, 1_100, 160, 1_100, 160, 1_100];
   let atMs = 1_100;
   const mixed = sizes.map((size) => (atMs += size / 25));

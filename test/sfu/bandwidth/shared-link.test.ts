@@ -34,7 +34,7 @@ describe("a voice and three cameras over a narrow link", () => {
     ["300 kbit/s, plain voice", 300, 1_000, VOICE],
     ["1 Mbit/s with a buffer of 200 ms", 1_000, 200, REDUNDANT_VOICE],
   ])(
-    "%s, whose pictures rested while nobody watched or have just begun: the first to come is not sent all",
+    "%s, whose videos were paused without viewers or have just begun: the first viewer is not sent all layers",
     (_, ...way) => {
       const [kbit, bufferMs, voice] = way;
       for (const seed of SEEDS)
@@ -71,7 +71,7 @@ describe("a voice and three cameras over a narrow link", () => {
     }
   });
 
-  // Layers are steps, and whoever has one more has far more: on average and in nearly every call, rather than in each.
+  // Layers are steps, and a viewer with one more gets far more: on average and in nearly every call, rather than in each.
   test.each([
     [1_800, [REDUNDANT_VOICE, ...CAMERAS]],
     [2_400, [REDUNDANT_VOICE, ...CAMERAS]],

@@ -38,7 +38,7 @@ export class SimulatedCall {
   readonly #back: RepeatingLink<Report> | null;
   #options: LinkOptions;
 
-  /** `origin`: of pictures; without one they have been there for long. */
+  /** `origin` is when the videos begin; without it they have been published for long. */
   constructor(options: LinkOptions, shapes: readonly TrackShape[], viewers = 1, seed = 1, origin?: Origin) {
     const random = seededRandom(seed);
     this.#options = options;
@@ -103,7 +103,7 @@ export class SimulatedCall {
     return (bytes * 8000) / ms / (this.#options.bandwidthBitsPerSecond ?? Number.NaN);
   }
 
-  /** Of the viewer with the longest: the time without a new frame of any picture. */
+  /** The longest time that a viewer had no new frame of any video. */
   longestStandstillMs(fromMs: number): number {
     return Math.max(...this.viewers.map((viewer) => viewer.longestStandstillMs(this.startedMs + fromMs, this.nowMs)));
   }

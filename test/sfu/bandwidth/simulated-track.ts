@@ -1,4 +1,4 @@
-/** A published track: frames in packets, paced as browsers do, and a keyframe a moment after somebody asked for one. */
+/** A published track: frames in packets, paced as browsers do, and a keyframe a moment after it was requested. */
 import { LayerRate } from "../../../src/sfu/bandwidth/rate-meter.ts";
 
 export type TrackShape = {
@@ -6,7 +6,7 @@ export type TrackShape = {
   layers: readonly { bitrate: number; height: number }[];
   frameMs: number;
 };
-/** It rested while nobody watched, and wakes after so many milliseconds; or it began so many ago. */
+/** A track that was paused without subscribers and resumes after so many milliseconds, or one that began so many ago. */
 export type Origin = { wakes: number } | { began: number };
 export type TrackPacket = {
   track: SimulatedTrack;
@@ -45,7 +45,7 @@ const KEYFRAME_INTERVAL_MS = 500;
 /** From the request to the encoder and from there back to the server. */
 const KEYFRAME_DELAY_MS = 60;
 const PACING = 2.5;
-/** Nobody wanted one that wakes for so long, and before that it was sent for so long. */
+/** A resumed track was without subscribers for so long, and before that it was sent for so long. */
 const RESTED_MS = 10_000;
 const EARLIER_MS = 6_000;
 /** A publisher that has begun finds out what its own path carries: the lowest layer has all it wants by then, the others later. */

@@ -1,4 +1,4 @@
-/** One who watches everything: its estimate, what it is given of each track, and what arrives of it. */
+/** A viewer of all tracks: its estimate, the layer that it is sent of each track, and the packets that arrive. */
 import type { LayerRequest } from "../../../src/sfu/bandwidth/layer-chooser.ts";
 import { BandwidthPlanner } from "../../../src/sfu/bandwidth/planner.ts";
 import type { ProbePlan } from "../../../src/sfu/bandwidth/probe.ts";
@@ -11,7 +11,7 @@ import type { SimulatedTrack, TrackPacket } from "./simulated-track.ts";
 const REPORT_MS = 100;
 const RETURN_DELAY_MS = 30;
 const REPAIR_MS = 90;
-/** Broken for so long, a picture is asked for anew. */
+/** After so long without a complete frame, a keyframe is requested. */
 const BROKEN_MS = 300;
 const PAUSED = -1;
 const NO_FRAME: SimulatedFrame = { track: PAUSED, isLast: false, run: 0, layer: PAUSED };
@@ -31,7 +31,7 @@ export class SimulatedViewer {
   receivedBytes = 0;
   probes = 0;
   readonly changes: { atMs: number; track: number; layer: number }[] = [];
-  /** When a whole frame of any picture had arrived. */
+  /** When a whole frame of any video had arrived. */
   readonly frames: { atMs: number; layer: number }[] = [];
   readonly #tracks: readonly SimulatedTrack[];
   readonly #shown: Shown[];
@@ -180,7 +180,7 @@ export class SimulatedViewer {
     if (probe.sentBytes >= probe.plan.bytes) this.#probe = undefined;
   }
 
-  /** The longest time without a new frame of any picture, from `fromMs` on. */
+  /** The longest time without a new frame of any video, from `fromMs` on. */
   longestStandstillMs(fromMs: number, nowMs: number): number {
     let longest = 0;
     let before = fromMs;

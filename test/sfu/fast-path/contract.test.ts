@@ -85,12 +85,16 @@ const packet = fc
   })
   .map(rtpPacket);
 
-function targetsOf(path: FastPath, viewers: readonly Viewer[], taken: (packet: Uint8Array) => void): FanOutTarget[] {
+function targetsOf(
+  path: FastPath,
+  viewers: readonly Viewer[],
+  delivered: (packet: Uint8Array) => void,
+): FanOutTarget[] {
   return viewers.map((one, i) => {
     const key = Uint8Array.from({ length: 16 }, (_, k) => i * 31 + k);
     const salt = Uint8Array.from({ length: masterSaltBytes(one.profile) }, (_, k) => i * 17 + k * 3);
     const srtp = new SrtpSender({ profile: one.profile, key, salt }, path.createCipher);
-    const deliver = one.overTcp ? (bytes: Uint8Array) => taken(bytes.slice()) : undefined;
+    const deliver = one.overTcp ? (bytes: Uint8Array) => delivered(bytes.slice()) : undefined;
     const target = createTarget(
       { srtp, address: one.address, port: one.port, deliver, slots: new Set() },
       new OutgoingExtensions(one.extensions),
@@ -108,7 +112,7 @@ function sentBy(path: FastPath, packets: readonly Uint8Array[], viewers: readonl
     for (let i = 0; i < entries.length; i += 3)
       sent.push(`${Buffer.from(entries[i] as Uint8Array).toString("hex")} ${entries[i + 2]}|${entries[i + 1]}`);
   }, capacity);
-  const targets = targetsOf(path, viewers, (bytes) => sent.push(`${Buffer.from(bytes).toString("hex")} taken`));
+  const targets = targetsOf(path, viewers, (bytes) => sent.push(`${Buffer.from(bytes).toString("hex")} delivered`));
   const view = new RtpView();
   for (const data of packets) {
     if (!view.parse(data)) throw new Error("not RTP");
@@ -194,7 +198,7 @@ describe("native code and TypeScript", () => {
     expect(sent).toHaveLength(450);
   });
 
-  test("send nothing under a key that was let go of, and nobody else's either", () => {
+  test("send nothing under a removed key, nor under the next key with its number", () => {
     const sent: number[] = [];
     const batch = new SendBatch((entries) => sent.push(entries.length / 3));
     const [gone, live] = targetsOf(nativePath, [plain({}), plain({})], () => {}) as [FanOutTarget, FanOutTarget];
@@ -202,7 +206,7 @@ describe("native code and TypeScript", () => {
     view.parse(rtpPacket());
     gone.transport.srtp.close();
     gone.transport.srtp.close();
-    // Its number is given to somebody else.
+    // Another key gets its number.
     const heir = new SrtpSender(
       { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) },
       nativePath.createCipher,

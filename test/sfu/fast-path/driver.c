@@ -158,7 +158,7 @@ static void fuzz_packets(engine *e, uint32_t live) {
   }
 }
 
-// Numbers that jump, streams that come and go, and bytes that nobody protected.
+// Numbers that jump, streams that come and go, and bytes that were never protected.
 static void fuzz_receivers(engine *e, uint32_t live) {
   uint32_t opened = 0, receivers[8] = {0}, keys[8] = {0};
   for (uint32_t i = 0; i < 20000; i++) {
@@ -272,7 +272,7 @@ static int bound(int family, uint16_t *port) {
   return fd;
 }
 
-// Sizes repeat, so that packets of one peer are grouped; two peers, so that groups are taken apart.
+// Sizes repeat, so that packets of one peer are grouped; two peers, so that groups are separated.
 static void fuzz_send(int family, uint32_t grouping) {
   uint16_t ports[2], own;
   int to[2] = {bound(AF_INET, &ports[0]), bound(AF_INET, &ports[1])}, from = bound(family, &own);

@@ -135,12 +135,12 @@ describe.each(PATHS)("the last step of a packet, %s", (_name, path) => {
 
   test("a connection over TCP takes its packet itself", () => {
     const { sent, batch } = collector();
-    const taken: Uint8Array[] = [];
-    const target = viewerTarget(1, { deliver: (packet) => taken.push(packet.slice()) });
+    const delivered: Uint8Array[] = [];
+    const target = viewerTarget(1, { deliver: (packet) => delivered.push(packet.slice()) });
     fanOut(view(source), [target, viewerTarget(2)], 2, batch);
     batch.flush();
     expect(sent.map(({ address }) => address)).toEqual(["10.0.0.2"]);
-    expect(new SrtpReceiver(keyOf(1)).unprotectRtp(taken[0] as Uint8Array)).toBeGreaterThan(0);
+    expect(new SrtpReceiver(keyOf(1)).unprotectRtp(delivered[0] as Uint8Array)).toBeGreaterThan(0);
   });
 
   test("a full batch is sent at once, never more than 200 packets in one call", () => {

@@ -13,7 +13,7 @@ test.each([
   ["native", "native"],
   ["typescript", "typescript"],
 ] as const)("[11] MEDIA_FAN_OUT=%s: the log tells that packets are sent by %s", async (fanOut, used) => {
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const media = await EmbeddedMedia.start({
     workers: 1,
     port: 0,
@@ -21,11 +21,11 @@ test.each([
     announce: ["127.0.0.1"],
     tcp: false,
     fanOut,
-    log: { info: (details) => void told.push((details as { fanOut?: string }).fanOut), error: () => {} },
+    log: { info: (details) => void logged.push((details as { fanOut?: string }).fanOut), error: () => {} },
   });
   await media.close();
   await media.close();
-  expect(told).toEqual([used]);
+  expect(logged).toEqual([used]);
 });
 
 /** In a process of its own, where no compiler is found and nothing was compiled before. */
@@ -62,7 +62,7 @@ test("without a compiler TypeScript takes over, and the log says why", async () 
   expect(code).toBe(0);
 });
 
-test("[11] who insists on native code is told why there is none", async () => {
+test("[11] a server that requires native code fails with the reason why there is none", async () => {
   const { err, code } = await findWithoutCompiler("native");
   expect(err).toContain("MEDIA_FAN_OUT=native is unavailable: there is no C compiler.");
   expect(code).toBe(1);

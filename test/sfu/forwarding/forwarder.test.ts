@@ -71,7 +71,7 @@ describe("gaps", () => {
     expect(viewer.feed(0, { extended: 2 })?.seq).toBe(1_001);
   });
 
-  test("an empty packet for which a gap was left is sent, so that nobody waits for it", () => {
+  test("an empty packet for which a gap was left is sent, so that no viewer waits for it", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, key: true });

@@ -39,7 +39,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 501 })?.seq).toBe(1_004);
   });
 
-  test("picture ids run on over the switch", () => {
+  test("picture ids stay continuous over the switch", () => {
     const viewer = started();
     viewer.forwarder.setTarget(1);
     viewer.feed(0, { extended: 101, pictureId: 6, tl0: 6 });
@@ -47,7 +47,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 501, pictureId: 0, tl0: 0 })).toMatchObject({ id: 8, tl0: 8 });
   });
 
-  test("a late packet of an older picture does not set the ids back", () => {
+  test("a late packet of an older frame does not set the ids back", () => {
     const viewer = started();
     viewer.feed(0, { extended: 102, pictureId: 7, tl0: 7 });
     expect(viewer.feed(0, { extended: 101, pictureId: 6, tl0: 6 })).toMatchObject({ id: 6, tl0: 6 });
@@ -91,7 +91,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 70_000 })?.ts).toBe(500_001);
   });
 
-  test("an absurd sender report does not throw the picture seconds off", () => {
+  test("an absurd sender report does not shift the video by seconds", () => {
     const viewer = started();
     viewer.forwarder.setSenderReport(0, { ntpMs: 50_000, rtpTimestamp: 9_000 });
     viewer.forwarder.setSenderReport(1, { ntpMs: 90_000, rtpTimestamp: 70_000 });

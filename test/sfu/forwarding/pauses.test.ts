@@ -34,7 +34,7 @@ describe("pauses and other publishers", () => {
     });
   });
 
-  test("another publisher takes the place: numbers, time and picture ids run on", () => {
+  test("when another publisher takes the section, numbers, timestamps and picture ids stay continuous", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 65_535, key: true, timestamp: 0xffffffff, pictureId: 100, tl0: 9 });

@@ -28,17 +28,17 @@ describe("data of one participant", () => {
   let nowMs: number;
   let relayed: { kind: string; message: DataMessage }[];
   let owner: DataOwner;
-  let told: object[];
+  let emitted: object[];
   let data: DataRelay;
 
   beforeEach(() => {
     nowMs = 1_000_000;
     relayed = [];
-    told = [];
+    emitted = [];
     owner = {
       self: { identity: "ann", participantId: "p1" },
       permissions: { publishData: true },
-      emit: ({ messages, reason }) => void told.push({ messages, reason }),
+      emit: ({ messages, reason }) => void emitted.push({ messages, reason }),
     };
     data = make();
   });
@@ -73,22 +73,22 @@ describe("data of one participant", () => {
     const reliable = channel("reliable");
     for (let i = 0; i < 600; i++) data.received(reliable, '{"payload":"x"}');
     data.tick();
-    expect([relayed.length, told]).toEqual([500, [{ messages: 100, reason: "rate_limited" }]]);
+    expect([relayed.length, emitted]).toEqual([500, [{ messages: 100, reason: "rate_limited" }]]);
     data.received(reliable, '{"payload":"x"}');
     nowMs += 999;
     data.tick();
-    expect(told).toHaveLength(1);
+    expect(emitted).toHaveLength(1);
     owner = Object.assign(owner, { permissions: { publishData: false } });
     data.received(reliable, '{"payload":"x"}');
     nowMs += 1;
     data.tick();
-    expect(told.slice(1)).toEqual([
+    expect(emitted.slice(1)).toEqual([
       { messages: 1, reason: "rate_limited" },
       { messages: 1, reason: "permission_denied" },
     ]);
     nowMs += 5_000;
     data.tick();
-    expect(told).toHaveLength(3);
+    expect(emitted).toHaveLength(3);
   });
 
   test("a frame of 65,536 bytes passes; bytes count, not characters", () => {
@@ -161,7 +161,7 @@ describe("data of one participant", () => {
     data.received(second, JSON.stringify({ payload: "plain" }));
     data.received(second, JSON.stringify({ payload: "plain" }));
     expect(relayed.map(({ message }) => message.delivery?.payload)).toEqual(["a", "b", "c", "d", "plain", "plain"]);
-    expect(told).toEqual([]);
+    expect(emitted).toEqual([]);
   });
 
   test("messages for a client whose connection is replaced are sent on the next one, with those that arrived meanwhile", () => {
@@ -459,7 +459,7 @@ describe("data of one participant", () => {
       for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
       expect(deliver("reliable", "x".repeat(10_000))).toBe(false);
       nowMs += 21_000;
-      // Whoever goes on negotiating is no newcomer.
+      // A client that negotiates again is not new.
       data.expectPackets();
       expect(deliver("reliable", "late")).toBe(false);
       const reliable = channel("_reliable");

@@ -9,7 +9,7 @@ describe("what a participant may do", () => {
   });
   afterEach(() => room.close());
 
-  test("[2] publishing without permission is refused, and stops when it is taken away", async () => {
+  test("[2] publishing without permission is refused, and stops when the permission is revoked", async () => {
     const viewer = await room.join(
       "viewer",
       { sections: [{ kind: "video", direction: "sendonly" }] },
@@ -29,7 +29,7 @@ describe("what a participant may do", () => {
     expect((await room.participant("publisher"))?.tracks).toEqual([]);
   });
 
-  test("[2] subscribing without permission is refused, and stops when it is taken away", async () => {
+  test("[2] subscribing without permission is refused, and stops when the permission is revoked", async () => {
     const { peer, source } = await room.speaker("speaker", 7);
     source.sendAudio(peer);
     const { track } = await room.event("trackPublished");

@@ -57,7 +57,7 @@ describe("active speakers", () => {
     expect(at.length).toBeGreaterThan(2);
   });
 
-  test("one loud noise lists nobody, and a short pause removes nobody", () => {
+  test("one loud noise adds no speaker, and a short pause removes none", () => {
     const speakers = new Speakers();
     const lists: string[] = [];
     run(

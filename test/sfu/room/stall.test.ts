@@ -81,7 +81,7 @@ describe("in a room", () => {
     await room.until(() => {
       source.sendFrame(publisher, true);
       return seen > 0 ? true : undefined;
-    }, "a picture");
+    }, "a video frame");
   });
   afterEach(() => room.close());
 

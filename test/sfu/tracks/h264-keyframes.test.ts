@@ -1,4 +1,4 @@
-// A newcomer to an H.264 picture begins with its parameter sets, however the picture was cut and in whatever order it came.
+// A new subscriber to H.264 begins with the parameter sets, however the frame was split and in whatever order its packets came.
 
 import { describe, expect, test } from "bun:test";
 import { Stage, type StageViewer } from "./stage.ts";
@@ -20,7 +20,7 @@ const NAMES = new Map(Object.entries(UNITS).map(([name, unit]) => [Buffer.from(u
 const names = ({ seen }: StageViewer) => seen.map(({ payload }) => NAMES.get(Buffer.from(payload).toString("hex")));
 const unit = (name: string) => UNITS[name] as Uint8Array;
 
-const PICTURES = [
+const FRAMES = [
   ["sets", "idr"],
   ["sets", "idrStart", "idrRest", "idrEnd"],
   ["sps", "pps", "idr", "idr", "idr"],
@@ -29,30 +29,30 @@ const PICTURES = [
   ["delimiter", "idrStart", "idrEnd", "idrStart", "idrEnd"],
 ];
 /** Where a decoder can begin. */
-const beginOf = (picture: readonly string[]) => picture.findIndex((name) => name !== "delimiter");
+const beginOf = (frame: readonly string[]) => frame.findIndex((name) => name !== "delimiter");
 
-describe.each(PICTURES)("an H.264 frame of %s %s %s %s %s %s %s", (...picture) => {
-  const begin = beginOf(picture);
+describe.each(FRAMES)("an H.264 frame of %s %s %s %s %s %s %s", (...frame) => {
+  const begin = beginOf(frame);
 
   test("is replayed from its first packet to a new subscriber", () => {
     const stage = new Stage("H264");
     stage.receive(65_530, 1_000, unit("slice"), 0);
-    for (const [i, name] of picture.entries()) stage.receive(65_531 + i, 4_000, unit(name), 10);
-    stage.receive(65_531 + picture.length, 7_000, unit("slice"), 40);
-    expect(names(stage.watch(50))).toEqual([...picture.slice(begin), "slice"]);
+    for (const [i, name] of frame.entries()) stage.receive(65_531 + i, 4_000, unit(name), 10);
+    stage.receive(65_531 + frame.length, 7_000, unit("slice"), 40);
+    expect(names(stage.watch(50))).toEqual([...frame.slice(begin), "slice"]);
   });
 
   test("is forwarded from its first packet whenever the subscriber joins", () => {
-    for (let missed = 0; missed <= picture.length; missed++) {
+    for (let missed = 0; missed <= frame.length; missed++) {
       const stage = new Stage("H264");
       stage.receive(10, 1_000, unit("slice"), 0);
       let viewer: StageViewer | null = null;
-      for (const [i, name] of picture.entries()) {
+      for (const [i, name] of frame.entries()) {
         if (i === missed) viewer = stage.watch(5);
         stage.receive(11 + i, 4_000, unit(name), 10);
       }
       viewer ??= stage.watch(20);
-      expect(names(viewer)).toEqual(picture.slice(begin));
+      expect(names(viewer)).toEqual(frame.slice(begin));
     }
   });
 
@@ -60,10 +60,10 @@ describe.each(PICTURES)("an H.264 frame of %s %s %s %s %s %s %s", (...picture) =
     const stage = new Stage("H264");
     stage.receive(10, 1_000, unit("slice"), 0);
     const viewer = stage.watch(0);
-    for (const [i, name] of picture.entries()) if (i !== begin) stage.receive(11 + i, 4_000, unit(name), 10);
+    for (const [i, name] of frame.entries()) if (i !== begin) stage.receive(11 + i, 4_000, unit(name), 10);
     expect(viewer.seen).toEqual([]);
-    stage.receive(11 + begin, 4_000, unit(picture[begin] as string), 20);
-    expect(names(viewer)).toEqual(picture.slice(begin));
+    stage.receive(11 + begin, 4_000, unit(frame[begin] as string), 20);
+    expect(names(viewer)).toEqual(frame.slice(begin));
     const numbers = viewer.seen.map(({ sequenceNumber }) => sequenceNumber);
     expect(numbers).toEqual(numbers.map((_, i) => (numbers[0] ?? 0) + i));
   });

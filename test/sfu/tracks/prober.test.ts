@@ -1,4 +1,4 @@
-// A probe measures what a path carries by sending at a pace: whoever may sleep at the socket has to leave it its timers.
+// A probe measures the capacity of a path by sending at a fixed rate, so the receive loop has to leave it its timers.
 
 import { expect, test } from "bun:test";
 import { Prober } from "../../../src/sfu/tracks/allocation.ts";

@@ -1,4 +1,4 @@
-// Lips and sound of one publisher stay together, whatever its clocks and its path do.
+// Lips and audio of one publisher stay together, whatever its clocks and its path do.
 
 import { describe, expect, test } from "bun:test";
 import { PublisherClock, StreamClock } from "../../../src/sfu/tracks/publisher-clock.ts";
@@ -52,7 +52,7 @@ class Publisher {
     return (firstTimestamp + Math.round((this.peer.monotonicMs(trueMs) * clockRate) / 1000)) >>> 0;
   }
 
-  /** Where its sound and its picture of a moment are put, by how much too late. */
+  /** By how much too late the audio and the video of a moment are placed. */
   lateMs(trueMs: number): (number | null)[] {
     return this.streams.map(({ reference, clockRate, ...of }) => {
       if (!reference) return null;
@@ -62,10 +62,10 @@ class Publisher {
   }
 
   #compare(trueMs: number): void {
-    const [sound = null, picture = null] = this.lateMs(trueMs);
-    if (sound === null || picture === null) return;
-    this.worstMs = Math.max(this.worstMs, Math.abs(sound - picture));
-    this.worstOffsetMs = Math.max(this.worstOffsetMs, Math.abs(sound));
+    const [audio = null, video = null] = this.lateMs(trueMs);
+    if (audio === null || video === null) return;
+    this.worstMs = Math.max(this.worstMs, Math.abs(audio - video));
+    this.worstOffsetMs = Math.max(this.worstOffsetMs, Math.abs(audio));
   }
 }
 
@@ -109,13 +109,13 @@ describe("audio and video synchronisation", () => {
   });
 
   test.each([-0.025, 0.013, 0.025])(
-    "when sound alone runs behind by a share of %d, reported every five seconds",
+    "when audio alone runs behind by a share of %d, reported every five seconds",
     (share) => {
       const clock = new PublisherClock();
-      const [sound, picture] = [stream(48_000, 4_000_000_000), stream(90_000, 123)];
+      const [audio, video] = [stream(48_000, 4_000_000_000), stream(90_000, 123)];
       for (let sentMs = 0; sentMs < 120_000; sentMs += 1_000) {
-        for (const of of sentMs % 5_000 === 0 ? [sound, picture] : [picture]) {
-          const countedMs = of === sound ? sentMs * (1 - share) : sentMs;
+        for (const of of sentMs % 5_000 === 0 ? [audio, video] : [video]) {
+          const countedMs = of === audio ? sentMs * (1 - share) : sentMs;
           const rtpTimestamp = (of.firstTimestamp + Math.round((countedMs * of.clockRate) / 1_000)) >>> 0;
           const placed = clock.place(of.clock, { ntpMs: sentMs + HOUR_MS, rtpTimestamp }, of.clockRate, sentMs + 30);
           expect(placed?.ntpMs).toBeCloseTo(sentMs + 30, 0);
@@ -126,7 +126,7 @@ describe("audio and video synchronisation", () => {
 
   test("when one stream's time jumps, the third report is accepted", () => {
     const publisher = new Publisher(new PeerClock()).run(20_000);
-    const [sound, picture] = publisher.streams;
+    const [audio, video] = publisher.streams;
     const clock = new PublisherClock();
     const place = (of: Stream, sentMs: number, jump: number) =>
       clock.place(
@@ -135,12 +135,12 @@ describe("audio and video synchronisation", () => {
         of.clockRate,
         sentMs,
       );
-    for (const of of [sound, picture]) of.clock = new StreamClock();
-    for (let sentMs = 0; sentMs < 5_000; sentMs += 1_000) for (const of of [sound, picture]) place(of, sentMs, 0);
-    const taken = [5_000, 6_000, 7_000, 8_000].map((sentMs) => place(picture, sentMs, 900_000));
-    expect(taken.map((reference) => reference !== null)).toEqual([false, false, true, true]);
-    expect(taken[3]?.ntpMs).toBeCloseTo(8_000, 0);
-    expect(place(sound, 9_000, 0)?.ntpMs).toBeCloseTo(9_000, 0);
+    for (const of of [audio, video]) of.clock = new StreamClock();
+    for (let sentMs = 0; sentMs < 5_000; sentMs += 1_000) for (const of of [audio, video]) place(of, sentMs, 0);
+    const references = [5_000, 6_000, 7_000, 8_000].map((sentMs) => place(video, sentMs, 900_000));
+    expect(references.map((reference) => reference !== null)).toEqual([false, false, true, true]);
+    expect(references[3]?.ntpMs).toBeCloseTo(8_000, 0);
+    expect(place(audio, 9_000, 0)?.ntpMs).toBeCloseTo(9_000, 0);
   });
 });
 

@@ -1,4 +1,4 @@
-/** Publishers are told what arrived often while they have to find their rate, and less often when they have found it. */
+/** Publishers get feedback often while they have to find their rate, and less often when they have found it. */
 import { expect, test } from "bun:test";
 import type { Publication } from "../../../src/sfu/tracks/publication.ts";
 import { PublishedLayer } from "../../../src/sfu/tracks/published-layer.ts";

@@ -230,7 +230,7 @@ describe("proof that the peer holds its certificate's key", () => {
   });
 
   describe("records that a stranger sends from the client's address", () => {
-    /** Epoch 1, and content that nobody with the keys has made. */
+    /** Epoch 1, and content that was not encrypted with the keys. */
     const forged = (type: number, content: Buffer) => {
       const header = Buffer.from([type, 254, 253, 0, 1, 0, 0, 0, 0, 0, 9, 0, 0]);
       header.writeUInt16BE(content.length, 11);

@@ -4,7 +4,7 @@ import { x25519, x25519KeyPair } from "../../../src/sfu/werift/native-curves.ts"
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
-/** tweetnacl's own arithmetic, which nobody replaces. */
+/** tweetnacl's own arithmetic, which is not replaced. */
 function scalarMult(secret: Uint8Array, point: Uint8Array): Uint8Array {
   const { lowlevel } = nacl as unknown as {
     lowlevel: { crypto_scalarmult(q: Uint8Array, n: Uint8Array, p: Uint8Array): void };

@@ -25,7 +25,7 @@ const LAST = 1_000;
 const TAG = 7;
 const SENT = 5_000;
 
-/** An association with a peer whose first TSN is after LAST, and which has sent 100 chunks that nobody has acknowledged. */
+/** An association with a peer whose first TSN is after LAST, and which has sent 100 chunks that were not acknowledged. */
 function associate() {
   const control: number[] = [];
   const sent: Buffer[] = [];
@@ -87,7 +87,7 @@ const HOSTILE: Record<string, Buffer> = {
   "two FORWARD-TSNs": many(2, () => forwardTsn(LAST + 1)),
   "65 chunks": many(65, () => data(LAST + 1, { content: Buffer.alloc(1) })),
   "an INIT among others": init(LAST + 1),
-  "an INIT ACK that nobody asked for": chunk(SCTP.initAck, init(9).subarray(4)),
+  "an INIT ACK without an INIT": chunk(SCTP.initAck, init(9).subarray(4)),
   "more bytes than any path carries": data(LAST + 1, { content: Buffer.alloc(3_000) }),
 };
 
@@ -346,7 +346,7 @@ describe("werift's association behind it", () => {
     expect(sent.filter((bytes) => bytes[12] === SCTP.data).length).toBeLessThanOrEqual(16);
   });
 
-  test("survives messages in unknown formats and acknowledgements of channels that nobody opened", async () => {
+  test("survives messages in unknown formats and acknowledgements of channels that were never opened", async () => {
     const { receive, settled, rejections, channels } = await established();
     receive(data(LAST + 1, { protocol: DCEP, content: openChannel("reliable") }));
     await settled();

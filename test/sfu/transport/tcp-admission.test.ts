@@ -15,7 +15,7 @@ function fake(address: string, authenticated = false): Fake {
 }
 
 describe("who may hold a TCP connection to a media port", () => {
-  test("idle connections from many addresses fill the port and deny it to nobody", () => {
+  test("idle connections from many addresses do not deny the port to new clients", () => {
     const admission = new TcpAdmission<Fake>();
     const idle = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`));
     for (const one of idle) expect(admission.admit(one)).toBe(true);
@@ -79,7 +79,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(admission.size).toBe(501);
   });
 
-  test("[17] thousands that come at once are not each compared with everybody who is there", () => {
+  test("[17] thousands that come at once are not each compared with all others", () => {
     const admission = new TcpAdmission<Fake>();
     let looks = 0;
     for (let i = 0; i < 6_000; i += 1) {

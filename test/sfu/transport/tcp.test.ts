@@ -121,7 +121,7 @@ describe("ICE over TCP", () => {
     for (let at = 0; at + 1_202 <= all.length; at += 1_202) expect(all.readUInt16BE(at)).toBe(1_200);
   });
 
-  test("a closed connection is told", async () => {
+  test("the closing of a connection is reported", async () => {
     const { number, packets, closed, port } = listen();
     const { socket } = await connect(number);
     socket.write(frame("hello"));

@@ -58,7 +58,7 @@ describe("ICE-lite on one port", () => {
       const message = parseStun(data);
       return message?.type === STUN_TYPE.bindingRequest ? [{ message, port, address }] : [];
     });
-  /** As the client answers what it was asked last, or whoever else tries to. */
+  /** The response of the client, or of another sender, to the last check of the server. */
   const reached = (at: Address, nowMs = 0, { from = at, pwd = THEIRS.pwd } = {}) => {
     const asked = questions().findLast(({ port, address }) => port === at.port && address === at.address);
     if (!asked) throw new Error("nothing was asked");
@@ -157,7 +157,7 @@ describe("ICE-lite on one port", () => {
     expect(seen.checks.map(({ moved }) => moved)).toEqual([true, false, false, true]);
   });
 
-  test("a nomination from an address that is made up moves nothing, however often it comes and whoever answers", () => {
+  test("a nomination from a forged address does not move the path, however often it comes and whichever peer responds", () => {
     receive(check(credentials), A);
     for (let ms = 0; ms < 20_000; ms += 50) {
       receive(check(credentials, { useCandidate: false }), A, ms);
@@ -174,7 +174,7 @@ describe("ICE-lite on one port", () => {
     expect(session.selected).toMatchObject(B);
   });
 
-  test("whoever is asked learns that it is us, and is not flooded with questions", () => {
+  test("a check of the server is authentic, and is not repeated without end", () => {
     receive(check(credentials), A);
     for (let ms = 0; ms < 3_000; ms += 10) {
       receive(check(credentials), B, ms);
@@ -223,7 +223,7 @@ describe("ICE-lite on one port", () => {
     expect(agent.refusals.unknownUser).toBe(1);
   });
 
-  test("whoever has checked from a new address before it knew our new name is asked anew as soon as it does", () => {
+  test("a client that moved before it knew the new credentials is checked again as soon as it uses them", () => {
     receive(check(credentials), A);
     const fresh = agent.issueCredentials(session, THEIRS);
     receive(check(credentials, { useCandidate: false }), B, 0);
@@ -240,7 +240,7 @@ describe("ICE-lite on one port", () => {
     expect(questions()).toHaveLength(2);
   });
 
-  test("an address belongs to whoever was reached there last, not to whoever names it", () => {
+  test("an address belongs to the session that responded there last, not to one that only sends from it", () => {
     receive(check(credentials), A);
     const other = newSession();
     const theirs = agent.issueCredentials(other.created, THEIRS);

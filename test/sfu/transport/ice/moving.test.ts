@@ -29,7 +29,7 @@ describe("a peer whose address has changed", () => {
   });
   afterEach(() => room.close());
 
-  /** Frames get from one to the other; the first may still go to where nobody is. */
+  /** Frames get from one to the other; the first may still go to the previous address. */
   const flows = async () => {
     const before = packets;
     for (let i = 0; packets < before + 3; i++) {

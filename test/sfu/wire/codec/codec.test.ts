@@ -123,7 +123,7 @@ describe("keyframes of the other codecs", () => {
   });
 
   test.each([
-    ["first packet of a picture without prediction", "88 8001", true],
+    ["first packet of a frame without prediction", "88 8001", true],
     ["predicted", "c8 8001", false],
     ["not the first packet", "80 8001", false],
     ["lowest spatial layer", "a8 8001 10", true],

@@ -153,14 +153,14 @@ describe("transport-wide feedback to a publisher", () => {
         (start, steps) => {
           const recorder = new TwccRecorder();
           const sent: { extended: number; at: number }[] = [];
-          const told = new Map<number, number>();
+          const reported = new Map<number, number>();
           let extended = start - 1;
           let ticks = 0;
           const collect = () => {
             let next = sent[0]?.extended ?? 0;
             for (const { sequence, arrivedMs } of report(recorder)) {
               while ((next & 0xffff) !== sequence) next++;
-              told.set(next, arrivedMs);
+              reported.set(next, arrivedMs);
             }
           };
           for (const step of steps) {
@@ -172,9 +172,9 @@ describe("transport-wide feedback to a publisher", () => {
           }
           if (extended - start >= 60_000) return;
           collect();
-          for (const { extended: number, at } of sent) expect(told.get(number)).toBe(at);
+          for (const { extended: number, at } of sent) expect(reported.get(number)).toBe(at);
           for (let n = start + (steps[0]?.skip ?? 0); n <= extended; n++) {
-            if (!sent.some((packet) => packet.extended === n)) expect(told.get(n)).toBeNaN();
+            if (!sent.some((packet) => packet.extended === n)) expect(reported.get(n)).toBeNaN();
           }
         },
       ),

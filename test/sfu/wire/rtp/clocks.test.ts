@@ -32,8 +32,8 @@ class Layer {
   }
 
   report(publisher: PublisherClock, trueMs: number): ClockReference | null {
-    const told = { ntpMs: this.#peer.wallMs(trueMs), rtpTimestamp: this.timestamp(trueMs) };
-    const reference = publisher.place(this.#clock, told, RATE, trueMs + PATH_MS);
+    const report = { ntpMs: this.#peer.wallMs(trueMs), rtpTimestamp: this.timestamp(trueMs) };
+    const reference = publisher.place(this.#clock, report, RATE, trueMs + PATH_MS);
     if (reference) this.reference = reference;
     return reference ?? null;
   }
@@ -68,7 +68,7 @@ describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm pp
       const elapsedMs = ((outgoing - first) >>> 0) / (RATE / 1000);
       worstMs = Math.max(worstMs, Math.abs(elapsedMs - trueMs));
     }
-    // Its own drift of up to 24 ms in two minutes is the publisher's, for sound and picture alike.
+    // Its own drift of up to 24 ms in two minutes is the publisher's, for audio and video alike.
     expect(worstMs).toBeLessThan(60);
   });
 
@@ -108,8 +108,8 @@ describe("audio that is captured more slowly or faster than real time", () => {
       const at = time.at(timestampAt(trueMs), trueMs + PATH_MS);
       if (trueMs >= SETTLED_MS) late.push(at - trueMs - PATH_MS);
       if (trueMs % REPORT_MS !== 1_000) continue;
-      const told = { ntpMs: trueMs + 7 * HOUR_MS, rtpTimestamp: timestampAt(trueMs) };
-      const reference = publisher.place(stream, told, SOUND_RATE, trueMs + PATH_MS);
+      const report = { ntpMs: trueMs + 7 * HOUR_MS, rtpTimestamp: timestampAt(trueMs) };
+      const reference = publisher.place(stream, report, SOUND_RATE, trueMs + PATH_MS);
       expect(reference).not.toBeNull();
       if (reference) time.report(reference);
     }
