@@ -11,7 +11,7 @@ import { closeRuntime, createRuntime } from "../src/kernel/runtime.ts";
 import { createMediaNodes } from "../src/nodes/media-nodes.ts";
 import { createServices } from "../src/services.ts";
 import { testConfig } from "../test/harness/test-config.ts";
-import { methodOf, RECORDS } from "./api-names.ts";
+import { methodOf } from "./api-names.ts";
 import { type JsonSchema, printType } from "./json-schema-type.ts";
 
 const OUTFILE = join(import.meta.dir, "../web/sdk/server/api.ts");
@@ -23,7 +23,13 @@ type Operation = {
   requestBody?: { required?: boolean; content: Record<string, { schema: JsonSchema }> };
   responses: Record<string, { content?: Record<string, { schema: JsonSchema }> }>;
 };
-type Document = { paths: Record<string, Record<string, Operation>> };
+type Document = {
+  paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, { post: Operation }>;
+  /** The schemas that responses and webhooks consist of, by name; a schema comes before those that contain it. */
+  records: Map<string, JsonSchema>;
+};
+type Described = Omit<Document, "records"> & { components: { schemas: Record<string, unknown> } };
 
 export async function readApi(): Promise<Document> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-api-"));
@@ -34,41 +40,60 @@ export async function readApi(): Promise<Document> {
     const secrets = { sfuSecret: "unused", doctorSecret: "unused" };
     const app = createApp({ runtime, services, readiness: createReadiness(), ...secrets });
     const response = await app.handle(new Request("http://localhost/openapi.json"));
-    return withoutReferences(await response.json()) as Document;
+    return withoutReferences((await response.json()) as Described);
   } finally {
     await closeRuntime(runtime);
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-/** Inlines all references, because the types are named by RECORDS. */
-function withoutReferences(document: { components: { schemas: Record<string, unknown> } }): unknown {
-  const { schemas } = document.components;
+/** Inlines all references and collects the records that they name. */
+function withoutReferences({ paths, webhooks, components: { schemas } }: Described): Document {
+  const records = new Map<string, JsonSchema>();
   const inline = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(inline);
     if (value === null || typeof value !== "object") return value;
     const reference = (value as { $ref?: unknown }).$ref;
-    if (typeof reference === "string") return inline(schemas[reference.split("/").at(-1) ?? ""]);
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inline(item)]));
+    if (typeof reference !== "string") {
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inline(item)]));
+    }
+    const name = reference.split("/").at(-1) ?? "";
+    const record = inline(schemas[name]) as JsonSchema;
+    records.set(name, record);
+    return record;
   };
-  return inline(document);
+  const inlined = { paths: inline(paths), webhooks: inline(webhooks) } as Pick<Document, "paths" | "webhooks">;
+  records.clear();
+  for (const verbs of Object.values(paths)) {
+    for (const operation of Object.values(verbs)) if (acceptsApiKey(operation)) inline(successOf(operation));
+  }
+  inline(webhooks);
+  return { ...inlined, records };
 }
 
-export function printClient({ paths }: Document): string {
+const acceptsApiKey = ({ security }: Operation) => security?.some((kind) => "apiKey" in kind) ?? false;
+
+/** The type of every webhook event, by its own type. */
+function printWebhookData(webhooks: Document["webhooks"], names: ReadonlyMap<string, string>): string {
+  const types = Object.entries(webhooks).map(([type, { post }]) => {
+    const data = post.requestBody?.content["application/json"]?.schema.properties?.data;
+    return `  /** ${post.summary} */\n  ${JSON.stringify(type)}: ${printType(data ?? {}, names)};\n`;
+  });
+  return `/** The \`data\` of a webhook event, by its type. */\nexport type WebhookEventData = {\n${types.join("")}};\n`;
+}
+
+export function printClient({ paths, webhooks, records }: Document): string {
   const names = new Map<string, string>();
-  const records: string[] = [];
-  for (const [name, { route, part }] of Object.entries(RECORDS)) {
-    const [method = "", path = ""] = route.split(" ");
-    const response = responseSchemaOf(paths[path]?.[method.toLowerCase()]);
-    if (!response) throw new Error(`${name}: the route ${route} does not exist`);
-    const type = printType(part(response), names);
-    records.push(`export type ${name} = ${type};\n`);
+  const types: string[] = [];
+  for (const [name, schema] of records) {
+    const type = printType(schema, names);
+    types.push(`export type ${name} = ${type};\n`);
     names.set(type, name);
   }
   const groups = new Map<string, string[]>();
   for (const [path, methods] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(methods)) {
-      if (!operation.security?.some((kind) => "apiKey" in kind)) continue;
+      if (!acceptsApiKey(operation)) continue;
       const [group, name] = methodOf(method.toUpperCase(), path);
       groups.set(group, [
         ...(groups.get(group) ?? []),
@@ -88,15 +113,20 @@ export function printClient({ paths }: Document): string {
     "// Generated from the API by bin/api-client.ts; do not edit.\n",
     'import type { CallOptions } from "./request.ts";\n',
     'import { Routes } from "./routes.ts";\n\n',
-    ...records,
+    ...types,
+    "\n",
+    printWebhookData(webhooks, names),
     "\n/** One method for every route that accepts an API key. */\n",
     `export class Api extends Routes {\n${fields.join("\n")}}\n`,
   ].join("");
 }
 
-function responseSchemaOf(operation: Operation | undefined): JsonSchema | undefined {
-  const status = Object.keys(operation?.responses ?? {}).find((code) => code.startsWith("2") && code !== "204");
-  return operation?.responses[status ?? ""]?.content?.["application/json"]?.schema;
+function successOf({ responses }: Operation): Operation["responses"][string] | undefined {
+  return responses[Object.keys(responses).find((code) => code.startsWith("2") && code !== "204") ?? ""];
+}
+
+function responseSchemaOf(operation: Operation): JsonSchema | undefined {
+  return successOf(operation)?.content?.["application/json"]?.schema;
 }
 
 function printMethod(name: string, method: string, path: string, operation: Operation, names: Map<string, string>) {

@@ -1,42 +1,4 @@
-/** The names of the API's routes and records in `stoa/server`. */
-import type { JsonSchema } from "./json-schema-type.ts";
-
-type RecordSource = { route: string; part: (response: JsonSchema) => JsonSchema };
-
-const whole = (route: string): RecordSource => ({ route, part: (response) => response });
-const item = (route: string): RecordSource => ({ route, part: (response) => response.items ?? {} });
-const field = (route: string, name: string): RecordSource => ({
-  route,
-  part: (response) => response.properties?.[name] ?? {},
-});
-
-/** The named types, each with a response that contains it. A type comes before the types that contain it. */
-export const RECORDS: Record<string, RecordSource> = {
-  Permissions: field("POST /v1/rooms/{id}/rtc-tokens", "permissions"),
-  Project: whole("GET /v1/project"),
-  Room: item("GET /v1/rooms"),
-  Participant: item("GET /v1/rooms/{id}/participants"),
-  RtcToken: whole("POST /v1/rooms/{id}/rtc-tokens"),
-  ChatToken: whole("POST /v1/chat/tokens"),
-  Attachment: whole("GET /v1/chat/attachments/{attachmentId}"),
-  Conversation: whole("GET /v1/chat/conversations/{room}"),
-  ConversationMember: item("GET /v1/chat/conversations/{room}/members"),
-  Message: whole("GET /v1/chat/messages/{messageId}"),
-  MessagePage: whole("GET /v1/chat/conversations/{room}/messages"),
-  ReadState: whole("GET /v1/chat/conversations/{room}/read-state"),
-  PushSubscription: item("GET /v1/chat/push/subscriptions"),
-  Report: whole("GET /v1/chat/reports/{reportId}"),
-  Ring: whole("GET /v1/chat/rings/{ringId}"),
-  LiveStream: item("GET /v1/live-streams"),
-  StreamCredentials: whole("POST /v1/live-streams/{streamId}/viewer-tokens"),
-  Call: item("GET /v1/calls"),
-  Recording: whole("GET /v1/recordings/{recordingId}"),
-  Connection: item("GET /v1/connections"),
-  ClassifiedError: item("GET /v1/errors"),
-  PersonErasure: whole("DELETE /v1/people/{userId}"),
-  PersonExport: whole("POST /v1/people/{userId}/exports"),
-};
-
+/** The names of the API's routes in `stoa/server`. */
 /** Names for routes whose generated name would be unclear. */
 const NAMES: Record<string, [group: string, name: string]> = {
   "GET /v1/project": ["projects", "current"],

@@ -8,6 +8,7 @@ export type JsonSchema = {
   items?: JsonSchema;
   properties?: Record<string, JsonSchema>;
   patternProperties?: Record<string, JsonSchema>;
+  additionalProperties?: unknown;
   required?: string[];
   description?: string;
 };
@@ -60,10 +61,14 @@ function unique(types: string[]): string {
   return [...wide].join(" | ");
 }
 
-function printObject({ properties = {}, required = [] }: JsonSchema, names: ReadonlyMap<string, string>): string {
+function printObject(
+  { properties = {}, required = [], additionalProperties }: JsonSchema,
+  names: ReadonlyMap<string, string>,
+): string {
   const fields = Object.entries(properties).map(([name, field]) => {
     const comment = field.description ? `/** ${field.description.replaceAll("*/", "")} */ ` : "";
     return `${comment}${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? "" : "?"}: ${printType(field, names)};`;
   });
+  if (additionalProperties === true) fields.push("[field: string]: unknown;");
   return fields.length === 0 ? "Record<string, never>" : `{ ${fields.join(" ")} }`;
 }

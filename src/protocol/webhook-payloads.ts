@@ -1,9 +1,11 @@
 /** Schemas of the `data` of every webhook event, for the outbox, the reference and the guide. */
 import { type Static, type TObject, Type } from "@sinclair/typebox";
-import { Message, Ring } from "./chat-records.ts";
+import { CHAT_MEMBER_ROLES, CONVERSATION_TYPES, Message, REPORT_REASONS, Ring } from "./chat-records.ts";
+import { LIVE_STREAM_VISIBILITIES } from "./enums.ts";
 import { literals } from "./literals.ts";
 import { Recording } from "./recordings.ts";
 import { Profile } from "./room-records.ts";
+import { LeaveReason } from "./signaling.ts";
 
 const Text = Type.String();
 const NullableText = Type.Union([Type.String(), Type.Null()]);
@@ -11,14 +13,14 @@ const seq = Type.Integer({ description: "Position in the conversation, without a
 
 const StreamPresence = { streamId: Text, identity: Text, at: Text };
 const Reacted = { messageId: Text, conversationId: Text, userId: Text, emoji: Text, at: Text, seq };
-const Membership = { conversationId: Text, userId: Text, role: Text, at: Text, seq };
+const Membership = { conversationId: Text, userId: Text, role: literals(CHAT_MEMBER_ROLES), at: Text, seq };
 const InCall = { callId: Text, roomId: Text, identity: Text, connectionId: Text, at: Text };
 
 export const WebhookPayloads = {
   "live_stream.created": Type.Object({
     streamId: Text,
     title: Text,
-    visibility: Text,
+    visibility: literals(LIVE_STREAM_VISIBILITIES),
     hostIdentity: Text,
     createdAt: Text,
   }),
@@ -47,7 +49,7 @@ export const WebhookPayloads = {
   "room.created": Type.Object({
     conversationId: Text,
     name: Text,
-    type: Text,
+    type: literals(CONVERSATION_TYPES),
     roomId: NullableText,
     createdAt: Text,
     seq,
@@ -60,12 +62,12 @@ export const WebhookPayloads = {
     conversationId: Text,
     senderId: NullableText,
     reporterId: NullableText,
-    reason: Text,
+    reason: literals(REPORT_REASONS),
     at: Text,
   }),
   "call.started": Type.Object({ callId: Text, roomId: Text, roomName: Text, startedAt: Text }),
   "call.participant_joined": Type.Object({ ...InCall, ...Profile.properties, metadata: NullableText }),
-  "call.participant_left": Type.Object({ ...InCall, reason: Text, durationMs: Type.Integer() }),
+  "call.participant_left": Type.Object({ ...InCall, reason: LeaveReason, durationMs: Type.Integer() }),
   "call.ended": Type.Object({
     ...{ callId: Text, roomId: Text, startedAt: Text, endedAt: Text, durationMs: Type.Integer() },
     participantCount: Type.Integer({ description: "Distinct identities" }),

@@ -2,28 +2,11 @@
 import { Api, type Project } from "./server/api.ts";
 import { type Join, type JoinInput, mintJoin } from "./server/join.ts";
 
-export type {
-  Attachment,
-  ChatToken,
-  ClassifiedError,
-  Connection,
-  Conversation,
-  ConversationMember,
-  LiveStream,
-  Message,
-  MessagePage,
-  Participant,
-  Permissions,
-  Project,
-  ReadState,
-  Room,
-  RtcToken,
-  StreamCredentials,
-} from "./server/api.ts";
+export type * from "./server/api.ts";
 export type { Join, JoinInput } from "./server/join.ts";
 export type { History, List } from "./server/pages.ts";
 export { type CallOptions, StoaApiError, type StoaOptions } from "./server/request.ts";
-export { verifyWebhook, type WebhookEvent, WebhookVerificationError } from "./server/webhook.ts";
+export { verifyWebhook, type WebhookEvent, type WebhookEventOf, WebhookVerificationError } from "./server/webhook.ts";
 
 /** The API client: `const stoa = new Stoa({ url, apiKey })`. Use it only on your backend; the key must never reach a browser. */
 export class Stoa extends Api {

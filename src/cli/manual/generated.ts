@@ -1,7 +1,7 @@
 /** Parts of the guides that are generated from the schemas of the server, so that they are never stale. */
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { documentConfig } from "../../kernel/config/document.ts";
-import { exampleOf } from "../../kernel/http/reference/examples.ts";
+import { exampleOf, exampleOfEvent } from "../../kernel/http/reference/examples.ts";
 import { ChatClientFrames } from "../../protocol/chat.ts";
 import { ChatEvents } from "../../protocol/chat-events.ts";
 import { ChatConnected, ChatPersonal, ChatSignals, TokenExpiring } from "../../protocol/chat-server-frames.ts";
@@ -31,7 +31,7 @@ export function expandGenerated(source: string): string {
 function webhookEvents(): string {
   const entries = Object.entries(WebhookPayloads).map(([type, schema]) => {
     const meaning = WEBHOOK_MEANINGS[type as keyof typeof WebhookPayloads];
-    return `### \`${type}\`\n\n${meaning}. \`data\`:\n\n${example(schema)}`;
+    return `### \`${type}\`\n\n${meaning}. \`data\`:\n\n${block(exampleOfEvent(type, schema, () => ({})))}`;
   });
   return entries.join("\n\n");
 }
@@ -42,12 +42,9 @@ function frames(schemas: Record<string, TObject>): string {
     .join("\n\n");
 }
 
-const example = (schema: TSchema) =>
-  `\`\`\`json\n${JSON.stringify(
-    exampleOf(schema, () => ({})),
-    null,
-    2,
-  )}\n\`\`\``;
+const example = (schema: TSchema) => block(exampleOf(schema, () => ({})));
+
+const block = (value: unknown) => `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``;
 
 function fields({ properties, required = [] }: TObject): string {
   const optional = Object.keys(properties).filter((name) => !required.includes(name));

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { Recording } from "../../protocol/recordings.ts";
+import { TIMELINE_MESSAGE } from "../sessions/calls/call.schema.ts";
 
 export const StartRecording = t.Object({
   name: t.Optional(t.String({ minLength: 1, maxLength: 128, description: "A name to find it by" })),
@@ -13,6 +14,7 @@ export const TimelineEntry = t.Object(
     atMs: Type.Integer({ description: "From the recording's start" }),
     type: t.String({ description: "The name of the notification to clients, or message" }),
     identity: t.Optional(t.String()),
+    ...TIMELINE_MESSAGE,
   },
   { additionalProperties: true },
 );

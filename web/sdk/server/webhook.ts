@@ -1,11 +1,23 @@
-export type WebhookEvent = {
+import type { WebhookEventData } from "./api.ts";
+
+type EventData = WebhookEventData & {
+  /** Sent on request, to test an endpoint. */
+  "webhook.test": { webhookId: string };
+};
+
+/** An event of one type, such as `WebhookEventOf<"call.ended">`. */
+export type WebhookEventOf<T extends keyof EventData> = {
+  /** What to deduplicate on. */
   id: string;
-  type: string;
+  type: T;
   projectId: string;
   environment: "DEVELOPMENT" | "PRODUCTION";
   createdAt: string;
-  data: Record<string, unknown>;
+  data: EventData[T];
 };
+
+/** An event; its `type` decides the type of its `data`. A newer server may send types that are not listed here. */
+export type WebhookEvent = { [T in keyof EventData]: WebhookEventOf<T> }[keyof EventData];
 
 export class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError";

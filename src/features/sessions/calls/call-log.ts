@@ -4,6 +4,7 @@ import { iso } from "../../../kernel/time/clock.ts";
 import { every } from "../../../kernel/time/timers.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import type { CallVerdict } from "../../../protocol/room-records.ts";
+import type { LeaveReason } from "../../../protocol/signaling.ts";
 import type { RtcConnectionEvent } from "../events.ts";
 import type { CallParticipantRow, CallStore } from "./call.store.ts";
 import { createParticipations } from "./participations.ts";
@@ -140,7 +141,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     call: LiveCall,
     { sessionId, identity, connectionId, joinedAt }: CallParticipantRow,
     at: number,
-    reason: string,
+    reason: LeaveReason,
     verdict: CallVerdict | null,
   ): void {
     store.leave(unit, call.id, sessionId, { at, reason, verdict });

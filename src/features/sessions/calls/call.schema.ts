@@ -27,7 +27,7 @@ export const Call = t.Object({
   minutes: Type.Integer({ description: "Participant-minutes so far, as usage counts them" }),
 });
 
-const CallParticipant = t.Object({
+export const CallParticipant = t.Object({
   identity: t.String(),
   connectionId: t.String(),
   joinedAt: Timestamp,
@@ -39,6 +39,13 @@ const CallParticipant = t.Object({
 
 export const CallDetail = t.Object({ ...Call.properties, participants: t.Array(CallParticipant) });
 
+/** Fields of entries of type `message`. */
+export const TIMELINE_MESSAGE = {
+  messageId: t.Optional(t.String()),
+  senderId: t.Optional(nullable(t.String({ description: "null for the server" }))),
+  text: t.Optional(t.String({ description: "For an API key; a dashboard session does not get the words" })),
+};
+
 export const CallTimelineEntry = t.Object(
   {
     atMs: Type.Integer({ description: "From the call's start" }),
@@ -47,6 +54,7 @@ export const CallTimelineEntry = t.Object(
         "participant.joined, participant.left, track.published, track.unpublished, quality.changed, encoder.limited, reconnecting, reconnected, media.stalled, media.flows, error, message",
     }),
     identity: t.Optional(t.String()),
+    ...TIMELINE_MESSAGE,
   },
   { additionalProperties: true },
 );

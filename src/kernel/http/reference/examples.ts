@@ -1,3 +1,5 @@
+import { WEBHOOK_MEANINGS } from "../../../protocol/webhook-payloads.ts";
+
 type Json = Record<string, unknown>;
 type Resolve = (ref: string) => Json;
 
@@ -5,6 +7,9 @@ const ROOM = "0199b0c6-7d4e-7a31-9f10-2b6f3c8a5e01";
 const PROJECT = "0199b0c0-11aa-7c02-8a44-90d1f5e3b702";
 const TIME = "2026-03-01T12:00:00.000Z";
 const LATER = "2026-03-01T13:00:00.000Z";
+const HOUR_MS = 3_600_000;
+
+const EVENT_ID = "evt_9Lx4cQ7zS2hB6vM1kD8pR5tW";
 
 /** Values by field, or by record and field where that matters: all examples belong to one fictitious project. */
 const FIELDS: Record<string, unknown> = {
@@ -24,6 +29,16 @@ const FIELDS: Record<string, unknown> = {
   "ApiKey.name": "backend",
   "CreateApiKey.name": "backend",
   "Conversation.metadata": { topic: "releases" },
+  "Recording.id": "rec_7Qm2xB9kV4wN1tR6cH3pZ8sD",
+  "Recording.name": "Stand-up of 1 March",
+  "Recording.status": "READY",
+  "Recording.bytes": 412_000_000,
+  "RecordingFile.id": "0199b0c8-4b5c-7d6e-8f70-81927a3b4c5d",
+  "RecordingFile.mimeType": "video/webm",
+  "Ring.id": "ring_1Yt6nC8vM3xK5bW9qL2rF7hJ",
+  "Ring.status": "RINGING",
+  "Call.status": "ENDED",
+  "CallDetail.status": "ENDED",
   "Session.id": "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
   accessToken: "eyJhbGciOiJIUzI1NiJ9…",
   action: "api_key.created",
@@ -34,9 +49,12 @@ const FIELDS: Record<string, unknown> = {
   actorId: "0199b0bf-2c3d-7e4f-8a5b-6c7d8e9f0a1b",
   allowedOrigins: ["https://app.example.com"],
   at: TIME,
+  audioOnly: false,
+  bytes: 412_000_000,
   attachmentId: "att_8Hs2kV5pQ1zN7wC4xJ9mT6bR",
   authorizationUrl: "https://accounts.example.com/authorize?client_id=…",
   body: '{"id":"evt_…","type":"message.created"}',
+  callerId: "ada",
   callId: "call_5Zk9wN3qT7rC1mX8bH4vJ6pD",
   "Call.id": "call_5Zk9wN3qT7rC1mX8bH4vJ6pD",
   "CallDetail.id": "call_5Zk9wN3qT7rC1mX8bH4vJ6pD",
@@ -53,6 +71,7 @@ const FIELDS: Record<string, unknown> = {
   cursor: "WyIyMDI2LTAzLTAxIl0",
   date: "2026-03-01",
   description: "Daily video calls",
+  durationMs: HOUR_MS,
   emoji: "👍",
   endedAt: LATER,
   endpoint: "wss://rtc.example.com/v1/rtc",
@@ -60,13 +79,14 @@ const FIELDS: Record<string, unknown> = {
   email: "ada@example.com",
   epoch: "e1",
   error: "no HTTP response",
-  eventId: "evt_9Lx4cQ7zS2hB6vM1kD8pR5tW",
+  eventId: EVENT_ID,
   eventType: "message.created",
   expiresAt: LATER,
   expiresIn: 3600,
   field: "name",
   filename: "plan.pdf",
   from: "ada",
+  height: 720,
   hostIdentity: "ada",
   identity: "ada",
   id: ROOM,
@@ -74,6 +94,7 @@ const FIELDS: Record<string, unknown> = {
   invitedBy: "ada@example.com",
   ipAddress: "203.0.113.7",
   key: "svk_dev_4f9Kd2Lm8Qx7Zb1P.…",
+  kind: "video",
   language: "en",
   lastMessageAt: TIME,
   lastReadMessageId: "msg_4Tq8mZ1xW7cK2rB9nF6dY3sL",
@@ -85,6 +106,9 @@ const FIELDS: Record<string, unknown> = {
   name: "standup",
   newPassword: "a longer correct horse",
   nextCursor: "WyIyMDI2LTAyLTI4Il0",
+  minutes: 120,
+  participantCount: 2,
+  peakParticipants: 2,
   password: "correct horse battery",
   participantIdentity: "ada",
   path: "/v1/rooms/unknown",
@@ -99,6 +123,8 @@ const FIELDS: Record<string, unknown> = {
   "AuditEntry.publicId": "aud_3Vn8wY5kX1qT7mC2zG9rL6bJ",
   publish: true,
   reason: "left",
+  reporterId: "grace",
+  reportId: "rep_5Lw8sG2jX7zQ4nV1kB6mT9cP",
   region: "eu",
   requestId: "req_9f86d081884c7d659a2feaa0",
   resourceId: ROOM,
@@ -113,12 +139,14 @@ const FIELDS: Record<string, unknown> = {
   sdk: "stoa-js/0.2.0+5c1d9e7",
   secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
   senderId: "ada",
+  senderName: "ada",
   seq: 42,
   serverName: "local",
   sessionId: "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
   sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   since: TIME,
   size: 48213,
+  source: "camera",
   startedAt: TIME,
   state: "CONNECTED",
   status: "ok",
@@ -142,8 +170,57 @@ const FIELDS: Record<string, unknown> = {
   userIds: ["ada", "grace"],
   urls: ["turns:turn.example.com:443"],
   uuid: "0199b0c7-1234-7abc-8def-0123456789ab",
+  visibility: "PUBLIC",
+  width: 1280,
   version: "0.2.0+5c1d9e7",
 };
+
+/** The records that fields consist of, where a schema does not name them. */
+const RECORD_OF: Record<string, string> = {
+  attachment: "Attachment",
+  files: "RecordingFile",
+  message: "Message",
+  recording: "Recording",
+  ring: "Ring",
+};
+
+type Change = (data: Record<string, Json>) => Json;
+
+/** What differs in the records of an event from those of the other examples. */
+const EVENTS: Record<string, Change> = {
+  "message.updated": ({ message }) => ({
+    message: { ...message, edited: true, editedAt: LATER, updatedAt: LATER },
+  }),
+  "message.deleted": () => ({ deletedAt: LATER, deletedBy: "ada" }),
+  "call.ringing": ({ ring }) => ({ ring: { ...ring, status: "RINGING", expiresAt: LATER, endedAt: null } }),
+  "call.ring_ended": ({ ring }) => ({
+    ring: { ...ring, status: "ANSWERED", members: [{ userId: "grace", status: "ANSWERED" }], endedAt: LATER },
+  }),
+  "recording.started": ({ recording }) => ({
+    recording: { ...recording, status: "RECORDING", endedAt: null, durationMs: 0, bytes: 0, files: [] },
+  }),
+  "recording.failed": ({ recording }) => ({
+    recording: { ...recording, status: "FAILED", error: "The disk is full." },
+  }),
+};
+
+/** The example of an event's `data`. */
+export function exampleOfEvent(type: string, data: Json, resolve: Resolve): Json {
+  const example = exampleOf(data, resolve) as Record<string, Json>;
+  return { ...example, ...EVENTS[type]?.(example) };
+}
+
+/** The last time in an example: when what it describes had happened. */
+function lastTime(example: unknown): string {
+  return timesIn(example).toSorted().at(-1) ?? TIME;
+}
+
+function timesIn(example: unknown): string[] {
+  if (typeof example !== "object" || example === null) return [];
+  return Object.entries(example).flatMap(([name, value]) =>
+    /(?<!expires)At$|^at$/.test(name) && typeof value === "string" ? [value] : timesIn(value),
+  );
+}
 
 /** Optional fields that would only clutter a first example. */
 const OMITTED = new Set(["mid", "resume", "metadata", "retentionDays", "replyTo", "clientSentAt", "sdpDeflate"]);
@@ -191,7 +268,13 @@ function exampleOfObject(schema: Json, resolve: Resolve, record: string): Json {
   const included = Object.entries((schema.properties ?? {}) as Record<string, Json>).filter(
     ([name]) => required.includes(name) || !OMITTED.has(name),
   );
-  return Object.fromEntries(included.map(([name, item]) => [name, exampleOf(item, resolve, name, record)]));
+  const example = Object.fromEntries(
+    included.map(([name, item]) => [name, exampleOf(item, resolve, name, RECORD_OF[name] ?? record)]),
+  );
+  const { type, data } = (schema.properties ?? {}) as Record<string, Json | undefined>;
+  if (data === undefined || !(String(type?.const) in WEBHOOK_MEANINGS)) return example;
+  const told = exampleOfEvent(String(type?.const), data, resolve);
+  return { ...example, id: EVENT_ID, createdAt: lastTime(told), data: told };
 }
 
 /** The known value of the field, if the schema accepts it. */
@@ -203,6 +286,8 @@ function knownValue(schema: Json, field: string, record: string): unknown {
   const fitsType = types.includes(type) || (type === "number" && types.includes("integer"));
   if (!fitsType) return undefined;
   if (Array.isArray(schema.enum)) return schema.enum.includes(value) ? value : undefined;
+  const constants = ((schema.anyOf ?? []) as Json[]).flatMap((variant): unknown[] => [variant.const ?? []].flat());
+  if (constants.length > 0) return constants.includes(value) ? value : undefined;
   if (schema.pattern !== undefined && !new RegExp(String(schema.pattern)).test(String(value))) return undefined;
   if (Array.isArray(value) && (schema.items as Json | undefined)?.properties) return undefined;
   return value;
