@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSecret, sealSecret } from "../../src/features/webhooks/signature.ts";
+import { COMMAND_LINE } from "../../src/kernel/author.ts";
 import { createKeyring } from "../../src/kernel/crypto/secrets.ts";
 import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { createMediaNodes } from "../../src/nodes/media-nodes.ts";
@@ -13,6 +14,8 @@ const [OLD, NEW, OTHER] = ["o".repeat(32), "n".repeat(32), "x".repeat(32)];
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-rotation-"));
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
 
+const WEBHOOK = { environment: "DEVELOPMENT" as const, url: "https://example.com/hook", events: [] };
+
 function open(STOA_SECRET: string, STOA_SECRET_PREVIOUS?: string) {
   const runtime = createRuntime(testConfig({ DATA_DIR: dataDir, STOA_SECRET, STOA_SECRET_PREVIOUS }));
   return { runtime, services: createServices(runtime, createMediaNodes(runtime.timers)) };
@@ -21,7 +24,7 @@ function open(STOA_SECRET: string, STOA_SECRET_PREVIOUS?: string) {
 test("with the previous secret set, sessions, tokens and API keys outlive a change, and keys outlive its end", async () => {
   const before = open(OLD);
   const { runtime, services } = before;
-  const { key, refreshToken } = await runtime.write((unit) => {
+  const { key, refreshToken, secret } = await runtime.write((unit) => {
     const identity = { email: "owner@example.com", passwordHash: null, emailVerified: true, isOperator: true };
     const user = services.users.create(unit, identity);
     const { id } = services.projects.create(unit, user.id, { name: "test" });
@@ -29,6 +32,7 @@ test("with the previous secret set, sessions, tokens and API keys outlive a chan
     return {
       key: services.apiKeys.create(unit, id, { name: "test", environment: "DEVELOPMENT" }).key,
       refreshToken: services.sessions.start(unit, user.id, client).refreshToken,
+      secret: services.webhooks.create(unit, id, WEBHOOK, COMMAND_LINE).secret,
     };
   });
   const expiresAt = Date.now() + 3_600_000;
@@ -49,6 +53,10 @@ test("with the previous secret set, sessions, tokens and API keys outlive a chan
 
   const after = open(NEW);
   await expect(after.runtime.jwt.verify("chat-token", token)).rejects.toThrow();
+  const [sealed] = after.runtime.db.$client
+    .query<{ text: string }, []>("SELECT sealed_secret AS text FROM webhook_endpoints")
+    .all();
+  expect(openSecret(after.runtime.keyring, sealed?.text ?? "")).toBe(secret);
   expect(() => after.services.apiKeys.verify(key)).not.toThrow();
   const again = await after.runtime.write((unit) => after.services.sessions.rotate(unit, renewed?.refreshToken ?? ""));
   expect(again).not.toBeNull();
