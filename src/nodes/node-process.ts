@@ -55,7 +55,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   let reporter: NodeReporter | null = null;
   const problem = () =>
     descriptors.problem() ?? reporter?.problem() ?? (node.connected ? null : "the control plane is not connected");
-  const descriptors = guardDescriptors({ log, timers, metrics: null, httpPort: () => null });
+  const descriptors = guardDescriptors({ log, metrics: null, httpPort: () => null });
   const plain = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
   let front: RunningTls | null = null;
   const http = await Promise.try(async () => {

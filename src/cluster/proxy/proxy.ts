@@ -98,7 +98,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
       close: (ws, code) => sockets.closed(ws, code),
     },
   });
-  const descriptors = guardDescriptors({ log, timers: systemTimers, metrics, httpPort: () => server.port ?? null });
+  const descriptors = guardDescriptors({ log, metrics, httpPort: () => server.port ?? null });
   const url = memberUrl(config, server.port ?? config.PORT);
   const report = () => commitLog.report({ url, role: "edge", position: info.head, version: VERSION }).catch(() => {});
   await report();

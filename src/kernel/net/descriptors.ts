@@ -11,7 +11,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import { workerUrl } from "../assets.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Timers } from "../time/timers.ts";
+import { systemTimers } from "../time/timers.ts";
 import { openLibc } from "./socket-options.ts";
 
 const { i32, ptr: pointer } = FFIType;
@@ -77,7 +77,6 @@ export type DescriptorGuard = {
 
 type GuardOptions = {
   log: Log;
-  timers: Timers;
   metrics: Metrics | null;
   /** The port of plain HTTP, where a refused client is answered. Others are closed. */
   httpPort: () => number | null;
@@ -85,7 +84,7 @@ type GuardOptions = {
 
 const NO_GUARD: DescriptorGuard = { problem: () => null, stop: () => {} };
 
-export function guardDescriptors({ log, timers, metrics, httpPort }: GuardOptions): DescriptorGuard {
+export function guardDescriptors({ log, metrics, httpPort }: GuardOptions): DescriptorGuard {
   const libc = process.platform === "linux" ? openLibc(SYMBOLS) : null;
   if (!libc) return NO_GUARD;
   const table = new DescriptorTable(libc);
@@ -137,7 +136,7 @@ export function guardDescriptors({ log, timers, metrics, httpPort }: GuardOption
   function next(): void {
     const room = refusing === null ? ceiling - table.lowestFree() : 0;
     const delayMs = Math.min(CHECK_MS.max, Math.max(CHECK_MS.min, room / BURST_PER_MS));
-    cancel = timers.after(delayMs, () => {
+    cancel = systemTimers.after(delayMs, () => {
       check();
       next();
     });

@@ -14,6 +14,8 @@ export const TABLES_WITHOUT_USERS: Record<string, string> = {
   oauth_identities: "dashboard accounts",
   oauth_states: "dashboard accounts",
   one_time_tokens: "dashboard accounts",
+  passkey_challenges: "dashboard accounts",
+  passkeys: "dashboard accounts",
   project_members: "dashboard accounts",
   projects: "of the developer",
   push_deliveries: "removed with the subscription",
@@ -21,6 +23,7 @@ export const TABLES_WITHOUT_USERS: Record<string, string> = {
   recording_leftovers: "names of files on media nodes, which hold no user id",
   recording_uploads: "names of files on their way to the bucket, which hold no user id",
   recordings: "of a room; the tracks are in recording_files",
+  recovery_codes: "dashboard accounts",
   refresh_tokens: "dashboard accounts",
   rooms: "of the developer",
   rtc_flights: "headers and reports without a user id; removed with the connection",
@@ -28,6 +31,7 @@ export const TABLES_WITHOUT_USERS: Record<string, string> = {
   rtc_servers: "of the installation",
   schema_migrations: "of the installation",
   search_pending: "numbers of messages",
+  totp_secrets: "dashboard accounts",
   sessions: "dashboard accounts",
   storage_removals: "files that are about to be removed",
   usage_days: "counts",
@@ -101,6 +105,8 @@ export const COLUMNS_WITHOUT_USERS: Record<string, string> = {
   "chat_connections.conversations": "ids of conversations; removed with the connection",
   "live_stream_hosts.chat_tokens": "ids of tokens; removed with the host",
   "push_subscriptions.p256dh": "a key of the browser; removed with the subscription",
+  "push_subscriptions.token_id": "the chat token that subscribed; removed with the subscription",
+  "push_subscriptions.conversations": "ids of conversations; removed with the subscription",
   "push_subscriptions.auth": "a key of the browser; removed with the subscription",
 };
 

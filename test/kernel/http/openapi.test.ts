@@ -67,7 +67,8 @@ test("[10] operation ids are unique, path parameters are declared, references re
     const declared = operation.parameters.filter((one) => one.in === "path").map((one) => one.name);
     expect([name, declared.sort()]).toEqual([name, inPath as string[]]);
     const content = Object.keys(operation.requestBody?.content ?? {});
-    const type = /^\/wh[ie]p\//.test(path) ? "application/sdp" : "application/json";
+    const sdpType = name.startsWith("PATCH") ? "application/trickle-ice-sdpfrag" : "application/sdp";
+    const type = /^\/wh[ie]p\//.test(path) ? sdpType : "application/json";
     if (content.length > 0 && !path.startsWith("/v1/storage")) expect([name, content]).toEqual([name, [type]]);
   }
   const { schemas } = body.components as { schemas: { Error: { properties: { code: { enum: string[] } } } } };

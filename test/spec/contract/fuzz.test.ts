@@ -21,12 +21,12 @@ afterAll(async () => {
   await server.close();
   await provider.close();
 });
-/** Routes of media nodes come last and share a tenant: a drained or invented node would get the rooms of new tenants. */
-const ofFleet = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster)/.test(path);
+/** Routes of operators come last and share a tenant: a drained or invented node would get the rooms of new tenants. */
+const isForOperators = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster|audit-logs)/.test(path);
 /** The sockets have their own fuzzers. */
 const operations = (await operationsOf(server))
   .filter(({ responses }) => !responses.has(101))
-  .sort((a, b) => Number(ofFleet(a)) - Number(ofFleet(b)));
+  .sort((a, b) => Number(isForOperators(a)) - Number(isForOperators(b)));
 const operator = await tenantOf(server, { operator: true });
 
 const judge = createResponseCheck(server);
@@ -60,7 +60,7 @@ for (const operation of operations) {
   test(`[10] ${operation.name} keeps to the reference, whatever it is asked`, async () => {
     for (const credential of credentials) {
       for (const [kind, requests] of Object.entries(KINDS)) {
-        const tenant = ofFleet(operation) ? operator : await intactTenant();
+        const tenant = isForOperators(operation) ? operator : await intactTenant();
         const property = fc.asyncProperty(requests(operation, tenant), async (asked) => {
           const status = await judge(operation, credential && tenant.credentials[credential], asked);
           if (status >= 400) return;

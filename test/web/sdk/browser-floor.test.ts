@@ -13,6 +13,10 @@ const GUARDED = [
   "setSinkId: safari_ios",
   // The SDK checks for `getDisplayMedia`, because browsers on phones cannot share the screen.
   "getDisplayMedia: safari_ios",
+  // Without them, AV1 with spatial layers is not shown.
+  ...["getHeaderExtensionsToNegotiate", "setHeaderExtensionsToNegotiate"].flatMap((name) =>
+    ["firefox", "safari", "safari_ios"].map((browser) => `${name}: ${browser}`),
+  ),
   // These properties are only set, which has no effect where they are unknown.
   "contentHint: firefox",
   "playsInline: firefox",
