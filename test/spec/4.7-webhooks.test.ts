@@ -34,6 +34,16 @@ test("[4.7] creating returns 201 with the secret, which no other response contai
   expect((await project.call("PATCH", `/${webhook.id}`, { description: "x" })).text).not.toContain("whsec_");
 });
 
+test("[4.7] a second endpoint with the same URL is made with a warning that names the first", async () => {
+  const url = "https://example.com/twice";
+  const first = await project.call("POST", "", { url, environment: "PRODUCTION" });
+  expect([first.status, first.body.warnings]).toEqual([201, undefined]);
+  const second = await project.call("POST", "", { url, environment: "PRODUCTION" });
+  const warning = `Endpoint ${first.body.id} has the same URL: an event that both subscribe to is delivered twice.`;
+  expect([second.status, second.body.warnings]).toEqual([201, [warning]]);
+  for (const { body } of [first, second]) await project.call("DELETE", `/${body.id}`);
+});
+
 test("[4.7] the database does not contain the secret in plain text", async () => {
   const { secret } = await project.register(URL_OK);
   const rows = server.runtime.db.$client.query("SELECT * FROM webhook_endpoints").all();

@@ -4,7 +4,7 @@ import { useChat, useConversation } from "../react/chat-hooks.ts";
 import { ChatPanel } from "../react/conference/chat-panel.tsx";
 import { useStyle } from "../react/conference/use-style.ts";
 import type { LocalMessage } from "../sdk/index.ts";
-import { MissingAttributes } from "./missing-attributes.tsx";
+import { MissingAttributes, missingText } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
 /** `<stoa-chat endpoint token room heading?>`. Dispatches `message` (with the message as its detail) and `error`. */
@@ -13,7 +13,8 @@ export class StoaChatElement extends StoaElement {
 
   protected content(): ReactNode {
     const [endpoint, token, room] = ["endpoint", "token", "room"].map((name) => this.getAttribute(name));
-    if (!endpoint || !token || !room) return <MissingAttributes tag="stoa-chat" names="endpoint, token and room" />;
+    if (!endpoint || !token || !room)
+      return <MissingAttributes text={missingText("stoa-chat", { endpoint, token, room }) ?? ""} />;
     const heading = this.getAttribute("heading") ?? undefined;
     return <Panel {...{ endpoint, token, room, heading }} onMessage={this.#onMessage} onError={this.#onError} />;
   }

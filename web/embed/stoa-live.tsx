@@ -6,7 +6,7 @@ import { StoaRoom, useRoom } from "../react/context.tsx";
 import { type LiveStreamStatus, useLiveStream } from "../react/live-stream.ts";
 import { useTracks } from "../react/room-hooks.ts";
 import { VideoTile } from "../react/video-tile.tsx";
-import { MissingAttributes } from "./missing-attributes.tsx";
+import { MissingAttributes, missingText } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
 const ATTRIBUTES = ["endpoint", "token", "chat-endpoint", "chat-token", "room", "stream"] as const;
@@ -21,7 +21,8 @@ export class StoaLiveElement extends StoaElement {
   protected content(): ReactNode {
     const [endpoint, token, chatEndpoint, chatToken, room, stream] = ATTRIBUTES.map((name) => this.getAttribute(name));
     if (!endpoint || !token || !chatEndpoint || !chatToken || !room || !stream) {
-      return <MissingAttributes tag="stoa-live" names={ATTRIBUTES.join(", ")} />;
+      const values = Object.fromEntries(ATTRIBUTES.map((name) => [name, this.getAttribute(name)]));
+      return <MissingAttributes text={missingText("stoa-live", values) ?? ""} />;
     }
     const rtc = { endpoint, token, roomId: room };
     const chat = { endpoint: chatEndpoint, token: chatToken };

@@ -1,7 +1,7 @@
 /** @jsxImportSource react */
 import type { ReactNode } from "react";
 import { Conference } from "../react/conference/conference.tsx";
-import { MissingAttributes } from "./missing-attributes.tsx";
+import { MissingAttributes, missingText } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
 /**
@@ -13,7 +13,7 @@ export class StoaRoomElement extends StoaElement {
 
   protected content(): ReactNode {
     const [endpoint, token] = [this.getAttribute("endpoint"), this.getAttribute("token")];
-    if (!endpoint || !token) return <MissingAttributes tag="stoa-room" names="endpoint and token" />;
+    if (!endpoint || !token) return <MissingAttributes text={missingText("stoa-room", { endpoint, token }) ?? ""} />;
     const [chatEndpoint, chatToken] = [this.getAttribute("chat-endpoint"), this.getAttribute("chat-token")];
     return (
       <Conference

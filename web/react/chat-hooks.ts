@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import {
   type Chat,
   type ConnectionState,
@@ -8,6 +8,7 @@ import {
   type Message,
   type SendInput,
   type StoaError,
+  type TokenProvider,
 } from "../sdk/index.ts";
 import { useSnapshot } from "./external-store.ts";
 import { toStoaError } from "./to-stoa-error.ts";
@@ -15,16 +16,30 @@ import { toStoaError } from "./to-stoa-error.ts";
 export type ChatStatus = { chat: Chat | null; state: ConnectionState; error: StoaError | null };
 const IDLE: ChatStatus = { chat: null, state: "CONNECTING", error: null };
 
+export type UseChatOptions = {
+  /** Returns a new token when the old one has expired during a reconnection. */
+  tokenProvider?: TokenProvider;
+};
+
 /** Connects a user's chat while the component is mounted; without a token, `chat` stays null. */
-export function useChat(endpoint: string | undefined, token: string | undefined): ChatStatus {
+export function useChat(
+  endpoint: string | undefined,
+  token: string | undefined,
+  { tokenProvider }: UseChatOptions = {},
+): ChatStatus {
   const [status, setStatus] = useState(IDLE);
+  // The latest one is used, so that a provider that is made anew for each rendering does not reconnect.
+  const provider = useRef(tokenProvider);
+  provider.current = tokenProvider;
+  const hasProvider = tokenProvider !== undefined;
   useEffect(() => {
     if (!endpoint || !token) return;
     let isUnmounted = false;
     let opened: Chat | null = null;
     const start = async () => {
       try {
-        const chat = await connectChat(endpoint, token);
+        const renew = hasProvider ? { tokenProvider: () => provider.current?.() ?? token } : {};
+        const chat = await connectChat(endpoint, token, renew);
         if (isUnmounted) return chat.close();
         opened = chat;
         chat.on("connectionStateChanged", (state, error) =>
@@ -42,7 +57,7 @@ export function useChat(endpoint: string | undefined, token: string | undefined)
       opened?.close();
       setStatus(IDLE);
     };
-  }, [endpoint, token]);
+  }, [endpoint, token, hasProvider]);
   return status;
 }
 

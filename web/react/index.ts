@@ -1,5 +1,11 @@
 /** `stoa/react`: React components and hooks for rooms, tracks and chat. */
-export { type ChatStatus, type ConversationStatus, useChat, useConversation } from "./chat-hooks.ts";
+export {
+  type ChatStatus,
+  type ConversationStatus,
+  type UseChatOptions,
+  useChat,
+  useConversation,
+} from "./chat-hooks.ts";
 export { Conference, type ConferenceProps } from "./conference/conference.tsx";
 export { type RoomStatus, StoaRoom, type StoaRoomProps, useRoom } from "./context.tsx";
 export { type LiveStreamCredentials, type LiveStreamStatus, useLiveStream } from "./live-stream.ts";

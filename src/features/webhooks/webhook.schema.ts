@@ -61,7 +61,10 @@ export const Webhook = t.Object({
 
 export const WebhookWithSecret = t.Composite([
   Webhook,
-  t.Object({ secret: t.String({ description: "Shown this once" }) }),
+  t.Object({
+    secret: t.String({ description: "Shown this once" }),
+    warnings: t.Optional(t.Array(t.String(), { description: "Such as another endpoint with the same URL" })),
+  }),
 ]);
 
 export const Delivery = t.Object({

@@ -117,11 +117,17 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         createdAt: at,
         updatedAt: at,
       };
+      const sameUrl = endpoints
+        .ofProject(projectId)
+        .filter((other) => other.environment === environment && other.url === input.url);
       endpoints.insert(unit, row);
       setActive(unit, row, true);
       audit(unit, "webhook.created", row, author);
       bus.publish(unit, "webhookChanged", { projectId });
-      return { ...present(row), secret };
+      const warnings = sameUrl.map(
+        ({ id }) => `Endpoint ${id} has the same URL: an event that both subscribe to is delivered twice.`,
+      );
+      return { ...present(row), secret, ...(warnings.length > 0 ? { warnings } : {}) };
     },
 
     update(unit: Unit, ref: WebhookRef, input: WebhookChange, author: Author) {

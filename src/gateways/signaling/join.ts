@@ -139,11 +139,13 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
         session = joined.session;
         await enterNode(session);
         refuseIfEnded(session);
+        // A client that is gone before the end of its join begins no call and no recording.
+        if (isGone()) throw new Refusal("JOIN_TIMEOUT", "The client hung up.", CLOSE_CODES.joinTimeout);
         membership.awaitAnnouncement(session);
         membership.started(session, joined.mode);
         return joined;
       } catch (error) {
-        if (session) membership.leave(session, "failed");
+        if (session) membership.leave(session, isGone() ? "left" : "failed");
         throw error;
       } finally {
         room.pending -= 1;

@@ -208,3 +208,23 @@ describe("[2] placement", () => {
     expect((await server.joined(roomId, "bob")).ack.type).toBe("ack");
   });
 });
+
+test("[signaling] a client that is gone before its join ends begins no call and no recording", async () => {
+  const { key } = server;
+  const { body: room } = await server.call("POST", "/v1/rooms", { key, body: { name: "strict", record: true } });
+  const caller = await server.services.rtcTokens.verify((await server.mint(String(room.id), "twice")).token);
+  const client = { ipAddress: "10.0.0.7", userAgent: null, sdk: null, openedAt: clock.now() };
+  // It is there when the room is placed, and gone when the media node has added it.
+  let asked = 0;
+  const isGone = () => asked++ > 0;
+  const { join } = server.services.signaling.core;
+  await expect(join.join(caller, { connectionId: "strict-1" }, client, isGone)).rejects.toThrow("The client hung up.");
+  await settled();
+  for (const list of ["calls", "recordings"]) {
+    expect((await server.call("GET", `/v1/${list}?roomId=strict`, { key })).text).toBe("[]");
+  }
+  expect(node.peers().filter(({ roomId }) => roomId === room.id)).toEqual([]);
+  await server.joined(String(room.id), "twice");
+  await settled();
+  expect(JSON.parse((await server.call("GET", "/v1/calls?roomId=strict", { key })).text)).toHaveLength(1);
+});

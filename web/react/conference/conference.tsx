@@ -1,7 +1,7 @@
 /** @jsxImportSource react */
 import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
-import type { RoomOptions, StoaError } from "../../sdk/index.ts";
+import type { RoomOptions, StoaError, TokenProvider } from "../../sdk/index.ts";
 import { useChat, useConversation } from "../chat-hooks.ts";
 import { StoaRoom, useRoom } from "../context.tsx";
 import { useRecording } from "../room-hooks.ts";
@@ -16,8 +16,8 @@ export type ConferenceProps = {
   /** The endpoint and the token come from your backend: `rtc.endpoint` and `rtc.token` of `mintJoin`. */
   endpoint: string;
   token: string;
-  /** The `chat` credentials of `mintJoin`; without them the conference has no chat. */
-  chat?: { endpoint: string; token: string };
+  /** The `chat` credentials of `mintJoin`; without them the conference has no chat. `tokenProvider` returns new tokens. */
+  chat?: { endpoint: string; token: string; tokenProvider?: TokenProvider };
   /** Whether to open the microphone and the camera on joining, if the token allows it; true by default. */
   audio?: boolean;
   video?: boolean;
@@ -90,7 +90,7 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notify, le
   const [audioBlocked, setAudioBlocked] = useState(false);
   const signals = useSignals();
   const recording = useRecording();
-  const chatStatus = useChat(chat?.endpoint, chat?.token);
+  const chatStatus = useChat(chat?.endpoint, chat?.token, { tokenProvider: chat?.tokenProvider });
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
   useDevicesOnJoin(room, audio, video, notify);
   useEffect(() => {
