@@ -19,7 +19,7 @@ export const siteOf = (publicUrl: string): Site => {
 type TakeChallenge = (challenge: string) => Promise<boolean>;
 
 /** Most servers never see a passkey, so the large module is loaded with the first one. */
-const library = () => import("@simplewebauthn/server");
+const library = () => import("./webauthn.ts");
 
 const transportsOf = ({ transports }: PasskeyRow) => transports as AuthenticatorTransport[];
 const describe = (row: PasskeyRow) => ({ id: row.id, transports: transportsOf(row) });
