@@ -155,7 +155,7 @@ describe("[5] a forgotten password", () => {
     await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
     await elsewhere.getByLabel("E-mail address").fill("grace@example.com");
     await elsewhere.getByLabel("Password").fill(PASSWORD);
-    await elsewhere.getByRole("button", { name: "Sign in" }).click();
+    await elsewhere.getByRole("button", { name: "Sign in", exact: true }).click();
     await elsewhere.getByRole("alert").getByText("req_").waitFor();
     await elsewhere.context().close();
 

@@ -49,7 +49,7 @@ test("[8] from `stoa dev` to a call between two tabs takes four clicks in the da
     await page.goto(dashboardUrl);
     await page.getByLabel("E-mail address").fill(email);
     await page.getByLabel("Password").fill(password);
-    await click(page.getByRole("button", { name: "Sign in" }));
+    await click(page.getByRole("button", { name: "Sign in", exact: true }));
     const opened = context.waitForEvent("page");
     await click(page.getByRole("link", { name: "Open the playground" }));
     const first = await opened;
