@@ -197,7 +197,7 @@ export function chatPersonalDataStore(db: Db) {
       void anonymizeDeleter.run(unit, conversationId, userId),
 
     uploaded: inConversations<AttachmentRow>(columnsOf(attachments, "x"), "attachments", "x.uploader_id = ?3"),
-    /** Messages that show an attachment of the user, whoever sent them. */
+    /** Messages of any sender that show an attachment of the user. */
     showing: (conversationId: string, userId: string, limit: number): MessageRow[] =>
       showing.all(conversationId, JSON.stringify(userId), userId, limit),
     removeAttachment: (unit: Unit, messageId: number, at: number) => void removeAttachment.run(unit, messageId, at),

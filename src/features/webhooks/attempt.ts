@@ -23,8 +23,8 @@ type AttemptRequest = {
 const MAX_READ_BYTES = 4096;
 
 /**
- * The same for every endpoint without an HTTP response, refused or silent, allowed or not: otherwise whoever chooses the URL
- * could learn which hosts and ports of the server's network are open.
+ * The same for every endpoint without an HTTP response, refused or silent, allowed or not: otherwise the tenant that
+ * chooses the URL could learn which hosts and ports of the server's network are open.
  */
 const UNREACHABLE = "no HTTP response";
 

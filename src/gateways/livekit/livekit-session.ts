@@ -192,7 +192,7 @@ export class LivekitSession {
     this.#enqueue(() => this.#handleRequest(request), request);
   }
 
-  /** Tells the client that somebody receives its track, once. */
+  /** Notifies the client, once, that its track has a subscriber. */
   #received(receiver: RtcSession, trackId: string): void {
     const track = this.published.find(trackId);
     if (!track || track.isReceived || receiver.hidden) return;

@@ -17,7 +17,7 @@ export type PublishedTrack = {
   readonly section: Omit<NamedSection, "mid">;
   /** The client's own state; the server may have muted the track as well. */
   muted: boolean;
-  /** Whether the client was told that somebody receives it. */
+  /** Whether the client was notified that the track has a subscriber. */
   isReceived: boolean;
 };
 

@@ -11,7 +11,7 @@ export function createEmptyRooms(
   { rooms, registry }: { rooms: RoomService; registry: SessionRegistry },
 ) {
   const { bus, now, write } = runtime;
-  /** When the last participant left, of rooms that somebody was in since the start. */
+  /** When the last participant left, of rooms that had one since the start. */
   const leftAt = new Map<string, number>();
   let startedAt = now();
 

@@ -8,7 +8,7 @@ export type Db = BunSQLiteDatabase & { $client: Database };
 export type Durability = "FULL" | "OFF";
 
 export const BUSY_TIMEOUT_MS = 5_000;
-/** Tells `onError` of every statement that fails, whoever runs it: a damaged file shows itself wherever it is read. */
+/** Reports every failed statement to `onError`, because any query may be the first to read a damaged page. */
 export class ReportingDatabase extends Database {
   onError: (error: unknown) => void = () => {};
 

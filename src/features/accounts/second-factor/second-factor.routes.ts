@@ -109,7 +109,7 @@ const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { f
 
 /** The second factors of the signed-in user. */
 const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions, users }: Services) => {
-  /** Whoever sets up the first factor has shown it. */
+  /** Setting up the first factor proves it, so the session needs no other proof. */
   const verifyFirst = async <Result extends { recoveryCodes: string[] | null }>(sessionId: string, result: Result) => {
     if (result.recoveryCodes !== null) await write((unit) => sessions.markVerified(unit, sessionId));
     return result;

@@ -36,7 +36,7 @@ export function secondFactorService(
   const store = secondFactorStore(db);
   const attempts = createRateLimiter(now, ATTEMPTS.windowSeconds);
 
-  /** Counted by account, because whoever guesses has many addresses. */
+  /** Counted by account, because an attacker has many addresses. */
   function spendAttempt(userId: string): void {
     const { allowed, resetSeconds } = attempts.take("second factor", userId, ATTEMPTS.count);
     if (!allowed) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: resetSeconds });

@@ -193,7 +193,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const bySid = destinationSids.map((sid) => registry.session(sessionIdOf(sid) ?? ""));
       const present = bySid.flatMap((session) => (session?.room.id === row.id ? session.identity : []));
       const to = [...destinationIdentities.map((identity) => foreignName(identity) ?? ""), ...present];
-      // Nobody of the named is here, and an empty list would mean everybody.
+      // None of the recipients is in the room, and an empty list would mean all participants.
       if (to.length === 0 && destinationSids.length > 0) return new SendDataResponse();
       await moderation.sendBytes(ref, data, {
         ...{ lossy: kind === DataPacket_Kind.LOSSY, nonce },
