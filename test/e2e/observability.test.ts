@@ -121,10 +121,11 @@ test("[4.6] refused joins are classified by their cause", async () => {
 // This runs concurrently with the next test, because both wait for the server's timeout.
 test.concurrent("[4.6] a browser that dies is FAILED with exactly one network error", async () => {
   const room = await stage.stoa.rooms.create({ name: "death" });
-  const page = await stage.page();
-  await joinRoom(page, await stage.rtc(room.id, "carl"), ["camera"], 180);
+  const [page, network] = await Promise.all([stage.page(), stage.openNetwork()]);
+  await joinRoom(page, await stage.rtc(room.id, "carl", undefined, { network }), ["camera"], 180);
   await waitForRecord(room.id, "carl", ({ state }) => state === "CONNECTED");
-  // The connection ends abruptly, as in a power failure; a closed page would leave.
+  // The connection ends abruptly, as in a power failure: of a page alone, the browser would still close the socket.
+  network.reset();
   const devtools = await page.context().newCDPSession(page);
   void devtools.send("Page.crash").catch(() => {});
   const record = await waitForRecord(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);

@@ -39,12 +39,7 @@ export class ChatUser implements Honest {
     this.#subject = subject;
     this.#room = options.room;
     this.#address = options.address;
-    const stop = repeatedly(() => this.#turn(), this.complaints);
-    this.stop = async () => {
-      await stop();
-      await this.#catchUp();
-      this.#socket?.close();
-    };
+    this.stop = repeatedly(() => this.#turn(), this.complaints);
   }
 
   get done(): number {
@@ -70,12 +65,13 @@ export class ChatUser implements Honest {
     }
   }
 
-  /** Until the conversation's last event is known: what happened after its own last message. */
-  async #catchUp(): Promise<void> {
+  /** Reads the conversation to its last event, once nobody sends any more, and leaves. */
+  async leave(): Promise<void> {
     for (;;) {
       try {
         await this.#connected();
         await this.#ask("ping");
+        this.#socket?.close();
         return;
       } catch (error) {
         if (!(error instanceof Broken)) throw error;
@@ -156,7 +152,7 @@ export class ChatUser implements Honest {
     const frame = await answer.promise.finally(() => clearTimeout(timer));
     if (frame.type !== "error") return frame;
     // A disk that refuses is the server's trouble; everything else is an answer that should not have come.
-    if (frame.code === "INTERNAL_ERROR") throw new Broken();
+    if (frame.code === "INTERNAL_ERROR" || frame.code === "STORAGE_FULL") throw new Broken();
     throw new Error(`${type} was refused: ${JSON.stringify(frame)}`);
   }
 

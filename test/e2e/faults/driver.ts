@@ -39,7 +39,7 @@ const RECOVERY_WITHIN_MS = 90_000;
 const REFUSE_EVERY = 10;
 /** A silent socket is closed after 24 s. */
 const LET_GO_WITHIN_MS = 60_000;
-const DISK_TROUBLE = /database or disk is full|disk I\/O error/;
+const DISK_TROUBLE = /database or disk is full|disk I\/O error|device reports errors/;
 /** Connections to the receiver that wait for the next event. */
 export const KEPT_DESCRIPTORS = 12;
 
@@ -80,6 +80,7 @@ export async function runFaults({ binary, seconds, seed, progress, ...lengths }:
 
     const endedAt = performance.now();
     await Promise.all([...honest.map((one) => one.stop()), hostile.stop()]);
+    await Promise.all(chat.map((user) => user.leave()));
     await delivered(subject, receiver);
     await letGo(subject);
     progress(`everybody left, everything was delivered and let go: ${duration(performance.now() - endedAt)}`);
