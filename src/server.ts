@@ -69,6 +69,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   let http: Listener | null = null;
   const readiness = createReadiness();
+  let isStarted = false;
+  readiness.add("starting", () => (isStarted ? null : "the server is starting"));
   readiness.add("stopping", () => (lifecycle.draining ? "the server is stopping" : null));
   const database = watchDatabase({ ...runtime, latestBackup: () => latestBackup(config) });
   readiness.add("database_corrupt", database.problem);
@@ -180,6 +182,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   // Stopped first: files can be completed only while their rooms are open.
   lifecycle.started("recordings", () => services.recordings.stopAll());
 
+  isStarted = true;
   const { ports: mediaPorts, announce, probe } = media;
   (lock ?? options.lock)?.note({
     role: "server",

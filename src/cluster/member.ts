@@ -90,6 +90,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   let replica: Replica | null = null;
   let server: Leader | null = null;
   let isOpen = false;
+  let isSettled = false;
   /** Loading the workers' code takes longer than the rest of a take-over, so a standby loads it in advance. */
   let mediaThreads: EmbeddedMedia | null = null;
   const metrics = createMetrics();
@@ -100,12 +101,19 @@ export async function startMember(config: Config, options: MemberOptions, start:
     return state.role === "leader" ? { role: "leader", leader: url, position, lag: 0 } : { ...state, position };
   };
 
+  const reasons = (): Record<string, string> => {
+    if (stopping.signal.aborted) return { stopping: "the server is stopping" };
+    if (state.role === "leader") return { starting: "this server takes over as leader" };
+    if (problem !== null) return isSettled ? { standby: problem } : { starting: problem };
+    return { standby: state.leader === null ? "no server leads" : `${state.leader} leads` };
+  };
+
   const listenAsStandby = (port: number) =>
     serveStandby({
       hostname: config.HOST,
       port,
       state: currentState,
-      problem: () => problem,
+      reasons,
       authentication,
       abstain: () => abstention.promise(),
       snapshot: () => serveSnapshot(path, stopping.signal),
@@ -263,7 +271,6 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }, RETRY_MS);
   watchLeader.unref();
 
-  let isSettled = false;
   void settled.promise.then(
     () => {
       isSettled = true;

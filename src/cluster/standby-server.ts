@@ -12,7 +12,8 @@ type StandbyDeps = {
   hostname: string;
   port: number;
   state: () => ClusterState;
-  problem: () => string | null;
+  /** Why this member is not ready, by the name of its state. */
+  reasons: () => Record<string, string>;
   authentication: MemberAuthentication;
   abstain: () => boolean;
   snapshot: () => Promise<Response>;
@@ -25,7 +26,7 @@ const LOOPBACK = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
 /** Serves health, metrics and the members' requests; every other request is answered with SVC_STANDBY. */
 export function serveStandby(deps: StandbyDeps): Server<undefined> {
-  const { state, problem, authentication } = deps;
+  const { state, reasons, authentication } = deps;
   return Bun.serve({
     hostname: deps.hostname,
     port: deps.port,
@@ -35,7 +36,7 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
     async fetch(request, server) {
       const { pathname } = new URL(request.url);
       if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
-      if (pathname === "/readyz") return readiness(state(), problem());
+      if (pathname === "/readyz") return readiness(state(), reasons());
       if (pathname === "/metrics") {
         const ip = server.requestIP(request)?.address ?? UNKNOWN_ADDRESS;
         return mayReadMetrics(request, ip, deps.metricsToken)
@@ -59,9 +60,9 @@ export function mayReadMetrics(request: Request, ip: string, token: string | und
   return sameSecret(given, token);
 }
 
-function readiness(state: ClusterState, problem: string | null): Response {
-  const cluster = problem ?? (state.leader === null ? "standby; no server leads" : `standby; ${state.leader} leads`);
-  return Response.json({ status: "standby", reasons: { cluster }, ...state }, { status: 503 });
+function readiness(state: ClusterState, reasons: Record<string, string>): Response {
+  const status = "standby" in reasons ? "standby" : "unavailable";
+  return Response.json({ status, reasons, ...state }, { status: 503 });
 }
 
 export function standbyResponse(path: string, error: "SVC_STANDBY" | "SVC_LEADER_LOST" = "SVC_STANDBY"): Response {

@@ -2,9 +2,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startMember } from "../../src/cluster/member.ts";
 import { loadConfig, VARIABLE_NAMES } from "../../src/kernel/config/index.ts";
 import { PROGRAM } from "../cli/stoa.ts";
 import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
+import { testConfig } from "../harness/test-config.ts";
 import { blockFor } from "../web/docs/blocks.ts";
 import { Group, type GroupMember, readyz, SECRET } from "./group.ts";
 
@@ -55,9 +57,21 @@ test("[contract 20] `stoa cluster --json` names every member with its role, posi
   }
 });
 
+test("[contract 24] a member that has not joined its log yet says that it is starting, and why", async () => {
+  const DATA_DIR = join(folder, "starting");
+  const COMMIT_LOG_URL = "postgres://nobody@127.0.0.1:1/none";
+  const config = { ...testConfig({ DATA_DIR, STOA_SECRET: SECRET }), COMMIT_LOG_URL };
+  const member = await startMember(config, { logWrite: () => {} }, () => Promise.reject(new Error("never leads")));
+  const { status, reasons } = (await readyz(member.url)) ?? {};
+  expect({ status, names: Object.keys(reasons ?? {}) }).toEqual({ status: "unavailable", names: ["starting"] });
+  await member.stop("test");
+});
+
 test("[contract 20] only the leader is ready; a standby refuses requests so that they are tried again", async () => {
-  expect(await readyz((await group.leader()).url)).toMatchObject({ status: "ready", role: "leader", lag: 0 });
-  expect(await readyz(standby.url)).toMatchObject({ status: "standby", role: "standby" });
+  const leader = await group.leader();
+  expect(await readyz(leader.url)).toMatchObject({ status: "ready", role: "leader", lag: 0 });
+  const reasons = { standby: `${leader.url} leads` };
+  expect(await readyz(standby.url)).toEqual(expect.objectContaining({ status: "standby", role: "standby", reasons }));
   const refused = await authorized(standby.url, group.key);
   expect(refused.status).toBe(503);
   expect(refused.headers.get("retry-after")).toBe("1");

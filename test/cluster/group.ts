@@ -29,6 +29,7 @@ export type GroupMember = {
 /** The response of a member's `/readyz`; null without one. */
 export type Readyz = {
   status: string;
+  reasons: Record<string, string>;
   role: "leader" | "standby" | "edge";
   leader: string | null;
   position: number;

@@ -56,6 +56,15 @@ test("an edge forwards requests unchanged, and a client's address cannot be forg
   expect(await readyz(edge.url)).toMatchObject({ status: "ready", role: "edge", leader: leader.url });
 }, 180_000);
 
+test("[contract 24] an edge without a leader is starting at first, and stands by once it has lost one", async () => {
+  const unready = (state: string) => ({ status: "unavailable", reasons: { [state]: "not connected to a leader" } });
+  await group.kill(await group.leader());
+  while ((await readyz(edge.url))?.status === "ready") await Bun.sleep(50);
+  expect(await readyz(edge.url)).toMatchObject(unready("standby"));
+  const late = await group.start("late", { ROLE: "edge" });
+  expect(await readyz(late.url)).toMatchObject(unready("starting"));
+}, 180_000);
+
 /** A client without the SDK, which stays for as long as it is let. */
 async function plainClient(protocols: string[]) {
   const { body } = await group.call("POST", "/v1/chat/tokens", { userId: "plain", ttlSeconds: 3600 });

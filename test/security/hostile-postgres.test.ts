@@ -317,8 +317,8 @@ describe("a running cluster", () => {
       await attacker.insertRecord(position, await attacker.recordAt(position - 1));
       await untilRefused(standby, "record");
       expect((await readyz(standby.url))?.position).toBe(position - 1);
-      const said = (await (await fetch(`${standby.url}/readyz`)).json()) as { reasons: { cluster: string } };
-      expect(said.reasons.cluster).toContain(`record ${position} is not authentic`);
+      const said = (await (await fetch(`${standby.url}/readyz`)).json()) as { reasons: { standby: string } };
+      expect(said.reasons.standby).toContain(`record ${position} is not authentic`);
       await attacker.removeRecords(position);
       group.through = (await group.leader()).url;
       expect((await group.call("POST", "/v1/rooms", { name: "after" })).status).toBe(201);

@@ -61,10 +61,28 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
     authentication,
     log,
     leader: async () => (await commitLog.known())?.leader ?? null,
-    onOpen: () => sockets.announceAll(),
+    onOpen: () => {
+      wasConnected = true;
+      sockets.announceAll();
+    },
     onFrame: (frame) => sockets.receive(frame),
     onLost: () => sockets.leaderLost(),
   });
+
+  let wasConnected = false;
+  let isStopping = false;
+  const readiness = (): Response => {
+    const { leader } = link;
+    const pressure = descriptors.problem();
+    const reasons = {
+      ...(isStopping && { stopping: "the server is stopping" }),
+      ...(leader === null && { [wasConnected ? "standby" : "starting"]: "not connected to a leader" }),
+      ...(pressure !== null && { descriptors: pressure }),
+    };
+    const isReady = Object.keys(reasons).length === 0;
+    const status = isReady ? "ready" : "unavailable";
+    return Response.json({ status, role: "edge", leader, reasons }, { status: isReady ? 200 : 503 });
+  };
 
   const server = Bun.serve<ProxySocket>({
     hostname: config.HOST,
@@ -77,7 +95,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
       const { pathname } = new URL(request.url);
       const address = server.requestIP(request)?.address ?? UNKNOWN_ADDRESS;
       if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
-      if (pathname === "/readyz") return readiness(link.leader, descriptors.problem());
+      if (pathname === "/readyz") return readiness();
       if (pathname === "/metrics") {
         const may = mayReadMetrics(request, address, config.METRICS_TOKEN);
         return may ? new Response(await metrics.registry.metrics()) : standbyResponse(pathname);
@@ -108,6 +126,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
   return {
     url,
     async stop() {
+      isStopping = true;
       descriptors.stop();
       stopReporting();
       sockets.close();
@@ -117,13 +136,4 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
       await commitLog.close();
     },
   };
-}
-
-function readiness(leader: string | null, descriptors: string | null): Response {
-  if (leader !== null && descriptors === null) return Response.json({ status: "ready", role: "edge", leader });
-  const reasons = {
-    ...(leader === null && { cluster: "no server leads" }),
-    ...(descriptors !== null && { descriptors }),
-  };
-  return Response.json({ status: "not ready", role: "edge", reasons }, { status: 503 });
 }

@@ -31,10 +31,10 @@ async function standbyPort(name: "http-port", url: string): Promise<Check> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const response = await fetch(`${loopbackOf(url)}/readyz`, { signal }).catch(reasonOf);
   if (typeof response === "string") return fail(name, `the standby does not answer: ${response}`, "Look at its log.");
-  const { leader, reasons } = (await response.json()) as { leader: string | null; reasons: { cluster: string } };
-  return leader === null || !reasons.cluster.startsWith("standby;")
-    ? warn(name, `the running standby waits: ${reasons.cluster}`, "Look at its log.")
-    : pass(name, `the running standby answers at ${url}, and ${leader} leads`);
+  const { leader, reasons } = (await response.json()) as { leader: string | null; reasons: Record<string, string> };
+  return leader !== null && reasons.standby === `${leader} leads`
+    ? pass(name, `the running standby answers at ${url}, and ${leader} leads`)
+    : warn(name, `the running standby waits: ${Object.values(reasons).join("; ")}`, "Look at its log.");
 }
 
 async function mediaPorts({ config, running }: CheckContext): Promise<Check> {
