@@ -47,7 +47,7 @@ export function createJoin(deps: JoiningDeps): ClusterJoin {
         await installSnapshot(source, { path, authentication, now: now() });
         return log.info({ source }, "cluster: snapshot installed");
       } catch (error) {
-        log.warn({ err: error, source }, "cluster: snapshot failed");
+        log.warn({ err: error, source }, "cluster: snapshot download failed");
       }
     }
     throw new Error("no other member gives a snapshot");

@@ -252,7 +252,9 @@ export async function startMember(config: Config, options: MemberOptions, start:
         problem = error instanceof Error ? error.message : String(error);
         log.error({ err: error }, "cluster: cannot follow or lead, retrying");
         if (error instanceof ReplicaDiverged || error instanceof LogTruncated) {
-          await fetchSnapshot(state.leader).catch((err) => log.error({ err }, "cluster: snapshot failed"));
+          await fetchSnapshot(state.leader).catch((err) =>
+            log.error({ err }, "cluster: replacing the diverged replica by a snapshot failed"),
+          );
         }
         await sleep(RETRY_MS);
       }

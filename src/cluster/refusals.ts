@@ -15,7 +15,7 @@ export function countRefusals(refused: Refusals, log: Log): (part: RefusedPart) 
     const now = performance.now();
     if (now - (loggedAt.get(part) ?? Number.NEGATIVE_INFINITY) < LOG_REFUSED_EVERY_MS) return;
     loggedAt.set(part, now);
-    log.error({ part }, "cluster: commit log holds a part that is not authentic");
+    log.error({ part }, "cluster: rejected a commit log entry that failed authentication");
   };
 }
 

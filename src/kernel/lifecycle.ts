@@ -24,7 +24,7 @@ export function createLifecycle(log: Log, now: Now): Lifecycle {
       try {
         await withTimeout(Math.max(MIN_STOP_MS, deadline - now()), part.stop(reason, deadline));
       } catch (error) {
-        log.error({ err: error, part: part.name }, "lifecycle: part did not stop cleanly");
+        log.error({ err: error, part: part.name }, "lifecycle: component did not stop cleanly");
       }
     }
   }

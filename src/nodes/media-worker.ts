@@ -76,7 +76,8 @@ export class MediaWorker {
       this.#cancelSecondCollection();
       this.#cancelSecondCollection = timers.after(SECOND_COLLECTION_AFTER_MS, collect);
     };
-    const onError = (error: unknown) => events.log.error({ worker: index, error }, "media worker: idle notice failed");
+    const onError = (error: unknown) =>
+      events.log.error({ worker: index, error }, "media worker: garbage collection request failed");
     this.#idle = onIdle(IDLE_AFTER_BURST, timers, collectTwice, onError);
     this.#ready = Promise.withResolvers();
     this.#worker = this.#spawn();
@@ -102,7 +103,7 @@ export class MediaWorker {
       if (worker !== this.#givenUp) this.#received(data);
     };
     worker.onerror = (event) => {
-      this.#events.log.error({ worker: this.index, error: event.message }, "media worker: error");
+      this.#events.log.error({ worker: this.index, error: event.message }, "media worker: crashed");
       this.#lost(worker);
     };
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -244,7 +245,8 @@ export class MediaWorker {
           this.#worker = this.#spawn();
         },
         () => this.#closing !== null,
-        (error) => this.#events.log.error({ worker: this.index, error }, "media worker: cannot be replaced yet"),
+        (error) =>
+          this.#events.log.error({ worker: this.index, error }, "media worker: cannot start a new worker, retrying"),
       ),
     );
     this.#events.onCrash();

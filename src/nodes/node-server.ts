@@ -73,7 +73,7 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
       if (requestSession === session) push({ type: "answer", id, response });
     } catch (error) {
       const code = error instanceof MediaError ? error.code : null;
-      if (code === null) log.error({ err: error, method }, "control plane: call failed");
+      if (code === null) log.error({ err: error, method }, "control plane: request failed");
       const message = error instanceof Error ? error.message : String(error);
       if (requestSession === session) push({ type: "error", id, code, message });
     }
@@ -142,7 +142,7 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
       reader = null;
       before?.close(CLOSE_REPLACED, "replaced");
       welcome(socket, ref).catch((err) => {
-        log.error({ err }, "control plane: welcome failed");
+        log.error({ err }, "control plane: handshake failed");
         socket.close(1011, "failed");
       });
       return {

@@ -42,7 +42,7 @@ export function createPlacements({ config, log }: Runtime, fleet: FleetService, 
           return { serverName: name, region: itsRegion, node };
         } catch (error) {
           if (!(error instanceof MediaError)) throw error;
-          log.warn({ serverName: name, roomId, code: error.code }, "placement: media node refused the room");
+          log.warn({ serverName: name, roomId, code: error.code }, "placement: media node failed to open the room");
         }
       }
       throw new ApiError("SVC_NO_RTC_CAPACITY");

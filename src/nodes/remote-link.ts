@@ -119,7 +119,8 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
       found = message ?? String(error);
       if (code === "ECONNREFUSED" && !closed) deps.onRefused();
     }
-    if (found !== null && found !== problem) log.warn({ serverName, problem: found }, "media node: unreachable");
+    if (found !== null && found !== problem)
+      log.warn({ serverName, problem: found }, "media node: cannot be reached, retrying");
     problem = found;
   }
 

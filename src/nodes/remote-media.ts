@@ -69,7 +69,10 @@ export class RemoteMedia implements MediaNode {
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #pending = new Map<number, Pending>();
   readonly #reader = createNodeReader();
-  /** The rooms and recordings of the node, which are lost with it and limit its messages. */
+  /**
+   * The rooms and recordings assigned to the node. They are lost with the node, and its messages about any others are
+   * rejected.
+   */
   readonly #assigned = new NodeAssignments();
   readonly #settled = Promise.withResolvers<void>();
   #state: State = "away";
@@ -173,7 +176,10 @@ export class RemoteMedia implements MediaNode {
     this.#refused.count += 1;
     const nowMs = performance.now();
     if (nowMs - this.#refused.loggedAtMs < LOG_REFUSALS_EVERY_MS) return;
-    log.warn({ serverName, reason, ...details, count: this.#refused.count }, "media node: message refused");
+    log.warn(
+      { serverName, reason, ...details, count: this.#refused.count },
+      "media node: rejected a message from the node",
+    );
     this.#refused = { count: 0, loggedAtMs: nowMs };
   }
 
@@ -224,7 +230,10 @@ export class RemoteMedia implements MediaNode {
     this.#rejectAll("The media node is lost.");
     const rooms = this.#assigned.clear();
     if (rooms.length === 0) return;
-    this.#options.log.warn({ serverName: this.#options.serverName, rooms: rooms.length }, "media node: lost");
+    this.#options.log.warn(
+      { serverName: this.#options.serverName, rooms: rooms.length },
+      "media node: gone, its rooms are lost",
+    );
     this.#emit({ type: "workerCrashed", worker: null, rooms });
   }
 

@@ -41,7 +41,7 @@ test("[11] an invalid address makes no account", async () => {
   expect([code, err]).toEqual([2, expect.stringContaining("op.example.com is not an e-mail address")]);
 });
 
-test("[11] the same address again is refused with a sentence", async () => {
+test("[11] creating an account with an e-mail address that exists fails with an error message and no stack trace", async () => {
   const { code, err } = await admin("another password\n", "create", "op@example.com");
   expect(code).toBe(1);
   expect(err).toContain("exists already");

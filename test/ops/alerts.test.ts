@@ -68,7 +68,7 @@ async function firing(text: string): Promise<string[]> {
   return [...`${stdout}${stderr}`.matchAll(/alertname: (\w+), time/g)].map(([, name = ""]) => name);
 }
 
-test("promtool accepts the rules, which are served as well", async () => {
+test("promtool accepts the alerting rules, and the server serves them at /metrics/rules.yml", async () => {
   expect(Bun.spawnSync(["promtool", "check", "rules", rules]).exitCode).toBe(0);
   const response = await fetch(`${server.url}/metrics/rules.yml`);
   expect(await response.text()).toBe(prometheusRules());

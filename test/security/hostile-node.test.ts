@@ -691,7 +691,7 @@ describe("[18] a hostile media node answers", () => {
   }
 
   test(
-    "nothing at all: a room goes to another node",
+    "a node that does not answer openRoom loses the room to another node",
     async () => {
       rogue.answers.openRoom = () => SILENCE;
       const { body } = await server.call("POST", "/v1/rooms", { name: crypto.randomUUID(), region: "rogue" });

@@ -278,7 +278,7 @@ describe("a running cluster", () => {
   };
   const untilRefused = async (member: GroupMember, part: RefusedPart) => {
     while (!((await refusedBy(member, part)) > 0)) await Bun.sleep(50);
-    expect(member.output()).toContain("cluster: commit log holds a part that is not authentic");
+    expect(member.output()).toContain("cluster: rejected a commit log entry that failed authentication");
   };
 
   test(

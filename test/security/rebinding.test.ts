@@ -56,7 +56,7 @@ test("[5] nor passes for a page of this server where a project has allowed other
   expect([me.status, me.body.code]).toEqual([403, "SVC_ORIGIN_NOT_ALLOWED"]);
 });
 
-test("[5] with PUBLIC_URL that name is this server's, and no other becomes it", async () => {
+test("[5] with PUBLIC_URL set, only its host name is accepted as same-origin", async () => {
   expect((await register(named, "rebound.example", "https://rebound.example")).status).toBe(403);
   expect((await register(named, "rtc.example", "https://rtc.example")).status).toBe(201);
 });

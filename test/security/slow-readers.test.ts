@@ -108,7 +108,7 @@ test("[8] the API's reference is there once for all who ask for it", async () =>
   expect(bytes).toBeLessThan(MOST_GROWTH);
 });
 
-test("[18] a segment of a live stream, its parts and its head are the same bytes for all who watch", async () => {
+test("[18] all viewers of a live stream share one copy of each segment, partial segment and initialization segment", async () => {
   const rendition = new Rendition("video", join(folder, "video.m4s"), () => {});
   const part = (n: number): RecordedPart => ({
     ...{ fileId: "f", identity: "ann", trackId: "t", kind: "video", source: "camera", codecs: "avc1" },

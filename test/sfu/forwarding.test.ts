@@ -170,7 +170,7 @@ describe("forwarding between peers", () => {
     expect(report).toMatchObject({ reports: [expect.objectContaining({ ssrc: 77, cumulativeLost: 0 })] });
   });
 
-  test("sender reports reach the viewer on its own stream and line", async () => {
+  test("sender reports are rewritten to the SSRC and RTP timestamps of the viewer's stream", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     const reports: RtcpPacket[] = [];

@@ -10,7 +10,7 @@ const create = (name: string, options = {}) => server.call("POST", "/v1/rooms", 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe("[4.1] POST /v1/rooms", () => {
-  test("returns 201 with the whole room", async () => {
+  test("POST /v1/rooms returns 201 with the whole room", async () => {
     const { status, body } = await create("first");
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -34,7 +34,7 @@ describe("[4.1] POST /v1/rooms", () => {
     });
   });
 
-  test("takes maxParticipants from 1 to 10,000 or null, and metadata", async () => {
+  test("POST /v1/rooms accepts maxParticipants from 1 to 10,000 or null, and metadata", async () => {
     const made = await create("limited", { body: { name: "limited", maxParticipants: 2, metadata: "ward 7" } });
     expect(made.body).toMatchObject({ maxParticipants: 2, metadata: "ward 7" });
     const { body } = await server.call("GET", "/v1/rooms/limited", { key });

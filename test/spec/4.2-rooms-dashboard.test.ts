@@ -16,7 +16,7 @@ const names = async (query = "") =>
   );
 
 describe("[4.2] rooms in the dashboard", () => {
-  test("are the same rooms as the API key's, of DEVELOPMENT by default", async () => {
+  test("the dashboard lists the same rooms as the API key, in DEVELOPMENT by default", async () => {
     const { status, body } = await create("shared");
     expect(status).toBe(201);
     expect(body).toMatchObject({ name: "shared", environment: "DEVELOPMENT", participantCount: 0 });

@@ -126,7 +126,7 @@ test("[2] a reply joins the thread of its parent, and the root counts the whole 
   expect(outcome(await send(alice, "threads", { text: "x", replyTo: "msg_none" }))).toBe("404 SVC_MESSAGE_NOT_FOUND");
 });
 
-test("[contract 13] a thread of thousands of replies is returned whole, and a longer one with a link", async () => {
+test("[contract 13] a thread of 300 replies is returned in one page, and a page limited by `limit` has a Link to the next", async () => {
   await chat.room("long");
   const root = (await send(key, "long", "root")).body;
   await chat.server.runtime.write((unit) => {

@@ -66,7 +66,7 @@ async function run(name: string, options: Options): Promise<void> {
   participant.on("participantJoined", (other) => report("participantJoined", { identity: other.identity }));
   participant.on("participantLeft", (other, reason) => report("participantLeft", { identity: other.identity, reason }));
   participant.on("dataReceived", (message) => report("dataReceived", message));
-  // The faults start after the handshake, so that the call begins.
+  // The simulated impairments start after the handshake, so that they cannot prevent the connection.
   participant.network(options.network);
   for (const source of publish) {
     const track = await publishSource(participant, source);

@@ -113,7 +113,7 @@ export class LeaderLink {
       return authorization;
     } catch (error) {
       if (error instanceof MemberRefused && this.#refused !== leader) {
-        this.deps.log.error({ leader }, "cluster: refused a leader that does not prove itself");
+        this.deps.log.error({ leader }, "cluster: leader failed to authenticate, not connecting to it");
         this.#refused = leader;
       }
       return null;

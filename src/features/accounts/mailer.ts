@@ -24,7 +24,7 @@ export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log) {
     if (!mail) return;
     const { to, subject, text, link } = mail;
     if (SMTP_URL === undefined) {
-      log.warn({ to, subject, link }, "mail: not sent because SMTP_URL is unset, hand over this link");
+      log.warn({ to, subject, link }, "mail: not sent because SMTP_URL is unset, give this link to the recipient");
     } else {
       await (await transport(SMTP_URL)).sendMail({ to: { name: "", address: to }, subject, text });
     }

@@ -30,7 +30,10 @@ const SCOPES_OF_ROLE: Record<ChatMemberRole, readonly ChatScope[]> = {
 export type AccessRules = ReturnType<typeof accessRules>;
 
 export function accessRules({ conversations, members, messages }: ChatStores) {
-  /** The membership that a token can use in a conversation; null where the token does not reach. */
+  /**
+   * The membership of the token's user in a conversation; null for a conversation outside of the token's list or one
+   * that the user has left.
+   */
   function membership(holder: TokenHolder, conversation: ConversationRow): MemberRow | null {
     if (holder.conversations !== null && !holder.conversations.includes(conversation.id)) return null;
     const member = members.find(conversation.id, holder.userId);

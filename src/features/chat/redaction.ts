@@ -14,7 +14,7 @@ const USER_ID_FIELDS = new Set([
   "reporterId",
 ]);
 
-/** Fields beside a user id that say more about the user, with what stands there after an erasure. */
+/** Fields with personal data in an object that has the user's id, and the values that replace them on erasure. */
 const FIELDS_ABOUT_USER: Record<string, unknown> = { metadata: null, name: null, attributes: {} };
 
 /** A copy of an event or record without the user: its id, what is said about it, its mentions and its attachment. */

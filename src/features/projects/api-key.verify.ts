@@ -46,7 +46,7 @@ export function createApiKeyVerifier(
     // The key stays valid when STOA_SECRET_PREVIOUS is removed.
     if (isOfPrevious) {
       write((unit) => store.setDigest(unit, row.id, digest)).catch((err) =>
-        log.warn({ err }, "api key: not moved to the new secret"),
+        log.warn({ err }, "api key: digest not renewed with the new STOA_SECRET"),
       );
     }
     const { projectId, environment, name } = row;

@@ -16,7 +16,7 @@ export const invitations = sqliteTable(
       .references(() => projects.id),
     email: text("email").notNull(),
     role: text("role").$type<ProjectRole>().notNull(),
-    /** Address of the inviter; null for the command line. */
+    /** E-mail address of the inviter; null if invited from the command line. */
     invitedBy: text("invited_by"),
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at").notNull(),

@@ -60,7 +60,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
           launchDue();
         }
       } catch (err) {
-        log.error({ err }, "push: deliveries not started");
+        log.error({ err }, "push: starting due deliveries failed");
       } finally {
         working = null;
       }
@@ -104,7 +104,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
       if (outcome === "dropped") await write((unit) => store.removeDelivery(unit, delivery));
       else if (outcome.kind !== "abandoned") await write((unit) => record(unit, delivery, subscription, outcome));
     } catch (err) {
-      log.error({ err }, "push: outcome not saved");
+      log.error({ err }, "push: outcome of a delivery not saved");
     }
   }
 
@@ -166,7 +166,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
       log.warn({ host: new URL(subscription.endpoint).host, error: outcome.error }, "push: delivery dropped");
       store.removeDelivery(unit, delivery);
     } else store.retryAt(unit, delivery, nextAt);
-    // The other deliveries to an address that does not respond would hang as well.
+    // Other deliveries to a push endpoint that does not respond would time out as well.
     if (status === 0) store.postpone(unit, subscription.id, nextAt);
   }
 

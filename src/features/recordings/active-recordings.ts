@@ -100,7 +100,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     const parts = isLiveStream(roomId);
     const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
     node.startRecording({ ...request, parts, feed: parts && hls.transcodes }).catch((err: Error) => {
-      log.error({ err, recordingId: id }, "recordings: not started on media node");
+      log.error({ err, recordingId: id }, "recordings: media node did not start a recording");
       fail(recording, err.message);
     });
   }
@@ -171,7 +171,9 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       const recordingId = interrupted.get(roomId);
       if (recordingId === undefined || !mayHaveWritten(serverName, recordingId)) continue;
       const stopped = nodes.find(serverName)?.stopRecording({ roomId, recordingId });
-      stopped?.catch((err) => log.warn({ err, recordingId }, "recordings: media node did not stop"));
+      stopped?.catch((err) =>
+        log.warn({ err, recordingId }, "recordings: media node did not stop an interrupted recording"),
+      );
     }
   }
 
@@ -218,7 +220,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       const finished = Promise.withResolvers<void>();
       recording.finished = finished.resolve;
       const request = node.stopRecording({ roomId, recordingId: id }).catch((err: Error) => {
-        log.warn({ err, recordingId: id }, "recordings: media node did not stop");
+        log.warn({ err, recordingId: id }, "recordings: media node did not stop the recording");
         finished.resolve();
       });
       await Promise.all([request, withinLimit(finished.promise)]);
@@ -226,7 +228,9 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     if (byRoom.get(roomId) === recording) byRoom.delete(roomId);
     const downloaded = locations.download(id);
     await withinLimit(
-      downloaded.catch((err) => log.warn({ err, recordingId: id }, "recordings: download from node failed")),
+      downloaded.catch((err) =>
+        log.warn({ err, recordingId: id }, "recordings: files not downloaded at the end of a recording"),
+      ),
     );
     const lost = how.status === "READY" ? lostNodeOf(id) : null;
     await write((unit) => {

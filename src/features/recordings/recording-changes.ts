@@ -74,7 +74,11 @@ export function createRecordingChanges({ bus, log, now }: Runtime, deps: Deps) {
         if (isAccepted) {
           store.saveFile(unit, { ...file, recordingId, id: fileId, ...writtenBy });
           saved.add(fileId);
-        } else log.warn({ recordingId, serverName: writtenBy.serverName }, "recordings: file of a media node refused");
+        } else
+          log.warn(
+            { recordingId, serverName: writtenBy.serverName },
+            "recordings: rejected a file that a media node reported",
+          );
       }
       store.update(unit, recordingId, { lastSeenAt: now() });
       return saved;

@@ -68,7 +68,8 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     if (calls.log.liveIn(roomId)) return;
     lastCalls.delete(roomId);
     const running = active.inRoom(roomId);
-    if (running?.automatic) void active.stop(running.id).catch((err) => log.error({ err }, "recordings: not stopped"));
+    if (running?.automatic)
+      void active.stop(running.id).catch((err) => log.error({ err }, "recordings: automatic recording not stopped"));
   });
 
   // What happens in the room before its live stream starts is not recorded.
@@ -77,7 +78,10 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   });
   bus.on("roomClosed", ({ roomId }) => {
     const running = active.inRoom(roomId);
-    if (running) void active.stop(running.id).catch((err) => log.error({ err }, "recordings: not stopped"));
+    if (running)
+      void active
+        .stop(running.id)
+        .catch((err) => log.error({ err }, "recordings: recording of a closed room not stopped"));
   });
 
   function recordAutomatically(roomId: string): void {

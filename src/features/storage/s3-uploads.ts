@@ -2,12 +2,12 @@ import type { Config } from "../../kernel/config/index.ts";
 import { s3Client } from "./s3.ts";
 import { presignS3 } from "./s3-presign.ts";
 
-/** Uploads of this server to the bucket; large files go in parts. */
+/** Uploads from this server to the bucket; large files use multipart uploads. */
 export type BucketUploads = {
   /** The origin from which browsers read and to which they write. */
   origin: string;
   put(objectKey: string, body: Blob, signal: AbortSignal): Promise<void>;
-  /** Returns the id of an upload in parts. */
+  /** Starts a multipart upload and returns its id. */
   begin(objectKey: string, mimeType: string, signal: AbortSignal): Promise<string>;
   /** `number` counts from 1. Returns the etag of the part, which `complete` needs. */
   part(objectKey: string, uploadId: string, number: number, body: Blob, signal: AbortSignal): Promise<string>;

@@ -13,7 +13,7 @@ function resealSecrets({ keyring, log, write }: Runtime, { endpoints }: WebhookS
     return secret === null ? sealed : sealSecret(keyring, secret);
   };
   write((unit) => endpoints.reseal(unit, change)).catch((err) =>
-    log.error({ err }, "webhooks: secrets not moved to the new secret"),
+    log.error({ err }, "webhooks: endpoint secrets not encrypted with the new STOA_SECRET"),
   );
 }
 

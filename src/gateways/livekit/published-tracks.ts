@@ -91,7 +91,7 @@ export class PublishedTracks {
 
 const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264" };
 
-/** A client that asks for a codec that we do not forward in layers gets VP8. */
+/** A client that requests a codec for which simulcast is not supported gets VP8. */
 function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
   const { type, muted, width, height, disableDtx, source, stereo, disableRed, encryption } = request;
   const name = request.name.slice(0, MAX_NAME);

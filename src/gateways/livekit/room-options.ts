@@ -1,7 +1,7 @@
 import { RoomConfiguration } from "@livekit/protocol";
 import { decodeJson } from "./message-reader.ts";
 
-/** As LiveKit's server has them. */
+/** The defaults of LiveKit's server. */
 const EMPTY_TIMEOUT_SECONDS = 300;
 const DEPARTURE_TIMEOUT_SECONDS = 20;
 const MAX_EMPTY_SECONDS = 86_400;

@@ -53,7 +53,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     membership.releaseIfEmpty(room);
   }
 
-  /** Null when the room is closed, or when new participants have already placed it again. */
+  /** Null when the room is closed, or when new joins have already caused its placement on a node. */
   function liveRoom(roomId: string, { projectId, environment }: SessionRecord): LiveRoom | null {
     try {
       const room = registry.roomFor(rooms.findActive({ projectId, environment, roomId }));

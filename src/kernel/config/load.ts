@@ -69,7 +69,10 @@ export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { 
   return { config, sources };
 }
 
-/** Relative paths refer to the directory of the start, also for programs that run in another, such as ffmpeg. */
+/**
+ * Relative paths are resolved against the working directory at startup, because programs such as ffmpeg run in another
+ * one.
+ */
 function resolvePaths(values: Record<string, unknown>): void {
   for (const name of VARIABLE_NAMES) {
     const value = values[name];

@@ -160,7 +160,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
       );
       const urls = new Set(gone.map(({ url }) => url));
       peers = (peers ?? []).filter((url) => !urls.has(url));
-      log.info({ gone: [...urls] }, "commit-log: silent members removed");
+      log.info({ gone: [...urls] }, "commit-log: removed members that stopped reporting");
     }
 
     const confirm = () => {

@@ -65,7 +65,7 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
 
 type PluginDeps = EnvelopeDeps & {
   infoOf: (request: Request) => RequestInfo;
-  /** Also for a request that is already refused, whatever its host. */
+  /** Returns the info of a request even if it is rejected, for example because of its Host header. */
   infoOfAny: (request: Request) => RequestInfo;
   hostError: (request: Request) => ApiError | null;
 };

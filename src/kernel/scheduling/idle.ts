@@ -18,7 +18,10 @@ export type IdleWatch = {
   stop(): void;
 };
 
-/** Runs the task once `minEvents` have happened and few happen any more. After an error it runs again after the next burst. */
+/**
+ * Runs the task when at least `minEvents` events have occurred and their rate has dropped. If the task throws, it is
+ * tried again after the next burst.
+ */
 export function onIdle(
   { minEvents, checkEveryMs, maxEvents, shareOfPeak = 0 }: IdleThresholds,
   timers: Timers,

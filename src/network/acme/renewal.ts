@@ -174,7 +174,7 @@ export class CertificateRenewal {
     this.#saveAttempt({ domain, directory, failures, notBefore: now() + backOffMs, problem, at: now() });
     const details = { domain, problem, failures, retryInSeconds: Math.round(backOffMs / 1_000) };
     if (this.#certificate) log.warn(details, "acme: certificate not renewed, keeping the old one");
-    else log.warn(details, "acme: no certificate yet");
+    else log.warn(details, "acme: no certificate obtained, retrying");
     return backOffMs;
   }
 
@@ -207,7 +207,7 @@ export class CertificateRenewal {
       // The moment is chosen once, because a new choice at every request would postpone it.
       if (this.#renewAt < start || this.#renewAt > end) this.#renewAt = start + (end - start) * this.#random();
     } catch (error) {
-      log.debug({ problem: String(error) }, "acme: no renewal time from the authority");
+      log.debug({ problem: String(error) }, "acme: certificate authority did not return a renewal time");
     }
   }
 }

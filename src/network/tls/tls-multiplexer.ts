@@ -197,7 +197,7 @@ export class TlsMultiplexer {
         this.#pending.delete(message.id);
         break;
       case "fault":
-        this.#log.error({ error: message.message }, "tls: fault in the thread");
+        this.#log.error({ error: message.message }, "tls: uncaught error in the TLS thread");
         break;
     }
   }
@@ -235,7 +235,7 @@ export class TlsMultiplexer {
         return;
       }
       if (unanswered >= HUNG_AFTER_PINGS) {
-        this.#log.error({}, "tls: thread hangs");
+        this.#log.error({}, "tls: thread not responding");
         this.#lost(this.#worker);
         return;
       }
@@ -260,14 +260,14 @@ export class TlsMultiplexer {
     this.#tables.nodes.clearAll();
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    // Late messages of this thread must not be taken for the next one's.
+    // A late message of this thread must not be handled as one of its replacement.
     worker.onmessage = null;
     worker.onerror = null;
     const isReplaced = () => this.#isClosed || worker !== this.#worker;
     const replace = () => {
       this.#worker = this.#spawn();
     };
-    const onDelay = (error: unknown) => this.#log.error({ error }, "tls: thread cannot be replaced yet");
+    const onDelay = (error: unknown) => this.#log.error({ error }, "tls: cannot start a new TLS thread, retrying");
     setTimeout(() => void startWorkerWhenPossible(replace, isReplaced, onDelay), delayMs);
   }
 

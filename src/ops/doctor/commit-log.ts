@@ -7,7 +7,7 @@ import { type Check, type CheckContext, fail, pass, reasonOf, TIMEOUT_MS, warn }
 const NAME = "commit-log";
 /** Tokens and records carry the times of the leader, so clocks must not differ by more than this. */
 const MAX_CLOCK_SKEW_MS = 2_000;
-/** Members report every second; the version of one that was silent for this long does not matter. */
+/** Members report every second; the software version of one that has not reported for this long is ignored. */
 const GONE_AFTER_MS = 600_000;
 
 type Query = <Row>(text: string) => Promise<Row[]>;

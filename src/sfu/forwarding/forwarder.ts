@@ -188,7 +188,7 @@ export class Forwarder {
       this.#enter(packet, nowMs);
       entered = true;
     }
-    // Padding without payload is not forwarded, unless a gap was left for this packet.
+    // A padding-only packet is not forwarded, unless a sequence number was already left free for it.
     if (view.payloadLength === 0 && this.#sequence.drop(extended)) return false;
     const late = this.#sequence.isLate(extended);
     const outgoing = this.#sequence.forward(extended);

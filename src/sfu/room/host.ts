@@ -35,7 +35,10 @@ export interface MediaOwner {
   readonly permissions: Permissions;
   /** Null before the first offer, and while the next connection is created. */
   readonly connection: Connection | null;
-  /** The connection on which it receives: the same one, unless its client has two. */
+  /**
+   * The connection on which the participant receives media: equal to `connection`, unless its client uses two peer
+   * connections.
+   */
   readonly receivingConnection: Connection | null;
   /** The round trip; null before the first report. */
   readonly rttMs: number | null;

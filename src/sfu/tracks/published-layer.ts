@@ -81,7 +81,7 @@ export class PublishedLayer {
     this.lastFrameMs = nowMs;
   }
 
-  /** Starts with the first packet, or again when the track continues as another stream with other numbers. */
+  /** Called with the first packet, and again when the track continues with a new SSRC and new sequence numbers. */
   restart(ssrc: number, clockRate: number, nowMs: number): void {
     for (const former of [this.ssrc, this.repairSsrc]) if (former !== 0) this.#replaced.set(former, nowMs);
     this.#replaced.delete(ssrc);

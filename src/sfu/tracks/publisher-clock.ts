@@ -130,7 +130,10 @@ class WindowedMinimum {
   }
 }
 
-/** How far the wall clock of `report` is ahead of the time that `line` gives for its timestamp. */
+/**
+ * Difference between the NTP time of `report` and the NTP time that `line` gives, by extrapolation, for the same RTP
+ * timestamp.
+ */
 function deviationMs(line: ClockReference, report: ClockReference, clockRate: number): number {
   const elapsedMs = (timestampDiff(report.rtpTimestamp, line.rtpTimestamp) * 1000) / clockRate;
   return report.ntpMs - line.ntpMs - elapsedMs;

@@ -32,7 +32,7 @@ export type UdpOptions = {
   hostname: string;
   port: number;
   onDatagram: DatagramHandler;
-  /** Called with an error while forwarded packets are accounted for. */
+  /** Called when updating the counters of forwarded packets throws. */
   onFault?(error: unknown): void;
   /** The default is TypeScript. */
   path?: FastPath;

@@ -166,7 +166,7 @@ export class WarmUpCall {
     await this.#settle(usesLoop);
   }
 
-  /** Lets everything arrive that was sent, and what is sent because of it. */
+  /** Waits until all packets in flight, and the responses to them, have been received. */
   async #settle(usesLoop: boolean): Promise<void> {
     for (let quiet = 0, rounds = 0; quiet < QUIET_ROUNDS && rounds < MAX_ROUNDS; rounds++) {
       const sent = this.#peers.reduce((sum, peer) => sum + peer.sent, 0);

@@ -346,7 +346,7 @@ test("install.sh --uninstall removes the command, --help and wrong usage install
   expect(existsSync(join(target, "stoa"))).toBe(false);
 });
 
-test("the systemd unit is well formed, never runs as root and outlasts a drain", async () => {
+test("the systemd unit is well formed, does not run as root and has a stop timeout longer than the drain", async () => {
   writeFileSync(join(target, "stoa"), BINARY);
   chmodSync(join(target, "stoa"), 0o755);
   const { out } = await install(["--print-service"]);

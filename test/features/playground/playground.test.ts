@@ -18,7 +18,7 @@ describe("the playground's routes", () => {
     expect((await server.call("GET", "/openapi.json", { headers: { host: "stoa.example" } })).status).toBe(200);
   });
 
-  test("answer 404 until they are opened for a project", async () => {
+  test("the playground's routes return 404 until the playground is enabled for a project", async () => {
     for (const [method, path] of [
       ["GET", ""],
       ["POST", "/join"],
@@ -79,7 +79,7 @@ describe("the playground's routes", () => {
     );
   });
 
-  test("bring host and viewer to one stream in either order, and the host starts and ends it", async () => {
+  test("the playground's routes return the same stream to host and viewer in either order, and let the host start and end it", async () => {
     const viewer = await join({ room: "show", identity: "vera", mode: "viewer" });
     const host = await join({ room: "show", identity: "hans", mode: "host" });
     expect(host.body.streamId).toBe(viewer.body.streamId);

@@ -45,7 +45,7 @@ test("[19] a column is either personal data or an exception, not both", () => {
   expect(excepted).toEqual([]);
 });
 
-test("[19] the user ids of every column can be read for one project", () => {
+test("[19] every personal column can be queried for the user ids of one project and environment", () => {
   for (const { userIds } of personalColumns) {
     for (const [column, join] of Object.entries(userIds)) {
       const text = `SELECT ${column} FROM ${column.split(".")[0]} ${join} WHERE project_id = ? AND environment = ?`;

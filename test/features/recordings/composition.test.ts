@@ -138,7 +138,7 @@ describe("[18] the command of a composition", () => {
     expect([...shown("é".repeat(80))]).toHaveLength(40);
   });
 
-  test("has a tile for every participant, inside the canvas and without overlap", () => {
+  test("a composition has a tile for every participant, inside the canvas and without overlap", () => {
     for (let count = 1; count <= 30; count++) {
       const cells = gridOf(count, 1_280, 720);
       expect(new Set(cells.map(({ x, y }) => `${x} ${y}`)).size).toBe(count);

@@ -126,7 +126,7 @@ describe("[17] calls", () => {
     expect((await server.call("GET", "/v1/calls?roomId=nobody", { key })).body.code).toBe("SVC_ROOM_NOT_FOUND");
   });
 
-  test("a call from before a crash ends once, with its participations, when it was last seen", async () => {
+  test("after a crash, an unfinished call and its participations are ended once, with the time at which the call was last seen", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     await settled();

@@ -62,7 +62,7 @@ test("units that arrive together share one commit and keep their order", async (
   expect(commits).toBe(1);
 });
 
-test("[17] long units are spread over several commits, in their order, with event-loop ticks in between", async () => {
+test("[17] units of work that exceed the time limit of one commit are spread over several, in order, with event-loop ticks in between", async () => {
   const order: number[] = [];
   const seen: number[] = [];
   const look = () => {
@@ -111,7 +111,7 @@ test("[17] a burst that waited long gets a longer commit, up to a limit", async 
   expect(await takenByCommits(60, 16)).toEqual([8, 16, 16, 16, 4]);
 });
 
-test("[17] the first commit of a burst is longer too, if it had to wait", async () => {
+test("[17] the first commit of a burst may exceed its time limit if its units of work had to wait", async () => {
   setImmediate(() => {
     nowMs += 20;
   });

@@ -55,7 +55,7 @@ function createCrowd(inProgress = 100) {
   };
 }
 
-test("[17] of a hundred simultaneous requests only a time slice begins per event-loop tick, in their order", async () => {
+test("[17] of a hundred simultaneous requests, each event-loop tick starts only those that fit its time slice, in order", async () => {
   const { ask, served, loop } = createCrowd();
   for (let n = 0; n < 100; n++) ask(String(n), "mallory");
   expect(served.length).toBeLessThan(5);

@@ -19,7 +19,7 @@ for (const [name, frames] of Object.entries(PROTOCOLS)) {
     return reading.kind === "frame" ? null : [reading.kind, reading.error.code, reading.id];
   };
 
-  test(`[contract 13, 15] the ${name} socket answers every fault with the code of its kind`, () => {
+  test(`[contract 13, 15] the ${name} socket answers each kind of invalid frame with its error code`, () => {
     for (const text of [null, "", "{", "[]", "5", "null", "{}", '{"type":5}', `${"[".repeat(200)}${"]".repeat(200)}`]) {
       expect(refused(text)).toEqual(["refused", "INVALID_MESSAGE", undefined]);
     }

@@ -30,7 +30,7 @@ test.each([
   expect(new TurnStream().push(bytes, () => {})).toBe(false);
 });
 
-test("any bytes give messages that advance and stay within the limit, without throwing", () => {
+test("arbitrary bytes are split into messages of at least 4 bytes within the size limit, and nothing throws", () => {
   const changes = fc.array(fc.tuple(fc.nat(200), fc.nat(255)), { maxLength: 6 });
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 8 });
   fc.assert(

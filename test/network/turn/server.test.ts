@@ -210,7 +210,7 @@ test("an allocation is refused for a wrong transport or family, a second one, or
   expect(await refusalOf(connectClient().client.permit(MEDIA))).toBe(437);
 });
 
-test("an even port is available, and a reserved pair is refused", async () => {
+test("EVEN-PORT yields an even relayed port, and EVEN-PORT with the R bit is rejected with 508", async () => {
   const { connectClient } = turnStage({ perId: 100 });
   const udp: [number, Buffer] = [ATTRIBUTE.requestedTransport, uint32(17 << 24)];
   const asking = (bits: number) =>

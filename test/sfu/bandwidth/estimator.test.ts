@@ -201,7 +201,7 @@ describe("a viewer's bandwidth, simulated", () => {
 });
 
 describe("REMB, where there is no transport-wide feedback", () => {
-  test("REMB lowers the estimate at once, and trials raise it until the subscriber reports less", () => {
+  test("REMB lowers the estimate at once, and bandwidth trials raise it until the subscriber sends a lower REMB", () => {
     const estimator = new BandwidthEstimator();
     estimator.onRemb(250_000, 1_000);
     expect(estimator.budget(1_000)).toBe(250_000);

@@ -8,7 +8,7 @@ import { rtpPacket } from "../packets.ts";
 import { Viewer } from "./viewer.ts";
 
 describe("starting", () => {
-  test("the first number is random in 1000 … 32767", () => {
+  test("the first RTP sequence number is random between 1000 and 32767", () => {
     expect(firstSequence(() => 0)).toBe(1_000);
     expect(firstSequence(() => 0.999999999)).toBe(32_767);
   });

@@ -50,7 +50,7 @@ describe("answering a viewer's NACK", () => {
     }
   });
 
-  test("over RTX it goes out on the other stream, with the original number inside", () => {
+  test("a retransmission over RTX has the SSRC and payload type of the RTX stream and carries the original sequence number", () => {
     const responder = sentOnce();
     const stream = new RtxStream(77, 65_535);
     const out = target();

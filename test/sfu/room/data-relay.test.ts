@@ -454,7 +454,7 @@ describe("data of one participant", () => {
       expect(payloads(reliable)).toEqual(["a", "b", "c"]);
     });
 
-    test("messages do not wait for a channel that never comes, nor beyond the memory limit", () => {
+    test("reliable messages are not queued for a data channel that is not opened in time, nor beyond the memory limit", () => {
       data.expectPackets();
       for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
       expect(deliver("reliable", "x".repeat(10_000))).toBe(false);

@@ -14,7 +14,7 @@ test("[17] a limited encoder is reported with the seconds since the last reading
   expect(reader.read([at(15, { cpu: 8, bandwidth: 0 })])).toEqual({ cpu: 0, bandwidth: 0 });
 });
 
-test("[17] the layers of one video count once, and a limit during the ramp-up does not count", () => {
+test("[17] simulcast layers of one video count once as limited, and limitation during ramp-up is ignored", () => {
   const reader = new QualityLimitationReader();
   reader.read([at(0, { bandwidth: 0 }, "q"), at(0, { bandwidth: 0 }, "f")]);
   expect(reader.read([at(10, { bandwidth: 9 }, "q"), at(10, { bandwidth: 9 }, "f")]).bandwidth).toBe(0);

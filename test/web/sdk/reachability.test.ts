@@ -95,7 +95,7 @@ describe("[3] reconnecting in Firefox", () => {
   });
 
   test.each(["gone", "refused"] as const)(
-    "no socket is opened while the network is %s; requests check for it",
+    "no WebSocket is opened while the network is %s; HTTP requests probe whether the server is reachable",
     async (how) => {
       const socket = await connected();
       network = how;

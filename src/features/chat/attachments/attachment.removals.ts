@@ -39,7 +39,7 @@ export function attachmentRemovals(
           await write((unit) => store.removed(unit, objectKey));
         } catch (err) {
           failed += 1;
-          log.warn({ err, location }, "attachments: file not removed yet");
+          log.warn({ err, location }, "attachments: file not removed, retrying");
         }
       }
       if (batch.length < BATCH || failed > 0) return;
@@ -75,7 +75,7 @@ export function attachmentRemovals(
     unit.afterCommit(() => {
       // A writable object is removed now, and once more from the queue when its address has expired.
       const removed = isWritable ? storages.at(location)?.remove(objectKey) : run();
-      removed?.catch((err) => log.warn({ err }, "attachments: file not removed yet"));
+      removed?.catch((err) => log.warn({ err }, "attachments: file not removed, retrying"));
     });
   }
 

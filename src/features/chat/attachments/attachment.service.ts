@@ -78,7 +78,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       const copy = await storage.seal(objectKey, sealedKey, size);
       return copy && { objectKey: sealedKey, sha256: copy.sha256, expiresAt };
     } catch (err) {
-      log.error({ err, location }, "attachments: upload not verified");
+      log.error({ err, location }, "attachments: sealing an upload failed");
       throw new ApiError("SVC_STORAGE_UNAVAILABLE");
     }
   }
@@ -122,7 +122,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     find,
     present,
 
-    /** Issues the signed address for the upload. */
+    /** Issues the signed upload URL. */
     requestUpload(unit: Unit, access: Access, input: RequestUpload, publicUrl: string): RequestedUpload {
       requireActive(access);
       const at = now();

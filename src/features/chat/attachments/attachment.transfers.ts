@@ -15,7 +15,7 @@ type TransferDeps = {
   requireAllowedOrigin: (projectId: string, origin: string | null) => void;
 };
 
-/** A request to a signed address; the signature is its credential. */
+/** A request to a signed URL; the signature is its credential. */
 type SignedRequest = { id: string; query: URLSearchParams; origin: string | null };
 
 type Upload = SignedRequest & { body: ReadableStream<Uint8Array> | null; contentLength: number | null };
@@ -111,7 +111,8 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
     /** Finishes or removes uploads that a crash interrupted; runs before the first request. */
     async recover(): Promise<void> {
       const counts = await disk.recover((objectKey) => store.hasObject(objectKey));
-      if (counts.kept + counts.removed > 0) log.info(counts, "attachments: recovered uploads of the last run");
+      if (counts.kept + counts.removed > 0)
+        log.info(counts, "attachments: interrupted uploads of the last run recovered");
       await removals.run();
     },
   };

@@ -68,7 +68,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
       write((unit) => {
         const row = store.get(id);
         if (row && row.endedAt === null) end(unit, row, "MISSED");
-      }).catch((err) => log.error({ err }, "chat: ring not ended"));
+      }).catch((err) => log.error({ err }, "chat: expired ring not marked as missed"));
     };
     timeouts.get(id)?.();
     timeouts.set(id, timers.after(Math.max(0, expiresAt - now()), expire));

@@ -44,7 +44,7 @@ export function conversationService(
   { bus, config, ids, now }: Runtime,
   { store, members, log, openRoomId }: ConversationDeps,
 ) {
-  /** A name must not look like another reference; `.` and `..` would not survive in a URL. */
+  /** A name must not look like an id, and must not be `.` or `..`, which URL parsers remove. */
   function requireFreeName(tenant: Tenant, name: string): void {
     if (RESERVED.test(name)) throw invalid("name", "must not look like an id");
     if (store.findByName(tenant, name)) throw new ApiError("SVC_CONFLICT", "A conversation of this name exists.");

@@ -112,7 +112,7 @@ export function conversationStore({ $client: client }: Db) {
 
     update: updater(client, conversations),
 
-    /** Counters for the dashboard, which the conversations keep up to date. */
+    /** Totals for the dashboard, summed from the counters in the conversation rows. */
     totals: ({ projectId, environment }: Tenant, at: number): ChatTotals =>
       totals.get(projectId, environment, Math.floor(at / DAY_MS)) ?? NO_TOTALS,
     attachmentTotals: ({ projectId, environment }: Tenant) =>

@@ -10,7 +10,10 @@ import { createTypingTracker } from "./typing.ts";
 
 type OpenConversation = { ref: ConversationRef; sockets: Set<ChatSocket>; bytesUnchecked: number };
 
-/** Slow readers are closed each time this much was published to a conversation, and by the sweep. */
+/**
+ * Sockets of slow readers are closed by a check each time this many bytes have been published to a conversation, and by
+ * the periodic check.
+ */
 const CHECK_EVERY_BYTES = 128 * 1024;
 /** In a larger conversation, presence and read signals would cost the square of its size in frames. */
 const MAX_SIGNALLED_SOCKETS = 200;

@@ -75,7 +75,9 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
     const downloaded =
       underWay.get(file.id) ??
       downloadOne(from, file)
-        .catch((err) => log.warn({ err, recordingId: file.recordingId }, "recordings: download from node failed"))
+        .catch((err) =>
+          log.warn({ err, recordingId: file.recordingId }, "recordings: download of a file from media node failed"),
+        )
         .finally(() => underWay.delete(file.id));
     underWay.set(file.id, downloaded);
     return downloaded;
@@ -139,7 +141,7 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
   /** The node does not have the file, or gave it an invalid name: a local file of that name is not the file. */
   async function markLost(file: RecordingFileRow): Promise<void> {
     const { recordingId, fileName, serverName } = file;
-    log.error({ recordingId, serverName }, "recordings: media node lost a file");
+    log.error({ recordingId, serverName }, "recordings: media node does not have the file any more");
     await folder.removeFile(recordingId, fileName);
     await write((unit) => locations.move(unit, file, "lost", 0));
   }

@@ -55,7 +55,7 @@ export function createStorageLocations(runtime: Runtime, deps: Deps) {
   }
 
   function moveFilesInBackground(): void {
-    moveFiles().catch((err) => log.error({ err }, "recordings: files not moved"));
+    moveFiles().catch((err) => log.error({ err }, "recordings: moving files to their storage location failed"));
   }
 
   /** Returns a path on this machine: the file's own, or `path` after it was copied there from the bucket. */

@@ -18,7 +18,7 @@ export function createDiagnostics({ log, now }: Runtime, probes: Record<Dependen
   async function ask(name: Dependency, tenant: { projectId: string }) {
     const startedAt = performance.now();
     const { status, detail } = await Promise.race([probes[name](tenant), late()]).catch((err) => {
-      log.warn({ err, dependency: name }, "readiness check failed: a dependency is down");
+      log.warn({ err, dependency: name }, "readiness: dependency is down");
       return { status: "down" as const, detail: reasonOf(err) };
     });
     return { name, status, latencyMs: Math.round((performance.now() - startedAt) * 10) / 10, detail };

@@ -6,7 +6,7 @@ import type { Listening } from "../request-info.ts";
 
 /** With so few requests in progress none waits, and nothing is counted. */
 const FEW_REQUESTS = 4;
-/** How much time the requests that begin in one tick of the event loop get together. */
+/** Total processing time of the requests that are started in one event-loop tick. */
 const SLICE_MS = 3;
 /** Reading the clock costs as much as the rest of the check, so only every fourth request does while none waits. */
 const REQUESTS_PER_CLOCK_READ = 4;

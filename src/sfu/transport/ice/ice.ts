@@ -226,7 +226,10 @@ export class IceAgent {
     return path.session.paths.includes(path) && this.#owner(path) === path;
   }
 
-  /** Returns the path of the session that owns the address: the first one, until another session responds there. */
+  /**
+   * Returns the path that owns this remote address: the first path that used it, until a path of another session
+   * answers a connectivity check from it.
+   */
   #owner(path: Path): Path {
     return path.tcp ? path : (this.#find(path.port, path.address) ?? path);
   }

@@ -57,7 +57,7 @@ export class FrameAssembler {
     this.#advance(nowMs);
   }
 
-  /** Gives up packets that have been missing for too long; called periodically. */
+  /** Stops waiting for packets that have been missing for too long; called periodically. */
   tick(nowMs: number): void {
     this.#advance(nowMs);
   }

@@ -1,7 +1,8 @@
 /**
- * The packets of one published layer from the last second, plain, for retransmission; all its subscriptions share them. The
- * ring copies packets into memory that it uses again, so readers must not keep them. Keeping the datagrams' own buffers for
- * a second instead would let each one survive young collections and stay until the next full collection, minutes later.
+ * The unencrypted RTP packets of one published layer from the last second, for retransmission; all subscriptions of the
+ * layer share them. The ring copies packets into buffers that it reuses, so readers must not keep references to them.
+ * If it kept the received datagrams instead, each buffer would survive the garbage collector's young generation and
+ * stay allocated until the next full collection, minutes later.
  */
 import type { RtpView } from "./rtp.ts";
 

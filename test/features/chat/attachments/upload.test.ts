@@ -50,7 +50,7 @@ test("[contract 9] an upload address that was changed in any part answers 403, a
   expect((await fetch(upload.uploadUrl)).status).toBe(403);
 });
 
-test("[8] the upload address expires after STORAGE_UPLOAD_URL_TTL_SECONDS", async () => {
+test("[8] the upload URL expires after STORAGE_UPLOAD_URL_TTL_SECONDS", async () => {
   const upload = await world.request(5);
   world.clock.advance(899_999);
   expect((await world.put(upload, "hello")).status).toBe(200);

@@ -210,7 +210,7 @@ test("[contract 8] typing ends with typing.stop, with the message, and with the 
   expect(seen(alice, "typing.stopped")).toHaveLength(3);
 });
 
-test("[contract 8] a token is announced 60 s before it expires and ends the socket with 4440", async () => {
+test("[contract 8] the client is notified 60 s before its token expires, and the socket closes with 4440 at expiry", async () => {
   const alice = await joined("alice", { ttlSeconds: 120 });
   pass(59.75);
   expect(seen(alice, "token.expiring")).toEqual([]);

@@ -216,7 +216,7 @@ describe("header extensions", () => {
     }
   });
 
-  test("any MID and ids can be read from the written block", () => {
+  test("an RTP header extension block with any MID and any extension ids can be parsed again", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 32 }),

@@ -166,7 +166,8 @@ export class MediaRecovery {
     if (this.#transport !== transport) return;
     this.#silent = flow === "silent" ? this.#silent + 1 : 0;
     this.#flowing = flow === "flows" ? this.#flowing + 1 : 0;
-    // Browsers need five seconds to detect it, and the socket ten.
+    // Without this probe, a lost network would be detected after five seconds by the browser's ICE agent and after ten
+    // by the WebSocket.
     if (this.#meter.isCutOff && !wasCutOff) void this.#deps.probe(CUT_OFF_PROBE_MS);
     if (this.#silent >= SILENT_READINGS) this.stalled("meter");
     if (this.#flowing > 0) this.flows("meter");

@@ -97,7 +97,7 @@ export class Subscriptions {
     const changes = this.#release(transport, wanted);
     assignSections(transport, wanted);
     if (transport.negotiationNeeded) this.#throttle.spent(Date.now());
-    // A section has a mid only after an offer, which may be one that another caller has started.
+    // A transceiver has a mid only after a negotiation, possibly one that another caller has already started.
     await transport.negotiated();
     if (this.#transport !== transport) return;
     // A track that has ended meanwhile is already removed from the page.
