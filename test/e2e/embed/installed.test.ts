@@ -1,6 +1,6 @@
 // suite: all
 /** The React components as a user gets them: the server's own package in a fresh Vite project, in both browsers. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,9 +95,20 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** The pages of the current test: an open call costs the next one its share of the processor. */
+const pages: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  for (const page of pages.splice(0)) await page.close();
+});
+
 async function open(browser: (typeof BROWSERS)[number], url: string): Promise<Scripted> {
-  if (browser === "Firefox") return firefox.page(url);
+  if (browser === "Firefox") {
+    const page = await firefox.page(url);
+    pages.push(page);
+    return page;
+  }
   const page = await (await chrome.newContext({ permissions: ["camera", "microphone"] })).newPage();
+  pages.push(page.context());
   await page.goto(url);
   return page;
 }

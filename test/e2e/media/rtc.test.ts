@@ -2,17 +2,23 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { watchMediaWorkers } from "../../harness/media-workers.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
-import { describeCall } from "./call-suite.ts";
 import { launchBrowser } from "./harness.ts";
-import { openStage, receives, type Scene, type Stage } from "./rtc-harness.ts";
+import { type Client, joinOnNewPage, openStage, receives, type Stage } from "./rtc-harness.ts";
 
 let server: RealServer;
 let stage: Stage;
 let browser: Browser;
+let roomId: string;
+let ann: Client;
+let cas: Client;
 const workers = watchMediaWorkers();
 beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
   [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
+  roomId = await server.room();
+  const scene = { stage, browser, api: server };
+  [ann, cas] = await Promise.all([joinOnNewPage(scene, roomId, "ann"), joinOnNewPage(scene, roomId, "cas")]);
+  await Promise.all([receives(ann.page, "cas"), receives(cas.page, "ann")]);
 }, 180_000);
 afterAll(async () => {
   await browser?.close();
@@ -21,15 +27,11 @@ afterAll(async () => {
   workers.restore();
 });
 
-const scene = (): Scene => ({ stage, browser, api: server });
 const mint = async (roomId: string, identity: string, body?: object) =>
   (await server.mint(roomId, identity, body)).token;
 
-const { call } = describeCall("[4] browsers in a call, through the server's own socket", scene);
-
-describe("[4] the same browsers afterwards", () => {
+describe("[4] two browsers in a call", () => {
   test("after the crash of a media worker all participants are told to rejoin, and do", async () => {
-    const { ann, cas } = call();
     workers.crash();
     for (const { page } of [ann, cas]) {
       const end = await page.evaluate(async () => [await window.rtc.closing(), window.rtc.pushes.at(-1)]);
@@ -40,7 +42,6 @@ describe("[4] the same browsers afterwards", () => {
   }, 180_000);
 
   test("a token without the permission to publish can only subscribe", async () => {
-    const { roomId, cas } = call();
     await cas.page.evaluate(() => window.rtc.ask("room.leave"));
     const token = await mint(roomId, "viewer", { permissions: {} });
     await expect(stage.enter(cas.page, token)).rejects.toThrow("PERMISSION_DENIED");
@@ -59,10 +60,10 @@ describe("[4] the same browsers afterwards", () => {
 
 describe("[10] WHIP and WHEP", () => {
   test("a WHIP client publishes, a WHEP client watches, and DELETE ends both", async () => {
-    const roomId = await server.room();
-    const url = (kind: string) => `${server.url}/${kind}/${roomId}`;
-    const [publisher, viewer] = [call().ann.page, call().cas.page];
-    const tokens = { whip: await mint(roomId, "obs"), whep: await mint(roomId, "player", { permissions: {} }) };
+    const stream = await server.room();
+    const url = (kind: string) => `${server.url}/${kind}/${stream}`;
+    const [publisher, viewer] = [ann.page, cas.page];
+    const tokens = { whip: await mint(stream, "obs"), whep: await mint(stream, "player", { permissions: {} }) };
     const published = await publisher.evaluate(([address, token]) => window.whip(address, token, "whip"), [
       url("whip"),
       tokens.whip,
@@ -92,6 +93,6 @@ describe("[10] WHIP and WHEP", () => {
       );
       expect(status).toBe(204);
     }
-    expect((await server.call("GET", `/v1/rooms/${roomId}/participants`)).text).toBe("[]");
+    expect((await server.call("GET", `/v1/rooms/${stream}/participants`)).text).toBe("[]");
   }, 180_000);
 });

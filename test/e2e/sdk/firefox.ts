@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { $ } from "bun";
 import type { Scripted } from "./scripted.ts";
 
-export type Firefox = { page(url: string): Promise<Scripted>; close(): Promise<void> };
+export type FirefoxPage = Scripted & { close(): Promise<void> };
+export type Firefox = { page(url: string): Promise<FirefoxPage>; close(): Promise<void> };
 
 type FirefoxOptions = {
   /** A prefix of the command. */
@@ -73,7 +74,8 @@ export async function launchFirefox({
     async page(url) {
       const { context } = await bidi<{ context: string }>("browsingContext.create", { type: "window" });
       await bidi("browsingContext.navigate", { context, url, wait: "complete" });
-      return scripted(bidi, context);
+      const close = async () => void (await bidi("browsingContext.close", { context }));
+      return { ...scripted(bidi, context), close };
     },
     async close() {
       child.kill("SIGKILL");

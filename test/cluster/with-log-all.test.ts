@@ -1,0 +1,9 @@
+// suite: soak
+import { expect, test } from "bun:test";
+import { ROOT, testsPassWith } from "./with-log.ts";
+
+test("all that one server promises holds with a commit log, whose replica has every row", async () => {
+  const files = [...new Bun.Glob("test/spec/*.test.ts").scanSync({ cwd: ROOT })];
+  expect(files.length).toBeGreaterThan(0);
+  await testsPassWith("memory", files);
+}, 600_000);
