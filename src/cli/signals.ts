@@ -1,6 +1,7 @@
 type Running = { stop(reason: string, graceMs: number): Promise<void> };
 
 const DRAIN_MS = 30_000;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Starts a server and runs it until SIGTERM or SIGINT, then drains; a second signal does not wait any longer. SIGHUP is
@@ -8,6 +9,8 @@ const DRAIN_MS = 30_000;
  */
 export async function runUntilSignal(begin: () => Promise<Running>): Promise<never> {
   process.on("SIGHUP", () => {});
+  // Bun polls without a pause while nothing but timers that do not keep the process alive is awaited.
+  setInterval(() => {}, LONGEST_TIMER_MS);
   // A signal that arrives during the start must neither be lost nor kill without a drain.
   const signal = new Promise<string>((resolve) => {
     const onSignal = (name: NodeJS.Signals) => {

@@ -61,6 +61,8 @@ export class MediaWorker {
   #hasListened = false;
   readonly #idle: ReturnType<typeof onIdle>;
   #cancelSecondCollection = () => {};
+  #cancelRestart = () => {};
+  readonly #timers: Timers;
   #nextId = 1;
   #startedAtMs = 0;
   #crashes = 0;
@@ -70,6 +72,7 @@ export class MediaWorker {
   constructor(index: number, events: MediaWorkerEvents, timers: Timers = systemTimers) {
     this.index = index;
     this.#events = events;
+    this.#timers = timers;
     const collect = () => this.#worker.postMessage({ type: "collectGarbage" } satisfies ToWorker);
     const collectTwice = () => {
       collect();
@@ -237,19 +240,21 @@ export class MediaWorker {
       this.#ready = Promise.withResolvers();
       this.#ready.promise.catch(() => {});
     }
+    const after = (ms: number) => new Promise<void>((done) => this.#timers.after(ms, done));
     const gone = Promise.race([this.#ended, after(LONGEST_END_MS)]);
     worker.terminate();
-    void Promise.all([gone, after(delayMs)]).then(() =>
-      startWorkerWhenPossible(
-        () => {
-          this.#worker = this.#spawn();
-        },
-        () => this.#closing !== null,
-        (error) =>
-          this.#events.log.error({ worker: this.index, error }, "media worker: cannot start a new worker, retrying"),
-      ),
-    );
+    void Promise.all([gone, after(delayMs)]).then(() => this.#replace());
     this.#events.onCrash();
+  }
+
+  #replace(): void {
+    if (this.#closing) return;
+    const spawn = () => {
+      this.#worker = this.#spawn();
+    };
+    const onDelay = (err: unknown) =>
+      this.#events.log.error({ worker: this.index, err }, "media worker: cannot start a new worker, retrying");
+    this.#cancelRestart = startWorkerWhenPossible(this.#timers, spawn, onDelay);
   }
 
   async call<M extends MediaMethod>(method: M, request: MediaRequest<M>): Promise<MediaResponse<M>> {
@@ -267,6 +272,7 @@ export class MediaWorker {
     this.#closing = Promise.withResolvers();
     this.#idle.stop();
     this.#cancelSecondCollection();
+    this.#cancelRestart();
     if (this.#worker === this.#givenUp) this.#closing.resolve();
     else this.#worker.postMessage({ type: "close" } satisfies ToWorker);
     const timeout = setTimeout(() => this.#closing?.resolve(), CLOSE_TIMEOUT_MS);
@@ -275,5 +281,3 @@ export class MediaWorker {
     this.#worker.terminate();
   }
 }
-
-const after = (ms: number) => new Promise<void>((done) => setTimeout(done, ms).unref());

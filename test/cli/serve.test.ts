@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PROGRAM, type RunningStoa, startStoa, stoa } from "./stoa.ts";
+import { PROGRAM, ROOT, type RunningStoa, startStoa, stoa } from "./stoa.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-serve-"));
 const servers: RunningStoa[] = [];
@@ -194,4 +194,21 @@ test("[11] TLS_CERT and TLS_KEY serve https; a missing file is reported in a sen
   ]);
   expect([missing.code, missing.err.includes("    at ")]).toEqual([2, false]);
   expect(missing.err).toContain("absent.pem");
+});
+
+test("a start that waits for nothing but timers uses no CPU time", async () => {
+  const program = `
+    import { runUntilSignal } from "./src/cli/signals.ts";
+    import { systemTimers } from "./src/kernel/time/timers.ts";
+    await runUntilSignal(async () => {
+      const before = process.threadCpuUsage();
+      await new Promise((done) => systemTimers.after(500, done));
+      const { user, system } = process.threadCpuUsage(before);
+      console.log((user + system) / 1_000);
+      process.exit();
+    });`;
+  const { stdout } = Bun.spawn([process.execPath, "-e", program], { cwd: ROOT, stderr: "inherit" });
+  const milliseconds = Number(await new Response(stdout).text());
+  expect(milliseconds).toBeGreaterThan(0);
+  expect(milliseconds).toBeLessThan(10);
 });

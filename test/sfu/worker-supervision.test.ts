@@ -1,7 +1,7 @@
 import { afterEach, expect, mock, spyOn, test } from "bun:test";
 import { MediaWorker } from "../../src/nodes/media-worker.ts";
 import type { FromWorker, ToWorker } from "../../src/sfu/worker-protocol.ts";
-import { fakeClock } from "../harness/clock.ts";
+import { type FakeClock, fakeClock } from "../harness/clock.ts";
 
 /** A thread of which only the messages are real: it ends when the test says so. */
 class Thread extends EventTarget {
@@ -62,22 +62,47 @@ async function supervised() {
 }
 
 /** All that is due has run. */
-const turns = async () => {
-  for (let n = 0; n < 20; n++) await Bun.sleep(1);
+const turns = async (clock: FakeClock) => {
+  for (let n = 0; n < 5; n++) {
+    await Bun.sleep(0);
+    clock.advance(0);
+  }
 };
 
 test("[17] who comes after a worker that hangs waits until its thread has ended, and its port is free", async () => {
-  const { look, thread, errors } = await supervised();
+  const { look, thread, errors, clock } = await supervised();
   Atomics.add(thread.vitals, 0, 1);
   look(7);
   expect(errors).toEqual(["media worker: not responding"]);
   expect(thread.isTerminated).toBe(true);
-  await turns();
+  await turns(clock);
   expect(Thread.all).toHaveLength(1);
   thread.end();
-  await turns();
+  await turns(clock);
   expect(Thread.all).toHaveLength(2);
   expect(errors).toHaveLength(1);
+});
+
+test("while no thread can be started, attempts become fewer, and end when the worker is closed", async () => {
+  const { worker, thread, errors, clock } = await supervised();
+  let attempts = 0;
+  globalThis.Worker = class {
+    constructor() {
+      attempts++;
+      throw new Error("no free file descriptors for a thread");
+    }
+  } as unknown as typeof globalThis.Worker;
+  thread.end();
+  await turns(clock);
+  expect(attempts).toBe(1);
+  clock.advance(3_750);
+  expect(attempts).toBe(5);
+  clock.advance(60_000);
+  expect(attempts).toBe(13);
+  expect(errors).toEqual(["media worker: cannot start a new worker, retrying"]);
+  await worker.close();
+  clock.advance(60_000);
+  expect(attempts).toBe(13);
 });
 
 test("[17] a worker that has not come to anything yet is given longer than one that falls silent", async () => {

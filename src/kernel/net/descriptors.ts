@@ -11,7 +11,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import { workerUrl } from "../assets.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { systemTimers } from "../time/timers.ts";
+import { systemTimers, type Timers } from "../time/timers.ts";
 import { openLibc } from "./socket-options.ts";
 
 const { i32, ptr: pointer } = FFIType;
@@ -67,7 +67,7 @@ const MAX_SCANNED = 65_536;
 const PRESSURE_MS = 10_000;
 /** A worker thread opens about ten. */
 const WORKER_DESCRIPTORS = 32;
-const WORKER_RETRY_MS = 250;
+const WORKER_RETRY_MS = { first: 250, max: 8_000 };
 
 export type DescriptorGuard = {
   /** Why new connections are refused, for the readiness check. */
@@ -163,21 +163,24 @@ export function startWorker(path: `${string}.ts`): Worker {
   return new Worker(workerUrl(path));
 }
 
-/** For replacing a thread that has died: retries for as long as the process has no descriptors or threads left. */
-export async function startWorkerWhenPossible(
-  start: () => void,
-  isClosed: () => boolean,
-  onDelay: (error: unknown) => void,
-): Promise<void> {
-  for (let attempt = 0; !isClosed(); attempt++) {
+/**
+ * For replacing a thread that has died: retries more and more slowly for as long as `start` throws. The returned function
+ * cancels the next attempt.
+ */
+export function startWorkerWhenPossible(timers: Timers, start: () => void, onDelay: (error: unknown) => void) {
+  let cancel = () => {};
+  let delayMs = WORKER_RETRY_MS.first;
+  const attempt = () => {
     try {
       start();
-      return;
     } catch (error) {
-      if (attempt === 0) onDelay(error);
-      await new Promise<void>((done) => setTimeout(done, WORKER_RETRY_MS).unref());
+      if (delayMs === WORKER_RETRY_MS.first) onDelay(error);
+      cancel = timers.after(delayMs, attempt);
+      delayMs = Math.min(2 * delayMs, WORKER_RETRY_MS.max);
     }
-  }
+  };
+  attempt();
+  return () => cancel();
 }
 
 function hasDescriptors(count: number): boolean {

@@ -4,6 +4,7 @@ import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
 import { startWorker, startWorkerWhenPossible } from "../../kernel/net/descriptors.ts";
 import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
+import { systemTimers } from "../../kernel/time/timers.ts";
 import { ClientTable } from "../../protocol/client-table.ts";
 import { RevokedIds } from "../turn/authentication.ts";
 import type { Peer } from "../turn/transports.ts";
@@ -74,6 +75,7 @@ export class TlsMultiplexer {
   #turnPort: number | null = null;
   #startedAtMs = 0;
   #crashes = 0;
+  #cancelRestart = () => {};
   #nextId = 1;
   #isClosed = false;
 
@@ -142,6 +144,7 @@ export class TlsMultiplexer {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#cancelRestart();
     this.#worker.terminate();
     this.#rejectPending();
   }
@@ -263,12 +266,14 @@ export class TlsMultiplexer {
     // A late message of this thread must not be handled as one of its replacement.
     worker.onmessage = null;
     worker.onerror = null;
-    const isReplaced = () => this.#isClosed || worker !== this.#worker;
     const replace = () => {
       this.#worker = this.#spawn();
     };
-    const onDelay = (error: unknown) => this.#log.error({ error }, "tls: cannot start a new TLS thread, retrying");
-    setTimeout(() => void startWorkerWhenPossible(replace, isReplaced, onDelay), delayMs);
+    const onDelay = (err: unknown) => this.#log.error({ err }, "tls: cannot start a new TLS thread, retrying");
+    this.#cancelRestart();
+    this.#cancelRestart = systemTimers.after(delayMs, () => {
+      this.#cancelRestart = startWorkerWhenPossible(systemTimers, replace, onDelay);
+    });
   }
 
   #rejectPending(): void {
