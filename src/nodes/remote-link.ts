@@ -2,6 +2,7 @@
 import type { Log } from "../kernel/log.ts";
 import { every, type Timers } from "../kernel/time/timers.ts";
 import type { NodeFrame } from "../protocol/media/node-messages.ts";
+import { NodeFrameQueue } from "./node-frame-queue.ts";
 import { MALFORMED, type NodeReader } from "./node-reader.ts";
 import { LAST_SEQ_HEADER, NODE_SOCKET_PATH, SESSION_HEADER, TERM_HEADER, type ToNode } from "./remote-protocol.ts";
 
@@ -19,6 +20,8 @@ type RemoteLinkDeps = {
   onFrame(frame: NodeFrame): void;
   /** A message was not a valid frame. */
   onMalformed(): void;
+  /** The node sent more than its share of the main thread can read, and is disconnected. */
+  onFlood(): void;
   /** The socket was closed, and is dialled again. */
   onDown(): void;
   /** The connection was refused: the process has ended, and its media with it. */
@@ -51,6 +54,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
   let receivedAtMs = 0;
   let closed = false;
   let cancelDial = () => {};
+  const frames = new NodeFrameQueue({ timers });
 
   function dial(): void {
     const { id, lastSeq } = deps.session();
@@ -67,9 +71,8 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     const cancelTimeout = timers.after(DIAL_TIMEOUT_MS, () => {
       if (!welcomed) dialled.terminate();
     });
-    dialled.onmessage = ({ data }) => {
-      if (socket !== dialled) return;
-      receivedAtMs = performance.now();
+    const receive = (data: string) => {
+      if (socket !== dialled || closed) return;
       const frame = deps.reader.frame(data);
       if (frame === MALFORMED) {
         deps.onMalformed();
@@ -83,13 +86,33 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
       }
       deps.onFrame(frame);
     };
-    dialled.onclose = () => {
-      cancelTimeout();
+    let flooded = false;
+    const overflowed = () => {
+      flooded = true;
+      reader.clear();
+      // The next attempt comes after the longest pause.
+      failures = REDIAL_MS.length;
+      deps.onFlood();
+      dialled.terminate();
+    };
+    const reader = frames.reader({ receive, overflowed });
+    dialled.onmessage = ({ data }) => {
+      if (flooded) return;
+      receivedAtMs = performance.now();
+      // Binary frames are malformed, and count like others.
+      reader.push(typeof data === "string" ? data : "");
+    };
+    const down = () => {
       if (socket !== dialled || closed) return;
       socket = null;
       if (welcomed) log.warn({ serverName }, "media node: connection lost");
       deps.onDown();
       void diagnose().finally(redial);
+    };
+    dialled.onclose = () => {
+      cancelTimeout();
+      // The last frames may say that the node stops.
+      reader.end(down);
     };
   }
 

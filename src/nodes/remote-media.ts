@@ -41,8 +41,11 @@ type RemoteMediaOptions = {
   onRefused?: (reason: NodeRefusal) => void;
 };
 
-/** The message violates the protocol, or is about a room or recording that the node was not assigned. */
-export type NodeRefusal = "malformed" | "foreign";
+/**
+ * The message violates the protocol, is about a room or recording that the node was not assigned, or is one of more than the
+ * server reads of a node.
+ */
+export type NodeRefusal = "malformed" | "foreign" | "flood";
 
 const CALL_TIMEOUT_MS = 5_000;
 /** After this time without a connection its rooms are given up, because their clients would wait in vain. */
@@ -97,6 +100,7 @@ export class RemoteMedia implements MediaNode {
       reader: this.#reader,
       onFrame: (frame) => this.#received(frame),
       onMalformed: () => this.#refuse("malformed", {}),
+      onFlood: () => this.#refuse("flood", {}),
       onDown: () => this.#down(),
       onRefused: () => this.#lose(),
     });

@@ -6,11 +6,13 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/time/timers.ts";
+import { NodeFrameQueue } from "../../src/nodes/node-frame-queue.ts";
 import { RemoteMedia } from "../../src/nodes/remote-media.ts";
 import type { RecordedFile } from "../../src/protocol/media/recording.ts";
 import { MEDIA_METHODS, MediaError, type MediaEvent, type MediaMethod } from "../../src/protocol/media-node.ts";
 import type { Recording } from "../../src/protocol/recordings.ts";
 import { type Api, createApi } from "../harness/api.ts";
+import { fakeClock } from "../harness/clock.ts";
 import { type RealServer, realServer } from "../harness/real-server.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
@@ -175,10 +177,10 @@ async function outside() {
   };
 }
 
-async function refusals(): Promise<number> {
+async function refusals(why = ""): Promise<number> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
-  const lines = text.matchAll(/^stoa_media_node_messages_refused_total\{[^}]*\} (\d+)/gm);
-  return [...lines].reduce((total, [, count]) => total + Number(count), 0);
+  const lines = text.matchAll(/^stoa_media_node_messages_refused_total\{reason="([^"]*)"\} (\d+)/gm);
+  return [...lines].reduce((total, [, reason, count]) => total + (why === "" || why === reason ? Number(count) : 0), 0);
 }
 
 const NAMES = [
@@ -593,6 +595,27 @@ describe("[18] a hostile media node says in every way it can", () => {
     LONG,
   );
 
+  test.each([
+    ["events of others", (target: Stage) => ({ ...events(target).mediaStalled, roomId: bystander.roomId })],
+    ["events that are none", () => ({ type: "mediaStalled" })],
+  ])(
+    "%s without end: it is disconnected, and the server goes on",
+    async (_, eventOf) => {
+      const target = await attacked();
+      const before = await outside();
+      const flooder = await node(`flooder-${crypto.randomUUID()}`);
+      const event = eventOf(target);
+      const refused = await refusals("flood");
+      const frame = JSON.stringify({ type: "event", seq: 1, event });
+      for (let n = 0; n < 40_000 && flooder.isConnected; n++) flooder.raw(frame);
+      await until(() => !flooder.isConnected);
+      expect(await refusals("flood")).toBe(refused + 1);
+      expect(await outside()).toEqual(before);
+      await flooder.close();
+    },
+    LONG,
+  );
+
   test("what it keeps of a participant tells it nothing", async () => {
     const { member } = await attacked();
     const { resumeToken = "missing" } = member.client.ack ?? {};
@@ -603,6 +626,36 @@ describe("[18] a hostile media node says in every way it can", () => {
       expect(text).not.toContain("127.0.0.1");
     }
   });
+});
+
+test("[18] a media node whose frames are dear takes a quarter of the main thread in the long run", async () => {
+  const clock = fakeClock(0);
+  const [frames, frameMs, burstMs] = [100, 50, 1_000];
+  // The clock advances while a frame is read, which a timer's own callback may not do.
+  const timers = { after: (ms: number, run: () => void) => clock.after(ms, () => setImmediate(run)) };
+  const queue = new NodeFrameQueue({ timers, clock: clock.now });
+  let [read, pauses] = [0, 0];
+  const reader = queue.reader({
+    receive: () => {
+      read++;
+      clock.advance(frameMs);
+    },
+    overflowed: () => {
+      throw new Error("an honest number of frames overflows");
+    },
+  });
+  for (let n = 0; n < frames; n++) reader.push("{}");
+  while (read < frames) {
+    const before = read;
+    await new Promise((resolve) => setImmediate(resolve));
+    if (read > before) continue;
+    // It waits for its share.
+    clock.advance(10);
+    pauses++;
+  }
+  expect(pauses).toBeGreaterThan(0);
+  // The last frame may begin before its time is available.
+  expect(clock.now()).toBeGreaterThanOrEqual(((frames - 1) * frameMs - burstMs) / 0.25);
 });
 
 describe("[18] a hostile media node answers", () => {

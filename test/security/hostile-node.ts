@@ -76,6 +76,10 @@ export class HostileNode {
     return this.#connected.promise;
   }
 
+  get isConnected(): boolean {
+    return this.#socket !== null;
+  }
+
   #requested(request: Request, server: Server<undefined>): Response | Promise<Response> | undefined {
     const { pathname } = new URL(request.url);
     if (pathname === "/v1/media" && server.upgrade(request)) return undefined;

@@ -1,9 +1,7 @@
 import { type EventLoop, FairQueue } from "../scheduling/fair-queue.ts";
 
-/** How many frames of a socket are handled as they arrive in one tick of the event loop; the rest waits in the queue. */
 const FRAMES_PER_BURST = 8;
 const SLICE_MS = 3;
-const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** How many frames beyond the budget of a window wait to be refused one by one; with more the socket is closed. */
 const MAX_FRAMES_OVER_BUDGET = 1_000;
 /** The memory that a waiting frame takes besides its own bytes. */
@@ -20,6 +18,14 @@ export type FrameHandler<F extends Frame> = {
   /** More frames wait than may be kept. Those that the handler leaves waiting are then received at once. */
   overflowed(): void;
 };
+
+export type ReaderLimits = {
+  /** How many frames are handled as they arrive in one tick of the event loop; the rest waits in the queue. */
+  framesAtOnce: number;
+  waitingBytes: number;
+};
+
+const CLIENT_LIMITS: ReaderLimits = { framesAtOnce: FRAMES_PER_BURST, waitingBytes: 4 * 1024 * 1024 };
 
 /** The queue that the readers of all sockets share. */
 export function createFrameQueue(loop: EventLoop = {}): FairQueue {
@@ -40,6 +46,7 @@ export class SocketReader<F extends Frame> {
   constructor(
     private readonly queue: FairQueue,
     private readonly handler: FrameHandler<F>,
+    private readonly limits: ReaderLimits = CLIENT_LIMITS,
   ) {}
 
   push(frame: F): void {
@@ -49,7 +56,8 @@ export class SocketReader<F extends Frame> {
       this.#framesInTick = 0;
     }
     this.#framesInTick += 1;
-    if (this.#framesInTick <= FRAMES_PER_BURST && this.#waiting.length === 0) this.handler.receive(frame);
+    const isAtOnce = this.#framesInTick <= this.limits.framesAtOnce && this.#waiting.length === 0;
+    if (isAtOnce) this.handler.receive(frame);
     else this.#wait(this.handler.copy(frame));
   }
 
@@ -90,8 +98,9 @@ export class SocketReader<F extends Frame> {
     this.#waitingBytes += frame.length + FRAME_OVERHEAD_BYTES;
     this.queue.add(this);
     const maxFrames = (this.handler.framesPerWindow?.() ?? Number.POSITIVE_INFINITY) + MAX_FRAMES_OVER_BUDGET;
-    if (this.#waitingBytes <= MAX_WAITING_BYTES && this.#waiting.length <= maxFrames) return;
+    const { waitingBytes } = this.limits;
+    if (this.#waitingBytes <= waitingBytes && this.#waiting.length <= maxFrames) return;
     this.handler.overflowed();
-    while (this.#waitingBytes > MAX_WAITING_BYTES) this.runNext();
+    while (this.#waitingBytes > waitingBytes) this.runNext();
   }
 }
