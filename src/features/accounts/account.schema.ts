@@ -3,14 +3,14 @@ import { t } from "elysia";
 import { NullableTimestamp, nullable, oneOf, Timestamp, textOf } from "../../kernel/http/schema.ts";
 
 export const Email = t.String({
-  // It excludes characters that a mail program reads as a second address, a name or a comment.
+  // The pattern excludes characters that a mail program parses as a second e-mail address, a name or a comment.
   pattern: `^\\s*[^\\s@<>()[\\]\\\\,;:"]+@[^\\s@<>()[\\]\\\\,;:"]+\\s*$`,
   maxLength: 254,
   description: "An e-mail address of at most 254 characters",
   error: "must be an e-mail address of at most 254 characters",
 });
 export const Password = textOf(10, 200);
-/** A password that is checked, not chosen: an error must not tell which passwords are possible. */
+/** A password that is checked, not chosen: an error must not reveal which passwords are possible. */
 export const AnyPassword = t.String({ maxLength: 1000 });
 export const OneTimeToken = t.String({ maxLength: 128, description: "From the link in the mail" });
 export const PersonName = textOf(0, 80);
@@ -31,8 +31,8 @@ export const Registration = t.Object({
 });
 
 /**
- * `verify`: the session can do nothing until `/v1/auth/second-factor/…` took a passkey or a code. `setup`: the server
- * requires a second factor, and the session can only set one up.
+ * `verify`: the session can do nothing until `/v1/auth/second-factor/…` accepts a passkey or a code. `setup`: the
+ * server requires a second factor, and the session can only set one up.
  */
 const MissingFactor = nullable(oneOf(["verify", "setup"]));
 
@@ -51,7 +51,7 @@ export const Verified = t.Object({
   }),
 });
 
-/** Without tokens until the address is verified. */
+/** No tokens are included until the e-mail address is verified. */
 export const Registered = t.Object({
   user: User,
   accessToken: t.Optional(t.String()),

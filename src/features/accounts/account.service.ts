@@ -10,7 +10,7 @@ import type { Client, SessionService } from "./session.service.ts";
 import { presentUser, type UserService } from "./user.service.ts";
 import type { UserRow } from "./user.store.ts";
 
-/** The part of the projects' invitations that signing up needs. */
+/** The functions of the projects' invitations that signing up needs. */
 export type Invitations = {
   emailOf(token: string): string;
   accept(unit: Unit, token: string, userId: string, author: Author): void;
@@ -34,11 +34,14 @@ type NewAccount = { email: string; password: string; name?: string; inviteToken?
 
 export type AccountService = ReturnType<typeof accountService>;
 
-/** Signing up and in. Passwords are hashed outside of units of work, so these methods are async and write themselves. */
+/**
+ * Signing up and in. Passwords are hashed outside of units of work, so these methods are async and open their own units
+ * of work.
+ */
 export function accountService({ config, log, write }: Runtime, deps: AccountDeps) {
   const { users, sessions, oneTimeTokens, passwords, invitations, mailer, mailTexts } = deps;
 
-  /** An invitation admits to a server whose registration is not closed altogether. */
+  /** With an invitation, a user may register on a server whose registration is not closed altogether. */
   function requireOpenRegistration(inviteToken: string | undefined): void {
     const mode = config.REGISTRATION;
     const open = mode === "open" || (mode === "first-user" && (users.isEmpty() || inviteToken !== undefined));
@@ -46,7 +49,10 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     if (inviteToken !== undefined) invitations.emailOf(inviteToken);
   }
 
-  /** The first account becomes the operator, so a page that reaches this server by DNS rebinding must not make it. */
+  /**
+   * The first account becomes the operator, so a page that reaches this server by DNS rebinding must not be able to
+   * create it.
+   */
   function requireOwnHost({ ownHost }: RegistrationRequest): void {
     if (ownHost || !users.isEmpty()) return;
     throw new ApiError(
@@ -55,7 +61,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
     );
   }
 
-  /** An invitation that was sent to the address verifies it. */
+  /** An invitation that was sent to the e-mail address verifies it. */
   function register(
     unit: Unit,
     input: { email: string; name?: string; inviteToken?: string; passwordHash: string | null; emailVerified: boolean },
@@ -84,14 +90,14 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
 
   return {
     acceptInvitation,
-    /** For an identity whose provider vouches for the address. */
+    /** Registers an identity whose provider has verified the e-mail address. */
     registerVerified: (
       unit: Unit,
       input: { email: string; name?: string; inviteToken?: string },
       request: RegistrationRequest,
     ) => register(unit, { ...input, passwordHash: null, emailVerified: true }, request),
 
-    /** What the sign-in page may offer. */
+    /** The registration options that the sign-in page shows. */
     registration() {
       const firstAccount = users.isEmpty();
       const mode = config.REGISTRATION;
@@ -113,7 +119,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
       return { user: presentUser(user) };
     },
 
-    /** An unknown address costs the same hash and gets the same error as a wrong password. */
+    /** An unknown e-mail address costs the same hash and gets the same error as a wrong password. */
     async login(input: { email: string; password: string }, client: Client) {
       const user = users.findByEmail(input.email);
       const matches = await passwords.verify(input.password, user?.passwordHash ?? null);
@@ -128,7 +134,7 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
       return sessions.signIn(renewed.user, renewed);
     },
 
-    /** Either token may have expired; one that still names a session is enough. */
+    /** Either token may have expired; one that still refers to a session is sufficient. */
     async logout({ accessToken, refreshToken }: { accessToken: string | null; refreshToken: string | null }) {
       const caller = accessToken === null ? null : await sessions.verify(accessToken).catch(() => null);
       const ended = await write((unit) => {
@@ -146,13 +152,15 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
         presentUser(users.update(unit, userId, name === undefined ? {} : { name: name?.trim() || null })),
       ),
 
-    /** For the command line and the configuration: registration rules do not apply, and no mail is sent. */
+    /**
+     * Called by the command line and for the configured account: registration rules do not apply, and no mail is sent.
+     */
     async createOperator({ password, ...input }: { email: string; password: string; name?: string }): Promise<UserRow> {
       const passwordHash = await passwords.hash(password);
       return write((unit) => users.create(unit, { ...input, passwordHash, emailVerified: true, isOperator: true }));
     },
 
-    /** Makes the account of ADMIN_EMAIL and ADMIN_PASSWORD, once, on an empty database. */
+    /** Creates the account of ADMIN_EMAIL and ADMIN_PASSWORD, once, on an empty database. */
     async createConfiguredOperator(): Promise<void> {
       const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password } = config;
       if (email === undefined || password === undefined || !users.isEmpty()) return;

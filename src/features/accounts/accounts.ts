@@ -11,7 +11,7 @@ import { userService } from "./user.service.ts";
 
 export type Users = ReturnType<typeof createUsers>;
 
-/** Made before the rest: projects need the users to invite them, and signing up needs the projects' invitations. */
+/** Created before the rest: projects need users for invitations, and signing up needs the projects' invitations. */
 export function createUsers(runtime: Runtime) {
   return {
     users: userService(runtime),
@@ -46,7 +46,7 @@ export function createAccounts(runtime: Runtime, deps: Users & { invitations: In
   };
 }
 
-/** Without a mail server there is no one to tell but the log, and the list of sessions has it. */
+/** Without a mail server the sign-in is only logged and shown in the list of sessions. */
 function notifyOfSignIn({ users, mailer, mailTexts }: Users, at: number, userId: string, client: Client): void {
   if (!mailer.delivers) return;
   mailer.post(async () => mailTexts.signedIn(users.get(userId).email, at, client));

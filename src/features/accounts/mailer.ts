@@ -9,7 +9,7 @@ export type MailTexts = ReturnType<typeof createMailTexts>;
 
 export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log) {
   let opened: Promise<Transporter> | null = null;
-  /** Most servers never send a mail, so the large module is loaded with the first one. */
+  /** Most servers never send a mail, so the large module is loaded for the first mail. */
   const transport = (url: string): Promise<Transporter> => {
     opened ??= import("nodemailer").then(({ createTransport }) =>
       createTransport(url, { from: MAIL_FROM, disableFileAccess: true, disableUrlAccess: true }),
@@ -31,11 +31,11 @@ export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log) {
   }
 
   return {
-    /** False without SMTP_URL: mails are written to the log, and addresses need no verification. */
+    /** False without SMTP_URL: mails are written to the log, and e-mail addresses need no verification. */
     delivers: SMTP_URL !== undefined,
     /**
-     * Composes and sends after the response, so that its timing does not tell whether an address gets mail. Nothing is
-     * sent when `compose` returns null.
+     * Composes and sends after the response, so that the timing of the response does not reveal whether an e-mail
+     * address is known. Nothing is sent when `compose` returns null.
      */
     post(compose: () => Promise<Mail | null>): void {
       const sending = send(compose)
@@ -55,8 +55,8 @@ export function createMailer({ SMTP_URL, MAIL_FROM }: Config, log: Log) {
 }
 
 /**
- * The links are built on the configured address alone: with the request's Host header, an attacker could have a victim's
- * token sent elsewhere. The token is in the fragment, which no server sees.
+ * The links are built from the configured URL only: with the request's Host header, an attacker could redirect a
+ * victim's token. The token is in the fragment, which no server sees.
  */
 export function createMailTexts({ PUBLIC_URL, PORT }: Config) {
   const base = PUBLIC_URL?.replace(/\/$/, "") ?? `http://localhost:${PORT}`;

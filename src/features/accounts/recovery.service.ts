@@ -7,12 +7,12 @@ import type { UserRow } from "./user.store.ts";
 
 export type RecoveryService = ReturnType<typeof recoveryService>;
 
-/** Verifying an address and changing a password. Passwords are hashed outside of units of work. */
+/** Verifying an e-mail address and changing a password. Passwords are hashed outside of units of work. */
 export function recoveryService(
   { write }: Runtime,
   { users, sessions, oneTimeTokens, passwords, factors, mailer, mailTexts }: Omit<AccountDeps, "invitations">,
 ) {
-  /** Revokes the links that would change the password again: an attacker may hold one. */
+  /** Revokes the links that would change the password again: an attacker may have one. */
   function replacePassword(
     unit: Unit,
     userId: string,
@@ -24,8 +24,9 @@ export function recoveryService(
 
   return {
     /**
-     * Anyone can register a foreign address with a password of their own. The owner, who follows the link, may therefore
-     * choose a new password, which ends the other's sessions. `passwordKept` in the response says that they did not.
+     * Anyone can register the e-mail address of another person with a password of their own. The owner, who follows the
+     * link, may therefore choose a new password, which ends the other person's sessions. `passwordKept` in the response
+     * tells whether the old password stays valid.
      */
     async verifyEmail({ token, password }: { token: string; password?: string }, client: Client) {
       oneTimeTokens.requireValid("verify-email", token);
@@ -42,7 +43,10 @@ export function recoveryService(
       return { ...(await sessions.signIn(user, started)), passwordKept: passwordHash === null };
     },
 
-    /** Looks the address up after the response is sent, so that its timing does not tell whether it is known. */
+    /**
+     * Looks up the e-mail address after the response, so that the timing of the response does not reveal whether it is
+     * known.
+     */
     resendVerification(email: string): void {
       mailer.post(async () => {
         const user = users.findByEmail(email);
@@ -61,7 +65,7 @@ export function recoveryService(
       });
     },
 
-    /** The link verifies the address as well. All sessions of the account end. */
+    /** The link also verifies the e-mail address. All sessions of the account end. */
     async confirmPasswordReset(input: { token: string; password: string }, client: Client) {
       oneTimeTokens.requireValid("reset-password", input.token);
       const passwordHash = await passwords.hash(input.password);
@@ -90,7 +94,10 @@ export function recoveryService(
       });
     },
 
-    /** For the command line. All sessions of the account end, and its second factors are removed: they may be lost. */
+    /**
+     * Called by the command line. All sessions of the account end, and its second factors are removed: the user may
+     * have lost them.
+     */
     async setPassword(email: string, password: string): Promise<UserRow> {
       const passwordHash = await passwords.hash(password);
       return write((unit) => {

@@ -20,7 +20,7 @@ export function clearRefreshCookie(context: Context): void {
   setCookie(context, "", 0);
 }
 
-/** Browsers send the cookie to the auth routes alone, and never from another site. */
+/** Browsers send the cookie only to the auth routes, and never from another site. */
 function setCookie({ set, info }: Context, value: string, maxAge: number): void {
   set.headers["set-cookie"] = new Bun.Cookie(NAME, value, {
     path: "/v1/auth",

@@ -89,7 +89,7 @@ const signInRoutes = ({ guards, rateLimit }: Http, { accounts, oauth }: Services
           if (refreshToken === null) throw new ApiError("SVC_AUTH_ERROR");
           return respondSignedIn(context, await accounts.refresh(refreshToken));
         } catch (error) {
-          // The cookie is invalid, unless the failure is internal: then it may still work later.
+          // The cookie is cleared unless the error is internal, because then the token may still be valid.
           if (error instanceof ApiError) clearRefreshCookie(context);
           throw error;
         }
@@ -119,7 +119,7 @@ const signInRoutes = ({ guards, rateLimit }: Http, { accounts, oauth }: Services
 
 const Accepted = t.Object({ status: t.Literal("accepted") });
 
-/** Verifying an address, and signing in without the password. */
+/** Verifying an e-mail address, and signing in without the password. */
 const recoveryRoutes = ({ guards, rateLimit }: Http, recovery: RecoveryService) => {
   const accepted = (set: { status?: number | string }) => {
     set.status = 202;
@@ -207,7 +207,7 @@ const ownAccountRoutes = (
         set.status = 204;
       },
       {
-        // The current password could be guessed here too, so a user gets the budget of a reset.
+        // The current password could be guessed here too, so the rate limit of a password reset applies.
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: t.Object({ currentPassword: AnyPassword, newPassword: Password }),
         ...documented("Change the password", ["SVC_RATE_LIMITED"], "Every other session of the account ends."),

@@ -25,9 +25,9 @@ export const refreshTokens = sqliteTable("refresh_tokens", {
     .notNull()
     .references(() => sessions.id, { onDelete: "cascade" }),
   rotatedAt: integer("rotated_at"),
-  /** Digest of the token that replaced it. */
+  /** Digest of the token that replaced this one. */
   successor: text("successor"),
-  /** When a client sent it. It stays null when an older token was sent in its place and rotated both. */
+  /** When a client sent this token. Null when an older token was sent instead and both were rotated. */
   usedAt: integer("used_at"),
 });
 
@@ -77,7 +77,7 @@ export function sessionStore({ $client: client }: Db) {
     markRotated: (unit: Unit, digest: string, rotatedAt: number, successor: string) =>
       void markRotated.run(unit, rotatedAt, successor, digest),
     markUsed: (unit: Unit, digest: string, usedAt: number) => void markUsed.run(unit, usedAt, digest),
-    /** Keeps the newest rotated tokens; the theft of a token is noticed for as long as it is kept. */
+    /** Keeps the newest rotated tokens; reuse of a stolen token is detected while the token is kept. */
     pruneRotated: (unit: Unit, sessionId: string, keep: number) => void prune.run(unit, sessionId, keep),
   };
 }

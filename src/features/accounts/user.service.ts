@@ -21,9 +21,9 @@ export function userService({ db, ids, now }: Runtime) {
     get,
     normalizeEmail,
     findByEmail: (email: string) => store.findByEmail(normalizeEmail(email)),
-    /** The first operator owns the projects that the command line makes. */
+    /** The first operator owns the projects that the command line creates. */
     findOperator: store.findOperator,
-    /** True until the first account is made: the installation has no operator. */
+    /** True until the first account is created: the installation has no operator. */
     isEmpty: store.isEmpty,
 
     /** The first account of an installation is its operator. */
@@ -54,7 +54,7 @@ export function presentUser({ id, email, name, emailVerified, isOperator, create
   return { id, email, name, emailVerified, isOperator, createdAt: iso(createdAt) };
 }
 
-/** Mail servers no longer tell `A@` from `a@`, but users type both. */
+/** Mail servers no longer distinguish `A@` from `a@`, but users type both. */
 function normalizeEmail(email: string): string {
   return email.trim().toLowerCase();
 }

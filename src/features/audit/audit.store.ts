@@ -4,11 +4,11 @@ import { inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { AuditActionName, AuditActorType, AuditResourceType, Environment } from "../../protocol/enums.ts";
 import { projects } from "../projects/project.table.ts";
 
-/** Triggers of the database refuse to change or delete a row. */
+/** Triggers of the database prevent changes and deletions of rows. */
 export const auditEntries = sqliteTable("audit_entries", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  /** Null for an action on the installation, which belongs to no environment either. */
+  /** Null for an action on the installation, which has no environment either. */
   projectId: text("project_id").references(() => projects.id),
   environment: text("environment").$type<Environment>(),
   actorType: text("actor_type").$type<AuditActorType>().notNull(),
@@ -38,7 +38,9 @@ export function auditStore({ $client: client }: Db) {
   );
   return {
     insert: inserter<AuditRow>(client, auditEntries),
-    /** Newest first; those of the installation for no project. `before` is the last id of the previous page. */
+    /**
+     * Newest first; without a project, the entries of the installation. `before` is the last id of the previous page.
+     */
     list: (projectId: string | null, { action, actorId, resourceId }: AuditFilter, before: string, limit: number) =>
       newest.all(projectId, before, action ?? null, actorId ?? null, resourceId ?? null, limit),
   };

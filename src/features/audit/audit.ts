@@ -6,7 +6,7 @@ import type { AuditEvent } from "./events.ts";
 
 export type AuditService = ReturnType<typeof createAudit>;
 
-/** The permanent log of administrative actions. Other features publish them; this one stores them. */
+/** The permanent log of administrative actions. Other features publish them; this feature stores them. */
 export function createAudit({ db, bus, ids, log }: Runtime) {
   const store = auditStore(db);
 

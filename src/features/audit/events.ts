@@ -1,7 +1,7 @@
 import type { Author } from "../../kernel/author.ts";
 import type { AuditActionName } from "../../protocol/enums.ts";
 
-/** An administrative action. `metadata` names the fields that changed, never a new value and never a secret. */
+/** An administrative action. `metadata` lists the names of the changed fields, never a new value and never a secret. */
 export type AuditEvent = Author & {
   action: AuditActionName;
   /** Null for an action on the installation. */

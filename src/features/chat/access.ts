@@ -11,7 +11,7 @@ import type { ChatStores } from "./stores.ts";
 /** A server with an API key, or one user with a chat token. */
 export type ChatCaller = ApiKeyCaller | ChatTokenCaller;
 
-/** One caller in one conversation. A server has no user id and may do everything, for any user. */
+/** One caller in one conversation. A backend has no user id and may perform every action on behalf of any user. */
 export type Access =
   | { kind: "server"; conversation: ConversationRow; userId: null; member: null }
   | { kind: "user"; conversation: ConversationRow; userId: string; member: MemberRow; scopes: readonly ChatScope[] };
@@ -60,15 +60,15 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
   }
 
   return {
-    /** `reference` is a conv_ id, a uuid, an RTC room id or a name. */
+    /** `reference` is a conv_ id, a uuid, the id of an RTC room or a name. */
     conversation: (caller: ChatCaller, reference: string, scope: ChatScope): Access =>
       enter(caller, conversations.resolve(caller, reference), scope, "SVC_CONVERSATION_NOT_FOUND"),
 
-    /** For a record that belongs to a conversation; `missing` is the 404 of that record. */
+    /** Finds the conversation of a record; `missing` is the 404 error of that record. */
     byId: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
       enter(caller, conversations.find(conversationId), scope, missing),
 
-    /** Whether something may be sent to the holder that it did not ask for: a frame, a ring, a Web Push. */
+    /** Whether the server may send a frame, a ring or a Web Push about the conversation to the holder. */
     mayRead(holder: TokenHolder, conversationId: string): boolean {
       const conversation = conversations.find(conversationId);
       if (!conversation || !inTenant(holder, conversation)) return false;
@@ -76,13 +76,13 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
       return member?.status === "ACTIVE" && scopesOf(holder, member).includes("chat:read");
     },
 
-    /** For requests over all conversations of a user, where the token alone decides. */
+    /** Checks a request over all conversations of a user, where only the token's scopes decide. */
     requireScope(caller: ChatCaller, scope: ChatScope): void {
       if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
       throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
     },
 
-    /** For what holds in every conversation of a user, such as a block. */
+    /** Checks a request that applies to all conversations of a user, such as a block. */
     requireAllConversations(caller: ChatCaller, scope: ChatScope): void {
       if (caller.kind === "apiKey") return;
       if (!caller.scopes.includes(scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
@@ -90,7 +90,7 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
       throw new ApiError("SVC_PERMISSION_DENIED", "This needs a token that is not limited to some conversations.");
     },
 
-    /** For another feature that acts in a conversation of its own, such as a live stream in its chat. */
+    /** Access for another feature to a conversation that it owns, such as the chat of a live stream. */
     asServer(conversationId: string): Access {
       const conversation = conversations.find(conversationId);
       if (!conversation) throw new ApiError("SVC_CONVERSATION_NOT_FOUND");
@@ -126,7 +126,7 @@ export function requireScope(access: Access, scope: ChatScope): void {
   if (!hasScope(access, scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope} in the conversation.`);
 }
 
-/** The user for whom a request acts: the token's own, or the one that a server names. */
+/** The user for whom a request acts: the token's user, or the user that a backend names. */
 export function actingUser(caller: Access | ChatCaller, named: string | undefined): string {
   if (caller.kind === "user" || caller.kind === "chatToken") return caller.userId;
   const userId = emptyAsNull(named);

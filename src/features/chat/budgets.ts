@@ -7,7 +7,7 @@ import type { ChatCaller } from "./access.ts";
 /** A response of this size takes about as long to make as an ordinary request. */
 const RESPONSE_BYTES_PER_REQUEST = 128 * 1024;
 
-/** What one user may do in a rate-limit window, over socket and REST together. Servers are exempt. */
+/** The rate limits of one user, for the socket and REST together. Backends are exempt. */
 export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
   const budget = (name: string, limit: number) => (caller: ChatCaller) => {
     if (caller.kind !== "apiKey") spend(name, keyOf(caller), limit);
@@ -18,9 +18,9 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
   }
   return {
     send: budget("chat send", config.CHAT_SEND_RATE_LIMIT),
-    /** For REST alone, because the socket counts its frames. */
+    /** Applies to REST only, because the socket counts its frames. */
     request: budget("chat request", config.CHAT_REQUEST_RATE_LIMIT),
-    /** A long response is charged once its length is known; the user's next requests are refused for it. */
+    /** A long response is charged once its length is known; the charge counts against the user's next requests. */
     chargeResponse(caller: ChatCaller, bytes: number): void {
       const extra = Math.floor(bytes / RESPONSE_BYTES_PER_REQUEST);
       if (caller.kind === "apiKey" || extra === 0) return;
@@ -31,10 +31,10 @@ export function chatBudgets({ config }: Runtime, limiter: RateLimiter) {
     edit: budget("chat edit", config.CHAT_EDIT_RATE_LIMIT),
     read: budget("chat read", config.CHAT_READ_RATE_LIMIT),
     type: budget("chat type", config.CHAT_TYPING_RATE_LIMIT),
-    /** A client may search on every keystroke. */
+    /** The limit is high because a client may search on every keystroke. */
     search: budget("chat search", config.CHAT_TYPING_RATE_LIMIT),
     join: budget("chat join", config.CHAT_SUBSCRIBE_RATE_LIMIT),
-    /** For reports and blocks. */
+    /** Covers reports and blocks. */
     report: budget("chat report", config.CHAT_REPORT_RATE_LIMIT),
     subscribePush: budget("push subscribe", config.CHAT_SUBSCRIBE_RATE_LIMIT),
     ring: budget("chat ring", config.CHAT_RING_RATE_LIMIT),

@@ -59,7 +59,7 @@ export const UpdateConversation = t.Object({
 });
 
 export const SendMessage = t.Object({
-  // Counted in code points by the service.
+  // The service checks the length in code points.
   text: t.Optional(t.String()),
   type: t.Optional(t.String({ description: "`text`, `attachment`; servers also `system`, `event`" })),
   replyTo: optionalText(64),
@@ -76,7 +76,7 @@ export const SentMessage = t.Object({ ...Message.properties, deduplicated: t.Boo
 
 export const AddReaction = t.Object({ emoji: t.String({ maxLength: 256 }), userId: OptionalIdentity });
 
-/** The user for whom a server acts; ignored from a chat token. */
+/** The user for whom a backend acts; ignored for a chat token. */
 export const NamedUser = t.Object({ userId: OptionalIdentity });
 
 export const MintChatToken = t.Object({

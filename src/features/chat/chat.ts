@@ -17,7 +17,7 @@ function chatService(runtime: Runtime, deps: ChatRulesDeps) {
   return {
     ...rules,
     sockets,
-    /** A job's task: removes expired tokens, old connections, rings and resolved reports. */
+    /** Removes expired tokens, old connections, rings and resolved reports; called by a recurring job. */
     async prune(): Promise<void> {
       await runtime.write((unit) => rules.tokens.sweep(unit));
       await rules.rings.prune();

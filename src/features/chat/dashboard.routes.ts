@@ -165,7 +165,7 @@ function presentConnection(row: ChatConnectionRow) {
     closeCode: row.closeCode,
     messagesSent: row.messagesSent,
     userAgent: row.userAgent,
-    // The address is emptied after IP_RETENTION_DAYS.
+    // The IP address is removed after IP_RETENTION_DAYS.
     ipAddress: row.ipAddress === "" ? null : row.ipAddress,
   };
 }

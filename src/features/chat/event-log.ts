@@ -43,14 +43,14 @@ export function chatEpoch(data: InstallationData): string {
   return installationValue(data, EPOCH, newEpoch);
 }
 
-/** Called after a restore, so that clients which resume read the history again. */
+/** Called after a restore, so that clients that resume read the history again. */
 export function renewChatEpoch(unit: Unit, db: Db): void {
   setInstallationValue(unit, db, EPOCH, newEpoch());
 }
 
 export type EventLog = ReturnType<typeof eventLog>;
 
-/** The order of events in a conversation: numbers every durable event and replays them. */
+/** Numbers every durable event of a conversation, in order, and replays events. */
 export function eventLog({ db, bus, metrics }: Runtime, { conversations, messages, reactions }: ChatStores) {
   const recorded = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
   bus.on("chatEvent", ({ event }) => recorded.inc({ type: event.type }));
@@ -61,7 +61,7 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
        WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
   );
 
-  /** For a new message, which takes its `seq` together with its ordinal. */
+  /** Records a new message, which gets its `seq` together with its ordinal. */
   function recordAs<T extends ChatEventType>(
     unit: Unit,
     conversation: ConversationRow,
@@ -134,7 +134,7 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
       return recordAs(unit, conversation, { seq, type, at, messageId, rowId: null, content });
     },
 
-    /** The events after `since`, or that the client has to read the history again. */
+    /** Returns the events after `since`, or tells the client to read the history again. */
     recover(conversation: ConversationRow, since: number | undefined, sameEpoch: boolean): Recovery {
       const { lastSeq, logStartSeq } = conversation;
       if (since === undefined) return NOTHING_MISSED;
@@ -147,7 +147,7 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
   };
 }
 
-/** The parts of an event that its message does not hold: the member, the conversation's fields, the reaction. */
+/** The fields of an event that its message does not contain: the member, the conversation's fields, the reaction. */
 function storedDetail(event: ChatEvent): Record<string, unknown> | null {
   switch (event.type) {
     case "message":

@@ -10,12 +10,12 @@ export function fits(text: string, max: number): boolean {
   return count <= max;
 }
 
-/** An optional string of length 0 counts as absent. */
+/** An empty string counts as absent. */
 export function emptyAsNull(text: string | null | undefined): string | null {
   return text === undefined || text === null || text === "" ? null : text;
 }
 
-/** The developer's JSON as it is stored; its size is that of its UTF-8. */
+/** The developer's JSON in its stored form; its size is measured in UTF-8. */
 export function storedMetadata(metadata: Metadata | null | undefined, maxBytes: number): string | null {
   if (metadata === undefined || metadata === null) return null;
   const json = JSON.stringify(metadata);

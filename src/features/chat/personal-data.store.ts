@@ -51,7 +51,7 @@ export const chatPersonalColumns: PersonalColumns = {
     "rings.metadata",
     "chat_connections.ip_address",
     "chat_connections.user_agent",
-    // Triggers keep the bytes of each uploader, over all environments of a project.
+    // Triggers update the bytes per uploader, over all environments of a project.
     "storage_usage.user_id",
     "idempotency_keys.body",
   ],
@@ -64,7 +64,9 @@ export type UserRing = RingRow & { answer: RingMemberRow["status"] | null };
 /** Only few rows of a page of conversations are the user's, but a conversation itself is large. */
 const CONVERSATIONS_PER_PAGE = 100;
 
-/** The rows of chat that are about a user. No table has an index by user alone, which would make every send slower. */
+/**
+ * The rows of chat that are about a user. No table has an index on the user alone, which would make every send slower.
+ */
 export function chatPersonalDataStore(db: Db) {
   const { $client: client } = db;
   const read = <Row, Values extends SQLQueryBindings[]>(text: string) => reading<Row, Values>(client, text);
@@ -77,7 +79,7 @@ export function chatPersonalDataStore(db: Db) {
 
   /** Rows of a table that are found by conversation and user. */
   function inConversations<Row>(columns: string, table: string, isUsers: string) {
-    // CROSS JOIN keeps the order: by itself SQLite may begin with a table that it then has to read as a whole.
+    // CROSS JOIN keeps the order: without it SQLite may start with a table of which it has to read every row.
     const rows = read<Row & InConversation, [string, string, string, string, string]>(
       `SELECT ${columns}, c.public_id AS conversationPublicId FROM conversations c
        CROSS JOIN ${table} x ON x.conversation_id = c.id AND (${isUsers})
@@ -155,7 +157,8 @@ export function chatPersonalDataStore(db: Db) {
   );
   const rewriteEvent = change("UPDATE conversation_events SET detail = ?3 WHERE conversation_id = ?1 AND seq = ?2");
   const removeConnection = change("DELETE FROM chat_connections WHERE id = ?");
-  // A token whose row is gone would count again after a restart: the row stays until it expires, without the user id.
+  // A token whose row is gone would be valid again after a restart: the row stays until it expires, without the user
+  // id.
   const anonymizeTokens = change(
     `UPDATE chat_tokens SET user_id = '${ERASED}', revoked_at = ifnull(revoked_at, ?4)
      WHERE project_id = ?1 AND environment = ?2 AND user_id = ?3`,
@@ -191,7 +194,7 @@ export function chatPersonalDataStore(db: Db) {
     sent: (conversationId: string, userId: string, afterSeq: number, limit: number): MessageRow[] =>
       sent.all(conversationId, userId, afterSeq, limit),
     countSent: (conversationId: string, userId: string): number => sentCount.get(conversationId, userId)?.count ?? 0,
-    /** Whether the user deleted messages, of others for example. */
+    /** Whether the user deleted messages, including messages of others. */
     hasDeleted: (conversationId: string, userId: string): boolean => deleted.get(conversationId, userId) !== null,
     anonymizeDeleter: (unit: Unit, conversationId: string, userId: string) =>
       void anonymizeDeleter.run(unit, conversationId, userId),
@@ -244,7 +247,7 @@ export function chatPersonalDataStore(db: Db) {
     removeBlock: (unit: Unit, { projectId, environment, userId, blockedUserId }: BlockRow) =>
       void removeBlock.run(unit, projectId, environment, userId, blockedUserId),
 
-    /** Reports that the user made, or that are about its messages. */
+    /** Reports that the user made, or that are about messages of the user. */
     reports: inConversations<ReportRow>(
       columnsOf(messageReports, "x"),
       "message_reports",

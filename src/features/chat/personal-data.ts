@@ -17,7 +17,7 @@ export { chatPersonalColumns } from "./personal-data.store.ts";
 
 const MESSAGES_PER_PAGE = 100;
 
-/** Everything that chat holds about a user: its messages and what others wrote, did and recorded about it. */
+/** All personal data in chat: the user's messages, and what others wrote, did and recorded about the user. */
 export function chatPersonalData(runtime: Runtime, chat: ChatService, attachments: Attachments): PersonalData {
   const { db, now, write } = runtime;
   const store = chatPersonalDataStore(db);
@@ -70,7 +70,7 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
   }
 
   async function eraseMessages(conversation: ConversationRow, userId: string): Promise<void> {
-    // An erased message has no sender any more, so the next page is always the first.
+    // An erased message has no sender any more, so the query always reads the first page.
     const sent = untilNoneLeft(() => store.sent(conversation.id, userId, 0, CHANGES_PER_UNIT));
     await changeEach(write, sent, (unit, message) => chat.messages.erase(unit, conversation, message));
     if (!store.hasDeleted(conversation.id, userId)) return;
@@ -120,7 +120,7 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
     });
   }
 
-  /** The log keeps every number; only the user is taken out of its events. */
+  /** The event log keeps every `seq`; only the user is removed from its events. */
   async function eraseFromEvents({ id }: ConversationRow, userId: string): Promise<void> {
     await changeEach(write, store.events(id, userId), (unit, { seq, detail }) =>
       store.rewriteEvent(unit, id, seq, JSON.stringify(withoutUser(JSON.parse(detail), userId))),
@@ -147,13 +147,13 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
       attachments: (user) =>
         mapped(store.uploaded(user), (row) => ({ ...presentFile(row), conversationId: row.conversationPublicId })),
       mentions: mentionsOfUser,
-      // What others said in a ring is not the user's; that they rang the user is.
+      // The responses of other members to a ring are not the user's data; the ring to the user is.
       rings: (user) =>
         mapped(store.rings(user), ({ publicId, roomId, callerUserId, status, answer, startedAt, endedAt }) => ({
           ...{ ringId: publicId, roomId, rang: callerUserId === user.userId, status, answer },
           ...{ startedAt: iso(startedAt), endedAt: iso(endedAt) },
         })),
-      // Who blocked the user is not the user's to know.
+      // The user must not learn who blocked them.
       blocks: async function* (user) {
         yield store
           .blocks(user)
@@ -209,7 +209,7 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
       for await (const conversation of store.conversations(user)) {
         await eraseMentions(conversation, userId);
         await eraseCallNotes(conversation, userId);
-        // Last, because each change above adds an event.
+        // The events are erased last, because each change above adds an event.
         await eraseFromEvents(conversation, userId);
       }
       await removeStoredResponses(runtime, (body) => {

@@ -17,7 +17,7 @@ const USER_ID_FIELDS = new Set([
 /** Fields with personal data in an object that has the user's id, and the values that replace them on erasure. */
 const FIELDS_ABOUT_USER: Record<string, unknown> = { metadata: null, name: null, attributes: {} };
 
-/** A copy of an event or record without the user: its id, what is said about it, its mentions and its attachment. */
+/** A copy of an event or record without the user's id, personal fields, mentions and attachment. */
 export function withoutUser(value: unknown, userId: string): unknown {
   if (Array.isArray(value)) return value.map((one) => (one === userId ? ERASED : withoutUser(one, userId)));
   if (value === null || typeof value !== "object") return value;
@@ -38,7 +38,7 @@ export function withoutUser(value: unknown, userId: string): unknown {
   return note === null || isSame(note, callNoteOf(value)) ? copy : { ...copy, text: callText(note) };
 }
 
-/** Whether a field of an event or record holds the user id. A room that has the same name does not count. */
+/** Whether a field of an event or record contains the user id. A room with the same name is ignored. */
 export function namesUser(value: unknown, userId: string): boolean {
   return !isSame(withoutUser(value, userId), value);
 }

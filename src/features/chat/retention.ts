@@ -15,7 +15,7 @@ type AgingMessage = Pick<
 type AgingEvent = { seq: number; at: number };
 
 const DAY_MS = 24 * 3_600_000;
-/** Messages per unit of work: a send waits for at most one unit, which takes a few milliseconds. */
+/** Messages per unit of work: a send waits for at most one unit, which lasts a few milliseconds. */
 const BATCH = 50;
 const CONVERSATIONS_PER_PAGE = 100;
 /** The pause between units leaves most of the time to others, even during a purge of millions. */
@@ -88,7 +88,9 @@ export function retentionService({ bus, config, db, now, write }: Runtime, searc
   };
 }
 
-/** Not a filter: rows are removed up to the last one, and a clock that was set back must not remove newer ones. */
+/**
+ * This is not a filter: rows are removed up to the last one, and a clock that was set back must not remove newer ones.
+ */
 function takeWhile<T>(items: T[], isDue: (item: T) => boolean): T[] {
   const end = items.findIndex((item) => !isDue(item));
   return end < 0 ? items : items.slice(0, end);

@@ -33,10 +33,10 @@ const REMOVE_HOST_ERRORS: ErrorCode[] = [
 ];
 const REMOVE_VIEWER_ERRORS: ErrorCode[] = ["SVC_STREAM_NOT_FOUND", "SVC_MEMBER_NOT_FOUND", "SVC_CONVERSATION_ARCHIVED"];
 
-/** What the routes of both guards do; only the way to the project differs. */
+/** The handlers of the routes of both guards, which differ only in how the project is found. */
 function admissionHandlers({ write }: Runtime, { liveStreams: { admissions } }: Services) {
   return {
-    /** Only a member of the project is an `author`; backends mint credentials all the time. */
+    /** Only a member of the project is passed as `author`; credentials that backends mint are not audited. */
     async admitHost(ref: StreamRef, body: NewHost, publicUrl: string, author: Author | null = null) {
       const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role, author));
       return admissions.sign(admission, publicUrl);
@@ -127,7 +127,7 @@ export const admissionRoutes = ({ guards, idempotency, rateLimit }: Http, runtim
 
 const MANAGE_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"];
 
-/** For the dashboard, to try a stream out and to remove hosts and viewers. */
+/** Routes of the dashboard for trying a stream out and for removing hosts and viewers. */
 export const admissionDashboardRoutes = (
   { guards, idempotency, rateLimit }: Http,
   runtime: Runtime,

@@ -35,7 +35,7 @@ const HOST_PERMISSIONS = {
   publishVideo: true,
   publishData: true,
 };
-/** A request cannot change these. */
+/** A request cannot change these permissions. */
 const VIEWER_PERMISSIONS = {
   join: true,
   subscribe: true,
@@ -127,7 +127,7 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
       streams.audit(unit, author, "live_stream.host_removed", stream);
     },
 
-    /** New credentials for a known viewer do not count as another viewer. */
+    /** New credentials for a known viewer do not count as a new viewer. */
     admitViewer(unit: Unit, ref: StreamRef, identity: string, author: Author | null = null): Admission {
       const stream = streams.findOpen(ref);
       joinChat(unit, stream, identity, "MEMBER");

@@ -52,7 +52,7 @@ function presentStream(row: LiveStreamRow, viewerCount: number | null) {
   };
 }
 
-/** What the routes of both guards do; only the way to the project differs. */
+/** The handlers of the routes of both guards, which differ only in how the project is found. */
 function streamHandlers({ write }: Runtime, { liveStreams: { streams, counts } }: Services) {
   const presentWithCount = async (stream: LiveStreamRow) => presentStream(stream, await counts.of(stream));
   return {

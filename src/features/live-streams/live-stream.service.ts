@@ -31,7 +31,7 @@ type NewStream = StreamDescription & {
   record?: boolean;
 };
 
-/** Without `environment`, as for a dashboard session, the stream is found in either one. */
+/** Without `environment`, as for a dashboard session, the stream is found in either environment. */
 export type StreamRef = { projectId: string; environment?: Environment; streamId: string };
 
 type LiveStreamDeps = {
@@ -185,7 +185,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
       return stream;
     },
 
-    /** Also closes the room, and its participants get the reason. */
+    /** Ends the stream and closes its room; participants get the reason. */
     end(unit: Unit, ref: StreamRef, author: Author = COMMAND_LINE): LiveStreamRow {
       const endedAt = now();
       const stream = move(unit, ref, "LIVE", "ENDED", { endedAt });
@@ -206,7 +206,7 @@ function invalidState(status: LiveStreamStatus): ApiError {
   return new ApiError("SVC_STREAM_INVALID_STATE", `The live stream is ${status}.`, { status });
 }
 
-/** The fields of a request as they are stored; an empty string becomes null. */
+/** The fields of a request in their stored form; an empty string becomes null. */
 function descriptionChange(input: StreamDescription): StreamChange {
   const change: StreamChange = {};
   if (input.title !== undefined) change.title = input.title;

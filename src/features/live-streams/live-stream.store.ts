@@ -23,7 +23,7 @@ export function liveStreamStore({ $client: client }: Db) {
   const selectStreams = rowsOf(client, streams);
   const byPublicId = selectStreams<[string]>("WHERE public_id = ?");
   const byRoom = selectStreams<[string]>("WHERE room_id = ?");
-  // A filter that is null lets every row pass, so that one statement serves all combinations.
+  // A null filter matches every row, so that one statement serves all combinations.
   const newest = selectStreams<(string | number | null)[]>(
     `WHERE project_id = ?1 AND environment = ?2 AND id < ?3 AND (?4 IS NULL OR visibility = ?4)
      AND (?5 IS NULL OR status = ?5) ORDER BY id DESC LIMIT ?6`,
@@ -51,9 +51,9 @@ export function liveStreamStore({ $client: client }: Db) {
     raisePeak: (unit: Unit, id: string, count: number) => void raisePeak.run(unit, id, count),
 
     findHost: (streamId: string, identity: string): HostRow | undefined => host.get(streamId, identity),
-    /** In the order of their registration. */
+    /** Sorted by registration. */
     hosts: (streamId: string): HostRow[] => activeHosts.all(streamId),
-    /** Also registers a host again who was removed before. */
+    /** Saves a host, including one who was removed before. */
     saveHost: inserter<HostRow>(
       client,
       hosts,

@@ -27,13 +27,13 @@ export function createLiveStreams(runtime: Runtime, { rooms, rtcTokens, chat, li
   };
 }
 
-/** For signaling, which is made before the live streams: whether viewers of a room wait for its stream to start. */
+/** Whether viewers of a room wait for its stream to start; for signaling, which is created before the live streams. */
 export function waitingRooms({ db }: Runtime): (roomId: string) => boolean {
   const store = liveStreamStore(db);
   return (roomId) => store.ofRoom(roomId)?.status === "CREATED";
 }
 
-/** For chat, which is made before the live streams: whether a room belongs to a live stream. */
+/** Whether a room belongs to a live stream; for chat, which is created before the live streams. */
 export function liveStreamRooms({ db }: Runtime): (roomId: string) => boolean {
   const store = liveStreamStore(db);
   return (roomId) => store.ofRoom(roomId) !== undefined;

@@ -21,7 +21,7 @@ type PlaygroundDeps = {
 
 type PlaygroundJoin = { room: string; identity: string; mode: PlaygroundMode };
 
-/** Stored, but not signed yet. */
+/** The credentials are stored, but not signed yet. */
 type PlaygroundAdmission = PlaygroundJoin &
   Pick<Admission, "rtc" | "chat"> & { conversationId: string; stream: LiveStreamRow | null };
 
@@ -33,8 +33,8 @@ const MAX_STREAMS_SEARCHED = 200;
 export type PlaygroundService = ReturnType<typeof createPlayground>;
 
 /**
- * Does for the playground's page what a developer's own backend would do, in the project for which `stoa dev` opens it.
- * Without `stoa dev` it is closed.
+ * Acts as the backend of the playground's page, in the project for which `stoa dev` enables it. Without `stoa dev` the
+ * playground is disabled.
  */
 export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
   const { rooms, rtcTokens, chat, liveStreams, liveRooms } = deps;

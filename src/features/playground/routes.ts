@@ -9,14 +9,14 @@ import type { PlaygroundService } from "./playground.ts";
 /** Any other name could belong to an attacker who made it resolve to this machine (DNS rebinding). */
 const LOOPBACK_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
 
-/** For the playground's own page, on the machine that runs `stoa dev`; other servers answer 404. */
+/** Routes for the playground's page on the machine that runs `stoa dev`; other servers answer 404. */
 export const playgroundRoutes = (
   { guards }: Http,
   { write }: Runtime,
   { playground }: { playground: PlaygroundService },
 ) =>
   new Elysia({ prefix: "/v1/playground", detail: { hide: true } })
-    // Not scoped, because it would then apply to every route that the application adds after these.
+    // The hook is not scoped, because a scoped one would apply to every route that the application adds afterwards.
     .derive(({ request }) => {
       playground.requireOpen();
       if (!LOOPBACK_HOST.test(request.headers.get("host") ?? "")) throw new ApiError("SVC_ORIGIN_NOT_ALLOWED");

@@ -8,12 +8,14 @@ import type { Tenant } from "../../kernel/tenant.ts";
 
 const FILE = "erasures.jsonl";
 
-/** One erasure without the user id: only a reader who knows a user id and the key can tell whether it is meant. */
+/**
+ * One erasure without the user id: only a reader who knows a user id and the key can tell whether this user was erased.
+ */
 export type ListedErasure = Tenant & {
   id: string;
   at: number;
   digest: string;
-  /** Which master secret the digest was made with. */
+  /** The id of the master secret with which the digest was computed. */
   key: string;
 };
 
@@ -22,8 +24,8 @@ export function digestOf(keyring: Keyring, { projectId, environment, userId }: U
 }
 
 /**
- * Appends an erasure to the list beside the database, which is in no backup: a restore of an older backup reads there
- * whom to erase again. The line is on disk before the erasure is answered.
+ * Appends an erasure to the list next to the database. The list is not part of a backup, so that after the restore of
+ * an older backup the server knows which users to erase again. The line is on disk before the request is answered.
  */
 export function appendErasure(dataDir: string, erasure: ListedErasure): void {
   const path = join(dataDir, FILE);
@@ -36,7 +38,7 @@ export function appendErasure(dataDir: string, erasure: ListedErasure): void {
   }
 }
 
-/** Skips a line that a crash cut off: its erasure was never answered. */
+/** Skips a line that a crash truncated: its request was never answered. */
 export function readErasures(dataDir: string): ListedErasure[] {
   const path = join(dataDir, FILE);
   if (!existsSync(path)) return [];
@@ -52,15 +54,15 @@ export function readErasures(dataDir: string): ListedErasure[] {
 }
 
 export type UsersToErase = {
-  /** Users who were erased after the backup was made, and are in it. */
+  /** Users who were erased after the backup was made and whose data is in it. */
   found: { user: User; digest: string }[];
-  /** Erasures whose digests were made with another master secret, so that their users cannot be found. */
+  /** Erasures whose digests were computed with another master secret, so that their users cannot be found. */
   unreadable: number;
 };
 
 /**
  * Finds the users to erase again in restored data. The list has digests only, so every user id of the database is
- * tried. `config` is that of the data being replaced: the list and the secret of its digests are there.
+ * compared. `config` belongs to the data being replaced, which has the list and the secret of its digests.
  */
 export function findUsersToErase(
   db: Db,
@@ -97,7 +99,7 @@ function userIdsIn({ $client: client }: Db, columns: readonly PersonalColumns[],
   );
   const queries = columns
     .flatMap(({ userIds }) => Object.entries(userIds))
-    // The backup may be of a version that did not have the column yet.
+    // The backup may be of a version that does not have the column.
     .filter(([column]) => existing.has(column))
     .map(
       ([column, join]) =>

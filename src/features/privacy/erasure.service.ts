@@ -15,13 +15,13 @@ type ErasureDeps = {
 };
 
 const DISCONNECT_CHECK_MS = 250;
-/** A client that does not answer the close is cut off long before this many checks. */
+/** A client that does not answer the close is disconnected long before this many checks. */
 const DISCONNECT_CHECKS = 240;
 const RETRY_MS = 5_000;
 
 export type ErasureService = ReturnType<typeof erasureService>;
 
-/** Erases users: accepted in one transaction, done in the background, and continued after a crash. */
+/** Erases users: a request is accepted in one transaction and carried out in the background, also after a crash. */
 export function erasureService(runtime: Runtime, { store, features, exports, compactSearch }: ErasureDeps) {
   const { bus, config, db, ids, keyring, log, now, write } = runtime;
   const inMemory = db.$client.filename === ":memory:" || db.$client.filename === "";
@@ -50,12 +50,12 @@ export function erasureService(runtime: Runtime, { store, features, exports, com
     });
     await exports.removeOf(user);
     await untilDisconnected(user);
-    // What was recorded when the user left is on disk before it is erased.
+    // Records that are written when the user leaves are on disk before the erasure starts.
     await runtime.writer.drain();
     for (const feature of features) await feature.erase?.(user);
   }
 
-  /** Overwrites what deleted rows leave in the files. A backup that is being made delays it until the backup is done. */
+  /** Overwrites the remains of deleted rows in the database files. A running backup delays this until it is done. */
   async function overwriteDeleted(): Promise<void> {
     await compactSearch();
     while (!stopped) {
@@ -120,7 +120,9 @@ export function erasureService(runtime: Runtime, { store, features, exports, com
       return erasure;
     },
 
-    /** Erases users again whose erasures a restored backup does not know. For restored data, without a server. */
+    /**
+     * Erases users again whose erasures are missing from a restored backup. Runs on restored data, without a server.
+     */
     async eraseAgain(users: { user: User; digest: string }[]): Promise<void> {
       for (const { user, digest } of users) {
         await write((unit) => void store.insertErasure(unit, newErasure(user, digest)));
@@ -138,7 +140,7 @@ export function erasureService(runtime: Runtime, { store, features, exports, com
       await working;
     },
 
-    /** Resolves when no erasure is under way. */
+    /** Resolves when no erasure is running. */
     settled: async (): Promise<void> => {
       while (working) await working;
     },

@@ -6,12 +6,12 @@ const MAX_RUNNING = 2;
 type Waiting = { row: ExportRow; done: () => void };
 
 /**
- * Runs one export of a project after the other, and those of different projects side by side: a project that requests
- * hundreds delays only its own. `make` does not throw.
+ * Runs the exports of a project one after the other, and those of different projects in parallel: a project that
+ * requests hundreds delays only its own exports. `make` does not throw.
  */
 export class ExportQueue {
   readonly #make: (row: ExportRow) => Promise<void>;
-  /** By project; the project that waits longest comes first. */
+  /** Exports by project; the project that has waited longest is first. */
   readonly #waiting = new Map<string, Waiting[]>();
   readonly #running = new Set<string>();
   readonly #unfinished = new Map<string, Promise<void>>();
@@ -35,7 +35,7 @@ export class ExportQueue {
     this.#next();
   }
 
-  /** Takes an export out of the queue, or waits for its end if it runs. */
+  /** Removes an export from the queue, or waits for its end if it is running. */
   async cancel({ id, projectId }: ExportRow): Promise<void> {
     const waiting = this.#waiting.get(projectId) ?? [];
     const found = waiting.find(({ row }) => row.id === id);
@@ -61,7 +61,7 @@ export class ExportQueue {
       if (this.#running.size >= MAX_RUNNING) return;
       const [first, ...others] = waiting;
       if (!first || this.#running.has(projectId)) continue;
-      // Its next export waits behind those of all other projects.
+      // The project's next export waits behind those of all other projects.
       this.#waiting.delete(projectId);
       this.#setWaiting(projectId, others);
       this.#running.add(projectId);

@@ -31,7 +31,7 @@ const MAX_RUNNING_PER_PROJECT = 100;
 
 export type ExportService = ReturnType<typeof exportService>;
 
-/** Makes exports: one tar with a file of JSON lines for each kind of data, and the files of the user. */
+/** Creates exports: one tar archive with a file of JSON lines for each kind of data, and the files of the user. */
 export function exportService(runtime: Runtime, { store, features, quota }: ExportDeps) {
   const { bus, config, ids, keyring, log, now, write } = runtime;
   const folder = join(config.DATA_DIR, FOLDER);
@@ -48,11 +48,11 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
     if (cancelled.has(id)) throw new Error("the export was cancelled");
   }
 
-  /** The lines go to a file of their own first: a tar has the size of an entry before its bytes. */
+  /** The lines are written to a temporary file first, because a tar header contains the size of its entry. */
   async function addKind(archive: ArchiveWriter, row: ExportRow, kind: PersonalDataKind): Promise<void> {
     const path = join(folder, `${row.id}.${kind}.jsonl`);
     try {
-      // A write stream would wait for ever when the disk is full.
+      // A write stream would wait forever when the disk is full.
       const file = await open(path, "w", 0o600);
       try {
         for (const { kinds } of features) {
@@ -126,7 +126,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
   }
 
   return {
-    /** Returns the export that is being made for the user, if there is one. */
+    /** Returns the export in progress for the user, if there is one. */
     async request(user: User, author: Author): Promise<ExportRow> {
       const { projectId, environment, userId } = user;
       quota.requireFree(0);
@@ -161,7 +161,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
       return row;
     },
 
-    /** A signed address of the file; null until the export is ready. */
+    /** A signed URL of the file; null until the export is ready. */
     urlOf({ id, status }: ExportRow, publicUrl: string): string | null {
       if (status !== "READY" || !existsSync(pathOf(id))) return null;
       const expires = now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1000;
@@ -188,7 +188,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
       for (const row of store.exportsOf(user)) await remove(row);
     },
 
-    /** Removes exports after a week; called by a job. */
+    /** Removes exports after a week; called by a recurring job. */
     async prune(): Promise<void> {
       for (;;) {
         const old = store.exportsBefore(now() - KEPT_MS, PRUNED_PER_STEP);
@@ -197,7 +197,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
       }
     },
 
-    /** Starts exports again that the last run did not finish. */
+    /** Restarts exports that the last run did not finish. */
     start(): void {
       for (const row of store.runningExports()) queue.add(row);
     },

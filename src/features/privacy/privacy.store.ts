@@ -7,7 +7,7 @@ import { type ErasureRow, type ExportRow, type ExportStatus, personErasures, per
 
 export type PrivacyStore = ReturnType<typeof privacyStore>;
 
-/** Requested erasures and exports. */
+/** The rows of requested erasures and exports. */
 export function privacyStore({ $client: client }: Db) {
   const ERASURE = columnsOf(personErasures);
   const EXPORT = columnsOf(personExports);

@@ -37,7 +37,7 @@ export const personExports = sqliteTable("person_exports", {
 export type ErasureRow = typeof personErasures.$inferSelect;
 export type ExportRow = typeof personExports.$inferSelect;
 
-/** An erasure removes the user's exports, and its own user id when it is done. */
+/** An erasure removes the user's exports, and, when it is done, the user id from its own row. */
 export const privacyPersonalColumns: PersonalColumns = {
   userIds: { "person_exports.user_id": "" },
   content: ["person_erasures.user_id"],

@@ -20,13 +20,13 @@ type PrivacyDeps = {
   features: PersonalData[];
   /** Removes what the search index keeps of deleted words. */
   compactSearch: () => Promise<void>;
-  /** Exports leave the disk's reserve free. */
+  /** Exports do not use the disk's reserved space. */
   quota: Pick<StorageQuota, "requireFree">;
 };
 
 export type Privacy = ReturnType<typeof createPrivacy>;
 
-/** What is held about a user: counted, exported and erased. Each feature knows its own data; this only goes through them. */
+/** Counts, exports and erases personal data. Each feature knows its own data; this service calls all features. */
 export function createPrivacy(runtime: Runtime, { features, compactSearch, quota }: PrivacyDeps) {
   const { config, now, write } = runtime;
   const store = privacyStore(runtime.db);
@@ -64,7 +64,7 @@ export function createPrivacy(runtime: Runtime, { features, compactSearch, quota
       return { userId: user.userId, counts, total, erasure: erasure && presentErasure(erasure), exports: kept };
     },
 
-    /** Removes network addresses that are older than they may be kept; called by a job. */
+    /** Removes IP addresses that are older than their retention; called by a recurring job. */
     async removeOldAddresses(): Promise<void> {
       if (config.IP_RETENTION_DAYS === 0) return;
       const before = now() - config.IP_RETENTION_DAYS * DAY_MS;
@@ -73,12 +73,12 @@ export function createPrivacy(runtime: Runtime, { features, compactSearch, quota
       }
     },
 
-    /** Continues the exports and erasures that the last run left. */
+    /** Continues the exports and erasures that the last run did not finish. */
     start(): void {
       exports.start();
       erasures.start();
     },
-    /** Work that is left half-way is finished after the next start. */
+    /** Unfinished work continues after the next start. */
     async stop(): Promise<void> {
       await Promise.all([exports.stop(), erasures.stop()]);
     },

@@ -19,7 +19,7 @@ const userOf = ({ projectId, environment }: Tenant, { params }: Context): User =
   ...{ projectId, environment, userId: params.userId },
 });
 
-/** What both ways to ask for a user's data have in common: with an API key, or signed in to the dashboard. */
+/** The handlers that both kinds of caller share: with an API key, or signed in to the dashboard. */
 function handlers(privacy: Privacy) {
   return {
     overview: (tenant: Tenant, context: Context) => privacy.overview(userOf(tenant, context), context.info.publicUrl),
@@ -114,7 +114,7 @@ const dashboardRoutes = ({ guards }: Http, privacy: Privacy) => {
     });
 };
 
-/** The signed addresses of exports: the signature takes the place of a credential. */
+/** The routes of signed URLs of exports: the signature is the credential. */
 const fileRoutes = ({ guards }: Http, { now }: Runtime, { exports }: Privacy) =>
   new Elysia({ prefix: "/v1/exports", tags: ["people"] })
     .use(guards.open)

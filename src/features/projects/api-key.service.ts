@@ -16,7 +16,9 @@ export function apiKeyService(runtime: Runtime) {
   const { db, bus, ids, keyring, now } = runtime;
   const store = apiKeyStore(db);
 
-  /** Signs tokens of LiveKit's form. It is derived from the key, so every key has one and none is stored. */
+  /**
+   * The secret for signing LiveKit tokens. It is derived from the key's id, so every key has one and none is stored.
+   */
   const signingSecret = (publicId: string): string => keyring.digest("livekit-secret", publicId);
 
   const audit = (
@@ -43,7 +45,7 @@ export function apiKeyService(runtime: Runtime) {
 
     signingSecret,
 
-    /** The caller that tokens signed with this key's signing secret stand for; null when the key is not usable. */
+    /** The caller of tokens that are signed with this key's signing secret; null when the key is not usable. */
     signer(publicId: string): ApiKeyCaller | null {
       const row = store.findUsable(publicId);
       if (!row) return null;
@@ -51,7 +53,7 @@ export function apiKeyService(runtime: Runtime) {
       return { kind: "apiKey", keyId, publicId, name, projectId, environment };
     },
 
-    /** Audited, because the secret can sign any token of the project. */
+    /** The action is audited, because the secret can sign any token of the project. */
     revealSigningSecret(unit: Unit, projectId: string, keyId: string, author: Author = COMMAND_LINE) {
       const key = store.find(projectId, keyId);
       if (!key || key.revokedAt !== null) throw new ApiError("SVC_API_KEY_NOT_FOUND");
@@ -59,7 +61,7 @@ export function apiKeyService(runtime: Runtime) {
       return { apiKey: key.publicId, apiSecret: signingSecret(key.publicId) };
     },
 
-    /** The response alone contains the whole key: only a digest of its secret is stored. */
+    /** Only this response contains the whole key: the server stores a digest of its secret. */
     create(
       unit: Unit,
       projectId: string,

@@ -38,7 +38,7 @@ export function apiKeyStore({ $client: client }: Db) {
   const touch = changing<[number, string]>(client, "UPDATE api_keys SET last_used_at = ? WHERE id = ?");
 
   return {
-    /** Neither revoked nor of an archived project. */
+    /** The key is neither revoked nor part of an archived project. */
     findUsable: (publicId: string) => usable.get(publicId),
     find: (projectId: string, id: string) => byId.get(id, projectId),
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */

@@ -14,8 +14,9 @@ export const ENVIRONMENT_IN_KEY: Record<Environment, "dev" | "prod"> = { DEVELOP
 type Verified = { caller: ApiKeyCaller; touchedAt: number };
 
 /**
- * Runs on every request of a backend, so a verified key is cached until it or its project changes. The cache is a hash
- * table with the whole key as its key: unlike a comparison, a lookup's timing does not tell how close a guess came.
+ * Runs on every request of a backend, so a verified key is cached until the key or its project changes. The cache is a
+ * hash table with the whole key as its key: unlike a comparison, the timing of a lookup does not reveal how close a
+ * guess is.
  */
 export function createApiKeyVerifier(
   { bus, keyring, log, now, write }: Runtime,
@@ -31,7 +32,7 @@ export function createApiKeyVerifier(
 
   function verify(key: string): Verified {
     const [isKey, env = "", publicId = "", secret = ""] = KEY.exec(key) ?? [];
-    // Refusing malformed keys before the lookup makes a guess four times as cheap.
+    // Refusing malformed keys before the lookup makes handling a guess four times cheaper.
     if (isKey === undefined) throw new ApiError("SVC_AUTH_ERROR");
     const [digest = "", previous] = keyring.acceptedDigests("api-key", secret);
     const row = store.findUsable(publicId);
@@ -65,7 +66,7 @@ export function createApiKeyVerifier(
     const at = now();
     if (at - entry.touchedAt >= TOUCH_INTERVAL_MS) {
       entry.touchedAt = at;
-      // The request does not wait: a database that cannot be written must not fail a request that only reads.
+      // The request does not wait: if the database is not writable, requests that only read must still succeed.
       write((unit) => store.touch(unit, caller.keyId, at)).catch((err) =>
         log.warn({ err }, "api key: last use not saved"),
       );

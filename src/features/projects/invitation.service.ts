@@ -11,7 +11,7 @@ import { type MemberService, requireOwnerFor } from "./member.service.ts";
 import type { Member } from "./member.store.ts";
 import type { ProjectService } from "./project.service.ts";
 
-/** Longer than that of other links, because the recipient does not expect the mail. */
+/** The lifetime is longer than that of other links, because the recipient does not expect the mail. */
 const LIFETIME_MS = 7 * 86_400_000;
 
 type InvitationDeps = Users & { members: MemberService; projects: ProjectService };
@@ -29,7 +29,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     return row;
   }
 
-  // The address is not in the entry, which outlives the person's data.
+  // The entry does not contain the e-mail address, because it outlives the person's data.
   const audit = (
     unit: Unit,
     action: "invitation.created" | "invitation.withdrawn",
@@ -65,14 +65,14 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
     list: (projectId: string, before: string, limit: number) => store.list(projectId, now(), before, limit),
     present,
 
-    /** For the page behind the link, before the user accepts. */
+    /** Called by the page of the link, before the user accepts. */
     preview(token: string) {
       const { email, role, invitedBy, expiresAt, projectId } = find(token);
       return { projectName: projects.find(projectId).name, email, role, invitedBy, expiresAt: iso(expiresAt) };
     },
     emailOf: (token: string): string => find(token).email,
 
-    /** A user with an account becomes a member at once; an unknown address gets an invitation. */
+    /** A user with an account becomes a member at once; an unknown e-mail address gets an invitation. */
     addByEmail(
       unit: Unit,
       projectId: string,
@@ -86,7 +86,7 @@ export function invitationService(runtime: Runtime, { users, members, projects, 
       return { kind: "invited", invitation: invite(unit, projectId, email, role, author) };
     },
 
-    /** The link admits any signed-in user, whatever its address. A member keeps its role. */
+    /** The link admits any signed-in user, regardless of the e-mail address. A member keeps its role. */
     accept(unit: Unit, token: string, userId: string, author: Author): { projectId: string; role: ProjectRole } {
       const { id, projectId, role } = find(token);
       store.delete(unit, projectId, id);

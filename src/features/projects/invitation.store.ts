@@ -44,7 +44,7 @@ export function invitationStore({ $client: client }: Db) {
     findByDigest: (digest: string, at: number) => byDigest.get(digest, at),
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: (projectId: string, at: number, before: string, limit: number) => newest.all(projectId, at, before, limit),
-    /** A second invitation to an address replaces the first, whose link becomes invalid. */
+    /** A second invitation to an e-mail address replaces the first, whose link becomes invalid. */
     replace(unit: Unit, row: InvitationRow): void {
       removeByEmail.run(unit, row.projectId, row.email);
       insert(unit, row);

@@ -36,11 +36,11 @@ export function memberService({ db, bus, now }: Runtime) {
     list: store.list,
     present,
 
-    /** Adds without a check or an audit entry: for the owner of a new project. */
+    /** Adds a member without a check or an audit entry; called for the owner of a new project. */
     join: (unit: Unit, projectId: string, userId: string, role: ProjectRole) =>
       store.insert(unit, { projectId, userId, role, addedAt: now() }),
 
-    /** `added` is false for a member who has that role already. */
+    /** `added` is false for a member who already has that role. */
     add(
       unit: Unit,
       projectId: string,

@@ -29,7 +29,7 @@ export const projectsRoutes = (http: Http, runtime: Runtime, services: ProjectSe
 const ownProjectRoutes = ({ guards }: Http, projects: ProjectService) =>
   new Elysia({ tags: ["project"] }).use(guards.apiKey).get(
     "/v1/project",
-    // Elysia awaits a handler whose body is a bare call, so this one builds an object instead.
+    // Elysia awaits a handler whose body is a bare call, so this handler builds an object instead.
     ({ caller }) => ({ ...projects.presentToKey(caller.projectId), environment: caller.environment }),
     {
       ...documented("The key's own project", ["SVC_ORIGIN_NOT_ALLOWED"]),

@@ -31,7 +31,8 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     return row;
   }
 
-  // Some backends read their project on every call, and formatting two dates costs more than the rest of it.
+  // Some backends read their project on every request, and formatting two dates costs more than the rest of the
+  // request.
   const presented = new WeakMap<ProjectRow, ReturnType<typeof present>>();
   function presentCached(row: ProjectRow) {
     const record = presented.get(row) ?? present(row);
@@ -49,7 +50,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
     bus.publish(unit, "audit", { ...author, action, projectId, resourceId: projectId, metadata, at: now() });
   }
 
-  /** Writes and audits the fields that differ; the same values again have no effect. */
+  /** Writes and audits the fields that differ; unchanged values have no effect. */
   function change(unit: Unit, projectId: string, input: ProjectChange, author: Author): ProjectRow {
     const row = read(projectId);
     const fields = (Object.keys(input) as (keyof ProjectChange)[]).filter(
@@ -111,7 +112,7 @@ export function projectService({ db, ids, now, bus }: Runtime, members: MemberSe
         author,
       ),
 
-    /** Replaces the whole list. Each entry is stored in the form that browsers send. */
+    /** Replaces the whole list. Each entry is stored in the form of the browser's Origin header. */
     setOrigins(
       unit: Unit,
       projectId: string,

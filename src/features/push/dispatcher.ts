@@ -18,7 +18,7 @@ type DispatcherDeps = {
   subscriptions: SubscriptionService;
   chat: ChatService;
   vapid: Vapid;
-  /** Processes one batch of the queue; false when it is empty. */
+  /** Processes one batch of the queue; returns false when the queue is empty. */
   fanOut: (unit: Unit) => boolean;
 };
 type Running = { origin: string; subscriptionId: string; controller: AbortController; done: Promise<void> };
@@ -28,11 +28,11 @@ const MAX_ATTEMPTS_AT_ONCE = 64;
 const MAX_ATTEMPTS_PER_ORIGIN = 16;
 const DUE_PER_QUERY = 512;
 const CHECK_EVERY_MS = 10_000;
-/** Enough for a notification; the rest is in the conversation. */
+/** Enough for a notification; the conversation has the whole text. */
 const MAX_TEXT_CHARACTERS = 300;
 
 /**
- * Sends due deliveries. A delivery stays in the database until its outcome is saved, so that an attempt which a crash
+ * Sends due deliveries. A delivery stays in the database until its outcome is saved, so that an attempt that a crash
  * interrupts is repeated.
  */
 export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, random = Math.random) {
@@ -49,7 +49,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     if (state === "started") void work();
   }
 
-  /** Only one round at a time; a call meanwhile makes it repeat. */
+  /** Only one round runs at a time; a call during a round makes it repeat. */
   function work(): Promise<void> {
     again = true;
     working ??= (async () => {
@@ -86,7 +86,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
       if (!subscription) continue;
       const { origin } = new URL(subscription.endpoint);
       const others = [...running.values()];
-      // Any user can subscribe with an address that never responds: it must not occupy all attempts.
+      // Any user can subscribe with an endpoint that never responds, which must not occupy all attempts.
       if (others.some((one) => one.subscriptionId === subscription.id)) continue;
       if (others.filter((one) => one.origin === origin).length >= MAX_ATTEMPTS_PER_ORIGIN) continue;
       const controller = new AbortController();
@@ -121,7 +121,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     const { endpoint } = subscription;
     return attempt(runtime, {
       url: endpoint,
-      // End users name these addresses, so the private ones that developers may use for webhooks are refused.
+      // End users choose these endpoints, so private addresses, which developers may use for webhooks, are rejected.
       allows: targetRule(subscription.environment, false, loopbackAllowed(config)),
       headers: {
         authorization: vapid.authorization(endpoint, now()),
@@ -147,7 +147,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     const status = outcome.kind === "answered" ? outcome.statusCode : 0;
     const isGone = status === 404 || status === 410;
     attempts.inc({ outcome: outcome.error === null ? "delivered" : isGone ? "gone" : outcome.kind });
-    // The browser has unsubscribed.
+    // The push service reports that the browser has unsubscribed.
     if (isGone) {
       store.remove(unit, subscription.id);
       return;
@@ -160,7 +160,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     const attemptCount = delivery.attemptCount + 1;
     const retryAfterMs = outcome.kind === "answered" ? outcome.retryAfterMs : null;
     const nextAt = now() + (retryAfterMs ?? backoffMs(attemptCount, config.WEBHOOK_BACKOFF_BASE_MS, random()));
-    // A push service that refused a push would refuse it again, and a late ring is of no use.
+    // A push service that rejected a push would reject it again, and a late ring is of no use.
     const isRefused = status >= 400 && status < 500 && status !== 429 && status !== 401 && status !== 403;
     if (isRefused || attemptCount >= config.WEBHOOK_MAX_ATTEMPTS || nextAt >= delivery.expiresAt) {
       log.warn({ host: new URL(subscription.endpoint).host, error: outcome.error }, "push: delivery dropped");

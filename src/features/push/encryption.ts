@@ -13,7 +13,7 @@ export const MAX_PLAINTEXT_BYTES = RECORD_BYTES - HEADER_BYTES - TAG_BYTES - 1;
 
 /** The keys of a browser's push subscription. */
 type ReceiverKeys = { p256dh: Uint8Array; auth: Uint8Array };
-/** Random for every message; tests set them to compare the result with a known one. */
+/** Random for every message; tests set them to compare the result with a test vector. */
 type OneTimeValues = { privateKey?: Uint8Array; salt?: Uint8Array };
 
 /** One record that only the browser with these keys can decrypt. Throws for a key that is not on the curve. */
@@ -45,7 +45,7 @@ export function encryptPush(
   return Buffer.concat([header, senderKey, sealed, cipher.getAuthTag()]);
 }
 
-/** Null unless they are a point on the curve of 65 bytes and a secret of 16 bytes. */
+/** Null unless the keys are a point on the curve of 65 bytes and a secret of 16 bytes. */
 export function receiverKeys(p256dh: string, auth: string): ReceiverKeys | null {
   const keys = { p256dh: Buffer.from(p256dh, "base64url"), auth: Buffer.from(auth, "base64url") };
   if (keys.p256dh.length !== POINT_BYTES || keys.p256dh[0] !== 4 || keys.auth.length !== 16) return null;

@@ -11,8 +11,9 @@ type FanOutDeps = { store: PushStore; subscriptions: SubscriptionService; chat: 
 const MEMBERS_PER_BATCH = 200;
 
 /**
- * Queues messages and rings in the transaction that stores them. Later, and in small steps, it decides which members get
- * a push: those without an open socket that reads the conversation, whose settings allow it and who have not read the message.
+ * Queues messages and rings in the transaction that stores them. It selects the members who get a push later, in small
+ * steps: those without an open socket that reads the conversation, whose settings allow it and who have not read the
+ * message.
  */
 export function createFanOut(
   { bus, config, now }: Runtime,
@@ -46,7 +47,7 @@ export function createFanOut(
     enqueue(unit, { projectId, environment, kind, conversationId, subjectId: ring.id, createdAt });
   });
 
-  /** The kind of push that this member gets; null for none. */
+  /** The kind of push that this member gets; null if none. */
   function kindFor(row: QueuedRow, userId: string): PushKind | null {
     if (chat.sockets.hub.isReading(row, userId, row.conversationId)) return null;
     const { level, mutedUntil } = subscriptions.setting(row.conversationId, userId);
@@ -62,7 +63,7 @@ export function createFanOut(
     return level === "all" ? "message" : null;
   }
 
-  /** The members of a ring, or the next batch of members for a message. */
+  /** The members who were rung, or the next batch of members for a message. */
   function recipients(row: QueuedRow): { userIds: string[]; isLast: boolean } {
     if (row.kind === "message") {
       const userIds = store.members(row.conversationId, row.position, MEMBERS_PER_BATCH);

@@ -13,7 +13,7 @@ export const pushPersonalColumns: PersonalColumns = {
   content: ["push_subscriptions.endpoint"],
 };
 
-/** The browsers of a user, and what it wants to be notified of. */
+/** The push subscriptions of a user and the notification settings. */
 export function pushPersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
   const subscriptions = reading<SubscriptionRow, [string, string, string]>(

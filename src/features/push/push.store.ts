@@ -85,7 +85,7 @@ export function pushStore({ $client: client }: Db) {
       ofUser.all(projectId, environment, userId),
     ofUsers: ({ projectId, environment }: Tenant, userIds: string[]): SubscriptionRow[] =>
       ofUsers.all(projectId, environment, JSON.stringify(userIds)),
-    /** A subscription that is made again belongs to the new token. */
+    /** A subscription that is created again belongs to the new token. */
     save: inserter<SubscriptionRow>(
       client,
       pushSubscriptions,
@@ -115,7 +115,7 @@ export function pushStore({ $client: client }: Db) {
     ),
     due: (at: number, limit: number): DeliveryRow[] => due.all(at, limit),
     nextDue: (after: number): number | null => next.get(after)?.at ?? null,
-    /** Keeps the delivery when a newer subject has replaced this one meanwhile. */
+    /** Keeps the delivery when a newer message or ring has replaced its subject in the meantime. */
     removeDelivery: (unit: Unit, { id, subjectId }: DeliveryRow) => void removeDelivery.run(unit, id, subjectId),
     retryAt: (unit: Unit, { id }: DeliveryRow, at: number) => void retryAt.run(unit, id, at),
     /** Delays all deliveries of a subscription. */

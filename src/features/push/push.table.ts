@@ -2,7 +2,7 @@ import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "driz
 import type { NotificationLevel } from "../../protocol/chat-records.ts";
 import { conversationColumn, tenantColumns } from "../chat/conversations/conversation.table.ts";
 
-/** The reason of a push. */
+/** The reason for a push. */
 export type PushKind = "message" | "mention" | "ring" | "missed_call";
 
 export const pushSubscriptions = sqliteTable(
@@ -12,19 +12,19 @@ export const pushSubscriptions = sqliteTable(
     publicId: text("public_id").notNull().unique(),
     ...tenantColumns,
     userId: text("user_id").notNull(),
-    /** A secret of its owner: with it, anyone can send requests to the push service. */
+    /** A secret of its owner: anyone who knows it can send requests to the push service. */
     endpoint: text("endpoint").notNull(),
     p256dh: text("p256dh").notNull(),
     auth: text("auth").notNull(),
     createdAt: integer("created_at").notNull(),
     lastPushedAt: integer("last_pushed_at"),
-    /** The chat token that made it; null for a server. */
+    /** The chat token that created the subscription; null for a backend. */
     tokenId: text("token_id"),
     /** The conversations (uuids) of that token as a JSON array; null for all. */
     conversations: text("conversations"),
-    /** When it was made or made again. */
+    /** When the subscription was created or renewed. */
     grantedAt: integer("granted_at").notNull(),
-    /** The end of the token; null where the subscription stays. */
+    /** The expiry of the token; null when the subscription does not expire. */
     expiresAt: integer("expires_at"),
   },
   (table) => [
@@ -35,7 +35,7 @@ export const pushSubscriptions = sqliteTable(
   ],
 );
 
-/** Messages and rings whose recipients are not decided yet. */
+/** Messages and rings whose recipients are not determined yet. */
 export const pushQueue = sqliteTable("push_queue", {
   id: integer("id").primaryKey(),
   ...tenantColumns,
@@ -43,7 +43,7 @@ export const pushQueue = sqliteTable("push_queue", {
   ...conversationColumn,
   /** The public id of the message or ring. */
   subjectId: text("subject_id").notNull(),
-  /** Members up to this user id are decided. */
+  /** The recipients up to this user id are determined. */
   position: text("position").notNull().default(""),
   createdAt: integer("created_at").notNull(),
 });

@@ -13,7 +13,7 @@ import type { SettingRow, SubscriptionRow } from "./push.table.ts";
 
 type NewSubscription = { endpoint: string; keys: { p256dh: string; auth: string } };
 
-/** What a subscription takes over from the token that makes it; the token's scopes were checked. */
+/** The fields that a subscription takes from the token that creates it; the token's scopes are already checked. */
 function grantOf(caller: ChatCaller): Pick<SubscriptionRow, "tokenId" | "conversations" | "expiresAt"> {
   if (caller.kind === "apiKey") return { tokenId: null, conversations: null, expiresAt: null };
   const { tokenId, conversations, keepsPush, expiresAt } = caller;
@@ -33,11 +33,13 @@ export type SubscriptionService = ReturnType<typeof subscriptionService>;
 /** The push subscriptions of users and their notification settings. */
 export function subscriptionService({ bus, config, db, ids, now }: Runtime, store: PushStore, access: AccessRules) {
   const tenants = tenantsUsing(bus, store.tenants);
-  // A backup does not know which tokens were revoked after it.
+  // A backup does not contain revocations that were made later.
   const validFrom = tokensValidFrom(db);
   bus.inTransaction("chatTokenRevoked", (unit, { tokenId }) => store.removeOfToken(unit, tokenId));
 
-  /** A token that is limited to some conversations manages the subscriptions that tell of no others. */
+  /**
+   * A token that is limited to some conversations manages only subscriptions that are limited to these conversations.
+   */
   function mayManage(caller: ChatCaller, row: SubscriptionRow): boolean {
     if (caller.kind === "apiKey") return true;
     if (row.userId !== caller.userId) return false;
@@ -47,7 +49,7 @@ export function subscriptionService({ bus, config, db, ids, now }: Runtime, stor
 
   function requireValid(tenant: Tenant, { endpoint, keys }: NewSubscription): void {
     const { environment } = tenant;
-    // End users name these addresses, so the private ones that developers may use for webhooks are refused.
+    // End users choose these endpoints, so private addresses, which developers may use for webhooks, are rejected.
     const refusal = refusalOf(endpoint, environment, false, loopbackAllowed(config));
     if (refusal !== null) throw invalid("endpoint", refusal);
     if (receiverKeys(keys.p256dh, keys.auth) === null) {
@@ -104,7 +106,7 @@ export function subscriptionService({ bus, config, db, ids, now }: Runtime, stor
       store.remove(unit, row.id);
     },
 
-    /** Whether a browser may still be told what happens in a conversation. */
+    /** Whether a push about the conversation may still be sent to the browser. */
     mayReceive(row: SubscriptionRow, conversationId: string): boolean {
       if (row.expiresAt !== null && row.expiresAt <= now()) return false;
       if (row.tokenId !== null && row.grantedAt <= validFrom) return false;
@@ -112,10 +114,10 @@ export function subscriptionService({ bus, config, db, ids, now }: Runtime, stor
       return access.mayRead({ ...row, scopes: ["chat:read"], conversations }, conversationId);
     },
 
-    /** A job's task: removes the subscriptions of expired tokens. */
+    /** Removes the subscriptions of expired tokens; called by a recurring job. */
     sweep: (unit: Unit) => store.removeExpired(unit, now()),
 
-    /** Never shows the endpoint, which is a secret of its owner. */
+    /** The response never contains the endpoint, which is a secret of its owner. */
     present: ({ publicId, userId, endpoint, createdAt, lastPushedAt }: SubscriptionRow) => ({
       id: publicId,
       userId,

@@ -6,14 +6,14 @@ const CURVE = "prime256v1";
 /** RFC 8292 allows a day; half of it leaves room for wrong clocks. */
 const LIFETIME_SECONDS = 12 * 3600;
 const RENEW_BEFORE_SECONDS = 3600;
-/** Push services whose tokens are cached. */
+/** The maximum number of push services whose tokens are cached. */
 const MAX_ORIGINS = 256;
 
 export type Vapid = ReturnType<typeof createVapid>;
 
 /**
  * Identifies this server to push services (RFC 8292). The key is derived from the master secret, so that a restored
- * server still reaches its subscriptions; PUSH_VAPID_PRIVATE_KEY sets another one.
+ * server still reaches its subscriptions; PUSH_VAPID_PRIVATE_KEY sets another key.
  */
 export function createVapid(config: Config, keyring: Keyring) {
   const ecdh = createECDH(CURVE);

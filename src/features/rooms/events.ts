@@ -2,10 +2,10 @@ import type { Environment } from "../../protocol/enums.ts";
 
 declare module "../../kernel/bus.ts" {
   interface BusEvents {
-    /** A participant was removed for good; their tokens for the room are revoked as well. */
+    /** A participant was removed permanently; their tokens for the room are revoked as well. */
     participantRemoved: { roomId: string; identity: string };
     rtcTokenRevoked: { tokenId: string; roomId: string };
-    /** Its metadata was replaced. */
+    /** The room's metadata was replaced. */
     roomChanged: { roomId: string };
     roomClosed: {
       roomId: string;

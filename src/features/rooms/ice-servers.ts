@@ -6,7 +6,7 @@ import type { TlsMultiplexer } from "../../network/tls/tls-multiplexer.ts";
 import { turnCredential } from "../../network/turn/credentials.ts";
 import type { IceServer } from "../../protocol/room-records.ts";
 
-/** The longest lifetime of a token, because a session may outlast the token that it joined with. */
+/** The lifetime equals the longest lifetime of a token, because a session may outlast the token that it joined with. */
 export const ICE_CREDENTIAL_MS = 6 * 3_600_000;
 
 export type IceServers = ReturnType<typeof createIceServers>;
@@ -18,7 +18,7 @@ export type IceServers = ReturnType<typeof createIceServers>;
 export function createIceServers({ config, keyring }: { config: Config; keyring: Keyring }) {
   const { TURN_URLS: urls, TURN_SECRET: secret } = config;
   const own = ownTurnUrls(config);
-  /** `id` is that of the RTC session or the token; the relay ends with it. */
+  /** `id` is the id of the RTC session or of the token; relayed connections end with it. */
   return ({ id, identity }: { id: string; identity: string }, expiresAt: number): IceServer[] => {
     const servers: IceServer[] = [];
     if (own.length > 0) servers.push({ urls: [...own], ...turnCredential(turnSecret(keyring), id, expiresAt) });
@@ -38,7 +38,7 @@ export function ownTurnUrls(config: Config): string[] {
   return [`turns:${host}:${port}?transport=tcp`, ...others];
 }
 
-/** Derived, because only this installation's own TURN server uses it. */
+/** The secret is derived, because only this installation's own TURN server uses it. */
 export function turnSecret(keyring: Keyring): string {
   return Buffer.from(keyring.key("turn")).toString("base64url");
 }

@@ -6,13 +6,14 @@ import type { RoomPresence } from "./room.service.ts";
 
 /**
  * The live state of the rooms, which signaling provides. Methods that query a media node throw
- * `SVC_RTC_SERVER_UNREACHABLE` when it does not respond, those about one participant `SVC_PARTICIPANT_NOT_FOUND`.
+ * `SVC_RTC_SERVER_UNREACHABLE` when it does not respond, and methods about one participant throw
+ * `SVC_PARTICIPANT_NOT_FOUND`.
  */
 export type LiveRooms = {
   /** Sends one query per node, however many rooms are on it. */
   presence(roomIds: string[]): Promise<Map<string, RoomPresence>>;
   participants(roomId: string): Promise<LiveParticipant[]>;
-  /** The node that the room is on; null while the room is empty. */
+  /** The media node of the room; null while the room is empty. */
   serverOf(roomId: string): string | null;
   has(roomId: string, identity: string): boolean;
   /** The rooms that the participant is in at this moment. */

@@ -11,7 +11,7 @@ import type { RoomRef, RoomService } from "./room.service.ts";
 import type { RoomRow } from "./room.table.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
 
-/** As much as LiveKit's clients send in one message. */
+/** The limit equals what LiveKit's clients send in one message. */
 const DATA_BYTES_MAX = 64_000;
 
 export type ModerationService = ReturnType<typeof moderationService>;
@@ -20,7 +20,7 @@ type ParticipantChange = {
   permissions?: Partial<Permissions>;
   metadata?: string | null;
   name?: string | null;
-  /** Merged with the current ones; an empty value removes its key. */
+  /** Merged with the current attributes; an empty value removes its key. */
   attributes?: Record<string, string>;
 };
 
@@ -29,7 +29,7 @@ export function moderationService(
   { bus, now, write }: Runtime,
   { rooms, rtcTokens, liveRooms }: { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms },
 ) {
-  /** The identity is not in the entry, which outlives the person's data. */
+  /** The entry does not contain the identity, because it outlives the person's data. */
   function audit(
     unit: Unit,
     author: Author,
@@ -42,8 +42,8 @@ export function moderationService(
 
   return {
     /**
-     * Also revokes the tokens of a participant who is not in the room at this moment. Returns from when on tokens that a
-     * backend signs itself are valid again.
+     * Also revokes the tokens of a participant who is not in the room at this moment. Returns the time from which
+     * tokens that a backend signs itself are valid again.
      */
     async remove(ref: RoomRef, identity: string, author: Author): Promise<number> {
       const room = rooms.find(ref);
@@ -72,7 +72,8 @@ export function moderationService(
       }
       const changed = change.permissions;
       const permissions = resolvePermissions(changed, liveRooms.permissionsOf(roomId, identity));
-      // They are saved first, so that a participant who reconnects meanwhile does not get the old ones.
+      // The permissions are saved first, so that a participant who reconnects in the meantime does not get the old
+      // ones.
       await write((unit) => rtcTokens.changePermissions(unit, roomId, identity, changed));
       const updated = await liveRooms.update(roomId, identity, { permissions, ...profile });
       await record();
@@ -94,7 +95,7 @@ export function moderationService(
       await liveRooms.sendData(room.id, data);
     },
 
-    /** Any bytes, as LiveKit's server API sends them. */
+    /** Sends any bytes, as LiveKit's server API does. */
     async sendBytes(
       ref: RoomRef,
       bytes: Uint8Array,

@@ -16,7 +16,7 @@ const MEMBER_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DEN
 const REMOVE = "Remove a participant; no token minted so far brings them back";
 const MUTE = "Mute a track; only its publisher can open it again";
 
-/** Actions of a backend on the participants of a room. */
+/** Actions of backends on the participants of a room. */
 export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/rooms/:id", tags: ["rooms: moderation"] })
     .use(guards.apiKey)

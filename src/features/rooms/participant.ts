@@ -18,7 +18,7 @@ const PERMISSION_DEFAULTS: Permissions = {
   updateMetadata: false,
 };
 
-/** Fills the fields that `requested` leaves out from `base`. */
+/** Takes the fields that `requested` leaves out from `base`. */
 export function resolvePermissions(
   requested: Partial<Permissions> = {},
   base: Permissions = PERMISSION_DEFAULTS,
@@ -40,7 +40,7 @@ export function resolvePermissions(
 /** The profile of a participant whose token has none. */
 export const NO_PROFILE: Profile = { name: null, attributes: {}, kind: "standard" };
 
-/** Characters are code points; an empty string counts as absent. */
+/** Lengths are in code points; an empty string counts as absent. */
 export function checkedMetadata(metadata: string | null): string | null {
   if (metadata === null || metadata === "") return null;
   if (metadata.length > METADATA_MAX_CHARACTERS && [...metadata].length > METADATA_MAX_CHARACTERS) {

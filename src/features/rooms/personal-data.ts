@@ -14,7 +14,7 @@ export const roomPersonalColumns: PersonalColumns = {
   content: [],
 };
 
-/** The tokens with which a user joins rooms, and its permissions there. */
+/** The tokens with which a user joins rooms, and the permissions there. */
 export function roomPersonalData(runtime: Runtime, liveRooms: LiveRooms): PersonalData {
   const { bus, db } = runtime;
   const { $client: client } = db;

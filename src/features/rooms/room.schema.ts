@@ -14,7 +14,7 @@ import { LiveParticipant } from "../../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 
-/** What a route, a query or a body takes for a room. */
+/** The reference to a room in a path, a query or a body. */
 export const RoomReference = t.String({ maxLength: 512, description: "A room's id or its name" });
 
 const MAX_PARTICIPANTS = 10_000;

@@ -14,8 +14,8 @@ import { rtcTokenStore } from "./rtc-token.store.ts";
 export type RoomService = ReturnType<typeof roomService>;
 
 /**
- * A room by its id or its name. Without `environment`, as members of the project refer to it, the id may be of either one,
- * and names are those of `namesIn`.
+ * A room by its id or its name. Without `environment`, as in requests of project members, the id may belong to either
+ * environment, and names are looked up in `namesIn`.
  */
 export type RoomRef = { projectId: string; environment?: Environment; namesIn?: Environment; roomId: string };
 
@@ -46,7 +46,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
   function find({ projectId, environment, namesIn = environment, roomId }: RoomRef): RoomRow {
     const row = store.find(UUID.test(roomId) ? roomId.toLowerCase() : roomId);
     if (row?.projectId === projectId && (environment ?? row.environment) === row.environment) return row;
-    // A closed room has given its name away.
+    // The name of a closed room is free for other rooms.
     const named = namesIn && store.findActive(projectId, namesIn, roomId);
     if (!named) throw new ApiError("SVC_ROOM_NOT_FOUND");
     return named;
@@ -66,13 +66,13 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     list: store.list,
     find,
 
-    /** For credentials that name their room, such as an RTC token. */
+    /** Finds the room of a credential, such as an RTC token, by its id. */
     byId: store.find,
 
     /** Finds the active room of this name; several closed rooms may have had it. */
     findByName: ({ projectId, environment }: Tenant, name: string) => store.findActive(projectId, environment, name),
 
-    /** The id for a filter of a list, which names a room by its id, or by the name that it has or was the last to have. */
+    /** The room id for a filter of a list, from an id or from the current or last name of a room. */
     idForFilter({ projectId, environment }: Tenant, reference: string | undefined): string | undefined {
       if (reference === undefined) return undefined;
       const known = store.find(reference) ?? store.findByName(projectId, environment, reference);
@@ -115,7 +115,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     markRecording: store.markRecording,
     ending: store.ending,
 
-    /** Those in the room are told. */
+    /** The participants of the room are notified. */
     setMetadata(unit: Unit, ref: RoomRef, metadata: string | null, author: Author): RoomRow {
       const row = find(ref);
       const at = now();

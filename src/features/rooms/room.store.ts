@@ -10,7 +10,7 @@ export function roomStore({ $client: client }: Db) {
   const select = rowsOf(client, rooms);
   const byId = select<[string]>("WHERE id = ?");
   const activeByName = select<[string, Environment, string]>(
-    // The status is a literal, so that the partial index is used.
+    // The status is a literal, so that SQLite uses the partial index.
     "WHERE project_id = ? AND environment = ? AND name = ? AND status = 'ACTIVE'",
   );
   const latestByName = select<[string, Environment, string]>(
@@ -34,13 +34,13 @@ export function roomStore({ $client: client }: Db) {
     find: (id: string) => byId.get(id),
     findActive: (projectId: string, environment: Environment, name: string) =>
       activeByName.get(projectId, environment, name),
-    /** The active room of this name, or else the one that had it last. */
+    /** The active room of this name, or the room that had the name last. */
     findByName: (projectId: string, environment: Environment, name: string) =>
       activeByName.get(projectId, environment, name) ?? latestByName.get(projectId, environment, name),
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: ({ projectId, environment, status }: RoomFilter, before: string, limit: number) =>
       newest.all(projectId, environment, status, before, limit),
-    /** The active rooms that close when they are empty for a while. */
+    /** The active rooms that close after having been empty for a while. */
     ending: () => ending.all(),
     setMetadata: (unit: Unit, id: string, metadata: string | null, at: number) =>
       void setMetadata.run(unit, metadata, at, id),

@@ -12,13 +12,13 @@ export const rooms = sqliteTable(
       .references(() => projects.id),
     environment: text("environment").$type<Environment>().notNull(),
     name: text("name").notNull(),
-    /** The region that the developer prefers for its media. */
+    /** The region that the developer prefers for the room's media. */
     region: text("region"),
-    /** Whether every call in it is recorded. */
+    /** Whether every call in the room is recorded. */
     record: integer("record", { mode: "boolean" }).notNull().default(false),
-    /** Whether it is being recorded now. */
+    /** Whether the room is being recorded now. */
     recording: integer("recording", { mode: "boolean" }).notNull().default(false),
-    /** The most participants at once; null for as many as the server takes. */
+    /** The maximum number of participants; null for the limit of the server. */
     maxParticipants: integer("max_participants"),
     metadata: text("metadata"),
     /** Seconds after which it closes when nobody has joined; null for a room that stays open. */

@@ -194,7 +194,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       store.changePermissions(unit, roomId, identity, { ...before, ...change });
     },
 
-    /** Deletes tokens that expired long ago; a job calls it. */
+    /** Deletes tokens that expired long ago; called by a recurring job. */
     sweep: () =>
       write((unit) => {
         store.deleteExpired(unit, now() - EXPIRED_RETENTION_MS);

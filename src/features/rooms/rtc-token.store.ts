@@ -5,7 +5,7 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
 import { rooms } from "./room.table.ts";
 
-/** The tokens that were minted, without the tokens themselves. */
+/** The minted tokens, without the tokens' own text. */
 export const rtcTokens = sqliteTable(
   "rtc_tokens",
   {

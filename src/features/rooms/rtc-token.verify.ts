@@ -8,7 +8,7 @@ import type { Permissions, Profile } from "../../protocol/room-records.ts";
 import { NO_PROFILE, resolvePermissions } from "./participant.ts";
 import type { RtcTokenStore } from "./rtc-token.store.ts";
 
-/** A genuine token that was revoked. Its caller is known, so the refusal is added to the participant's records. */
+/** A valid token that was revoked. Its caller is known, so the rejection is added to the participant's records. */
 export class RevokedRtcToken extends ApiError {
   constructor(readonly caller: RtcTokenCaller) {
     super("SVC_TOKEN_REVOKED");
@@ -51,7 +51,7 @@ export function createRtcTokenVerifier(
   }
   return {
     verify: async (token: string) => callerOf(await jwt.verify("rtc-token", token)),
-    /** Accepts an expired token too: a running session is resumed and ended with it. */
+    /** Accepts an expired token too: it can still resume and end a running session. */
     read: async (token: string) => callerOf(await jwt.read("rtc-token", token)),
   };
 }

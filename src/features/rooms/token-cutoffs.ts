@@ -11,7 +11,7 @@ export const tokenCutoffs = sqliteTable(
   (table) => [index("token_cutoffs_by_age").on(table.signedBefore)],
 );
 
-/** The longest lifetime of a token that a backend signs itself, so that its cut-off needs no more. */
+/** The longest lifetime of a token that a backend signs itself, so that a cut-off need not be kept longer. */
 export const SIGNED_TOKEN_MAX_MS = 30 * 24 * 3_600_000;
 const KEPT_MS = SIGNED_TOKEN_MAX_MS + 24 * 3_600_000;
 
@@ -20,7 +20,10 @@ type CutOff = Tenant & { roomName: string | null; identity: string };
 
 export type TokenCutoffs = ReturnType<typeof createTokenCutoffs>;
 
-/** Voids tokens that a backend signed itself: they are not known before their first use, so their time of signing counts. */
+/**
+ * Revokes tokens that a backend signed itself by their time of signing, because the server does not know them before
+ * their first use.
+ */
 export function createTokenCutoffs({ db, keyring, now }: Pick<Runtime, "db" | "keyring" | "now">) {
   const { $client: client } = db;
   const validFrom = tokensValidFrom(db);
@@ -39,16 +42,19 @@ export function createTokenCutoffs({ db, keyring, now }: Pick<Runtime, "db" | "k
     keyring.digest("token-cutoff", JSON.stringify([projectId, environment, roomName, identity]));
 
   return {
-    /** Tokens count whole seconds, so those of the current second are void as well. Returns when new ones are valid. */
+    /**
+     * Tokens have whole seconds, so tokens of the current second are revoked as well. Returns the time from which new
+     * tokens are valid.
+     */
     cutOff(unit: Unit, of: CutOff): number {
       const signedBefore = (Math.floor(now() / 1000) + 1) * 1000;
       save.run(unit, digestOf(of), signedBefore);
       return signedBefore;
     },
 
-    /** `signedAt` is null for a token that does not say when it was signed. */
+    /** `signedAt` is null for a token without a time of signing. */
     isVoid(of: Tenant & { roomName: string; identity: string }, signedAt: number | null): boolean {
-      // The token is older than a restored backup, which does not know later removals.
+      // The token is older than a restored backup, which does not contain later removals.
       if (validFrom > 0 && (signedAt === null || signedAt + 1000 <= validFrom)) return true;
       const cutoffs = [of, { ...of, roomName: null }].flatMap((one) => byDigest.get(digestOf(one))?.signedBefore ?? []);
       return cutoffs.some((signedBefore) => signedAt === null || signedAt < signedBefore);

@@ -20,10 +20,10 @@ const HARMLESS_INLINE = new Set([
   "video/quicktime",
 ]);
 
-/** Path separators, control characters, and marks that reverse the displayed name, such as `gpj.exe`. */
+/** Path separators, control characters, and marks that reverse the displayed name, as in `gpj.exe`. */
 const UNSAFE_IN_FILENAME = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
 
-/** RFC 6266: an ASCII name for old clients, the full name in UTF-8 for others. */
+/** RFC 6266: an ASCII name for old clients, the full name in UTF-8 for current ones. */
 export function contentDisposition({ filename, mimeType }: { filename: string; mimeType: string }): string {
   const kind = HARMLESS_INLINE.has(mimeType.toLowerCase()) ? "inline" : "attachment";
   const name = filename.toWellFormed().replace(UNSAFE_IN_FILENAME, "_");

@@ -5,16 +5,16 @@ import type { UrlSigner } from "./signed-url.ts";
 import type { Storage } from "./storage.ts";
 
 /**
- * Files under the data directory. An upload arrives in `incoming` under a key of its own, and moves to `objects` once the
- * database has that key. So the next start knows which files in `incoming` a crash left.
+ * Files under the data directory. An upload arrives in `incoming` under a key of its own, and moves to `objects` once
+ * the database has that key. The next start can therefore tell which files in `incoming` a crash left behind.
  */
 export type DiskStorage = Storage & {
   /** Streams to disk and returns the SHA-256. Throws, and leaves nothing, unless exactly `size` bytes arrive. */
   receive(objectKey: string, body: ReadableStream<Uint8Array> | null, size: number): Promise<string>;
-  /** Makes a received file readable, durably. False when it was removed meanwhile. */
+  /** Moves a received file to its final place, durably. Returns false when the file was removed in the meantime. */
   keep(objectKey: string): Promise<boolean>;
   read(objectKey: string): Promise<Bun.BunFile | null>;
-  /** At start: finishes the uploads that `isCurrent` accepts, and removes all others. */
+  /** Called at startup: finishes the uploads that `isCurrent` accepts, and removes all others. */
   recover(isCurrent: (objectKey: string) => boolean): Promise<{ kept: number; removed: number }>;
 };
 
@@ -24,7 +24,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
   const incoming = join(folder, "incoming");
   const objects = join(folder, "objects");
   const checked = (key: string) => {
-    // A path is only made of keys of this server, whatever a row says.
+    // Paths are built only from valid object keys, even if a row contains something else.
     if (!KEY.test(key)) throw new Error("not an object key");
     return key;
   };
@@ -60,7 +60,7 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
     }),
     signDownload: (file, publicUrl, ttlSeconds) => signer.sign(publicUrl, file, "GET", ttlSeconds),
     holds: async (key, size) => (await sizeOf(objectPath(key))) === size,
-    // Each upload has its own key and is hashed on arrival; nothing writes to it again.
+    // Each upload has its own key and is hashed when received; its file is never written again.
     seal: () => Promise.reject(new Error("files on disk are sealed as they arrive")),
     onThisMachine: async (key) => objectPath(key),
     remove,

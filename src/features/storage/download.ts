@@ -8,23 +8,23 @@ export type Download = {
   mimeType: string;
   size: number;
   sha256: string | null;
-  /** When the address expires, and cached copies with it. */
+  /** When the URL expires, and cached copies with it. */
   expiresAt: number;
 };
 
 type Set = { status?: number | string; headers: Record<string, string | number | string[] | undefined> };
 
-/** The file or the requested range, with headers that keep a browser from executing it. */
+/** The file or the requested range, with headers that prevent a browser from executing it. */
 export function downloadResponse(request: Request, set: Set, download: Download, now: number): Response {
   const { size } = download;
   const etag = `"${download.sha256}"`;
   const headers = headersOf(download, etag, now);
   if (request.headers.get("if-none-match")?.includes(etag)) return respond(set, 304, headers, null);
 
-  // A range of another version would be joined to the wrong file.
+  // A range of another version would be combined with the wrong file.
   const ifRange = request.headers.get("if-range");
   const stale = ifRange !== null && ifRange !== etag;
-  // Ranges are defined for GET alone.
+  // Ranges are defined for GET only.
   const ignored = stale || request.method !== "GET";
   const range = ignored ? null : parseRange(request.headers.get("range"), size);
   if (range === "unsatisfiable") {
@@ -53,7 +53,7 @@ function headersOf(download: Download, etag: string, now: number): Record<string
     "content-type": download.mimeType,
     "content-disposition": contentDisposition(download),
     "x-content-type-options": "nosniff",
-    // If a browser renders the file, then without scripts and without this origin.
+    // A browser that renders the file runs no scripts and does not treat it as part of this origin.
     "content-security-policy":
       "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox",
     "cross-origin-resource-policy": "cross-origin",

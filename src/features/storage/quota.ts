@@ -3,7 +3,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { storageUsageStore } from "./usage.store.ts";
 
-/** What is about to be stored; `userId` is null for the server itself. */
+/** The file to be stored; `userId` is null for the server itself. */
 export type StorageRequest = { projectId: string; userId: string | null; bytes: number };
 
 export type StorageQuota = ReturnType<typeof storageQuota>;

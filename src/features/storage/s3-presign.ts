@@ -4,9 +4,9 @@ export type S3Access = { accessKeyId: string; secretAccessKey: string; region: s
 
 type Presigned = {
   method: string;
-  /** The address of the object, without a query. */
+  /** The URL of the object, without a query. */
   url: URL;
-  /** Headers that the request must have with exactly these values, or the bucket refuses it. */
+  /** Headers that the request must have with exactly these values, or the bucket rejects it. */
   headers: Record<string, string>;
   /** Parameters of S3: `uploads`, `partNumber`, `uploadId`. */
   query?: Record<string, string>;
@@ -15,8 +15,8 @@ type Presigned = {
 };
 
 /**
- * Signs an address together with headers (AWS Signature V4). Bun's own `presign` signs only the host, so that a client
- * could send anything of any length.
+ * Signs a URL together with headers (AWS Signature V4). Bun's own `presign` signs only the host, so that a client could
+ * send anything of any length.
  */
 export function presignS3(
   access: S3Access,
@@ -53,7 +53,7 @@ function hmac(key: string | Buffer, text: string): Buffer {
   return createHmac("sha256", key).update(text).digest();
 }
 
-/** RFC 3986; `encodeURIComponent` leaves five more characters alone. */
+/** Encodes by RFC 3986; `encodeURIComponent` leaves five more characters unencoded. */
 function encodeStrictly(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

@@ -4,7 +4,7 @@ import { presignS3 } from "./s3-presign.ts";
 
 /** Uploads from this server to the bucket; large files use multipart uploads. */
 export type BucketUploads = {
-  /** The origin from which browsers read and to which they write. */
+  /** The origin with which browsers exchange files. */
   origin: string;
   put(objectKey: string, body: Blob, signal: AbortSignal): Promise<void>;
   /** Starts a multipart upload and returns its id. */
@@ -12,7 +12,7 @@ export type BucketUploads = {
   /** `number` counts from 1. Returns the etag of the part, which `complete` needs. */
   part(objectKey: string, uploadId: string, number: number, body: Blob, signal: AbortSignal): Promise<string>;
   complete(objectKey: string, uploadId: string, etags: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Removes the parts that have arrived. Without effect for an upload that is abandoned or complete. */
+  /** Aborts a multipart upload and removes its parts. Has no effect when the upload is already aborted or complete. */
   abandon(objectKey: string, uploadId: string): Promise<void>;
 };
 
@@ -52,7 +52,7 @@ export function s3Uploads(config: Config): BucketUploads | null {
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     const text = await response.text();
-    // An error after the first byte of the response is in the body of a 200.
+    // An error after the first byte of the response is reported in the body, with status 200.
     if (!response.ok || text.includes("<Error>"))
       throw new BucketError(textOf(text, "Code") ?? String(response.status));
     return { text, etag: response.headers.get("etag") };
@@ -95,7 +95,7 @@ export function s3Uploads(config: Config): BucketUploads | null {
   };
 }
 
-/** A part must have no type, because a content-type header that was not signed is refused. */
+/** A part must have no type, because a content-type header that was not signed is rejected. */
 function untyped(body: Blob): Blob {
   return body.slice(0, body.size, "");
 }

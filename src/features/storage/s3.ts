@@ -27,7 +27,7 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
   if (s3 === null) return null;
   const { bucket, access, client } = s3;
 
-  /** The bucket compares with its own clock, so this takes the time of the machine. */
+  /** The bucket compares with its own clock, so this uses the system time. */
   const presignPut = (objectKey: string, headers: Record<string, string>, ttlSeconds: number) =>
     presignS3(access, {
       method: "PUT",
@@ -47,11 +47,11 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
 
     signUpload: (file, _publicUrl, ttlSeconds) => ({
       url: presignPut(keyOf(file), { "content-length": String(file.size), "content-type": file.mimeType }, ttlSeconds),
-      // No content-length: every client sets it itself, and a page may not.
+      // No content-length header is signed: every HTTP client sets it, and scripts of a page cannot.
       headers: { "content-type": file.mimeType },
     }),
 
-    // The type and disposition are signed, so that those of the uploader do not count.
+    // The type and disposition are signed, so that the bucket does not use those of the uploader.
     signDownload: (file, _publicUrl, ttlSeconds) =>
       client.presign(keyOf(file), {
         method: "GET",
@@ -62,13 +62,13 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
 
     holds: async (objectKey, size) => (await sizeOf(client, objectKey)) === size,
 
-    // The signed upload address stays valid until it expires, but does not lead to the copy.
+    // The signed upload URL stays valid until it expires, but does not refer to the copy.
     async seal(objectKey, sealedKey, size) {
       const headers = { "x-amz-copy-source": `/${bucket}/${objectKey}` };
       const url = presignPut(sealedKey, headers, COPY_TTL_SECONDS);
       const response = await fetch(url, { method: "PUT", headers, signal: AbortSignal.timeout(COPY_TIMEOUT_MS) });
       const body = await response.text();
-      // An error during the copy is in the body of a 200.
+      // An error during the copy is reported in the body, with status 200.
       if (!response.ok || body.includes("<Error>")) {
         throw new Error(`the bucket did not copy an upload: ${/<Code>(\w+)/.exec(body)?.[1] ?? response.status}`);
       }
@@ -89,7 +89,7 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
     remove: (objectKey) => client.delete(objectKey),
 
     async check() {
-      // Only the access matters: a bucket that is gone or refuses this server throws.
+      // Only access is tested: the call throws when the bucket is gone or rejects this server.
       await client.exists("attachments/any");
     },
   };

@@ -3,7 +3,7 @@ import { UPLOAD_PATH } from "../../kernel/http/body.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 
-/** What a signed address allows: one method on one declared file, until it expires. */
+/** The request that a signed URL permits: one method on one declared file, until the URL expires. */
 export type Grant = { method: "PUT" | "GET"; id: string; size: number; type: string; expiresAt: number };
 
 export type UrlSigner = {
@@ -13,7 +13,10 @@ export type UrlSigner = {
     method: Grant["method"],
     ttlSeconds: number,
   ): string;
-  /** Returns the signed grant. Throws when anything was changed, is missing, doubled, added or expired. */
+  /**
+   * Returns the signed grant. Throws when a parameter is changed, missing, duplicated or unknown, or when the URL has
+   * expired.
+   */
   check(method: Grant["method"], id: string, query: URLSearchParams): Grant;
 };
 

@@ -6,16 +6,16 @@ import { type BucketUploads, s3Uploads } from "./s3-uploads.ts";
 import { createUrlSigner, type UrlSigner } from "./signed-url.ts";
 import type { Location, Storage } from "./storage.ts";
 
-/** All storage locations. New files go to `current`; older ones stay where they are. */
+/** All storage locations. New files go to `current`; older files stay at their location. */
 export type Storages = {
   signer: UrlSigner;
   disk: DiskStorage;
   current: Location;
-  /** Null when that location is not configured any more. */
+  /** Null when the location is not configured any more. */
   at(location: Location): Storage | null;
-  /** Uploads of this server to the bucket; null without one. */
+  /** Uploads from this server to the bucket; null without a bucket. */
   uploads: BucketUploads | null;
-  /** Origins other than this server from which pages read and to which they write. */
+  /** Origins other than this server's with which pages exchange files. */
   bucketOrigins: string[];
 };
 

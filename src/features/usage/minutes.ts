@@ -12,7 +12,7 @@ export function monthStart(at: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
 }
 
-/** Every started minute counts: a session of one second has one. */
+/** Every started minute counts: a session of one second counts as one minute. */
 export function startedMinutes(startedAt: number, endedAt: number): number {
   return Math.max(1, Math.ceil((endedAt - startedAt) / MINUTE_MS));
 }

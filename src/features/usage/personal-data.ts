@@ -10,7 +10,7 @@ export const usagePersonalColumns: PersonalColumns = {
 
 type UsedSession = { id: string; roomName: string; startedAt: number; endedAt: number | null };
 
-/** The media sessions of a user. Erasing removes the user id; the minutes stay, because they were used. */
+/** The media sessions of a user. Erasing removes the user id; the minutes stay, because they are billed usage. */
 export function usagePersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
   const sessions = reading<UsedSession, [string, string, string, number, number]>(

@@ -4,10 +4,10 @@ import type { RtcConnectionEvent } from "../sessions/events.ts";
 import { minutesByDay } from "./minutes.ts";
 import type { UsageStore } from "./usage.store.ts";
 
-/** `last_seen_at` is written at most this often, so a crash loses at most this much of a running session. */
+/** `last_seen_at` is written at most this often, so a crash loses at most this much time of a running session. */
 const TOUCH_INTERVAL_MS = 15_000;
 
-/** Meters media sessions from the first connected media to their end, with reconnects. */
+/** Meters media sessions from the first connected media to their end, including reconnects. */
 export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: UsageStore) {
   const open = new Map<string, { rowId: string; touchedAt: number }>();
 
@@ -30,7 +30,7 @@ export function createUsageMeter({ bus, ids, log, now, write }: Runtime, store: 
     const { sessionId, at } = event;
     const session = open.get(sessionId);
     if (event.type === "connected" && !session) {
-      // A session that outlives a restart was closed by it, so the rest of it gets another row.
+      // A restart ended the row of a session that continues afterwards, so the rest of the session gets a new row.
       const id = store.find(sessionId) ? ids.uuid() : sessionId;
       open.set(sessionId, { rowId: id, touchedAt: at });
       const { projectId, environment, roomId, roomName, participantIdentity } = event;

@@ -6,7 +6,7 @@ import { dateOf, lastDates, minutesByDay, monthStart, startedMinutes } from "./m
 import { createUsageMeter } from "./usage.meter.ts";
 import { type UsageSessionRow, usageStore } from "./usage.store.ts";
 
-/** Without an environment, both count. */
+/** Without an environment, the usage of both is included. */
 type UsageQuery = { limit?: number; days?: number; environment?: Environment };
 
 const DEFAULT_HISTORY = 50;

@@ -6,12 +6,12 @@ export const TIMEOUT_MS = 10_000;
 /** The secrets of one sign-in. The provider's code is worthless without them. */
 type Flow = { state: string; codeVerifier: string; nonce: string; redirectUri: string };
 
-/** What the provider's redirect carries. */
+/** The query parameters of the provider's redirect. */
 type Callback = { code: string; iss?: string };
 
 export type ProviderIdentity = {
   subject: string;
-  /** Null unless the provider calls the address verified. */
+  /** Null unless the provider reports the e-mail address as verified. */
   verifiedEmail: string | null;
   name: string | null;
 };
@@ -26,7 +26,7 @@ export type Provider = {
 export function createAuthorization({ clientId, clientSecret }: OAuthProvider, fetch: typeof globalThis.fetch) {
   const client: oauth.Client = { client_id: clientId };
 
-  /** The configuration allows plain http for an issuer on loopback alone. */
+  /** The configuration allows plain http only for an issuer on loopback. */
   const options = (url: string) => ({
     [oauth.customFetch]: fetch as never,
     [oauth.allowInsecureRequests]: url.startsWith("http:"),
@@ -60,7 +60,8 @@ export function createAuthorization({ clientId, clientSecret }: OAuthProvider, f
     },
 
     async redeem(server: oauth.AuthorizationServer, flow: Flow, callback: Callback, expectedNonce?: string) {
-      // Each provider has its own redirect address, which already tells issuers apart, so `iss` is checked only when sent.
+      // Each provider has its own redirect URI, which already distinguishes issuers, so `iss` is checked only when
+      // sent.
       const response = new URLSearchParams({
         code: callback.code,
         state: flow.state,

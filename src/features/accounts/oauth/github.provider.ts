@@ -5,7 +5,7 @@ import { createAuthorization, type Provider, TIMEOUT_MS } from "./authorization.
 type GitHubUser = { id?: unknown; name?: unknown; login?: unknown };
 type GitHubEmail = { email?: unknown; primary?: unknown; verified?: unknown };
 
-/** GitHub speaks OAuth but not OpenID Connect. `issuer` is the address of a GitHub Enterprise Server, if any. */
+/** GitHub speaks OAuth but not OpenID Connect. `issuer` is the URL of a GitHub Enterprise Server, if any. */
 export function gitHubProvider(config: OAuthProvider, fetch: typeof globalThis.fetch): Provider {
   const { authorizationUrl, redeem } = createAuthorization(config, fetch);
   const site = (config.issuer ?? "https://github.com").replace(/\/$/, "");

@@ -8,7 +8,10 @@ import { type OAuthService, STATE_SECONDS } from "./oauth.service.ts";
 
 const COOKIE = "stoa_oauth";
 
-/** Signing in through a provider: `start` returns the address to go to, `exchange` takes the callback's code. */
+/**
+ * Signing in through a provider: `start` returns the URL of the provider's page, `exchange` accepts the callback's
+ * code.
+ */
 export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
   new Elysia({ prefix: "/v1/auth/oauth", tags: ["auth"] })
     .use(guards.ownPage)
@@ -43,7 +46,7 @@ export const oauthRoutes = ({ guards, rateLimit }: Http, oauth: OAuthService) =>
       "/:provider/exchange",
       async (context) => {
         const { params, body, info, headers } = context;
-        // A browser finishes only a sign-in that it started itself, so a link with an attacker's code is refused.
+        // A browser finishes only a sign-in that it started itself, so a link with an attacker's code is rejected.
         const startedState = new Bun.CookieMap(headers.cookie ?? "").get(COOKIE);
         if (info.origin !== null && startedState !== body.state) throw new ApiError("SVC_OAUTH_ERROR");
         return respondSignedIn(context, await oauth.exchange(params.provider, body, info));

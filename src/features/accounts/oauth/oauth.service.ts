@@ -38,7 +38,7 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     return provider;
   }
 
-  /** Logs the message of a failure alone, because a provider's response may contain tokens. */
+  /** Logs only the message of an error, because a provider's response may contain tokens. */
   async function logFailure<T>(provider: string, work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -51,7 +51,10 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     }
   }
 
-  /** The account that is linked to the identity, or that is now linked by its address or registered. */
+  /**
+   * Returns the account that is linked to the identity; otherwise links the account with its e-mail address or
+   * registers one.
+   */
   function findOrRegister(
     unit: Unit,
     provider: string,
@@ -73,7 +76,10 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
     return { user, isNew: !existing };
   }
 
-  /** An attacker may have registered the address before its owner: the unverified password and its sessions end. */
+  /**
+   * An attacker may have registered the e-mail address before its owner did: the unverified password and its sessions
+   * end.
+   */
   function verify(unit: Unit, user: UserRow): UserRow {
     if (user.emailVerified) return user;
     sessions.endAll(unit, user.id);

@@ -4,7 +4,7 @@ import { changing, columnsOf, inserter, rowsOf } from "../../../kernel/db/statem
 import type { Unit } from "../../../kernel/db/writer.ts";
 import { users } from "../user.store.ts";
 
-/** A user's account at a provider. Its `subject` stays the same when the address there changes. */
+/** A user's account at a provider. Its `subject` stays the same when the e-mail address at the provider changes. */
 export const oauthIdentities = sqliteTable(
   "oauth_identities",
   {

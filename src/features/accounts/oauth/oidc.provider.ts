@@ -41,7 +41,7 @@ export function oidcProvider(
       const claims = oauth.getValidatedIdTokenClaims(tokens);
       if (!claims) throw new Error("the issuer sent no ID token");
       if (claims.email !== undefined || server.userinfo_endpoint === undefined) return identityOf(claims.sub, claims);
-      // Issuers may leave claims that the scopes ask for out of the ID token.
+      // Issuers may omit claims of the requested scopes from the ID token.
       const response = await oauth.userInfoRequest(
         server,
         client,

@@ -7,7 +7,7 @@ import { ApiError } from "../../../protocol/errors.ts";
 import type { UserRow } from "../user.store.ts";
 import type { PasskeyRow } from "./second-factor.store.ts";
 
-/** The site that passkeys belong to: the server's own address, as the browser sees it. */
+/** The site that passkeys belong to: the server's host name and origin as the browser sees them. */
 export type Site = { rpId: string; origin: string };
 
 export const siteOf = (publicUrl: string): Site => {
@@ -15,10 +15,10 @@ export const siteOf = (publicUrl: string): Site => {
   return { rpId: hostname, origin };
 };
 
-/** Whether a challenge is one of ours for this purpose; each is good for one answer. */
+/** Whether this server issued the challenge for this purpose; each challenge can be answered once. */
 type TakeChallenge = (challenge: string) => Promise<boolean>;
 
-/** Most servers never see a passkey, so the large module is loaded with the first one. */
+/** Most servers never see a passkey, so the large module is loaded for the first passkey. */
 const library = () => import("./webauthn.ts");
 
 const transportsOf = ({ transports }: PasskeyRow) => transports as AuthenticatorTransport[];
@@ -52,7 +52,7 @@ export async function verifyRegistration(site: Site, response: unknown, take: Ta
   return { id, publicKey: Buffer.from(publicKey).toString("base64url"), counter, transports: [...transports] };
 }
 
-/** Without `known`, for a sign-in: the browser offers every passkey that it has for the site. */
+/** Without `known`, the options are for a sign-in: the browser offers every passkey that it has for the site. */
 export async function authenticationOptions({ rpId }: Site, known: readonly PasskeyRow[]) {
   const { generateAuthenticationOptions } = await library();
   return generateAuthenticationOptions({
@@ -87,7 +87,7 @@ export async function verifyAuthentication(
   return authenticationInfo.newCounter;
 }
 
-/** The library throws for every response that it cannot read or that does not match. */
+/** The library throws for every response that it cannot parse or that does not match. */
 function refuse(): never {
   throw new ApiError("SVC_SECOND_FACTOR_INVALID");
 }

@@ -12,7 +12,7 @@ import type { SecondFactorService } from "./second-factor.service.ts";
 
 type Services = { factors: SecondFactorService; sessions: SessionService; users: UserService };
 
-/** As the browser's WebAuthn functions give and take them. */
+/** JSON in the form that the browser's WebAuthn functions accept and return. */
 const WebAuthnJson = t.Record(t.String(), t.Unknown(), {
   description: "JSON of WebAuthn, for the browser's functions",
 });
@@ -109,7 +109,7 @@ const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { f
 
 /** The second factors of the signed-in user. */
 const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions, users }: Services) => {
-  /** Setting up the first factor proves it, so the session needs no other proof. */
+  /** Setting up the first factor also verifies it, so the session needs no further verification. */
   const verifyFirst = async <Result extends { recoveryCodes: string[] | null }>(sessionId: string, result: Result) => {
     if (result.recoveryCodes !== null) await write((unit) => sessions.markVerified(unit, sessionId));
     return result;

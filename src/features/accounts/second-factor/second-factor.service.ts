@@ -22,7 +22,7 @@ const MAX_PASSKEYS = 20;
 const RECOVERY_CODES = 10;
 /** Letters and digits that cannot be mistaken for one another. */
 const CODE_CHARACTERS = "23456789abcdefghjkmnpqrstuvwxyz";
-/** With the password known, a guesser has one chance in a thousand within a day. */
+/** An attacker who knows the password has a chance of one in a thousand to guess a code within a day. */
 const ATTEMPTS = { count: 10, windowSeconds: 3600 };
 
 export type SecondFactorService = ReturnType<typeof secondFactorService>;
@@ -36,7 +36,7 @@ export function secondFactorService(
   const store = secondFactorStore(db);
   const attempts = createRateLimiter(now, ATTEMPTS.windowSeconds);
 
-  /** Counted by account, because an attacker has many addresses. */
+  /** Attempts are counted per account, because an attacker has many IP addresses. */
   function spendAttempt(userId: string): void {
     const { allowed, resetSeconds } = attempts.take("second factor", userId, ATTEMPTS.count);
     if (!allowed) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: resetSeconds });
@@ -84,7 +84,7 @@ export function secondFactorService(
     });
   }
 
-  /** The first factor of an account comes with recovery codes; null for a further one. */
+  /** The first factor of an account comes with recovery codes; null for any further factor. */
   const codesForFirst = (unit: Unit, userId: string, wasFirst: boolean) =>
     wasFirst ? newRecoveryCodes(unit, userId) : null;
 
@@ -110,7 +110,7 @@ export function secondFactorService(
       required: config.SECOND_FACTOR === "required",
     }),
 
-    /** A stolen session must not change how the account is protected. Accounts without a password have none to show. */
+    /** A stolen session must not change how the account is protected. Accounts without a password skip this check. */
     async requirePassword(user: UserRow, password: string | undefined): Promise<void> {
       if (user.passwordHash === null) return;
       spendAttempt(`password ${user.id}`);
@@ -172,7 +172,7 @@ export function secondFactorService(
       return newRecoveryCodes(unit, userId);
     },
 
-    /** For an account whose owner has lost everything: the command line removes all of it. */
+    /** Called by the command line for an account whose owner has lost all factors. */
     removeAll(unit: Unit, userId: string): void {
       for (const { id } of store.passkeysOf(userId)) store.removePasskey(unit, id);
       store.removeTotp(unit, userId);
@@ -212,7 +212,7 @@ export function secondFactorService(
       return options;
     },
 
-    /** A passkey was unlocked by its owner on its device, which is two factors in one. */
+    /** A passkey counts as two factors: its owner unlocked it on the device. */
     async signIn(site: Site, response: unknown): Promise<UserRow> {
       const row = store.passkey(idOf(response));
       if (!row) throw new ApiError("SVC_SECOND_FACTOR_INVALID");

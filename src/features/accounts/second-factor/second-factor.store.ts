@@ -23,7 +23,10 @@ export const passkeys = sqliteTable("passkeys", {
 
 export const totpSecrets = sqliteTable("totp_secrets", {
   userId: ofUser().primaryKey(),
-  /** The secret is derived from it and the master secret, so that a copy of the database makes no codes. */
+  /**
+   * The TOTP secret is derived from the salt and the master secret, so that a copy of the database cannot generate
+   * codes.
+   */
   salt: text("salt").notNull(),
   /** Null until the first code was entered. */
   confirmedAt: integer("confirmed_at"),

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 /** One-time codes by time (RFC 6238), with the parameters that every authenticator app supports. */
 const STEP_SECONDS = 30;
 const DIGITS = 6;
-/** Clocks of phones are a little off: the codes before and after the current one count too. */
+/** Clocks of phones deviate a little: the codes before and after the current one are accepted too. */
 const TOLERATED_STEPS = 1;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 

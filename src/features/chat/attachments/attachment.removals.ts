@@ -10,14 +10,15 @@ const UNSENT_LIFETIME_MS = 24 * 3_600_000;
 /** Expired attachments stay visible for this time. */
 const EXPIRED_KEEP_MS = 30 * 24 * 3_600_000;
 const CLOCK_SKEW_MS = 900_000;
-/** Rows per unit of work, for which sends wait. */
+/** Rows per unit of work; messages to be sent wait until the unit of work is committed. */
 const BATCH = 50;
 
 export type AttachmentRemovals = ReturnType<typeof attachmentRemovals>;
 
 /**
- * Removes stored objects. A removal is queued in the transaction that drops the last reference and runs once that is on
- * disk; a failed one, such as for a bucket that does not respond, stays queued for the next run of the job.
+ * Removes stored objects. A removal is queued in the transaction that drops the last reference and runs once the
+ * transaction is on disk. A failed removal, for example because the bucket does not respond, stays queued for the next
+ * run of the job.
  */
 export function attachmentRemovals(
   runtime: Runtime,
@@ -46,7 +47,7 @@ export function attachmentRemovals(
     }
   }
 
-  /** Only one run at a time; a request meanwhile makes it repeat. */
+  /** Only one run is active at a time; a request during a run makes it repeat. */
   function run(): Promise<void> {
     if (stopped) return Promise.resolve();
     isRequested = true;
@@ -63,7 +64,7 @@ export function attachmentRemovals(
     return running;
   }
 
-  /** Until then a signed upload address can write to the object, even after its removal. */
+  /** Until this time a signed upload URL can write to the object, even after its removal. */
   const addressEndsAt = (createdAt: number) => createdAt + config.STORAGE_UPLOAD_URL_TTL_SECONDS * 1000 + CLOCK_SKEW_MS;
 
   function queue(unit: Unit, row: Pick<AttachmentRow, "objectKey" | "location" | "status" | "createdAt">): void {
@@ -73,7 +74,7 @@ export function attachmentRemovals(
     const queuedAt = isWritable ? addressEndsAt(createdAt) : now();
     store.queueRemoval(unit, { objectKey, location, queuedAt });
     unit.afterCommit(() => {
-      // A writable object is removed now, and once more from the queue when its address has expired.
+      // A writable object is removed now, and once more from the queue when its upload URL has expired.
       const removed = isWritable ? storages.at(location)?.remove(objectKey) : run();
       removed?.catch((err) => log.warn({ err }, "attachments: file not removed, retrying"));
     });
@@ -82,11 +83,11 @@ export function attachmentRemovals(
   return {
     queue,
 
-    /** Removes an object at a later time, unless `cancel` is called before. */
+    /** Removes an object at a later time, unless `cancel` is called by then. */
     queueAt: (unit: Unit, queuedAt: number, objectKey: string, location: Location): void =>
       void store.queueRemoval(unit, { objectKey, location, queuedAt }),
 
-    /** Removes an upload that was copied to its final key, once its address has expired. */
+    /** Removes an upload that was copied to its final key, once its upload URL has expired. */
     queueUpload: (unit: Unit, { createdAt, location }: AttachmentRow, objectKey: string): void =>
       void store.queueRemoval(unit, { objectKey, location, queuedAt: addressEndsAt(createdAt) }),
 

@@ -4,7 +4,7 @@ import { Attachment } from "../../../protocol/chat-records.ts";
 import { MIME_PATTERN } from "../../../protocol/ids.ts";
 
 export const RequestUpload = t.Object({
-  // Counted in code points by the service.
+  // The service checks the length in code points.
   filename: t.String({ minLength: 1, description: "1-255 characters; kept and shown, never used as a path" }),
   mimeType: t.String({ pattern: MIME_PATTERN, error: "must be type/subtype" }),
   size: wholeNumber({ min: 1, description: "Bytes; at most STORAGE_MAX_ATTACHMENT_BYTES" }),

@@ -17,7 +17,7 @@ export type RequestUpload = {
   filename: string;
   mimeType: string;
   size: number;
-  /** Honoured for servers only: a user always uploads as themselves. */
+  /** Only requests of backends may set it: a user always uploads under the own id. */
   uploaderId?: string;
   metadata?: Metadata;
 };
@@ -49,7 +49,7 @@ const SEALING_MS = 3_600_000;
 export function attachmentService({ bus, config, ids, log, now, write }: Runtime, deps: AttachmentDeps) {
   const { store, storages, removals, quota } = deps;
   const { STORAGE_MAX_ATTACHMENT_BYTES, STORAGE_UPLOAD_URL_TTL_SECONDS, STORAGE_DOWNLOAD_URL_TTL_SECONDS } = config;
-  // In the transaction of the deletion, so that a crash cannot leave the file behind.
+  // The file is removed in the transaction of the deletion, so that a crash cannot leave it behind.
   bus.inTransaction("messageDeleted", (unit, { attachmentId }) => attachmentId !== null && release(unit, attachmentId));
 
   function find(attachmentId: string): FoundAttachment {
@@ -64,7 +64,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     return storage;
   }
 
-  /** Copies a finished upload to a key to which no signed address can write; null when the upload is missing. */
+  /** Copies a finished upload to a key to which no signed URL can write; null when the upload is missing. */
   async function seal({ location, objectKey, size }: AttachmentRow): Promise<Sealed | null> {
     if (objectKey === null) return null;
     try {
@@ -72,7 +72,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       if (!(await storage.holds(objectKey, size))) return null;
       const sealedKey = storage.newObjectKey();
       if (sealedKey === null) return { objectKey, sha256: null, expiresAt: Number.POSITIVE_INFINITY };
-      // The removal is queued first, so that an unused copy does not stay for ever, not even after a crash.
+      // The removal is queued first, so that an unused copy does not stay forever, even after a crash.
       const expiresAt = now() + SEALING_MS;
       await write((unit) => removals.queueAt(unit, expiresAt, sealedKey, location));
       const copy = await storage.seal(objectKey, sealedKey, size);
@@ -83,7 +83,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     }
   }
 
-  /** Called when a message is deleted; the last one removes the file. */
+  /** Called when a message is deleted; the deletion of the last message that uses the file removes it. */
   function release(unit: Unit, attachmentId: string): void {
     const attachment = store.find(attachmentId);
     if (!attachment) return;
@@ -98,7 +98,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   const claim: ClaimAttachment = (unit, conversation, attachmentId, { senderId }) => {
     const found = store.find(attachmentId);
     if (found?.conversationId !== conversation.id) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
-    // Before it is sent, only its uploader may use it.
+    // Before an attachment is sent, only its uploader may use it.
     const isTheirs = senderId === null || found.uploaderId === null || found.uploaderId === senderId;
     if ((!isTheirs && found.messageCount === 0) || found.status === "EXPIRED") {
       throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
@@ -175,7 +175,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
       };
     },
 
-    /** Makes an attachment sendable if its upload has exactly the declared size. Repeating it changes nothing. */
+    /** Makes an attachment sendable if its upload has exactly the declared size. A repeated request changes nothing. */
     async complete({ access, attachment }: AttachmentAccess): Promise<Attachment> {
       const { publicId, objectKey, status } = attachment;
       const isTheirs = access.kind === "server" || attachment.uploaderId === access.userId;

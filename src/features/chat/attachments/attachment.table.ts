@@ -16,17 +16,17 @@ export const attachments = sqliteTable("attachments", {
   status: text("status").$type<AttachmentStatus>().notNull().default("PENDING"),
   sha256: text("sha256"),
   location: text("location").$type<Location>().notNull(),
-  /** The key in the storage; null until an upload has arrived, and again after its removal. */
+  /** The key in the storage; null until an upload is received, and after the object is removed. */
   objectKey: text("object_key").unique(),
   messageCount: integer("message_count").notNull().default(0),
   createdAt: integer("created_at").notNull(),
 });
 
-/** Stored objects to remove, once the transaction that queued them is on disk. */
+/** Stored objects that are removed once the transaction that queued them is on disk. */
 export const storageRemovals = sqliteTable("storage_removals", {
   objectKey: text("object_key").primaryKey(),
   location: text("location").$type<Location>().notNull(),
-  /** The earliest time of removal: until then a signed upload address may still write to the object. */
+  /** The earliest time of removal: until then a signed upload URL may still write to the object. */
   queuedAt: integer("queued_at").notNull(),
 });
 

@@ -20,7 +20,9 @@ type SignedRequest = { id: string; query: URLSearchParams; origin: string | null
 
 type Upload = SignedRequest & { body: ReadableStream<Uint8Array> | null; contentLength: number | null };
 
-/** A retry may overlap with its own dead connection; more uploads would fill the disk with copies of one file. */
+/**
+ * A retry may overlap with its own dead connection; more parallel uploads would fill the disk with copies of one file.
+ */
 const MAX_PARALLEL_UPLOADS = 4;
 
 /** Uploads to and downloads from this server's disk. */
@@ -43,7 +45,7 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
     return attachment;
   }
 
-  /** A full or broken disk is not the caller's fault and answers 503. */
+  /** A full or broken disk is not an error of the caller and is answered with 503. */
   async function fromDisk<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -71,7 +73,7 @@ export function attachmentTransfers({ ids, log, write }: Runtime, deps: Transfer
   }
 
   return {
-    /** Of several uploads to one address, the last complete one counts. */
+    /** Of several uploads to one URL, the last complete one is used. */
     async receive(request: Upload): Promise<{ id: string; size: number; sha256: string }> {
       signer.check("PUT", request.id, request.query);
       const { size } = findPending(request);

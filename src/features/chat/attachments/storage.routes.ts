@@ -8,7 +8,7 @@ import type { Attachments } from "./attachments.ts";
 
 const Received = t.Object({ id: t.String(), size: Type.Integer(), sha256: t.String() });
 
-/** The targets of signed addresses. The signature is the credential, and bodies are files of any type. */
+/** The routes of signed URLs. The signature is the credential, and bodies are files of any type. */
 export const storageRoutes = ({ guards }: Http, { now }: Runtime, { transfers }: Attachments) => {
   const signed = (request: Request, id: string, origin: string | null) => ({
     id,

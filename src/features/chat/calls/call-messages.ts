@@ -20,8 +20,9 @@ type CallMessagesDeps = {
 };
 
 /**
- * Keeps a message for each call in the conversation of its room, updated as participants join and when the call ends. If
- * something was said meanwhile, the end is a message of its own, after it. It is written in the transaction of the call's own record, so that neither exists without the other.
+ * Keeps a message for each call in the conversation of its room, updated as participants join and when the call ends.
+ * If other messages were sent during the call, its end is a separate message after them. The message is written in the
+ * transaction of the call's own record, so that neither exists without the other.
  */
 export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps): void {
   const { posting, rings, isLiveStreamRoom } = deps;
@@ -40,13 +41,13 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
 
   function updateMessage(unit: Unit, conversation: ConversationRow, callId: string, event: CallEvent): void {
     const known = messages.findByClientId(conversation.id, null, callId);
-    // A message that a moderator deleted does not come back.
+    // A message that a moderator deleted is not restored.
     if (known && known.deletedAt !== null) return;
     const before = (known && parseCallNote(known.metadata)) ?? newNote(callId, event);
     const after = nextNote(before, conversation, event);
     if (!known && event.type !== "call.ended") post(unit, conversation, event.at, callId, after);
     else if (known && after.status === "ENDED" && conversation.lastOrdinal > known.ordinal) {
-      // Something was said since the call began: its end comes after that, and the beginning stays where it was.
+      // Other messages were sent since the call began: its end is a new message after them, and the first one stays.
       change(unit, conversation, known, event.at, after, known.text);
       post(unit, conversation, event.at, `${callId}-ended`, after);
     } else if (known) change(unit, conversation, known, event.at, after);
@@ -70,7 +71,7 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
     }
   }
 
-  /** Null when there are too many to list. */
+  /** Null when there are too many members to list. */
   function missedBy({ id, memberCount }: ConversationRow, participants: string[], count: number): string[] | null {
     if (memberCount > MAX_NAMES || count > MAX_NAMES) return null;
     const present = new Set(participants);

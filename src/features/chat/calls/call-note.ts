@@ -2,17 +2,17 @@ import type { Metadata } from "../../../protocol/chat-records.ts";
 
 /** The `metadata.call` of a message about a call, from which its text is made. */
 export type CallNote = {
-  /** Null when the ring led to no call. */
+  /** Null when the ring did not lead to a call. */
   callId: string | null;
   ringId: string | null;
   roomId: string;
   status: "LIVE" | "ENDED" | "MISSED";
-  /** Null without a ring, or when the server rang. */
+  /** Null without a ring, or when a backend started the ring. */
   callerId: string | null;
   startedAt: string;
   endedAt: string | null;
   durationMs: number | null;
-  /** The first participants, in the order of their joins; `participantCount` counts all. */
+  /** The first participants, in the order in which they joined; `participantCount` counts all. */
   participants: string[];
   participantCount: number;
   /** Members who did not join; empty during the call, null when there are too many to list. */

@@ -10,7 +10,7 @@ import type { ChatService } from "../chat.ts";
 import { emptyAsNull } from "../input.ts";
 import { RingMembers } from "./ring.schema.ts";
 
-/** Rings by REST; the chat socket has `call.ring`, `call.answer`, `call.decline` and `call.cancel`. */
+/** Rings over REST; the chat socket has `call.ring`, `call.answer`, `call.decline` and `call.cancel`. */
 export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {
   const { access, budgets, rings } = chat;
 

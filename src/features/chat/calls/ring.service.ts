@@ -16,7 +16,7 @@ type EndedRing = RingRow & { missed: string[] };
 
 type RingDeps = {
   stores: ChatStores;
-  /** During a call, the message about the call lists who missed it. */
+  /** During a call, the message about the call lists the members who missed it. */
   hasCall: (roomId: string) => boolean;
   /** A member who blocked the caller is not notified, and the caller cannot see that. */
   hasBlocked: (tenant: Tenant, userId: string, blockedUserId: string) => boolean;
@@ -178,7 +178,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
       return { ring: present(row), isNew: true };
     },
 
-    /** An answer on one device stops the ring on the others. Repeating it changes nothing. */
+    /** An answer on one device stops the ring on the others. A repeated answer changes nothing. */
     answer(unit: Unit, row: RingRow, userId: string, status: "ANSWERED" | "DECLINED"): Ring {
       const mine = store.members(row.id).find((member) => member.userId === userId);
       if (!mine) throw new ApiError("SVC_RING_NOT_FOUND");
@@ -212,7 +212,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
         .filter((row) => mayRead(holder, row.conversationId))
         .map((row) => present(row)),
 
-    /** Continues the rings of the last run; those that expired meanwhile end now. */
+    /** Continues the rings of the last run; rings that have expired since are ended now. */
     start(): () => void {
       for (const row of store.open()) scheduleExpiry(row);
       return () => {
@@ -221,7 +221,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
       };
     },
 
-    /** A job's task: removes old rings. */
+    /** Removes old rings; called by a recurring job. */
     async prune(): Promise<void> {
       while (await write((unit) => store.prune(unit, now() - KEEP_MS, PRUNE_BATCH)));
     },

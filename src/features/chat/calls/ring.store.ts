@@ -47,7 +47,7 @@ export function ringStore({ $client: client }: Db) {
     settle: (unit: Unit, ringId: string, userId: string, status: RingMemberStatus, at: number): boolean =>
       settle.run(unit, ringId, userId, status, at).changes > 0,
     end: (unit: Unit, id: string, status: RingStatus, at: number) => void end.run(unit, id, status, at),
-    /** True when there may be more. */
+    /** True when more rows may match. */
     prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes >= limit,
   };
 }

@@ -10,7 +10,7 @@ export const rings = sqliteTable(
     ...tenantColumns,
     ...conversationColumn,
     roomId: text("room_id").notNull(),
-    /** Null when the server rings. */
+    /** Null when a backend started the ring. */
     callerUserId: text("caller_user_id"),
     status: text("status").$type<RingStatus>().notNull(),
     metadata: text("metadata"),

@@ -13,7 +13,7 @@ import { EVENT_CURSOR, eventSeqOf } from "../messages/history.ts";
 
 const DEFAULT_EVENTS = 100;
 
-/** A page of a list in memory, in the order of user ids. */
+/** A page of a list in memory, sorted by user id. */
 export function pageByUser<Row extends { userId: string }>(name: string, rows: Row[]) {
   const sorted = rows.sort((a, b) => (a.userId < b.userId ? -1 : 1));
   return {
@@ -26,7 +26,7 @@ export function pageByUser<Row extends { userId: string }>(name: string, rows: R
   };
 }
 
-/** What happens in a conversation besides its messages: presence, typing, read positions, events. */
+/** Presence, typing, read positions and events of a conversation. */
 export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
   const { access, log, readStates } = chat;
   const { presence, typing } = chat.sockets.hub;

@@ -31,7 +31,7 @@ export function memberPages(members: MemberService, conversationId: string, stat
 
 export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Runtime, chat: ChatService) => {
   const { access, conversations, members, readStates } = chat;
-  /** A user also gets the unread counts. */
+  /** A response to a user also contains the unread counts. */
   const presented = (caller: ChatCaller, row: ConversationRow): Conversation =>
     caller.kind === "apiKey"
       ? conversations.present(row)

@@ -37,7 +37,7 @@ export function conversationStore({ $client: client }: Db) {
      ORDER BY m.conversation_id DESC LIMIT ?7`,
   );
   const countMembers = changing(client, "UPDATE conversations SET member_count = member_count + ?2 WHERE id = ?1");
-  // An update and, where it is needed, a read: together they cost half of what RETURNING does, on every event.
+  // An update and, where needed, a read cost half as much as RETURNING; they run for every event.
   const countEvent = changing(client, "UPDATE conversations SET last_seq = last_seq + 1 WHERE id = ?");
   const countMessage = changing(
     client,
@@ -101,7 +101,7 @@ export function conversationStore({ $client: client }: Db) {
     list: ({ projectId, environment }: Tenant, { before, status = null, limit }: Page): ConversationRow[] =>
       list.all(projectId, environment, before, status, limit),
 
-    /** `within` are the conversations that the token names. */
+    /** `within` contains the conversations to which the token is limited. */
     listOfUser: (
       { projectId, environment }: Tenant,
       userId: string,
@@ -123,7 +123,7 @@ export function conversationStore({ $client: client }: Db) {
       countEvent.run(unit, id);
       return lastNumbers(id).seq;
     },
-    /** The numbers of a new message: among events and among messages. */
+    /** The next `seq` and ordinal, for a new message. */
     nextMessage(
       unit: Unit,
       { id, lastSeq, lastOrdinal }: MessageNumbers,
@@ -132,7 +132,7 @@ export function conversationStore({ $client: client }: Db) {
       const day = Math.floor(at / DAY_MS);
       if (countMessage.run(unit, id, at, day, lastSeq).changes > 0)
         return { seq: lastSeq + 1, ordinal: lastOrdinal + 1 };
-      // The row that was passed in is outdated.
+      // The row that the caller passed is outdated.
       countMessage.run(unit, id, at, day, lastNumbers(id).seq);
       return lastNumbers(id);
     },

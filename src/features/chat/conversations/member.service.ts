@@ -86,7 +86,7 @@ export function memberService(
     find: store.find,
     present: presentMember,
 
-    /** Adds or re-activates a member. An active member gets the new role and metadata, with `added` false. */
+    /** Adds or reactivates a member. An active member gets the new role and metadata, with `added` false. */
     add(unit: Unit, conversationId: string, input: NewMember): { member: MemberRow; added: boolean } {
       const conversation = findConversation(conversationId);
       if (conversation.status === "ARCHIVED") throw new ApiError("SVC_CONVERSATION_ARCHIVED");
@@ -130,7 +130,7 @@ export function memberService(
       update(unit, conversation, known, { ...known, status: "LEFT", leftAt: now() });
     },
 
-    /** Removes the row too; clients that have the conversation open see the member leave. */
+    /** Removes the row too; clients that have joined the conversation are notified that the member left. */
     erase(unit: Unit, conversation: ConversationRow, member: MemberRow): void {
       store.remove(unit, conversation.id, member.userId);
       if (member.status !== "ACTIVE") return;
@@ -170,7 +170,7 @@ export function memberService(
   };
 }
 
-/** Only a server learns the cure; a user learns no more than that the member does not exist. */
+/** Only a backend is told the remedy; a user is only told that the member does not exist. */
 function notAMember(access: Access, userId: string): ApiError {
   if (access.kind !== "server") return new ApiError("SVC_MEMBER_NOT_FOUND");
   const cure = "Membership comes first: add them with POST /v1/chat/conversations/{room}/members.";

@@ -21,7 +21,7 @@ type HistoryRequest = {
 
 /**
  * A page of messages, newest first in both directions. `nextCursor` continues in the same direction; `previousCursor`
- * always leads to newer messages, so that a client can come back for what was sent since.
+ * always leads to newer messages, so that a client can later fetch messages that were sent since.
  */
 export function historyPage(
   { store, present }: MessageService,
@@ -66,7 +66,7 @@ function messageSeqOf(cursor: string): number {
   return Number(seq);
 }
 
-/** Clients continue with the `seq` of the last event they saw, or with the cursor of the previous page. */
+/** Clients continue the list with the `seq` of the last event they saw, or with the cursor of the previous page. */
 export function eventSeqOf(after: string | undefined): number {
   const text = emptyAsNull(after);
   if (text === null) return 0;
@@ -80,7 +80,7 @@ type RoomMessage = { seq: number; messageId: string; senderId: string | null; te
 
 type MessageRange = { afterSeq: number; limit: number; characters: number };
 
-/** The most that one response can show of a call; later messages are in the conversation. */
+/** The limits for the messages of a call in one response; further messages are in the conversation. */
 const WHOLE_CALL: MessageRange = { afterSeq: 0, limit: 10_000, characters: 1024 * 1024 };
 const ROWS_PER_QUERY = 200;
 

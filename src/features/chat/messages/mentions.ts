@@ -12,7 +12,7 @@ export function mentionsIn(text: string, isMember: (userId: string) => boolean):
   const found = new Set<string>();
   let lookups = 0;
   for (const [, name = ""] of text.matchAll(MENTION)) {
-    // Unknown names are bounded too, because a text can hold a thousand of them.
+    // Unknown names are limited too, because a text can contain a thousand of them.
     if (found.size === MAX_MENTIONS || ++lookups > 2 * MAX_MENTIONS) break;
     if (found.has(name)) continue;
     const bare = name.replace(TRAILING, "");

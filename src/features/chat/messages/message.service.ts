@@ -22,9 +22,9 @@ export type SendMessage = {
   clientMessageId?: string;
   attachmentId?: string;
   metadata?: Metadata;
-  /** Honoured for servers only: a user always sends as themselves. */
+  /** Only requests of backends may set it: a user always sends under the own id. */
   senderId?: string;
-  /** In the client's clock, for measuring latency only. */
+  /** The time of the client's clock, used for measuring latency only. */
   clientSentAt?: number;
 };
 
@@ -78,7 +78,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     return checked;
   }
 
-  /** Messages of the server itself are not screened. */
+  /** Messages of backends are not screened. */
   function screenedText(conversation: ConversationRow, senderId: string | null, text: string | null) {
     if (senderId === null || !wordLists.isUsed(conversation)) return { text, isReported: false };
     return wordLists.screened(conversation, text);
@@ -150,7 +150,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     store,
     present,
 
-    /** Stores a message once per `clientMessageId`; a retry gives the original. */
+    /** Stores a message once per `clientMessageId`; a retry returns the original message. */
     send(unit: Unit, access: Access, input: SendMessage): { message: Message; deduplicated: boolean } {
       const { conversation } = access;
       const at = now();
@@ -171,7 +171,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const threadRootId = threadOf(conversation, replyTo);
       const publicId = ids.publicId("message");
       const attachmentId = emptyAsNull(input.attachmentId);
-      // This is the last check: after the first change nothing may be refused.
+      // This is the last check: after the first change, the request must not be rejected.
       const attachment =
         attachmentId === null
           ? null
@@ -221,7 +221,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       return changed;
     },
 
-    /** Leaves a tombstone without text, metadata, attachment and reactions. Repeating it changes nothing. */
+    /** Leaves a tombstone without text, metadata, attachment and reactions. A repeated deletion changes nothing. */
     delete(unit: Unit, { access, message }: MessageAccess): Message {
       if (access.kind === "user" && message.senderId !== access.userId) requireScope(access, "chat:moderate");
       const { conversation } = access;
@@ -231,7 +231,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       return present(conversation, store.find(message.publicId) ?? message);
     },
 
-    /** Removes the sender's name, and leaves a tombstone unless the message was deleted before. */
+    /** Removes the sender's name, and leaves a tombstone unless the message is already deleted. */
     erase(unit: Unit, conversation: ConversationRow, message: MessageRow): void {
       store.removeSender(unit, message.id);
       if (message.deletedAt === null) leaveTombstone(unit, conversation, { ...message, senderId: null }, ERASURE);

@@ -54,7 +54,7 @@ export function messageStore({ $client: client }: Db) {
   const pin = changing(client, "UPDATE messages SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1");
   const countReactions = changing(client, "UPDATE messages SET reaction_count = reaction_count + ?2 WHERE id = ?1");
 
-  /** One statement per combination of filters. */
+  /** Each combination of filters has one prepared statement. */
   const histories = new Map<string, ReturnType<typeof select>>();
   function historyStatement({ direction, senderId, threadRootId, includeDeleted }: HistoryQuery) {
     const where = [
@@ -71,7 +71,7 @@ export function messageStore({ $client: client }: Db) {
     return made;
   }
 
-  /** The `seq` of the first message sent at or after `at`, by binary search, as numbers grow with time. */
+  /** The `seq` of the first message sent at or after `at`, found by binary search, because `seq` grows with time. */
   function seqSince(conversationId: string, at: number, lastSeq: number): number {
     let low = 0;
     let high = lastSeq + 1;
@@ -96,7 +96,9 @@ export function messageStore({ $client: client }: Db) {
       const filters = [senderId, threadRootId].filter((value) => value !== undefined);
       return historyStatement(query).all(conversationId, start, ...filters, limit);
     },
-    /** Messages of that time, both ends included, oldest first, without deleted ones and those of type event. */
+    /**
+     * Messages in the range of time, including both ends, oldest first, without deleted ones and those of type event.
+     */
     sentBetween(
       { id, lastSeq }: { id: string; lastSeq: number },
       from: number,

@@ -23,7 +23,7 @@ type NewMessage = Pick<
 
 export type Posting = ReturnType<typeof createPosting>;
 
-/** Stores new and changed messages and publishes them. It checks no permission: that is up to its callers. */
+/** Stores new and changed messages and publishes them. Callers check the permissions. */
 export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log: EventLog) {
   const { conversations, messages, reactions, mentions } = stores;
   const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
@@ -35,7 +35,7 @@ export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log
   }
 
   return {
-    /** Returns the new count of the thread; nothing outside of threads, or when retention has removed the root. */
+    /** Returns the new number of replies; undefined outside of threads, or when retention has removed the root. */
     countReply(unit: Unit, rootId: string | null, difference: number) {
       const replyCount = rootId === null ? null : messages.countReplies(unit, rootId, difference);
       return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };

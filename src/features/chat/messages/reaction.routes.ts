@@ -9,11 +9,11 @@ import { actingUser } from "../access.ts";
 import { AddReaction, BooleanQuery, NamedUser } from "../chat.schema.ts";
 import type { ChatService } from "../chat.ts";
 
-/** The most that one page of a thread holds. */
+/** The maximum number of messages on one page of a thread. */
 const THREAD_MESSAGES = 1000;
 const THREAD_BYTES = 1024 * 1024;
 
-/** The server does not apply the response schema to a page that is JSON already. */
+/** The server does not apply the response schema to a page that is already serialized. */
 const shaped = shapeOf(Message) as (message: Static<typeof Message>) => Static<typeof Message>;
 
 /** Reactions, read positions, threads and pins of messages. */

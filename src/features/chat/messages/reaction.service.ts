@@ -45,7 +45,7 @@ export function reactionService({ bus, config, now }: Runtime, stores: ChatStore
   }
 
   return {
-    /** `added` is false when the user had reacted so before. */
+    /** `added` is false when the user already had this reaction. */
     add(unit: Unit, found: MessageAccess, userId: string, input: string): { reaction: Reaction; added: boolean } {
       const { access, message } = found;
       const emoji = checkedEmoji(input);
@@ -64,7 +64,7 @@ export function reactionService({ bus, config, now }: Runtime, stores: ChatStore
       return { reaction: recordChange(unit, "reaction.added", found, userId, emoji, at), added: true };
     },
 
-    /** Removes the reaction of a user who is erased, without a webhook. */
+    /** Removes the reaction of a user who is erased, without sending a webhook. */
     erase(unit: Unit, conversation: ConversationRow, message: MessageRow, userId: string, emoji: string): void {
       if (!store.remove(unit, message.id, emoji, userId)) return;
       messages.countReactions(unit, message.id, -1);

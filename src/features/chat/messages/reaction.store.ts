@@ -19,7 +19,7 @@ export function reactionStore({ $client: client }: Db) {
     "SELECT 1 AS one FROM message_reactions WHERE message_id = ? AND emoji = ? AND user_id = ?",
   );
   return {
-    /** In the order in which each emoji was first used. */
+    /** Sorted by the first use of each emoji. */
     summary(messageId: number): ReactionSummary[] {
       const byEmoji = new Map<string, ReactionSummary>();
       for (const { emoji, userId } of list.all(messageId)) {

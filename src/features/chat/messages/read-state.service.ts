@@ -30,7 +30,7 @@ export function readStateService({ bus, db, now }: Runtime) {
     receipts: store.receipts,
     presentReceipt,
 
-    /** Marks this message and all earlier ones as read. The position only moves forward and is no durable event. */
+    /** Marks this message and all earlier ones as read. The position only moves forward and is not a durable event. */
     mark(unit: Unit, { access, message }: MessageAccess, userId: string): ReadState {
       const { conversation } = access;
       const at = now();

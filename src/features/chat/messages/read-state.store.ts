@@ -75,7 +75,7 @@ export function readStateStore({ $client: client }: Db) {
       ).changes > 0,
     unread: (conversationId: string, userId: string): UnreadCounts =>
       unread.get(userId, conversationId) ?? { unreadCount: 0, mentionCount: 0 },
-    /** `within` are the conversations that the token names. */
+    /** `within` contains the conversations to which the token is limited. */
     unreadOfUser: ({ projectId, environment }: Tenant, userId: string, within: string[] | null): UnreadRow[] =>
       unreadOfUser.all(userId, projectId, environment, within && JSON.stringify(within)),
     receipts: (

@@ -34,12 +34,12 @@ export function blockService({ bus, db, now }: Runtime, members: MemberStore) {
       if (store.count(tenant, userId) >= MAX_BLOCKS) throw new ApiError("SVC_LIMIT_REACHED");
       const row: BlockRow = { ...tenant, userId, blockedUserId, createdAt: now() };
       store.insert(unit, row);
-      // Not after the commit: a message in the same transaction must be refused already.
+      // The tenant is added before the commit, because a message in the same transaction must already be rejected.
       tenants.add(tenant);
       return { row, isNew: true };
     },
 
-    /** For a direct conversation: a user whom the other member has blocked cannot send. */
+    /** In a direct conversation, a user whom the other member has blocked cannot send. */
     requireNotBlocked({ kind, conversation, userId }: Access): void {
       if (kind !== "user" || !tenants.has(conversation)) return;
       for (const other of members.list(conversation.id, "ACTIVE", null, 2)) {

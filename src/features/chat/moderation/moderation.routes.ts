@@ -28,7 +28,7 @@ function reportPages(reports: ReportService, tenant: Tenant, status: Status | un
   };
 }
 
-/** Users report messages and block other users. */
+/** Routes of users for reporting messages and blocking other users. */
 const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budgets, reports }: ChatService) =>
   new Elysia({ prefix: "/v1/chat", tags: ["chat: moderation"] })
     .use(guards.chat)
@@ -111,7 +111,7 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       },
     );
 
-/** Reports and the word list for backends. */
+/** Routes of backends for reports and the word list. */
 const serverRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists }: ChatService) =>
   new Elysia({ prefix: "/v1/chat", tags: ["chat: moderation"] })
     .use(guards.apiKey)
@@ -168,7 +168,9 @@ const serverRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists
 export const moderationRoutes = (http: Http, runtime: Runtime, chat: ChatService) =>
   new Elysia().use(userRoutes(http, runtime, chat)).use(serverRoutes(http, runtime, chat));
 
-/** Reports and the word list for the dashboard. Only here does the dashboard show the text of messages. */
+/**
+ * Routes of the dashboard for reports and the word list. Only these routes show the text of messages in the dashboard.
+ */
 export const moderationDashboardRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists }: ChatService) =>
   new Elysia({ prefix: "/v1/projects/:projectId/chat", tags: ["chat: dashboard"] })
     .use(guards.member)

@@ -24,7 +24,7 @@ export const messageReports = sqliteTable(
     publicId: text("public_id").notNull().unique(),
     ...tenantColumns,
     ...conversationColumn,
-    /** The public id: the report outlives a message that retention removes. */
+    /** The public id, because the report outlives a message that retention removes. */
     messageId: text("message_id").notNull(),
     senderId: text("sender_id"),
     reporterUserId: text("reporter_user_id").notNull(),

@@ -60,7 +60,7 @@ export function wordListService({ bus, db, now }: Runtime) {
 
     isUsed: tenants.has,
 
-    /** The text with masked words; throws when the text holds a refused word. */
+    /** The text with masked words; throws when the text contains a refused word. */
     screened(tenant: Tenant, text: string | null): { text: string | null; isReported: boolean } {
       const list = listOf(tenant);
       if (list === null || text === null) return { text, isReported: false };

@@ -7,7 +7,7 @@ type Action = keyof WordList;
 
 /**
  * A node of a trie of words. A text is read once, and each of its words takes no more steps than the longest phrase has
- * words, however many phrases begin alike.
+ * words, regardless of how many phrases share a prefix.
  */
 export type CompiledList = { next: Map<string, CompiledList>; actions: Set<Action> };
 
@@ -15,7 +15,7 @@ type Screened = { text: string; refused: boolean; isReported: boolean };
 
 const WORD = /[\p{L}\p{M}\p{N}_]+/gu;
 
-/** Case, width and compatibility forms do not hide a word. */
+/** A word is matched in any case, width or compatibility form. */
 function normalized(word: string): string {
   return word.normalize("NFKC").toLowerCase();
 }
@@ -47,7 +47,7 @@ export function compileList(list: WordList): CompiledList | null {
   return root.next.size === 0 ? null : root;
 }
 
-/** Whole words and phrases only, so that a part of a harmless word never matches. */
+/** Matches whole words and phrases only, so that a part of a harmless word never matches. */
 export function screen(list: CompiledList, text: string): Screened {
   const found = wordsIn(text);
   let output = "";
@@ -69,7 +69,7 @@ export function screen(list: CompiledList, text: string): Screened {
   return { text: output + text.slice(from), refused: false, isReported };
 }
 
-/** One star for each letter; the characters between the words of a phrase stay. */
+/** One asterisk for each letter; the characters between the words of a phrase stay. */
 function masked(text: string): string {
   return text.replace(WORD, (word) => "*".repeat([...word].length));
 }

@@ -10,11 +10,14 @@ const ACCENTS = /[\u0300-\u036f\ufe00-\ufe0f]/g;
 /** Shorter prefixes would match too many words of a language. */
 const MIN_PREFIX_LENGTH = 3;
 const MAX_QUERY_WORDS = 32;
-/** Per message. A long message in a script without spaces has this many; U+FDFA alone stands for four words. */
+/**
+ * The limit per message. A long message in a script without spaces has this many words; U+FDFA alone becomes four
+ * words.
+ */
 const MAX_INDEXED_WORDS = 4096;
 /**
- * The length of the longest text and file name in Hangul, whose syllables become three characters each. Characters that
- * become eighteen exist; text beyond this length is not indexed.
+ * The length of the longest text and file name in Hangul, whose syllables become three characters each. Some characters
+ * become eighteen; text beyond this length is not indexed.
  */
 const MAX_DECOMPOSED_LENGTH = 12_800;
 
@@ -62,7 +65,7 @@ function endOfChunk(text: string, from: number): number {
   return isLowSurrogate(text.charCodeAt(end)) ? end + 1 : end;
 }
 
-/** Most texts are short, and many are ASCII: without this the split costs half as much again. */
+/** Most texts are short, and many are ASCII: without this shortcut, splitting takes half as long again. */
 const PLAIN = /^[\n\r\t\x20-\x7e]*$/;
 const PLAIN_WORDS = /[a-z0-9]+/g;
 
@@ -79,15 +82,15 @@ function runAtOnce<Result>(task: CooperativeTask<Result>): Result {
 }
 
 /**
- * Every indexed word begins with its conversation, so that a search for a common word or prefix never reads the messages
- * of others. The end of a UUIDv7 is random; for the case that two are alike, the search compares the whole id as well.
+ * Every indexed word begins with its conversation, so that a search for a common word or prefix never reads the
+ * messages of others. The end of a UUIDv7 is random; in case two ids end alike, the search also compares the whole id.
  */
 function scoped(conversationId: string, words: string[]): string {
   const scope = conversationId.slice(-12);
   return words.map((word) => scope + word).join(" ");
 }
 
-/** The text of a message as the index stores it, and the number of its words. */
+/** The text of a message in the form that the index stores, and the number of its words. */
 export type IndexEntry = { text: string; words: number };
 
 export function* indexEntryTask(conversationId: string, text: string): CooperativeTask<IndexEntry> {

@@ -15,7 +15,7 @@ const LONG_TEXT = 512;
 /** One merge step for this many words keeps the number of index segments small. */
 const WORDS_PER_MERGE = 512;
 const PAUSE_MS = 2;
-/** The delay of the index; a search catches up first. */
+/** The delay of the index; a search updates the index first. */
 const INDEX_AFTER_MS = 500;
 
 export type SearchService = ReturnType<typeof searchService>;
@@ -59,14 +59,17 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
 
   /** The index entry of the last long message, and the state of the message it was made from. */
   let prepared: { message: PendingMessage; entry: IndexEntry } | null = null;
-  /** Smaller while messages are long, because pending messages that do not fit into the unit are read again. */
+  /**
+   * The size is reduced while messages are long, because pending messages that do not fit into the unit of work are
+   * read again.
+   */
   let batchSize = BATCH;
 
   /** Null for a long message that must be prepared first. */
   function entryOf(message: PendingMessage): IndexEntry | null {
     if (!isLong(message)) return indexEntry(...textOf(message));
     if (prepared?.message.id !== message.id) return null;
-    // A message that was edited meanwhile is indexed at once; otherwise endless edits would hold up the index.
+    // A message that was edited meanwhile is indexed at once; otherwise endless edits would delay the index.
     return isSame(prepared.message, message) ? prepared.entry : indexEntry(...textOf(message));
   }
 
@@ -107,9 +110,9 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
   }
 
   let indexing: Promise<void> | null = null;
-  /** All callers share one run. */
+  /** All callers share one run of the indexer. */
   async function catchUp(): Promise<void> {
-    // The current run may have read the pending messages before the caller's own was among them.
+    // The current run may have read the pending messages before the caller's message was added.
     await indexing?.catch(() => {});
     indexing ??= indexPending().finally(() => {
       indexing = null;
@@ -145,7 +148,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
       while (await write(store.merge)) await Bun.sleep(PAUSE_MS);
     },
 
-    /** For a message whose row is removed in the same unit of work. */
+    /** Removes the index entry of a message whose row is removed in the same unit of work. */
     forget: (unit: Unit, id: number) => store.remove(unit, id),
   };
 }

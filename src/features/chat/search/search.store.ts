@@ -29,7 +29,7 @@ export function searchStore({ $client: client }: Db) {
   const remove = changing(client, "DELETE FROM message_search WHERE rowid = ?");
   const merge = changing(client, "INSERT INTO message_search (message_search, rank) VALUES ('merge', ?)");
   const changes = reading<{ total: number }, []>(client, "SELECT total_changes() AS total");
-  // The order of the index is used, so that a page needs no sort over all matches.
+  // The query uses the order of the index, so that a page needs no sort over all matches.
   const find = reading<MessageRow, [string, string, number, number]>(
     client,
     `SELECT ${columnsOf(messages, "m")} FROM message_search s JOIN messages m ON m.id = s.rowid

@@ -17,15 +17,15 @@ export type ChatSocketDeps = {
   run: (socket: ChatSocket, frame: ChatClientFrame) => object | Promise<object>;
   /** The client sent something, which renews its user's presence. */
   onActivity: (socket: ChatSocket) => void;
-  /** `clean`: the user left on purpose, or may not come back. */
+  /** `clean`: the user left intentionally, or may not reconnect. */
   onClosed: (socket: ChatSocket, code: number, clean: boolean) => void;
-  /** For internal errors, of which the client learns nothing but the code. */
+  /** Called for internal errors; the client only receives the error code. */
   onError: (error: unknown) => void;
 };
 
 type State = { kind: "open"; warned: boolean } | { kind: "closed" };
 
-/** Presence needs no more frequent updates. */
+/** Presence is not renewed more often than this. */
 const ACTIVITY_EVERY_MS = 1000;
 
 const ABUSE_CODES: Record<FrameAbuse, number> = {
@@ -93,10 +93,10 @@ export class ChatSocket implements SocketEvents {
     if (this.#state.kind === "open") this.#recordActivity();
   }
 
-  /** Closed by the client or by the network. */
+  /** Called when the client or the network closed the socket. */
   closed(code: number): void {
     if (this.#state.kind === "closed") return;
-    // A client that leaves sends 1000 or 1001; with any other code it may come back in a moment.
+    // A client that leaves sends 1000 or 1001; with any other code it may reconnect soon.
     this.#close(code, code === 1000 || code === 1001);
   }
 
@@ -159,7 +159,7 @@ export class ChatSocket implements SocketEvents {
     }
   }
 
-  /** Waits for the other acks of the same commit. */
+  /** Sends the ack together with the others of the same commit. */
   #sendSoon(ack: string): void {
     if (this.#acks.push(ack) === 1) queueMicrotask(() => this.#sendAcks());
   }

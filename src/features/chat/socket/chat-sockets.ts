@@ -15,12 +15,12 @@ import { createCommands } from "./commands.ts";
 import { createConnectionLog } from "./connection-log.ts";
 import { createHub } from "./hub.ts";
 
-/** A browser learns the reason of a refusal only from a socket that was open: from its close code or an `error` frame. */
+/** A browser learns why it was rejected only from a socket that was open: from the close code or an `error` frame. */
 export type Admission = { caller: ChatTokenCaller } | { refused: number; reason: string; error?: FrameError };
 
 const SWEEP_EVERY_MS = 250;
 const HEARTBEAT_SECONDS = 15;
-/** At a restart sockets are closed over this time, so that clients do not all reconnect at the same moment. */
+/** During a shutdown, sockets are closed over this time, so that clients do not all reconnect at the same moment. */
 const DRAIN_SPREAD_MS = 2000;
 const DRAIN_MS_PER_SOCKET = 2;
 
@@ -28,7 +28,7 @@ const REFUSED: SocketEvents = { received: () => {}, closed: () => {} };
 
 export type ChatSockets = ReturnType<typeof createChatSockets>;
 
-/** All sockets of chat, from the greeting to the drain. */
+/** All sockets of chat, from the first frame to the drain. */
 export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived: (projectId: string) => boolean) {
   const { bus, config, ids, log, metrics, now, timers, writer } = runtime;
   const hub = createHub(runtime, chat.access);
@@ -74,7 +74,7 @@ export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived:
     connections,
     sweep,
 
-    /** Greets an open socket, or closes it with the reason. */
+    /** Sends the first frame on an open socket, or closes the socket with the reason. */
     opened(network: TopicSocket, admission: Admission, info: RequestInfo): SocketEvents {
       if ("refused" in admission) {
         if (admission.error) network.send(JSON.stringify(errorFrame(admission.error)));
@@ -128,7 +128,7 @@ export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived:
       };
     },
 
-    /** Refuses new sockets and closes the open ones, once everything they sent is on disk. */
+    /** Rejects new sockets and closes the open ones when all changes that they requested are on disk. */
     async drain(deadline: number): Promise<void> {
       draining = true;
       await writer.drain();

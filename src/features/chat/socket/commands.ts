@@ -46,7 +46,7 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
     return row;
   }
 
-  /** Answering needs no join, because the user may not have opened the conversation yet. */
+  /** Answering a ring does not require a join, because the user may not have opened the conversation yet. */
   function answerRing(socket: ChatSocket, ringId: string, status: "ANSWERED" | "DECLINED") {
     budgets.ring(socket.caller);
     return write((unit) => ({

@@ -9,8 +9,8 @@ const KEEP_MS = 30 * 24 * 3_600_000;
 const PRUNE_BATCH = 500;
 
 /**
- * The record of chat connections for the dashboard. It is written in batches, so that five thousand sockets which
- * reconnect at once cause a handful of transactions.
+ * The record of chat connections for the dashboard. It is written in batches, so that five thousand sockets that
+ * reconnect at once cause few transactions.
  */
 export function createConnectionLog({ db, now, write }: Runtime) {
   const store = connectionStore(db);
@@ -74,7 +74,7 @@ export function createConnectionLog({ db, now, write }: Runtime) {
     count: (projectId: string, environment: string): number =>
       [...open.values()].filter((row) => row.projectId === projectId && row.environment === environment).length,
 
-    /** Drops everything about a user that is not saved yet. */
+    /** Discards all unsaved records about a user. */
     forget({ projectId, environment }: Tenant, userId: string): void {
       const isTheirs = (row: ChatConnectionRow) =>
         row.userId === userId && row.projectId === projectId && row.environment === environment;
@@ -82,7 +82,7 @@ export function createConnectionLog({ db, now, write }: Runtime) {
       ended = ended.filter((row) => !isTheirs(row));
     },
 
-    /** A job's task: removes one batch of old connections. */
+    /** Removes one batch of old connections; called by a recurring job. */
     prune: (): Promise<number> => write((unit) => store.prune(unit, now() - KEEP_MS, PRUNE_BATCH)),
   };
 }

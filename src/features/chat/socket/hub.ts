@@ -15,7 +15,10 @@ type OpenConversation = { ref: ConversationRef; sockets: Set<ChatSocket>; bytesU
  * the periodic check.
  */
 const CHECK_EVERY_BYTES = 128 * 1024;
-/** In a larger conversation, presence and read signals would cost the square of its size in frames. */
+/**
+ * In a larger conversation, presence and read signals would cause a number of frames that grows with the square of its
+ * size.
+ */
 const MAX_SIGNALLED_SOCKETS = 200;
 
 export type Hub = ReturnType<typeof createHub>;
@@ -77,7 +80,7 @@ export function createHub({ bus, config, now, sockets: network }: Runtime, { may
     if (event.type === "message" && event.message.senderId !== null)
       typing.stop(conversation.ref, event.message.senderId);
     if (event.type === "member.left") {
-      // The member gets it directly, because a topic drops pending frames of a socket that unsubscribes.
+      // The removed member gets the event directly, because a topic drops pending frames of a socket that unsubscribes.
       for (const socket of conversation.sockets) {
         if (socket.userId !== event.userId) continue;
         socket.send(frame);
@@ -140,7 +143,7 @@ export function createHub({ bus, config, now, sockets: network }: Runtime, { may
       for (const ref of socket.joined.values()) presence.touch(ref, socket.userId);
     },
 
-    /** `clean`: the user left on purpose. */
+    /** `clean`: the user left intentionally. */
     closed(socket: ChatSocket, clean: boolean): void {
       sockets.delete(socket);
       const key = userKey(socket.caller, socket.userId);

@@ -19,8 +19,8 @@ type PresenceChange = { userId: string; status: PresenceStatus; at: string };
 
 /**
  * Tracks which users are present in which conversation. A user whose connection broke stays until the TTL, so that a
- * reconnect is no event. Changes are notified in batches and left out when they were undone meanwhile, so that a thousand
- * sockets which reconnect at once cause no storm.
+ * reconnect causes no event. Changes are notified in batches and omitted when they were reverted in the meantime, so
+ * that a thousand sockets that reconnect at once cause few notifications.
  */
 export function createPresenceTracker(
   now: Now,
@@ -37,7 +37,7 @@ export function createPresenceTracker(
     conversation.changed.add(entry);
   }
 
-  /** An expired entry stays while a socket has the conversation open, because the socket can renew it. */
+  /** An expired entry stays while a socket has joined the conversation, because the socket can renew it. */
   function removeIfGone({ entries, changed }: Conversation, entry: Entry): void {
     if (entry.joins === 0 && entry.status === "offline" && !changed.has(entry)) entries.delete(entry.userId);
   }
@@ -56,7 +56,7 @@ export function createPresenceTracker(
       if (entry.status === "offline") change(conversation, entry, "online");
     },
 
-    /** Without `clean` the user may be back before others need to know. */
+    /** Without `clean`, the user may reconnect before others are notified. */
     leave({ id }: ConversationRef, userId: string, clean: boolean): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
@@ -67,7 +67,7 @@ export function createPresenceTracker(
       removeIfGone(conversation, entry);
     },
 
-    /** Renews the presence of a user, also after it expired. */
+    /** Renews the presence of a user, even after the presence expired. */
     touch({ id }: ConversationRef, userId: string): void {
       const conversation = conversations.get(id);
       const entry = conversation?.entries.get(userId);
@@ -95,7 +95,7 @@ export function createPresenceTracker(
     },
     count: (conversationId: string): number => conversations.get(conversationId)?.present ?? 0,
 
-    /** Expires entries and notifies the changes since the last sweep. */
+    /** Removes expired entries and notifies of the changes since the last call. */
     sweep(): void {
       const at = now();
       for (const [id, conversation] of conversations) {

@@ -17,7 +17,7 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
     try {
       chat.budgets.connect(info.ip);
     } catch (failure) {
-      // The frame says when to retry; without it all refused clients would come back at will.
+      // The frame says when to retry; without it, rejected clients would reconnect at any time.
       const error = frameErrorOf(failure) ?? undefined;
       return { refused: CHAT_CLOSE_CODES.tooManyConnections, reason: "too many connections", error };
     }

@@ -35,7 +35,7 @@ export function createTypingTracker(
   return {
     stop,
 
-    /** Renews the TTL. Others are notified at the start, and again when half of the notified time is over. */
+    /** Renews the TTL. Others are notified at the start, and again after half of the TTL. */
     start(ref: ConversationRef, userId: string): void {
       const at = now();
       const conversation = conversations.get(ref.id) ?? { ref, entries: new Map<string, Entry>() };

@@ -79,7 +79,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
       return grant;
     },
 
-    /** `publicUrl` is where this client reaches the server. */
+    /** `publicUrl` is the URL at which this client reaches the server. */
     async sign(grant: ChatGrant, publicUrl: string): Promise<ChatToken> {
       const { projectId, environment, tokenId, userId, scopes, conversations: refs, expiresAt } = grant;
       const claims = {
@@ -101,7 +101,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
       };
     },
 
-    /** Revokes the token, closes its sockets and ends its push subscriptions. Repeating it changes nothing. */
+    /** Revokes the token, closes its sockets and ends its push subscriptions. A repeated revocation changes nothing. */
     revoke(unit: Unit, { projectId, environment }: Tenant, tokenId: string, author: Author | null = null): void {
       const row = store.find(tokenId);
       if (row?.projectId !== projectId || row.environment !== environment) {
@@ -118,7 +118,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
       for (const tokenId of store.usable(tenant, userId, now())) revoke(unit, tokenId);
     },
 
-    /** A job's task: removes expired tokens. */
+    /** Removes expired tokens; called by a recurring job. */
     sweep: (unit: Unit) => store.removeExpired(unit, now()),
   };
 }

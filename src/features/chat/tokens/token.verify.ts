@@ -14,8 +14,8 @@ const SWEEP_EVERY_MS = 60_000;
 export const KEEP_PUSH = "keep";
 
 /**
- * Revoked tokens, each until it expires. They are kept as numbers, which are stored in the map itself; each string would
- * keep a block of the heap alive.
+ * Revoked tokens, each until it expires. Their ids are hashed to numbers, which the map stores inline; each string
+ * would be a separate heap allocation.
  */
 export function createRevocationList(now: Now) {
   const until = new Map<number, number>();
@@ -34,14 +34,16 @@ export function createRevocationList(now: Now) {
   };
 }
 
-/** Token ids are random: with a million revoked, one token in nine billion has the hash of a revoked one. */
+/**
+ * Token ids are random: with a million revoked tokens, one valid token in nine billion has the hash of a revoked one.
+ */
 function hashOf(tokenId: string): number {
   return Number(BigInt.asUintN(53, BigInt(Bun.hash(tokenId))));
 }
 
 /**
- * Revocations are kept in memory, so that a request needs no query. Verified tokens are cached, since clients send the
- * same one again and again.
+ * Revocations are kept in memory, so that a request needs no query. Verified tokens are cached, because clients send
+ * the same token repeatedly.
  */
 export function createChatTokenVerifier(
   { bus, db, idleTasks, jwt, now }: Runtime,
@@ -53,7 +55,7 @@ export function createChatTokenVerifier(
   const verified = new Map<string, ChatTokenCaller>();
   bus.on("chatTokenRevoked", ({ tokenId }) => revoked.add(tokenId, now() + MAX_LIFETIME_MS));
   idleTasks.add(() => verified.clear());
-  // After a restore, older tokens are refused: those that were revoked after the backup are not known.
+  // After a restore, older tokens are rejected, because revocations after the backup are not known.
   const validFrom = tokensValidFrom(db);
 
   async function read(token: string): Promise<ChatTokenCaller> {
@@ -76,7 +78,7 @@ export function createChatTokenVerifier(
   }
 
   return {
-    /** For a socket that opens after its token was verified. */
+    /** Checked when a socket opens some time after its token was verified. */
     isRevoked: revoked.has,
 
     async verify(token: string): Promise<ChatTokenCaller> {
