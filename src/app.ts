@@ -64,7 +64,7 @@ import * as recordingRecords from "./protocol/recordings.ts";
 import * as roomRecords from "./protocol/room-records.ts";
 import type { Services } from "./services.ts";
 
-/** The schema modules of the API: each export becomes a component of the reference with its own name. */
+/** The schema modules of the API: each export becomes a component of the reference under its name. */
 const API_SCHEMAS: Record<string, unknown> = {
   ...account,
   ...audit,

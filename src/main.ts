@@ -8,7 +8,7 @@ if (process.env.BUN_GC_TIMER_INTERVAL === undefined && process.execve) {
   try {
     process.execve(process.execPath, [process.argv0, ...args], { ...process.env, BUN_GC_TIMER_INTERVAL: "30000" });
   } catch {
-    // Where the system does not allow it, the server runs with a little more CPU time.
+    // Where the system does not allow this, the server only needs a little more CPU time.
   }
 }
 

@@ -37,13 +37,13 @@ export type RunningServer = {
   url: string;
   runtime: Runtime;
   services: Services;
-  /** UDP (and TCP) ports of the media workers, and the addresses that clients are given for them. */
+  /** UDP (and TCP) ports of the media workers, and their IP addresses for clients. */
   media: { ports: number[]; addresses: string[]; node: EmbeddedMedia };
-  /** Drains for at most `graceMs`, then closes what is left. */
+  /** Drains for at most `graceMs`, then closes the remaining connections. */
   stop(reason: string, graceMs?: number): Promise<void>;
 };
 
-/** Starts the parts in order; `stop` stops them in reverse. */
+/** Starts the components in order; `stop` stops them in reverse order. */
 export async function start(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
   const { cluster = null } = options;
   const lock = options.inMemory || options.lock ? null : lockData(config.DATA_DIR);
@@ -52,7 +52,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     return { runtime, plan: planTls(runtime) };
   }, lock);
   const { log, now } = runtime;
-  // Without the variable the data leaves the commit log, so that the log never accepts it as its own again.
+  // Without COMMIT_LOG_URL the data is detached from the commit log, so that the log never accepts it again.
   if (cluster === null && logPosition(runtime.db.$client) !== null) {
     await runtime.write((unit) => leaveLog(unit, runtime.db));
     log.warn("server: data detached from the commit log, COMMIT_LOG_URL is not set");
@@ -61,7 +61,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("data lock", () => lock?.release());
   lifecycle.started("database", () => closeRuntime(runtime));
 
-  // With a commit log no other process may write, and this server writes with another connection than it reads.
+  // With a commit log no other process may write, and this server uses different connections for writes and reads.
   if (cluster === null) {
     const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.emit("changedElsewhere", {}));
     lifecycle.started("foreign commits", unwatch);
@@ -141,13 +141,13 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     term: cluster?.term,
   });
   lifecycle.started("remote media nodes", remoteNodes.stop);
-  // Clients that resume a call from before this start must find it.
+  // Clients that resume a call from before this start must find their call.
   await remoteNodes.settled;
   await services.rtcSessions.calls.log.settle();
   lifecycle.started("calls", services.rtcSessions.calls.log.start());
 
   let tls: RunningTls | null = null;
-  // Stopped after the server behind it, so that requests in progress can finish.
+  // The TLS thread stops after the server behind it, so that requests in progress can finish.
   lifecycle.started("tls", () => tls?.close());
   await options.beforeListening?.();
   const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
@@ -166,7 +166,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     lifecycle.started("tls listener", tls.drain);
   }
 
-  // With a domain the plain server keeps its address; otherwise the TLS listener takes its address.
+  // With a domain the plain HTTP server keeps its address; otherwise the TLS listener uses that address.
   const isBehindTls = tls !== null && plan?.plain.hostname === hostname && plan.tls.hostname === config.HOST;
   const url = isBehindTls
     ? addressOf("https", config.HOST, tls?.multiplexer.port)
@@ -179,7 +179,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("rtc sockets", () => services.signaling.drain());
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
 
-  // Stopped first: files can be completed only while their rooms are open.
+  // Recordings stop first, because files can be completed only while their rooms are open.
   lifecycle.started("recordings", () => services.recordings.stopAll());
 
   isStarted = true;
@@ -209,7 +209,7 @@ function mediaNodeSecret({ config, keyring }: Runtime, options: LeaderOptions): 
   return options.cluster ? nodeSecret(keyring) : generatedSecret(config, options, "sfu-secret");
 }
 
-/** A start that fails must release the data directory for the next one. */
+/** A failed start must release the data directory for the next one. */
 function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Result {
   try {
     return open();
@@ -223,7 +223,7 @@ function addressOf(scheme: "http" | "https", host: string, port: number | undefi
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Commits a value without meaning, to test the disk. */
+/** Commits a meaningless value, to test the disk. */
 function commitProbe({ db, now, write }: Runtime): Promise<void> {
   return write((unit) => setInstallationValue(unit, db, "last-readiness", String(now())));
 }

@@ -30,7 +30,7 @@ import { createFleet } from "./nodes/fleet.ts";
 import { createMediaNodes, type MediaNodes } from "./nodes/media-nodes.ts";
 import { createNodeKeys } from "./nodes/registration/node-keys.ts";
 
-/** The columns of every feature that hold data about users. */
+/** The columns of every feature that contain personal data. */
 export const personalColumns: readonly PersonalColumns[] = [
   roomPersonalColumns,
   chatPersonalColumns,
@@ -43,7 +43,7 @@ export const personalColumns: readonly PersonalColumns[] = [
   privacyPersonalColumns,
 ];
 
-/** Creates every feature once, in this order, and passes each the parts of others that it needs. */
+/** Creates every feature once, in this order, and passes to each one the features that it depends on. */
 export function createServices(runtime: Runtime, nodes: MediaNodes = createMediaNodes(runtime.timers)) {
   const users = createUsers(runtime);
   const projects = createProjects(runtime, users);
@@ -98,7 +98,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
       sessionPersonalData(runtime, rtcSessions.recorder),
       recordingPersonalData(runtime, recordings),
       usagePersonalData(runtime),
-      // Last, because the others publish events while they erase.
+      // Webhooks are last, because the other features publish events while they erase.
       webhookPersonalData(runtime),
     ],
     compactSearch: chat.search.compact,

@@ -3,7 +3,7 @@ import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { CommandFailure } from "./failure.ts";
 
-/** Turns failures of a backup or restore that an operator can correct into a sentence. */
+/** Turns errors of a backup or restore that an operator can correct into one-line messages. */
 export async function explainBackupFailures<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

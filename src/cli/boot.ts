@@ -20,9 +20,9 @@ import { type RunningServer, start } from "../server.ts";
 import { CommandFailure } from "./failure.ts";
 import { listenFailure } from "./listen-failure.ts";
 
-// The code of clusters, Postgres above all, is loaded only by servers that need it.
+// The code of clusters, mainly Postgres, is loaded only by servers that need it.
 
-/** Starts the server; failures that the operator can correct are explained in a sentence. */
+/** Starts the server; errors that the operator can correct are printed as one-line messages. */
 export async function boot(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
   try {
     requireCertificates(config);
@@ -56,7 +56,7 @@ export async function bootProxy(config: Config): Promise<RunningProxy> {
   }
 }
 
-/** Opens the data for a command that needs no server. */
+/** Opens the data for a command that does not need a server. */
 export function openData(config: Config): Runtime {
   try {
     requireNoLog(config);

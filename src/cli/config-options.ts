@@ -18,9 +18,9 @@ const FLAGS: ReadonlySet<string> = new Set(["--config", ...VARIABLE_NAMES.map(fl
 type ParsedOptions = { config?: string } & Record<string, unknown>;
 
 /**
- * Gives a command every variable of the configuration as a flag, in the groups of the documentation. Making the hundreds
- * of flags takes longer than most commands run, so only the command that runs gets those that the command line contains.
- * Help, completion and a misspelt flag need all of them.
+ * Adds every variable of the configuration to a command as a flag, in the groups of the documentation. Creating
+ * hundreds of flags takes longer than most commands run, so only the flags of the command line are added, and only to
+ * the command that runs. Help, completion and a misspelt flag need all of them.
  */
 export function addConfigOptions(
   command: Command,
@@ -47,7 +47,9 @@ function isUsed(command: Command, argv: readonly string[]): boolean {
   return argv.includes(command.name()) || argv.includes("completion");
 }
 
-/** Null when all flags are needed: for help, for completion, and for an unknown flag, which may be a misspelt one. */
+/**
+ * Null when all flags are needed: for help, for completion, and for an unknown flag, for which a suggestion is printed.
+ */
 function flagsIn(argv: readonly string[]): Set<string> | null {
   if (argv.includes("help") || argv.includes("completion")) return null;
   const given = argv.filter((argument) => argument.startsWith("-")).map((argument) => argument.replace(/=.*/s, ""));

@@ -17,10 +17,12 @@ import { CommandFailure } from "./failure.ts";
 import { type OperationInput, type OperationName, type OperationResult, type Outcome, perform } from "./operations.ts";
 
 const LEADER_TIMEOUT_MS = 30_000;
-/** Operations that may start an installation. All others need its data and must not create any in a wrong folder. */
+/**
+ * Operations that may create an installation. All others need existing data and must not create any in a wrong folder.
+ */
 const MAY_CREATE_DATA: readonly OperationName[] = ["admin create", "node-keys create"];
 
-/** Ends the command where there is no data, instead of creating an empty database. */
+/** Ends the command if there is no data, instead of creating an empty database. */
 export function requireData(config: Pick<Config, "DATA_DIR">): void {
   if (existsSync(databasePath(config))) return;
   throw new CommandFailure(
@@ -28,7 +30,7 @@ export function requireData(config: Pick<Config, "DATA_DIR">): void {
   );
 }
 
-/** Runs an operation on the local data, also beside a running server, or on the leader of servers with a commit log. */
+/** Runs an operation on the local data, even while a server is running, or on the leader of the cluster. */
 export async function operate<Name extends OperationName>(
   config: Config,
   name: Name,

@@ -7,7 +7,7 @@ import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import { closeRuntime, createRuntime } from "../kernel/runtime.ts";
 import { createServices, personalColumns } from "../services.ts";
 
-/** Erases in a restored backup the users who were erased since it was made, before a server reads it. */
+/** Erases users again in a restored backup who were erased after it was made, before a server reads it. */
 export function eraseAgain(config: Config) {
   let erased = 0;
   let unreadable = 0;

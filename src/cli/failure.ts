@@ -1,4 +1,4 @@
-/** A failure that the user of the terminal can correct. It is printed as one sentence, without a stack. */
+/** An error that the command-line user can correct. It is printed as one line, without a stack trace. */
 export class CommandFailure extends Error {
   constructor(
     message: string,

@@ -2,7 +2,7 @@ import type { Config } from "../kernel/config/index.ts";
 import { TlsListenError } from "../network/tls/tls-multiplexer.ts";
 import { CommandFailure } from "./failure.ts";
 
-/** Explains why a port is unavailable; null for a failure of another kind. */
+/** Explains why a port is unavailable; null for other errors. */
 export function listenFailure(error: unknown, { HOST, PORT }: Pick<Config, "HOST" | "PORT">): CommandFailure | null {
   if (error instanceof TlsListenError) return tlsFailure(error);
   if (!(error instanceof Error && "code" in error)) return null;

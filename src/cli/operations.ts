@@ -10,7 +10,7 @@ import { CommandFailure } from "./failure.ts";
 
 const ALL = 1_000_000;
 
-/** The operations of commands on the data. They run in this process, or on the leader of servers with a commit log. */
+/** The operations of commands on the data. They run in this process, or on the leader of the cluster. */
 type Inputs = {
   "admin create": { email: string; password: string; name?: string };
   "admin reset-password": { email: string; password: string };
@@ -68,7 +68,7 @@ export function perform<Name extends OperationName>(
   return operation(services, runtime, input);
 }
 
-/** The request comes from another process, which may be of another version. */
+/** The request comes from another process, which may have another version. */
 function performRequest(services: Services, runtime: Runtime, request: unknown): Promise<unknown> {
   if (!Value.Check(Request, request) || !Object.hasOwn(OPERATIONS, request.name)) {
     return Promise.reject(new Error("the server that leads does not know this command; it may be of another version"));
@@ -88,7 +88,7 @@ export async function performForMember(services: Services, runtime: Runtime, req
   }
 }
 
-/** Finds the project by id or name, or the only one; with `mayCreate` it makes a missing one. */
+/** Finds the project by id or name, or takes the only one; with `mayCreate` a missing project is created. */
 function chooseProject(unit: Unit, services: Services, wanted: string | undefined, mayCreate: boolean): { id: string } {
   const { projects } = services;
   const active = projects.listActive();

@@ -1,6 +1,6 @@
 import { printableLines } from "../kernel/printable.ts";
 
-// Commands show names that tenants chose: written as they are, they could control the operator's terminal.
+// Commands show names that tenants chose: printed without escaping, they could control the operator's terminal.
 
 export function print(text: string): void {
   console.log(printableLines(text));

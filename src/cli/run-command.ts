@@ -15,7 +15,7 @@ export async function runCommand(
   environment: Record<string, string>,
   announce: (pid: number) => Promise<void>,
 ): Promise<number> {
-  // The message of the shell would name a line of its own script.
+  // The message of the shell would contain a line number of its own script.
   const [name = ""] = command;
   if (!name.includes("/") && Bun.which(name) === null) return notFound(name);
   const env = { ...process.env, ...environment };
@@ -34,7 +34,7 @@ export async function runCommand(
   });
   if (child.pid !== undefined) {
     const go = child.stdio[3] as Writable;
-    // A command that was interrupted before no longer reads the line.
+    // A command that was interrupted earlier no longer reads the line.
     go.on("error", () => {});
     await announce(child.pid);
     go.end("go\n");

@@ -33,7 +33,7 @@ Examples:
   stoa config print --sources       what is set, and where
 `;
 
-/** In the order of the help. */
+/** The commands in the order of the help. */
 const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Command> = {
   serve: serveCommand,
   dev: devCommand,
@@ -59,9 +59,9 @@ const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Co
 const FAILURE = 1;
 const WRONG_USAGE = 2;
 
-/** Runs the command line. A failure exits at once, so that work that was started before does not keep the process alive. */
+/** Runs the command line. A failure exits at once, so that unfinished work does not keep the process alive. */
 export async function run(argv: readonly string[]): Promise<void> {
-  // Only the owner may read data, keys and backups, whatever the shell or the folder allow.
+  // Only the owner may read data, keys and backups, regardless of the shell's umask and the folder.
   process.umask(0o077);
   try {
     await createProgram(argv).parseAsync(argv, { from: "user" });
@@ -88,7 +88,10 @@ function report(error: unknown): number {
   return FAILURE;
 }
 
-/** Makes only the command that `argv` begins with, because making all of them is slow; for help and completion it makes all. */
+/**
+ * Creates only the command that `argv` begins with, because creating all of them is slow; for help and completion it
+ * creates all.
+ */
 function createProgram(argv: readonly string[]): Command {
   const program = new Command("stoa")
     .description("Real-time communications in one file: rooms, chat and live streams.")

@@ -5,13 +5,13 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Starts a server and runs it until SIGTERM or SIGINT, then drains; a second signal does not wait any longer. SIGHUP is
- * ignored, so that closing the terminal a server was started from does not take it down.
+ * ignored, so that closing the terminal a server was started from does not end it.
  */
 export async function runUntilSignal(begin: () => Promise<Running>): Promise<never> {
   process.on("SIGHUP", () => {});
   // Bun polls without a pause while nothing but timers that do not keep the process alive is awaited.
   setInterval(() => {}, LONGEST_TIMER_MS);
-  // A signal that arrives during the start must neither be lost nor kill without a drain.
+  // A signal that arrives during startup must neither be lost nor end the process without a drain.
   const signal = new Promise<string>((resolve) => {
     const onSignal = (name: NodeJS.Signals) => {
       process.off("SIGTERM", onSignal).off("SIGINT", onSignal);

@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline";
 
 /**
- * Calls `end` when stdin ends, which happens even if the parent process is killed. A line `command PID` names a process
- * that is then killed with all its descendants; a line `done` says that it has ended by itself.
+ * Calls `end` when stdin ends, which happens even if the parent process is killed. A line `command PID` specifies a
+ * process that is then killed with all its descendants; a line `done` means that the process has ended by itself.
  */
 export function onStdinEnd(end: () => void): void {
   let command: number | null = null;
@@ -34,7 +34,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // The process has ended meanwhile.
+    // The process has ended in the meantime.
   }
 }
 

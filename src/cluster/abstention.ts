@@ -8,7 +8,7 @@ const RESPONSE_TIMEOUT_MS = 1_000;
 /** A member's response to a leader that cannot reach the log. */
 export type AbstainResponse = { role: "leader" | "standby"; abstains: boolean };
 
-/** Whether every other member promised not to lead, and the address of another leader if there is one. */
+/** Whether every other member promised not to lead, and the URL of another leader if there is one. */
 export type PeerAbstentions = { all: boolean; otherLeader: string | null };
 
 /** Peers of null means that the members are unknown, so that no set of promises is complete. */

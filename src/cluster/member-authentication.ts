@@ -44,7 +44,7 @@ export class MemberAuthentication {
     this.#url = url;
   }
 
-  /** Lets a server prove itself; throws MemberRefused when it cannot. */
+  /** Lets a server authenticate itself; throws MemberRefused when it cannot. */
   async authorize(member: string, method: string, path: string): Promise<Authorization> {
     const own = randomBytes(16).toString("hex");
     const response = await fetch(`${member}${CHALLENGE_PATH}?nonce=${own}`, {
@@ -74,7 +74,7 @@ export class MemberAuthentication {
     });
   }
 
-  /** This server's proof and its own nonce, for anyone; null for a nonce of another form. */
+  /** Returns this server's proof and its own nonce to any caller; null for a malformed nonce. */
   respond(request: Request): Response | null {
     const theirs = new URL(request.url).searchParams.get("nonce") ?? "";
     if (!OWN_NONCE.test(theirs)) return null;
@@ -82,7 +82,7 @@ export class MemberAuthentication {
     return Response.json({ nonce, proof: this.#mac("server", this.#url(), theirs, nonce) });
   }
 
-  /** The link token of a member's request; null for the request of anyone else. Each nonce counts once. */
+  /** The link token of a member's request; null for any other request. Each nonce is valid once. */
   verify(request: Request): string | null {
     const [, theirs = "", nonce = "", mac = ""] = AUTHORIZATION.exec(request.headers.get("authorization") ?? "") ?? [];
     const [, time = "", random = ""] = SERVER_NONCE.exec(nonce) ?? [];
@@ -106,7 +106,7 @@ export class MemberAuthentication {
     this.#links.delete(token);
   }
 
-  /** Whether a request comes through an edge that is connected now. */
+  /** Whether a request was forwarded by an edge that is connected now. */
   isLinked(token: string): boolean {
     return this.#links.has(token);
   }

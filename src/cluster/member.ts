@@ -38,7 +38,7 @@ export type RunningMember = {
 };
 
 type MemberOptions = RuntimeOptions & {
-  /** How long a leadership lasts without confirmation; tests shorten it. */
+  /** The duration of a leadership without confirmation; tests shorten it. */
   leaseMs?: number;
   operate?: Cluster["operate"];
 };
@@ -165,7 +165,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
     }
   }
 
-  /** A standby can take over once the leader knows it. Without a leader this gives up after five seconds. */
+  /** A standby can take over once the leader knows it. Without a leader the wait ends after five seconds. */
   async function untilKnownToLeader(): Promise<void> {
     for (let attempt = 0; attempt < 50; attempt++) {
       if (stopping.signal.aborted || (await commitLog.isKnownToLeader(url).catch(() => true))) return;
@@ -242,12 +242,12 @@ export async function startMember(config: Config, options: MemberOptions, start:
       try {
         const { leader } = await join();
         state = { ...state, leader };
-        // The database may have come from another member.
+        // The database may be a snapshot of another member.
         if (requiresSeals(path)) seal.require();
         const leadership = await lead();
         if (leadership !== null) await serve(leadership);
       } catch (error) {
-        // A server that runs stays and says why it waits: its data may become useful again.
+        // A running server continues and reports why it waits, because its data may become usable again.
         if (isFatal(error) && !isSettled) return settled.reject(error);
         problem = error instanceof Error ? error.message : String(error);
         log.error({ err: error }, "cluster: cannot follow or lead, retrying");

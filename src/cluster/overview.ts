@@ -7,10 +7,10 @@ export type Overview = Static<typeof ClusterOverview>;
 
 /** Members report every second. */
 const SILENT_AFTER_MS = 10_000;
-/** A standby applies records a moment after they are written. */
+/** A standby applies records shortly after they are written. */
 const BEHIND_AFTER_RECORDS = 1_000;
 
-/** The members by their last reports to the log. */
+/** The members according to their last reports to the commit log. */
 export async function readMembers(
   log: CommitLog,
 ): Promise<{ term: number; head: number; leader: string | null; ledForMs: number | null; members: MemberWithLag[] }> {
@@ -19,15 +19,15 @@ export async function readMembers(
   const { head, leader } = known;
   const members = (await log.members()).map((member) => ({
     ...member,
-    // A leader that died has reported itself as the leader last.
+    // The last report of a leader that died still has the role of leader.
     role: member.role === "leader" && member.url !== leader ? ("standby" as const) : member.role,
-    // An edge holds no data that could be behind.
+    // An edge has no data that could lag.
     lag: member.role === "edge" ? 0 : Math.max(0, head - member.position),
   }));
   return { ...known, members };
 }
 
-/** Without an answer from the log, only this server's own state is shown. */
+/** If the commit log does not respond, only this server's own state is shown. */
 export async function clusterOverview(
   log: CommitLog,
   own: { leader: string | null; term: number; position: number; hasBucket: boolean; now: number },

@@ -4,10 +4,10 @@ import type { Metrics } from "../kernel/metrics.ts";
 
 const LOG_REFUSED_EVERY_MS = 60_000;
 
-/** How many parts of the log were refused because no server of this cluster wrote them. */
+/** How many entries of the log were rejected because no server of this cluster wrote them. */
 export type Refusals = Record<RefusedPart, number>;
 
-/** Counts a refused part and logs it, once a minute. */
+/** Counts a rejected entry and logs it, at most once a minute. */
 export function countRefusals(refused: Refusals, log: Log): (part: RefusedPart) => void {
   const loggedAt = new Map<RefusedPart, number>();
   return (part) => {

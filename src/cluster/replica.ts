@@ -4,7 +4,7 @@ import type { LogEntry, MigrationName } from "../kernel/db/commit-log.ts";
 import { isSealed, type LogPosition, logPosition } from "../kernel/db/log-position.ts";
 import { type Migration, MigrationRefused } from "../kernel/db/migrate.ts";
 
-/** The database of a server that follows; at any moment it holds a prefix of the log. */
+/** The database of a follower; at any time it contains a prefix of the log. */
 export class Replica {
   readonly #connection: ApplyingConnection;
   #at: LogPosition;
@@ -27,7 +27,7 @@ export class Replica {
     return this.#at.term;
   }
 
-  /** Applies all entries or none. It throws ReplicaDiffers when one does not fit and a new snapshot is needed. */
+  /** Applies all entries or none. Throws ReplicaDiffers when an entry does not fit and a new snapshot is needed. */
   apply(entries: readonly LogEntry[]): void {
     const last = entries.at(-1);
     if (last === undefined) return;
@@ -48,7 +48,7 @@ export class Replica {
     this.#connection.close();
   }
 
-  /** Runs this program's own statements: the log names them only. */
+  /** Runs this program's own statements: the log contains only their names. */
   #migrate(migrations: readonly MigrationName[], at: number, position: number): void {
     for (const { name, hash } of migrations) {
       const own = this.migrations.find((migration) => migration.name === name && migration.hash === hash);
@@ -90,7 +90,7 @@ export function requiresSeals(path: string): boolean {
   }
 }
 
-/** Makes a database with the current schema the start of an empty log. */
+/** Makes a database with the current schema the base of an empty log. */
 export function makeLogBase(path: string, logId: string): void {
   const connection = new ApplyingConnection(path);
   try {

@@ -16,7 +16,7 @@ import { SNAPSHOT_PATH } from "./snapshot.ts";
 
 export const OPERATIONS_PATH = "/v1/cluster/operations";
 
-/** The leader's routes for other members. To anyone else, and without a commit log, they do not exist. */
+/** The leader's routes for other members. Any other client, and every client without a commit log, gets 404. */
 export function clusterRoutes(
   cluster: Cluster | null,
   runtime: Runtime,
@@ -37,7 +37,7 @@ export function clusterRoutes(
       .onRequest(async () => {
         if (fence.isStale() && !(await fence.fresh())) throw standby();
       })
-      // The thread may have been suspended after the request was let in.
+      // The thread may have been suspended after the request was admitted.
       .onAfterHandle({ as: "global" }, ({ request: { method } }) => {
         if (method === "GET" && fence.isStale()) throw standby();
       })

@@ -27,7 +27,7 @@ export async function serveSnapshot(path: string, signal: AbortSignal): Promise<
   });
 }
 
-/** Replaces the local database with a member's snapshot and keeps the old one beside it under another name. */
+/** Replaces the local database with a member's snapshot and renames the old one. */
 export async function installSnapshot(
   from: string,
   { path, authentication, now }: { path: string; authentication: MemberAuthentication; now: number },
@@ -39,7 +39,7 @@ export async function installSnapshot(
   const response = await authentication.fetch(from, SNAPSHOT_PATH, { signal });
   if (!response.ok) throw new Error(`${from} answers ${response.status} for a snapshot`);
   await Bun.write(arriving, response);
-  // A download that was cut off is no valid database.
+  // A truncated download is not a valid database.
   const db = openDatabase(arriving);
   const isValid = db.$client.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check === "ok";
   db.$client.close();
@@ -49,7 +49,7 @@ export async function installSnapshot(
   renameSync(arriving, path);
 }
 
-/** The old database is never deleted: it may hold records that no other member has. */
+/** The old database is never deleted: it may contain records that no other member has. */
 function setAside(path: string, now: number): void {
   const aside = join(dirname(path), `before-snapshot-${now}.db`);
   for (const suffix of ["", "-wal", "-shm"]) {

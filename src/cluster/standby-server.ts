@@ -12,7 +12,7 @@ type StandbyDeps = {
   hostname: string;
   port: number;
   state: () => ClusterState;
-  /** Why this member is not ready, by the name of its state. */
+  /** The reasons why this member is not ready, by state. */
   reasons: () => Record<string, string>;
   authentication: MemberAuthentication;
   abstain: () => boolean;
@@ -53,7 +53,10 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
   });
 }
 
-/** Without a configured token only this machine may read metrics, and a reverse proxy's clients are elsewhere. */
+/**
+ * Without a configured token only this machine may read metrics, and clients of a reverse proxy are not on this
+ * machine.
+ */
 export function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
   if (token === undefined) return LOOPBACK.has(ip) && !request.headers.has("x-forwarded-for");
   const given = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
@@ -75,7 +78,7 @@ export function standbyResponse(path: string, error: "SVC_STANDBY" | "SVC_LEADER
       headers: {
         "retry-after": String(RETRY_AFTER_SECONDS),
         "x-request-id": requestId,
-        // A page of another origin has to see that it may retry.
+        // The header lets a page of another origin read that it may retry.
         "access-control-allow-origin": "*",
         "access-control-expose-headers": "retry-after, x-request-id",
         connection: "close",

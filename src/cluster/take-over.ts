@@ -10,11 +10,11 @@ type TakeOverDeps = { path: string; log: CommitLog; term: number; migrations: Mi
 
 /**
  * Prepares a server to lead. The first record of its term makes every later record of the previous leader invalid;
- * records that the previous leader wrote before are applied first. Then the schema is migrated for all members.
+ * earlier records of the previous leader are applied first. Then the schema is migrated for all members.
  */
 export async function takeOver(deps: TakeOverDeps): Promise<void> {
   const { path, log, term } = deps;
-  // This throws for a schema newer than this program, so that another server leads.
+  // Throws for a schema newer than this program, so that another server becomes the leader.
   const pending = findPending(deps);
   for (;;) {
     try {

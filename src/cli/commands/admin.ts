@@ -42,7 +42,7 @@ export function adminCommand(argv: readonly string[]): Command {
 
 /**
  * Reads from the terminal without echo, or the first line of standard input. A password is never an argument, because
- * every user of the machine can read those.
+ * every user of the machine can read arguments.
  */
 async function readPassword(): Promise<string> {
   const password = process.stdin.isTTY ? await promptTwice() : await firstLine();

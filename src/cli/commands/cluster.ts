@@ -70,7 +70,7 @@ async function withLog(
   const { systemTimers } = await import("../../kernel/time/timers.ts");
   const { createKeyring } = await import("../../kernel/crypto/secrets.ts");
   const { LogSeal } = await import("../../kernel/db/log-seal.ts");
-  // Without the secret the rows are shown as they are.
+  // Without the secret the rows are shown without verification.
   const key = secret === undefined ? null : createKeyring(secret).key("commit-log");
   const log = postgresLog(url, {
     log: createLog({ level: "silent", format: "json" }),

@@ -25,8 +25,8 @@ export function devCommand(argv: readonly string[]): Command {
         if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
       };
       process.once("exit", remove);
-      // Media is announced at this machine's other addresses too, because Firefox makes no call to 127.0.0.1 alone.
-      // Connecting needs credentials, which are only issued on loopback.
+      // Media is announced at this machine's other IP addresses too, because Firefox does not connect to 127.0.0.1
+      // alone. Connecting needs credentials, which are only issued on loopback.
       const throwAway = folder === undefined ? {} : freePorts(folder, options);
       const { config } = configFrom({ ...options, ...throwAway });
       if (!isLoopback(config.HOST)) {

@@ -82,7 +82,7 @@ async function loadChat({ url, apiKey, durationSeconds, conversations, senders, 
   return { report, text: chatTable(report) };
 }
 
-/** Writes to standard error, on a terminal in one line that changes, so that the result stays clean. */
+/** Writes to standard error, on a terminal as one line that is updated, so that standard output has only the result. */
 function showProgress(line: string): void {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`);
 }

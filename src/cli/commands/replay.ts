@@ -52,7 +52,7 @@ function read(path: string): FlightDump {
     const dump = JSON.parse(text) as FlightDump;
     if (dump.version === 1 && Array.isArray(dump.received) && Array.isArray(dump.rtcp)) return dump;
   } catch {
-    // The failure below explains it.
+    // The error below explains the reason.
   }
   throw new CommandFailure(`${path} is not a dump of the flight recorder.`);
 }

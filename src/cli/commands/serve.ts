@@ -45,7 +45,10 @@ export function serveCommand(argv: readonly string[]): Command {
   return addConfigOptions(serve, argv, "all");
 }
 
-/** Media workers load their code while this thread loads that of the server. A failed start ends the process with them. */
+/**
+ * Media workers load their code while this thread loads that of the server. A failed start ends the process together
+ * with the workers.
+ */
 async function mediaThreads(config: Config): Promise<{ threads: EmbeddedMedia; log: Log }> {
   const { MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format } = config;
   const { EmbeddedMedia } = await import("../../nodes/embedded-media.ts");
@@ -65,7 +68,7 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     const host = address.includes(":") ? `[${address}]` : address;
     lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
   }
-  // A server on loopback has a proxy or the TLS multiplexer in front, whose port has to be open.
+  // A server on loopback has a reverse proxy or the TLS multiplexer in front of it, whose port has to be open.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
   const edge =
     config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? listenAddresses(config)?.tls : undefined;

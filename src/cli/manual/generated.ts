@@ -1,4 +1,4 @@
-/** Parts of the guides that are generated from the schemas of the server, so that they are never stale. */
+/** Sections of the guides that are generated from the schemas of the server, so that they are never outdated. */
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { documentConfig } from "../../kernel/config/document.ts";
 import { exampleOf, exampleOfEvent } from "../../kernel/http/reference/examples.ts";

@@ -6,7 +6,7 @@ import { expandGenerated } from "./generated.ts";
 
 export type Guide = { name: string; title: string; summary: string; text: string };
 
-/** The reading order. Guides that are not listed follow by name. */
+/** The order of the guides. Unlisted guides follow by name. */
 const ORDER = [
   "start",
   "rooms",

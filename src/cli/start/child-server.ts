@@ -1,4 +1,4 @@
-/** A server in a process of its own, which ends when its pipe to this process ends, for whatever reason. */
+/** A server in a process of its own, which ends when its pipe to this process ends, for any reason. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -33,7 +33,7 @@ export async function startChildServer(
   const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const { url, apiKey, projectId } = await firstLine(child, command, stderrLines);
   const stop = async () => {
-    // A program that ends with this call must wait for the server.
+    // A program that exits after this call must wait for the server.
     child.ref();
     child.stdin.end();
     await exited;
@@ -62,7 +62,7 @@ function firstLine(child: ChildProcess, command: string, stderrLines: readonly s
   });
 }
 
-/** Passes on the variables that every program needs, but no settings of the caller. */
+/** Passes on the variables that every program needs, but not the caller's settings. */
 function inherited(): Record<string, string> {
   const kept = Object.entries(process.env).filter(([name]) =>
     /^(PATH|HOME|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_ALL|TZ)$/i.test(name),

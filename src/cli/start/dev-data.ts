@@ -3,7 +3,10 @@ import { join } from "node:path";
 import type { RunningServer } from "../../server.ts";
 import { CommandFailure } from "../failure.ts";
 
-/** The credentials that `stoa dev` prints at every start. The key is stored here because its digest alone cannot show it. */
+/**
+ * The credentials that `stoa dev` prints at every start. The key is stored here because the database has only its
+ * digest.
+ */
 export type DevData = { email: string; password: string; projectId: string; apiKey: string };
 
 const EMAIL = "dev@example.com";
@@ -12,7 +15,7 @@ export function devDataPath(dataDir: string): string {
   return join(dataDir, "dev.json");
 }
 
-/** Reuses the account, project and key of the last start, and makes those that are missing. */
+/** Reuses the account, project and key of the last start, and creates those that are missing. */
 export async function ensureDevData({ runtime, services }: RunningServer): Promise<DevData> {
   const path = devDataPath(runtime.config.DATA_DIR);
   const { users, accounts, projects, apiKeys } = services;

@@ -4,7 +4,7 @@ import { type RunningStoa, startChildServer } from "./child-server.ts";
 export type { RunningStoa } from "./child-server.ts";
 
 export type StartOptions = {
-  /** The directory of its data. Without it, the data is removed after `stop()`. */
+  /** The data directory. Without it, the data is removed after `stop()`. */
   dataDir?: string;
   /** The program; by default STOA_BINARY, then `stoa` on the PATH. */
   binary?: string;
@@ -13,8 +13,8 @@ export type StartOptions = {
 };
 
 /**
- * Starts a server on free ports of this machine, with a project and a key, and resolves when it is ready. It ends with
- * this process, however that ends.
+ * Starts a server on free ports of this machine, with a project and a key, and resolves when it is ready. The server
+ * ends when this process ends for any reason.
  */
 export async function startStoa({ dataDir, binary, env = {} }: StartOptions = {}): Promise<RunningStoa> {
   const program = binary ?? process.env.STOA_BINARY;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const PREFIX = "stoa-throw-away-";
 
-/** Makes a temporary folder for the data of one run, and removes folders that killed runs have left behind. */
+/** Creates a temporary folder for the data of one run, and removes folders that killed runs have left behind. */
 export function createTemporaryFolder(): string {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
     const owner = Number(name.slice(PREFIX.length).split("-")[0]);

@@ -6,15 +6,18 @@ const CLIENT_HEADER = "x-stoa-edge-client";
 const CREDENTIAL_HEADER = "x-stoa-edge";
 const HOP_BY_HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "proxy-connection"];
 
-/** A standby leads after about six seconds; a client that waited for longer than this is told to try again. */
+/**
+ * A standby leads after about six seconds; a client that waited for longer than this gets a response that asks it to
+ * retry.
+ */
 export const LEADER_WAIT_MS = 7_000;
-/** How long a request that waited for a leader may take in all before its response begins. */
+/** The total time for a request that waited for a leader until its response begins. */
 const RESPONSE_AFTER_WAIT_MS = 1_000;
-/** A leader that answers elsewhere gets this long for a request after the last byte of its body. */
+/** A leader that responds to other requests has this long for a request after the last byte of its body. */
 const RESPONSE_TIMEOUT_MS = 30_000;
-/** RFC 9110, section 9.2.2. */
+/** The idempotent methods of RFC 9110, section 9.2.2. */
 const IDEMPOTENT_METHODS = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
-/** A larger body is streamed, and its request is not repeated. */
+/** A larger body is streamed, and its request is not retried. */
 const MAX_REPEATED_BODY_BYTES = 64 * 1024;
 
 const REPEAT_AFTER_MS = 50;
@@ -23,7 +26,7 @@ type ForwardDeps = { link: Pick<LeaderLink, "waitForLeader"> };
 
 /**
  * Streams a request to the leader and its response back. A request that a lost leader did not answer is repeated at the
- * next one where that cannot change anything twice; otherwise the client is told that the outcome is unknown.
+ * next leader if it is idempotent; otherwise the client gets an error that the outcome is unknown.
  */
 export async function forward(request: Request, address: string, deps: ForwardDeps): Promise<Response> {
   const { pathname, search } = new URL(request.url);
@@ -61,14 +64,14 @@ function isRepeatable({ method, headers }: Request): boolean {
   return IDEMPOTENT_METHODS.has(method) || headers.has("idempotency-key");
 }
 
-/** The bytes of a small body that may have to be sent twice, otherwise the stream. */
+/** The bytes of a small body that may have to be sent twice; otherwise the stream. */
 async function bodyOf(request: Request): Promise<ArrayBuffer | ReadableStream<Uint8Array> | undefined> {
   if (request.body === null) return undefined;
   const length = Number(request.headers.get("content-length") ?? Number.NaN);
   return isRepeatable(request) && length <= MAX_REPEATED_BODY_BYTES ? await request.arrayBuffer() : request.body;
 }
 
-/** Aborts a request whose body does not advance and whose response does not begin. */
+/** Aborts a request if its body makes no progress and its response does not begin. */
 class ProgressTimeout {
   readonly #controller = new AbortController();
   #timer: ReturnType<typeof setTimeout>;
@@ -101,7 +104,7 @@ class ProgressTimeout {
   }
 }
 
-/** The address of a proxy's client; null for a request that did not come through a proxy. */
+/** The IP address of a proxy's client; null for a request that was not forwarded by a proxy. */
 export function forwardedClientAddress(request: Request, isLinked: (token: string) => boolean): string | null {
   const shown = request.headers.get(CREDENTIAL_HEADER);
   if (shown === null || !isLinked(shown)) return null;

@@ -16,18 +16,18 @@ import {
   type UpgradeRequest,
 } from "./frames.ts";
 
-/** The connection closes when too much is buffered in it, so frames beyond this wait in this class. */
+/** The connection closes when too much is buffered in it, so frames beyond this limit are queued here. */
 const MAX_IN_CONNECTION_BYTES = 1024 * 1024;
-/** A proxy that is so far behind does not catch up. */
+/** A proxy with this much queued cannot catch up. */
 const MAX_WAITING_CHARACTERS = 256 * 1024 * 1024;
 const RETRY_SEND_MS = 5;
 
 type Deps = {
-  /** Handles a request as if it had come to this server directly. */
+  /** Handles a request as if this server had received it directly. */
   handle: (request: Request) => Promise<Response>;
-  /** Makes the WebSocket that a request asks for a socket of the given server. */
+  /** Turns the WebSocket of an upgrade request into a socket of the given server. */
   carry: (request: Request, server: SocketServer) => void;
-  /** A proxy of an older version takes one frame per message. */
+  /** A proxy of an older version accepts one frame per message. */
   takesBatches: boolean;
   onClosed: () => void;
 };
@@ -36,7 +36,7 @@ type Deps = {
 export class ForwardedSockets implements SocketServer, SocketEvents {
   readonly #sockets = new Map<number, ForwardedSocket>();
   readonly #upgrading = new WeakMap<Request, number>();
-  /** The number of subscribed sockets by topic. A topic without any is not sent to the proxy. */
+  /** The number of subscribed sockets by topic. Messages for a topic without subscribers are not sent to the proxy. */
   readonly #topics = new Map<string, number>();
   readonly #waiting: string[] = [];
   #waitingSize = 0;
@@ -119,7 +119,7 @@ export class ForwardedSockets implements SocketServer, SocketEvents {
         socket.data.message(socket, frame.data);
         break;
       case "oversized":
-        // The reader looks at the size before the content.
+        // The socket reader checks the size before the content.
         socket.data.message(socket, Buffer.alloc(frame.size));
         break;
       case "pong":
@@ -145,7 +145,7 @@ export class ForwardedSockets implements SocketServer, SocketEvents {
   }
 }
 
-/** The leader's end of a WebSocket at the proxy, with the members of Bun's own. */
+/** The leader's end of a WebSocket at the proxy, with the interface of Bun's WebSocket. */
 class ForwardedSocket implements NetworkSocket {
   buffered = 0;
   readonly #topics = new Set<string>();

@@ -1,12 +1,12 @@
 /*
- * The frames between a proxy and the leader on their one connection: a letter, the number of the client's socket, and the
- * rest. They are text because nearly all of them hold the JSON of a client's frame, unchanged.
+ * The frames between a proxy and the leader on their one connection: a letter, the id of the client's socket, and the
+ * payload. The frames are text because nearly all of them contain the unchanged JSON of a client's frame.
  */
 
 export const PROXY_PATH = "/v1/cluster/edge";
 
 export type UpgradeRequest = { url: string; headers: [string, string][] };
-/** The leader's response to a request that gets no WebSocket. */
+/** The leader's response to a rejected upgrade request. */
 export type RefusedUpgrade = { status: number; headers: [string, string][]; body: string };
 
 export type ProxyFrame =
@@ -28,7 +28,7 @@ export type LeaderFrame =
   | { type: "subscribe"; id: number; topic: string }
   | { type: "unsubscribe"; id: number; topic: string }
   | { type: "close"; id: number; code: number; reason: string }
-  /** The proxy sends it to all of its sockets that subscribe to the topic. */
+  /** The proxy sends the text to all of its sockets that subscribe to the topic. */
   | { type: "publish"; topic: string; text: string };
 
 export function encodeProxyFrame(frame: ProxyFrame): string {
@@ -131,7 +131,7 @@ function splitFrame(encoded: string): { letter: string; id: number; rest: string
 }
 
 const BATCH_LETTER = "m";
-/** A larger frame is sent alone. The limit is far below what the network takes at once. */
+/** A larger frame is sent alone. The limit is far below the size of the socket buffers. */
 const MAX_BATCH_CHARACTERS = 64 * 1024;
 
 /** The first message of a leader that supports batches; a proxy asks for them with this query parameter. */
@@ -163,7 +163,7 @@ export function framesOf(text: string): string[] {
   for (let at = BATCH_LETTER.length; at < text.length; ) {
     const start = text.indexOf(" ", at) + 1;
     const end = start + Number(text.slice(at, start - 1));
-    // A length that is negative or not a number would make this loop endless.
+    // A length that is negative or not a number would make this loop infinite.
     if (start === 0 || !(end >= start && end <= text.length)) throw new Error("a frame batch has a wrong length");
     frames.push(text.slice(start, end));
     at = end;

@@ -16,9 +16,12 @@ const RECONNECT_MS = 100;
 const OPEN_TIMEOUT_MS = 2_000;
 const LEADER_CHECK_MS = 500;
 const PING_EVERY_MS = 500;
-/** A machine that is gone, or a network that drops every packet, closes no connection. The leader's lease is longer. */
+/**
+ * A machine that has failed, or a network that drops every packet, does not close the connection. The leader's lease is
+ * longer.
+ */
 const SILENCE_MS = 4_000;
-/** A leader that hands over closes its sockets first and then finishes the requests that it has. */
+/** A leader that hands over closes its sockets first and then finishes its requests. */
 const HAND_OVER_MS = 1_000;
 
 type LeaderLinkDeps = {
@@ -30,15 +33,17 @@ type LeaderLinkDeps = {
   onLost: () => void;
 };
 
-/** Bun's WebSocket has these members beside the standard ones. */
+/** Members of Bun's WebSocket that the standard does not have. */
 type LeaderSocket = WebSocket & {
   ping(): void;
   terminate(): void;
   addEventListener(type: "pong", listener: () => void): void;
 };
 
-/** The leader that this edge is connected to. `lost` is aborted when it will not answer any more;
- * `token` authenticates the requests that are forwarded to it. */
+/**
+ * The leader that this edge is connected to. `lost` is aborted when the leader will not respond any more; `token`
+ * authenticates the requests that are forwarded to the leader.
+ */
 export type ConnectedLeader = { url: string; lost: AbortSignal; token: string };
 
 export class LeaderLink {
@@ -46,9 +51,9 @@ export class LeaderLink {
   #connected: ConnectedLeader | null = null;
   #opened = Promise.withResolvers<void>();
   #stopped = false;
-  /** The leader whose refusal is logged already. */
+  /** The leader whose failed authentication is already logged. */
   #refused: string | null = null;
-  /** The frames of this event-loop tick. */
+  /** The frames to be sent at the end of this event-loop tick. */
   readonly #unsent: string[] = [];
   #takesBatches = false;
   readonly #running: Promise<void>;
@@ -105,7 +110,7 @@ export class LeaderLink {
     }
   }
 
-  /** Null when the leader does not answer or does not prove itself. */
+  /** Null when the leader does not respond or fails to authenticate. */
   async #authorize(leader: string): Promise<Authorization | null> {
     try {
       const authorization = await this.deps.authentication.authorize(leader, "GET", PROXY_PATH);
@@ -120,7 +125,7 @@ export class LeaderLink {
     }
   }
 
-  /** Resolves when the connection ends or another server leads. */
+  /** Resolves when the connection ends or another server becomes the leader. */
   async #stayConnected(leader: string): Promise<void> {
     const { log, onOpen, onFrame, onLost } = this.deps;
     const authorization = await this.#authorize(leader);
@@ -133,7 +138,7 @@ export class LeaderLink {
     });
     const ended = Promise.withResolvers<void>();
     const lost = new AbortController();
-    // A closing handshake would wait for a peer that may be gone.
+    // A closing handshake would wait for a peer that may have failed.
     const end = () => socket.terminate();
     const abandon = () => {
       end();
@@ -191,12 +196,12 @@ export class LeaderLink {
 /** The share of the last fan-out's duration for which the next messages wait. */
 const WAIT_SHARE = 1 / 4;
 const MAX_WAIT_MS = 8;
-/** A timer cannot wait for less. */
+/** The minimum delay of a timer. */
 const MIN_WAIT_MS = 1;
 
 /**
- * One write to a socket costs as much as about ten messages within one write. While fanning out is slow, messages from the
- * leader therefore wait a moment, and those of that moment are written together, in order. While it is fast, none waits.
+ * One write to a socket costs as much as about ten messages within one write. While the fan-out is slow, messages from
+ * the leader are therefore delayed a little and written together, in order. While it is fast, no message is delayed.
  */
 export class WriteCoalescer {
   readonly #waiting: string[] = [];

@@ -3,9 +3,9 @@ import { REPEAT_PROTOCOL } from "../../protocol/again.ts";
 import { forwardedHeaders } from "./forwarded-requests.ts";
 import type { LeaderFrame, ProxyFrame, RefusedUpgrade, UpgradeRequest } from "./frames.ts";
 
-/** Above the largest frame of any protocol, with its encoding. */
+/** Larger than the largest frame of any protocol, including its encoding. */
 const MAX_MESSAGE_BYTES = 700 * 1024;
-/** The leader learns of a slow client when this much is buffered for it. */
+/** The leader is notified of a slow client when this much is buffered for it. */
 const REPORTED_BUFFER_BYTES = 64 * 1024;
 const REPORT_BUFFERS_EVERY_MS = 250;
 const SERVICE_RESTART = 1012;
@@ -15,10 +15,10 @@ type Decision = { kind: "accept"; headers: Record<string, string> } | { kind: "r
 
 export type ProxySocket = {
   id: number;
-  /** As the client sent it. */
+  /** The upgrade request that the client sent. */
   upgradeRequest: UpgradeRequest;
   address: string;
-  /** The client takes a second greeting as the sign that another server leads now. */
+  /** The client interprets a second greeting as a change of the leader. */
   survivesTakeOver: boolean;
   isKnownToLeader: boolean;
   topics: Set<string>;
@@ -34,11 +34,13 @@ type ProxySocketsDeps = {
   server: () => Server<ProxySocket>;
 };
 
-/** The WebSockets of this proxy's clients. The leader decides everything about them; broadcasts are fanned out here. */
+/**
+ * The WebSockets of this proxy's clients. The leader makes all decisions about them; broadcasts are fanned out here.
+ */
 export class ProxySockets {
   readonly #open = new Map<number, OpenSocket>();
   readonly #pendingUpgrades = new Map<number, (decision: Decision | null) => void>();
-  /** The leader's frames for a socket that it accepted, and that Bun has not opened yet. */
+  /** The leader's frames for a socket that it accepted and that Bun has not opened yet. */
   readonly #earlyFrames = new Map<number, LeaderFrame[]>();
   #lastId = 0;
   readonly #timer = setInterval(() => this.#reportBuffers(), REPORT_BUFFERS_EVERY_MS);
@@ -108,7 +110,7 @@ export class ProxySockets {
     const ws = this.#open.get(id);
     if (frame.type === "accept") {
       if (ws !== undefined) return;
-      // The client left before the leader decided, and the leader has to drop the socket that it made.
+      // The client left before the leader decided, and the leader has to remove the socket that it created.
       if (!this.#pendingUpgrades.has(id)) {
         return void this.deps.send({ type: "closed", id, code: ABNORMAL_CLOSURE });
       }
@@ -117,7 +119,7 @@ export class ProxySockets {
       return;
     }
     if (frame.type === "refuse") {
-      // The next leader refuses a socket that was open. Its client reconnects and is told why.
+      // The next leader rejected a socket that was open. Its client reconnects and gets the reason.
       if (ws !== undefined) ws.close(SERVICE_RESTART, "come again");
       this.#decide(id, { kind: "refuse", refusal: frame.refusal });
       return;

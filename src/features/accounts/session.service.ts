@@ -12,17 +12,17 @@ import type { UserRow } from "./user.store.ts";
 
 const ACCESS_TOKEN_SECONDS = 3600;
 export const REFRESH_TOKEN_SECONDS = 30 * 86_400;
-/** Two tabs that wake up together, or a client whose response was lost, send the same token twice. */
+/** The same token is sent twice by two tabs that wake up together, or by a client that lost the response. */
 const ROTATION_GRACE_MS = 20_000;
-/** One for every hour of a month; it bounds what a client that renews in a loop can store. */
+/** One token for every hour of a month; the limit applies to a client that renews in a loop. */
 const MAX_ROTATED_KEPT = 720;
-/** Sessions that a new one is compared with. */
+/** The number of sessions with which a new session is compared. */
 const MAX_COMPARED = 100;
 
-/** Where a sign-in came from, as the owner of the account reads it in the list of sessions. */
+/** The origin of a sign-in, as shown to the owner of the account in the list of sessions. */
 export type Client = { ip: string; userAgent: string | null };
 
-/** The response to a sign-in, except that the refresh token is sent in a cookie alone. */
+/** The response to a sign-in, except for the refresh token, which is sent only in a cookie. */
 export type SignIn = {
   user: ReturnType<typeof presentUser>;
   accessToken: string;
@@ -31,16 +31,16 @@ export type SignIn = {
   refreshToken: string;
 };
 
-/** A session with the refresh token that renews it next. */
+/** A session with its next refresh token. */
 export type StartedSession = { session: SessionRow; refreshToken: string };
 
 export type SessionService = ReturnType<typeof sessionService>;
 
-/** What a sign-in still lacks: a second factor to be shown, or one to be set up. */
+/** The step that a sign-in still requires: to present a second factor, or to set one up. */
 export type MissingFactor = "verify" | "setup" | null;
 
 type SessionDeps = { users: UserService; factors: Pick<SecondFactorService, "has" | "isRequired">; notify: Notify };
-/** Called for a sign-in from where the user is not signed in yet. */
+/** Called for a sign-in from an unknown client. */
 type Notify = (userId: string, client: Client) => void;
 
 export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users, factors, notify }: SessionDeps) {
@@ -60,8 +60,8 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
   }
 
   /**
-   * The token to rotate for the one that was sent: that token itself or, shortly after its rotation, the last of its
-   * successors if none of them was used. Null means that two clients hold the token.
+   * The token to rotate: the token that was sent or, shortly after its rotation, the last of its successors if none of
+   * them was used. Null means that two clients have the token.
    */
   function rotatable(token: RefreshTokenRow, at: number): RefreshTokenRow | null {
     if (token.rotatedAt === null) return token;
@@ -107,8 +107,8 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     },
 
     /**
-     * Null for an invalid token. A token that two clients hold was stolen, so its session ends; that must be committed,
-     * therefore this does not throw.
+     * Null for an invalid token. A token that two clients have was stolen, so its session ends. This must be committed,
+     * so the method does not throw.
      */
     rotate(unit: Unit, refreshToken: string): (StartedSession & { user: UserRow }) | null {
       const at = now();
@@ -135,7 +135,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
       return { user: presentUser(user), accessToken, expiresIn: ACCESS_TOKEN_SECONDS, secondFactor, refreshToken };
     },
 
-    /** Looks the session up as well as verifying the token, so that ending a session takes effect at once. */
+    /** Verifies the token and looks up its session, so that the end of a session takes effect at once. */
     async verify(token: string): Promise<SessionCaller> {
       const { sid } = await jwt.verify("session", token);
       const session = typeof sid === "string" ? store.findUnexpired(sid, now()) : undefined;
@@ -151,7 +151,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
       };
     },
 
-    /** A second factor was shown, or set up, in this session. */
+    /** A second factor was presented, or set up, in this session. */
     markVerified: (unit: Unit, sessionId: string) => store.markVerified(unit, sessionId, now()),
 
     list: (userId: string, before: string, limit: number) => store.list(userId, now(), before, limit),
@@ -171,7 +171,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
       if (store.findUnexpired(sessionId, now())?.userId !== userId) throw new ApiError("SVC_SESSION_NOT_FOUND");
       store.delete(unit, sessionId);
     },
-    /** False when the token belongs to no session. */
+    /** False when the token does not belong to a session. */
     endByRefreshToken(unit: Unit, refreshToken: string): boolean {
       const token = find(refreshToken);
       if (token) store.delete(unit, token.sessionId);

@@ -14,7 +14,7 @@ export const sessions = sqliteTable("sessions", {
   userAgent: text("user_agent"),
   createdAt: integer("created_at").notNull(),
   refreshedAt: integer("refreshed_at").notNull(),
-  /** When a second factor was shown in it; null without. */
+  /** When a second factor was presented in the session; null if none was. */
   verifiedAt: integer("verified_at"),
   expiresAt: integer("expires_at").notNull(),
 });

@@ -16,7 +16,7 @@ import type { RecordingFolder } from "./recording-folder.ts";
 import type { StorageLocations } from "./storage-locations/storage-locations.ts";
 import { createTimeline } from "./timeline.ts";
 
-/** How long a node may take to finish a recording, and its files to be downloaded. */
+/** The time that a node has to finish a recording, and that the download of its files may take. */
 const FINISH_WITHIN_MS = 10_000;
 
 type RecordingEvent = Extract<MediaEvent, { recordingId: string }>;
@@ -27,7 +27,7 @@ type ActiveRecording = {
   audioOnly: boolean;
   startedAt: number;
   automatic: boolean;
-  /** The node that writes it; null while the room is empty. */
+  /** The node that writes the recording; null while the room is empty. */
   serverName: string | null;
   /** Set while a stop waits for the node to finish. */
   finished: (() => void) | null;
@@ -47,7 +47,7 @@ export type ActiveRecordingDeps = {
   isLiveStream: (roomId: string) => boolean;
 };
 
-/** How a recording ends; `also` joins the transaction. */
+/** How a recording ends; `also` runs in the same transaction. */
 type End = { status: Exclude<RecordingStatus, "RECORDING">; error: string | null; also?: (unit: Unit) => void };
 const THIS_SERVER: WrittenBy = { location: "disk", serverName: null };
 const COMPLETE: End = { status: "READY", error: null };
@@ -165,7 +165,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     changes.logFailure(write((unit) => changes.saveFiles(unit, recordingId, [file], writtenBy, false)));
   }
 
-  /** Stops recordings that a node continued while this server was away; they have ended in the database. */
+  /** Stops recordings that a node continued while this server was down; in the database they have ended. */
   function stopInterrupted(serverName: string, found: readonly { roomId: string }[]): void {
     for (const { roomId } of found) {
       const recordingId = interrupted.get(roomId);
@@ -204,7 +204,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     changes.logFailure(write((unit) => changes.end(unit, recording.id, "FAILED", now(), reason)));
   }
 
-  /** Resolves with the promise, or after the time that a node may take. */
+  /** Resolves with the promise, or after FINISH_WITHIN_MS. */
   async function withinLimit(done: Promise<void>): Promise<void> {
     const late = Promise.withResolvers<void>();
     const cancel = timers.after(FINISH_WITHIN_MS, late.resolve);
@@ -283,7 +283,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       for (const { id, roomId, serverName } of [...byRoom.values()]) {
         const row = store.get(id);
         if (row?.projectId !== projectId || row.environment !== environment) continue;
-        // The response comes after all earlier events of the node.
+        // The node sends its response after all earlier events.
         const node = serverName === null ? null : nodes.find(serverName);
         await node?.room({ roomId }).catch(() => null);
         await withinLimit(openFiles.closed(id, identity));
@@ -326,7 +326,7 @@ function createOpenFiles() {
     open: (recordingId: string, fileId: string, identity: string): void =>
       void files.set(fileId, { recordingId, identity }),
     close: (fileId: string): void => closeWhere((id) => id === fileId),
-    /** For a recording that has ended, or whose node is lost. */
+    /** Called for a recording that has ended, or whose node is lost. */
     closeAll: (recordingId: string): void => closeWhere((_, id) => id === recordingId),
 
     /** Resolves when no file of the participant is open. */

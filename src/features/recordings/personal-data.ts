@@ -17,7 +17,7 @@ export const recordingPersonalColumns: PersonalColumns = {
 type RecordedTrack = RecordingFileRow & { recordingPublicId: string };
 type NamingEvent = { recordingId: string; seq: number; data: string | null };
 
-/** The recorded tracks of a user, and the events about it in timelines of recordings. */
+/** The recorded tracks of a user, and the events about the user in timelines of recordings. */
 export function recordingPersonalData({ db, write }: Runtime, recordings: Recordings): PersonalData {
   const { $client: client } = db;
   const { locations } = recordings;
@@ -27,7 +27,7 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
     `SELECT ${columnsOf(recordingFiles, "f")}, r.public_id AS recordingPublicId
        FROM recording_files f JOIN recordings r ON r.id = f.recording_id WHERE ${OF_TENANT} AND f.identity = ?3`,
   );
-  // A composition shows every participant, the user too. It can be made again without the user.
+  // A composition shows every participant, including the user. It can be composed again without the user.
   const composition = reading<RecordingFileRow, [string]>(
     client,
     `SELECT ${columnsOf(recordingFiles, "f")} FROM recordings r JOIN recording_files f
@@ -55,7 +55,7 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
 
   const tracksOf = ({ projectId, environment, userId }: User) => tracks.all(projectId, environment, userId);
 
-  /** Recording by recording: the timeline of one can be long. */
+  /** Recordings are read one by one, because a timeline can be long. */
   async function* eventsNaming({ projectId, environment, userId }: User): AsyncGenerator<NamingEvent[]> {
     const ids = tenantPages(db, "recordings", { projectId, environment }, (after, until) =>
       recordingIds.all(projectId, environment, after, until),
@@ -79,7 +79,7 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
 
     async *files(user) {
       for (const track of tracksOf(user)) {
-        // A file that is still on its way from a media node is in the next export.
+        // A file that is not downloaded from its media node yet is in the next export.
         if (track.location === "node" || track.location === "lost") continue;
         const name = `recordings/${track.id}${extname(track.fileName)}`;
         yield { name, bytes: track.bytes, open: (path) => locations.copyOf(track, path) };

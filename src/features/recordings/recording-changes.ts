@@ -8,7 +8,7 @@ import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** Who writes a file, and where it is therefore. */
+/** The writer of a file, and the file's location. */
 export type WrittenBy = Pick<RecordingFileRow, "location" | "serverName">;
 
 type Deps = {
@@ -20,7 +20,7 @@ type Deps = {
   onSaved: () => void;
 };
 
-/** A track makes one file, or several when its codec changes. */
+/** A track results in one file, or in several when its codec changes. */
 const MAX_FILES = 10_000;
 
 const isNamedAfter = (fileId: string, fileName: string): boolean =>
@@ -54,8 +54,8 @@ export function createRecordingChanges({ bus, log, now }: Runtime, deps: Deps) {
     publish,
 
     /**
-     * Saves files that the recorder of this recording may have written, where it writes. Other files that a media node
-     * names are refused. Returns the ids of the saved files.
+     * Saves files that the recorder of this recording may have written, at its location. Other files that a media node
+     * reports are rejected. Returns the ids of the saved files.
      */
     saveFiles(
       unit: Unit,
@@ -84,7 +84,7 @@ export function createRecordingChanges({ bus, log, now }: Runtime, deps: Deps) {
       return saved;
     },
 
-    /** Without effect for a recording that has ended. */
+    /** Has no effect on a recording that has ended. */
     end(unit: Unit, id: string, status: Exclude<RecordingStatus, "RECORDING">, at: number, error: string | null): void {
       const row = store.get(id);
       if (row?.status !== "RECORDING") return;
@@ -101,7 +101,7 @@ export function createRecordingChanges({ bus, log, now }: Runtime, deps: Deps) {
       publish(unit, { ...row, status, error, endedAt: at }, type);
     },
 
-    /** For changes that no caller waits for. */
+    /** Logs the failure of changes that no caller awaits. */
     logFailure(written: Promise<unknown>): void {
       written.catch((err) => log.error({ err }, "recordings: change not saved"));
     },

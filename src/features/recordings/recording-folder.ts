@@ -7,7 +7,7 @@ export function recordingFolder({ RECORDING_DIR, DATA_DIR }: Pick<Config, "RECOR
   const root = RECORDING_DIR ?? join(DATA_DIR, "recordings");
   const of = (recordingId: string) => join(root, recordingId);
 
-  /** Older builds stored unchecked file names of media nodes, so a name in a row is not trusted. */
+  /** Older versions stored unchecked file names of media nodes, so a name in a row is not trusted. */
   const contains = (recordingId: string, fileName: string): boolean =>
     fileName !== "" &&
     !fileName.includes("\0") &&
@@ -26,14 +26,14 @@ export function recordingFolder({ RECORDING_DIR, DATA_DIR }: Pick<Config, "RECOR
     file,
     remove: (recordingId: string) => rm(of(recordingId), { recursive: true, force: true }),
 
-    /** Removes the file and what a broken download left. A name that leads out of the folder removes nothing. */
+    /** Removes the file and the rest of an interrupted download. A name outside of the folder removes nothing. */
     async removeFile(recordingId: string, fileName: string): Promise<void> {
       if (!contains(recordingId, fileName)) return;
       await rm(file(recordingId, fileName), { force: true });
       await rm(`${file(recordingId, fileName)}.part`, { force: true });
     },
 
-    /** Null when there is no such file. */
+    /** Null when the file does not exist. */
     async bytes(recordingId: string, fileName: string): Promise<number | null> {
       try {
         return (await stat(file(recordingId, fileName))).size;

@@ -22,11 +22,11 @@ import { timelineReader } from "./timeline-page.ts";
 
 export type RecordingService = ReturnType<typeof recordingService>;
 
-/** Without an environment, a recording of either is found. */
+/** Without an environment, recordings of both are found. */
 type Owner = { projectId: string; environment?: Tenant["environment"] };
 export type NewRecording = { name?: string; audioOnly?: boolean };
 
-/** `url` is set when the file is in the bucket, and read from there. */
+/** `url` is set when the file is in the bucket, from which clients then read it. */
 export type RecordedDownload = Download & { url: string | null };
 
 type Deps = {
@@ -60,7 +60,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
   const signature = (fileId: string, expires: number) =>
     keyring.digest("recording-url", JSON.stringify([fileId, expires]));
 
-  /** A signed address of a file, valid until `until` at the latest. */
+  /** A signed URL of a file, valid until `until` at the latest. */
   function signedUrl(fileId: string, publicUrl: string, until = Number.POSITIVE_INFINITY) {
     const expires = Math.min(until, now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000);
     const query = new URLSearchParams({ expires: String(expires), signature: signature(fileId, expires) });
@@ -134,14 +134,14 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       return row;
     },
 
-    /** For a recording that has ended, it returns the same as before. */
+    /** For a recording that has already ended, the call returns the row unchanged. */
     async stop(owner: Owner, publicId: string, author: Author): Promise<RecordingRow> {
       const row = find(owner, publicId);
       await active.stop(row.id, (unit) => audit(unit, author, "recording.stopped", row, auditNames(row)));
       return find(owner, publicId);
     },
 
-    /** Resolves when the composition is queued; the record shows its progress. */
+    /** Resolves when the composition is queued; the recording's row shows its progress. */
     async compose(owner: Owner, publicId: string, input: ComposeInput, author: Author): Promise<RecordingRow> {
       const row = find(owner, publicId);
       await requireSpace(row.projectId);
@@ -150,7 +150,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       return find(owner, publicId);
     },
 
-    /** Cancels a composition that runs, and removes one that is ready. */
+    /** Cancels a running composition and removes a finished one. */
     async discardComposition(owner: Owner, publicId: string, author: Author): Promise<void> {
       const row = find(owner, publicId);
       await composer.discard(row);
@@ -159,7 +159,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
 
     remove: (owner: Owner, publicId: string, author: Author): Promise<void> => remove(find(owner, publicId), author),
 
-    /** Sharing is in the audit log before the link is handed out. */
+    /** The audit entry is on disk before the link is returned. */
     auditShared: (row: RecordingRow, expiresAt: number, author: Author): Promise<void> =>
       write((unit) => audit(unit, author, "recording.shared", row, { ...auditNames(row), expiresAt: iso(expiresAt) })),
 
@@ -173,7 +173,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
       return signedUrl(fileId, publicUrl);
     },
 
-    /** Reads a signed address. A deleted file is refused like an address that was changed. */
+    /** Opens a signed URL. A deleted file is rejected in the same way as an invalid signature. */
     async open(fileId: string, query: URLSearchParams): Promise<RecordedDownload> {
       const expiresAt = Number(query.get("expires"));
       const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;

@@ -30,7 +30,7 @@ export function recordingStore({ $client: client }: Db) {
       `WHERE project_id = ? AND environment = ? ${filter} AND (started_at, id) < (?, ?)
        ORDER BY started_at DESC, id DESC LIMIT ?`,
     );
-  // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
+  // One statement per filter: with an optional condition SQLite would not use the right index.
   const lists = {
     all: list(""),
     byRoom: list("AND room_id = ?"),
@@ -75,7 +75,7 @@ export function recordingStore({ $client: client }: Db) {
   return {
     get: (id: string): RecordingRow | undefined => byId.get(id),
     ofCall: (roomId: string, callId: string): RecordingRow[] => ofCall.all(roomId, callId),
-    /** Without an environment, a recording of either is found. */
+    /** Without an environment, recordings of both are found. */
     find({ projectId, environment }: Pick<Tenant, "projectId"> & Partial<Tenant>, publicId: string) {
       const row = byPublicId.get(publicId);
       const matches = row?.projectId === projectId && (environment === undefined || row.environment === environment);
@@ -96,7 +96,7 @@ export function recordingStore({ $client: client }: Db) {
     endedBefore: (before: number, limit: number): RecordingRow[] => endedBefore.all(before, limit),
 
     files: (recordingId: string): RecordingFileRow[] => files.all(recordingId),
-    /** With the composition. */
+    /** All files, including the composition. */
     allFiles: (recordingId: string): RecordingFileRow[] => allFiles.all(recordingId),
     fileCount: (recordingId: string): number => fileCount.get(recordingId)?.files ?? 0,
     file: (id: string): RecordingFileRow | undefined => file.get(id),

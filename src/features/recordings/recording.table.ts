@@ -59,7 +59,7 @@ export const recordingFiles = sqliteTable(
   (table) => [primaryKey({ columns: [table.recordingId, table.id] })],
 );
 
-/** Uploads to the bucket that are under way. */
+/** Unfinished uploads to the bucket. */
 export const recordingUploads = sqliteTable("recording_uploads", {
   objectKey: text("object_key").primaryKey(),
   fileId: text("file_id").notNull(),

@@ -60,7 +60,10 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     roomMessages: chat.roomMessages,
   });
   const replays = replayService(runtime, store, recordings);
-  /** The call in which a room was recorded automatically: a recording that was stopped does not start again in it. */
+  /**
+   * The call in which a room was recorded automatically: after a recording was stopped, it is not started again in the
+   * same call.
+   */
   const lastCalls = new Map<string, string>();
 
   bus.on("recordedRoomEntered", ({ roomId }) => recordAutomatically(roomId));
@@ -72,7 +75,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
       void active.stop(running.id).catch((err) => log.error({ err }, "recordings: automatic recording not stopped"));
   });
 
-  // What happens in the room before its live stream starts is not recorded.
+  // The room is not recorded before its live stream starts.
   bus.on("streamChanged", ({ roomId, status }) => {
     if (status === "LIVE") recordAutomatically(roomId);
   });
@@ -119,7 +122,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   };
 }
 
-/** For calls, which are made before the recordings: the ids of a call's recordings. */
+/** The ids of a call's recordings; for calls, which are created before the recordings. */
 export function recordingsOfCalls({ db }: Runtime): (roomId: string, callId: string) => string[] {
   const store = recordingStore(db);
   return (roomId, callId) => store.ofCall(roomId, callId).map(({ publicId }) => publicId);

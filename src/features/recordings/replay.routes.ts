@@ -50,7 +50,7 @@ const dashboardRoutes = ({ guards, idempotency }: Http, recordings: Recordings) 
     },
   );
 
-/** The token takes the place of a credential. */
+/** The token of the link is the credential. */
 const openRoutes = ({ guards }: Http, recordings: Recordings) =>
   new Elysia({ prefix: "/v1/replays", tags: ["recordings"] }).use(guards.open).get(
     "/:token",

@@ -16,7 +16,7 @@ export function replayService({ keyring, now }: Runtime, store: RecordingStore, 
       const expiresAt = now() + (ttlSeconds ?? DEFAULT_TTL_SECONDS) * 1_000;
       await recordings.auditShared(row, expiresAt, author);
       const token = tokens.mint({ recordingId: row.publicId, expiresAt });
-      // A browser does not send what follows the hash, so no log of a server or proxy has the token.
+      // A browser does not send the fragment of a URL, so the token is in no log of a server or proxy.
       return { url: `${publicUrl}/replay#token=${token}` };
     },
 
@@ -39,7 +39,7 @@ export function replayService({ keyring, now }: Runtime, store: RecordingStore, 
 
 type View = { recordingId: string; expiresAt: number };
 
-/** The tokens of links: the recording, the expiry and a signature, in one segment that the log redacts. */
+/** The tokens of links: the recording, the expiry and a signature, in one path segment that the log redacts. */
 function viewTokens(keyring: Keyring) {
   const signatureOf = (content: string) => keyring.digest("recording-view", content);
   return {

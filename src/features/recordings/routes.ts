@@ -228,11 +228,11 @@ const dashboardRoutes = ({ guards, idempotency }: Http, { recordings, rooms }: S
       },
     );
 
-/** The signed addresses of files: the signature takes the place of a credential. */
+/** The routes of signed URLs of files: the signature is the credential. */
 const fileRoutes = ({ guards }: Http, { now }: Runtime, { recordings }: Services) => {
   const read = async (request: Request, fileId: string, set: Parameters<typeof downloadResponse>[1]) => {
     const { url, ...download } = await recordings.open(fileId, new URL(request.url).searchParams);
-    // A signed address of the bucket is for GET only; a HEAD is answered here.
+    // A signed URL of the bucket is for GET only, so this server answers HEAD.
     if (url === null || request.method === "HEAD") return downloadResponse(request, set, download, now());
     set.status = 307;
     return new Response(null, { status: 307, headers: { location: url, "cache-control": "no-store" } });

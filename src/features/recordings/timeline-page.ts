@@ -10,7 +10,7 @@ export const timelineQuery = pageQueryUpTo(MAX_ENTRIES);
 export const TIMELINE_PAGE = "At most 1,000 entries and 2 MiB; `link` leads to the rest.";
 
 type Entry = { atMs: number; type: string; identity?: string; [more: string]: unknown };
-/** The numbers of the last event and of the last message: a timeline merges two lists. */
+/** The `seq` of the last event and of the last message, because a timeline merges two lists. */
 type Position = { event: number; message: number };
 type PositionedEntry = { entry: Entry; position: Position };
 
@@ -19,8 +19,9 @@ const START: Position = { event: -1, message: 0 };
 export type ReadTimeline = ReturnType<typeof timelineReader>;
 
 /**
- * Reads the events of a recording and the messages of its room's conversation, in order. A call of hours has tens of
- * thousands of entries, so it reads a part at a time. The texts of messages are only for callers who may read them.
+ * Reads the events of a recording and the messages of its room's conversation, in order. A long call has tens of
+ * thousands of entries, so they are read page by page. Texts of messages are only returned to callers who may read
+ * them.
  */
 export function timelineReader(now: Now, store: RecordingStore, roomMessages: ChatService["roomMessages"]) {
   return (row: RecordingRow, texts: boolean, after: Position, limit: number): PositionedEntry[] => {

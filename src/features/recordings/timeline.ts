@@ -5,7 +5,7 @@ import type { RtcConnectionEvent } from "../sessions/events.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingEventRow } from "./recording.table.ts";
 
-/** Speakers change at most four times a second; this is enough for hours of it. */
+/** Speakers change at most four times a second; the limit is enough for several hours. */
 const MAX_EVENTS = 50_000;
 const FLUSH_MS = 1_000;
 
@@ -14,7 +14,7 @@ type Entry = { type: string; identity?: string; data?: Record<string, unknown> }
 
 export type Timeline = ReturnType<typeof createTimeline>;
 
-/** Records what happens during a recording, by the names of the notifications to clients. */
+/** Records the events during a recording, named like the notifications to clients. */
 export function createTimeline({ log, now, timers, write }: Runtime, store: RecordingStore) {
   const pending = new Map<string, { seq: number; rows: RecordingEventRow[] }>();
   let scheduled = false;
@@ -76,7 +76,7 @@ export function createTimeline({ log, now, timers, write }: Runtime, store: Reco
       }
     },
 
-    /** Writes the rest, in the transaction that ends the recording. */
+    /** Writes the remaining events in the transaction that ends the recording. */
     flush(unit: Unit, recordingId: string): void {
       writePending(unit, recordingId);
       pending.delete(recordingId);

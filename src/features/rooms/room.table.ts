@@ -21,9 +21,9 @@ export const rooms = sqliteTable(
     /** The maximum number of participants; null for the limit of the server. */
     maxParticipants: integer("max_participants"),
     metadata: text("metadata"),
-    /** Seconds after which it closes when nobody has joined; null for a room that stays open. */
+    /** Seconds without a first join after which the room closes; null for a room that stays open. */
     emptyTimeout: integer("empty_timeout"),
-    /** Seconds after which it closes when the last participant has left. */
+    /** Seconds after the last participant has left at which the room closes. */
     departureTimeout: integer("departure_timeout").notNull().default(20),
     status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
     createdAt: integer("created_at").notNull(),

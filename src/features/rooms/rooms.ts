@@ -14,7 +14,7 @@ export function createRooms(runtime: Runtime, deps: Omit<RtcTokenDeps, "rooms" |
   return { rooms, rtcTokens: rtcTokenService(runtime, { ...deps, rooms, iceServers }), iceServers };
 }
 
-/** Made later than the rooms, because it needs their live state from signaling. */
+/** Created later than the rooms, because moderation needs their live state from signaling. */
 export function createModeration(runtime: Runtime, deps: Rooms & { liveRooms: LiveRooms }) {
   return moderationService(runtime, deps);
 }

@@ -10,7 +10,7 @@ import {
   TrackSource,
 } from "../../protocol/room-records.ts";
 
-/** The permissions of a participant; omitted fields take the default, and an unknown one is a mistake. */
+/** The permissions of a participant; omitted fields have the default, and an unknown field is an error. */
 export const RtcTokenPermissions = t.Object(
   {
     join: t.Optional(t.Boolean({ default: true, description: "May join the room" })),
@@ -31,7 +31,7 @@ export const MintRtcToken = t.Object({
   participantIdentity: Identity,
   permissions: t.Optional(RtcTokenPermissions),
   ttlSeconds: t.Optional(wholeNumber({ min: 30, max: 21_600 })),
-  // The service counts code points; this bound keeps it from counting megabytes.
+  // The service counts code points; this limit prevents it from counting megabytes.
   metadata: t.Optional(t.String({ maxLength: 2_048, description: "At most 1024 characters, handed to every client" })),
   name: t.Optional(t.String({ maxLength: 256, description: "For people to read: any text of at most 128 characters" })),
   attributes: t.Optional(Attributes),

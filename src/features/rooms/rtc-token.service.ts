@@ -55,7 +55,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
   const store = rtcTokenStore(db);
   const cutoffs = createTokenCutoffs(runtime);
 
-  /** The permissions of a token with those that were changed for this identity in this room. */
+  /** The permissions of a token, overridden by changes for this identity in this room. */
   const effectivePermissions = (roomId: string, identity: string, granted: Permissions): Permissions =>
     resolvePermissions(store.changedPermissions(roomId, identity), granted);
 
@@ -90,13 +90,13 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     isRevoked: (tokenId: string): boolean => store.find(tokenId)?.revokedAt !== null,
 
     /**
-     * Saves the token; `sign` then makes the response. Only a member of the project is an `author`: backends mint tokens
-     * all the time, but a member who takes one can enter a room of the project's users.
+     * Saves the token; `sign` then makes the response. Only a member of the project is passed as `author`: tokens of
+     * backends are not audited, but a member with a token can enter a room of the project's users.
      */
     mint(unit: Unit, ref: RoomRef, input: MintRtcToken, author: Author | null = null): RtcGrant {
       const room = rooms.findActive(ref);
       requireMinutes(room);
-      // JWTs count whole seconds, so the response names the same times as the token.
+      // JWTs have whole seconds, so the response contains the same times as the token.
       const createdAt = Math.floor(now() / 1000) * 1000;
       const ttlSeconds = input.ttlSeconds ?? config.RTC_TOKEN_DEFAULT_TTL_SECONDS;
       const grant: RtcGrant = {
@@ -133,10 +133,10 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       return row?.roomId === roomId && row.participantIdentity === identity;
     },
 
-    /** For a token that was signed again with a later expiry. */
+    /** Extends a token that was signed again with a later expiry. */
     extend: store.extend,
 
-    /** `publicUrl` is the address at which this client reaches the server. */
+    /** `publicUrl` is the URL at which this client reaches the server. */
     async sign(grant: RtcGrant, publicUrl: string) {
       const { tokenId, room, participantIdentity, permissions, metadata, profile, createdAt, expiresAt } = grant;
       const claims = {
@@ -175,8 +175,8 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
     },
 
     /**
-     * Removes a participant and revokes every token with which it could join again. Returns the number of known tokens, and
-     * from when on a backend's newly signed tokens are valid.
+     * Removes a participant and revokes every token with which it could join again. Returns the number of known tokens,
+     * and the time from which tokens that a backend signs are valid.
      */
     revokeIdentity(unit: Unit, ref: RoomRef, identity: string): { revoked: number; validFrom: number } {
       const room = rooms.find(ref);

@@ -3,7 +3,10 @@ import type { MediaTransport } from "../../protocol/media-node.ts";
 import type { CallVerdict, ParticipantKind, Quality, Track } from "../../protocol/room-records.ts";
 import type { LeaveReason } from "../../protocol/signaling.ts";
 
-/** The connection that an event is about; `sessionId` names one join, `connectionId` is the client's own name for it. */
+/**
+ * The connection that an event is about; `sessionId` names one join, `connectionId` is the client's id for its
+ * connection.
+ */
 type RtcConnection = {
   sessionId: string;
   connectionId: string;
@@ -21,7 +24,7 @@ type RtcConnection = {
   sdk: string | null;
   userAgent: string | null;
   ipAddress: string;
-  /** When its socket was opened. */
+  /** When the socket of the connection was opened. */
   startedAt: number;
   at: number;
 };
@@ -43,18 +46,23 @@ type ConnectionStats = {
 };
 
 export type RtcConnectionChange =
-  /** The participant is in the room, without media yet. `replaced`: it took over from an earlier try of the same client. */
+  /**
+   * The participant is in the room, without media yet. `replaced`: it replaced an earlier attempt of the same client.
+   */
   | { type: "started"; mode: "new" | "replaced" }
-  /** Media flows for the first time. */
+  /** Media is received for the first time. */
   | { type: "connected"; transport: MediaTransport; remoteAddress: string; joinTimeMs: number }
-  /** The socket (`signaling`) or the packets (`media`) stopped; the participant is kept. */
+  /** The socket (`signaling`) or the packets (`media`) stopped; the participant stays in the room. */
   | { type: "reconnecting"; path: "signaling" | "media"; reason: string }
   | { type: "reconnected"; path: "signaling" | "media" }
   | { type: "mediaFailed"; reason: string }
   | { type: "iceStateChanged"; state: string }
   | { type: "dtlsStateChanged"; state: string }
   | { type: "qualityChanged"; quality: Quality }
-  /** ICE checks are answered, but no media arrives although some is due; `mediaFlows` follows when it arrives again. */
+  /**
+   * Connectivity checks are answered, but no media arrives although some is expected; `mediaFlows` follows when media
+   * arrives again.
+   */
   | { type: "mediaStalled" }
   | { type: "mediaFlows" }
   | { type: "trackPublished"; track: Track }
@@ -65,7 +73,7 @@ export type RtcConnectionChange =
 
 export type RtcConnectionEvent = RtcConnection & RtcConnectionChange;
 
-/** A join that was refused, or a socket that was closed before the join; unknown fields are null. */
+/** A join that was rejected, or a socket that was closed before the join; unknown fields are null. */
 export type RtcRefusedEvent = {
   code: string;
   message: string;
@@ -95,7 +103,7 @@ declare module "../../kernel/bus.ts" {
       serverName: string | null;
       code: string;
     };
-    /** A client reported a device that failed, or the reason that limits its encoder. */
+    /** A client reported a device error, or the reason for the limitation of its encoder. */
     rtcReported: {
       roomId: string;
       connectionId: string;

@@ -23,7 +23,7 @@ export const sessionPersonalColumns: PersonalColumns = {
 type CallPosition = { startedAt: number; id: string };
 type Participation = CallParticipantRow & { callPublicId: string; roomId: string; roomName: string };
 
-/** The connections of a user, with their events, errors and flight records, and its participations in calls. */
+/** The connections of a user, with their events, errors and flight records, and the user's participations in calls. */
 export function sessionPersonalData({ db, write, writer }: Runtime, recorder: ConnectionRecorder): PersonalData {
   const { $client: client } = db;
   const OF_TENANT = "project_id = ?1 AND environment = ?2";

@@ -20,15 +20,15 @@ type SessionDeps = Omit<CallDeps, "connectionHistory"> & {
   findNode: (name: string) => Pick<MediaNode, "load" | "flight"> | null | undefined;
   mailer: { delivers: boolean; check(): Promise<void> };
   webhookBacklog: (projectId: string) => WebhookBacklog;
-  /** Webhook deliveries that wait, over all projects. */
+  /** Pending webhook deliveries of all projects. */
   webhookQueue: () => number;
 };
 
 export type Sessions = ReturnType<typeof createSessions>;
 
 /**
- * What happened in rooms: connections with their errors and flight records, calls with their participations and
- * verdicts, the metrics made of them, and the state of the server's dependencies.
+ * The history of rooms: connections with their errors and flight records, calls with their participations and verdicts,
+ * the metrics derived from them, and the state of the server's dependencies.
  */
 export function createSessions(runtime: Runtime, deps: SessionDeps) {
   const { findNode, mailer, webhookBacklog, webhookQueue, ...callDeps } = deps;

@@ -5,12 +5,12 @@ import { VERSION } from "../../kernel/version.ts";
 export type Outcome =
   | { kind: "answered"; statusCode: number; error: string | null; retryAfterMs: number | null; durationMs: number }
   | { kind: "unreachable"; error: string; durationMs: number }
-  /** The server is stopping: the attempt does not count and is made again after the restart. */
+  /** The server is stopping: the attempt does not count and is repeated after the restart. */
   | { kind: "abandoned" };
 
 type AttemptRequest = {
   url: string;
-  /** Which addresses the host may resolve to. */
+  /** Returns whether the host may resolve to this address. */
   allows: (target: Target) => boolean;
   headers: Record<string, string>;
   body: string | Uint8Array<ArrayBuffer>;
@@ -23,14 +23,15 @@ type AttemptRequest = {
 const MAX_READ_BYTES = 4096;
 
 /**
- * The same for every endpoint without an HTTP response, refused or silent, allowed or not: otherwise the tenant that
- * chooses the URL could learn which hosts and ports of the server's network are open.
+ * The error is the same for every endpoint without an HTTP response, whether the connection was refused, timed out or
+ * not allowed: otherwise the tenant that chooses the URL could learn which hosts and ports of the server's network are
+ * open.
  */
 const UNREACHABLE = "no HTTP response";
 
 /**
- * One POST. Never throws, never follows a redirect, takes no longer than its timeout, and connects only to an address that
- * was checked.
+ * One POST. Never throws, never follows a redirect, takes no longer than its timeout, and connects only to an IP
+ * address that was checked.
  */
 export async function attempt(
   runtime: Pick<Runtime, "fetch" | "lookup" | "log" | "now" | "timers">,
@@ -83,7 +84,7 @@ async function post({ fetch, lookup }: Pick<Runtime, "fetch" | "lookup">, reques
         body,
         redirect: "manual",
         decompress: false,
-        // The certificate is that of the name, not of the address.
+        // The certificate is checked against the host name, not the IP address.
         ...(url.hostname === hostname ? {} : { tls: { serverName: hostname.replace(/\.$/, "") } }),
         signal,
       });
@@ -95,7 +96,7 @@ async function post({ fetch, lookup }: Pick<Runtime, "fetch" | "lookup">, reques
   throw failure;
 }
 
-/** The request was not sent, so another address may get it. */
+/** Errors before the request is sent, after which another IP address may be tried. */
 const NOT_CONNECTED = new Set([
   "ECONNREFUSED",
   "ConnectionRefused",
@@ -129,7 +130,7 @@ async function discard(response: Response): Promise<void> {
       read += value.byteLength;
     }
   } catch {
-    // The status is known, so a body that fails does not matter.
+    // The status is known, so an error while reading the body is ignored.
   }
   await reader.cancel().catch(() => undefined);
 }
@@ -144,7 +145,7 @@ function retryAfterMs({ status, headers }: Response, now: number): number | null
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
 }
 
-/** The code alone: the message repeats the URL, which may contain a secret. */
+/** Only the code of the error is used: its message repeats the URL, which may contain a secret. */
 function codeOf(error: unknown): string {
   const { code, name } = error as { code?: unknown; name?: string };
   return typeof code === "string" ? code : (name ?? "unknown");

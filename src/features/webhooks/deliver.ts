@@ -21,7 +21,7 @@ export function createDelivery(
   const { bus, config, keyring, log, metrics, now, tracing, write } = runtime;
   const attempts = metrics.counter("stoa_webhook_attempts_total", "Webhook delivery attempts by outcome", ["outcome"]);
 
-  /** After a rotation the old secret signs as well, until its overlap ends. */
+  /** After a rotation the previous secret signs as well, until the overlap ends. */
   function secretsOf(endpoint: EndpointRow): string[] {
     const sealed = [endpoint.sealedSecret];
     const { sealedPreviousSecret: previous, previousSecretUntil: until } = endpoint;
@@ -97,7 +97,7 @@ export function createDelivery(
     return nextAttemptAt;
   }
 
-  /** `onResponse` is called as soon as the endpoint is free again, before the outcome is on disk. */
+  /** `onResponse` is called as soon as the endpoint has responded, before the outcome is on disk. */
   return async (
     endpoint: EndpointRow,
     { id, eventId }: PendingDelivery,

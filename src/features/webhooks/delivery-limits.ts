@@ -3,7 +3,7 @@ import type { EndpointRow } from "./store/webhook.table.ts";
 /** Below the 256 connections that `fetch` keeps open: further requests would wait in its queue unnoticed. */
 const MAX_SLOTS = 192;
 const SLOTS_PER_ENDPOINT = 4;
-/** All endpoints that do not respond share these slots, so that they never delay the others. */
+/** All endpoints that do not respond share these slots, so that they never delay responsive endpoints. */
 const UNPROVEN_SLOTS = 128;
 /** Beyond this number all endpoints have to respond again, because deleted endpoints stay in the set. */
 const MAX_PROVEN = 10_000;
@@ -45,18 +45,19 @@ export function createDeliverySlots() {
   };
 }
 
-/** After this many failed attempts in a row to reach it, an endpoint pauses between attempts. */
+/** After this many consecutive attempts that did not reach it, an endpoint pauses between attempts. */
 const FAILURES_BEFORE_PAUSE = 3;
 const MIN_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 8_000;
 /** Deliveries that an environment may send at once beyond its rate. */
 const BURST = 2_000;
-/** Number of environments above which those within their rate are forgotten. */
+/** With more environments than this, those within their rate are forgotten. */
 const MAX_ENVIRONMENTS = 1_000;
 
 /**
- * Limits the rate of attempts. An attempt costs this server more than the request that causes it: without a limit, fifty
- * endpoints that refuse connections and a message every few milliseconds take the processor from all other projects.
+ * Limits the rate of attempts. An attempt costs this server more than the request that causes it: without a limit,
+ * fifty endpoints that refuse connections and a message every few milliseconds would use the CPU time of all other
+ * projects.
  */
 export function createDeliveryThrottle(perSecond: number) {
   const intervalMs = 1_000 / perSecond;
@@ -66,7 +67,7 @@ export function createDeliveryThrottle(perSecond: number) {
   const spentUntil = new Map<string, number>();
 
   return {
-    /** The endpoint must not be tried before this time. */
+    /** The time before which the endpoint must not be tried. */
     pausedUntil(endpointId: string, at: number): number {
       const pause = unreachable.get(endpointId)?.pausedUntil ?? 0;
       const spent = spentUntil.get(environmentOf.get(endpointId) ?? "") ?? 0;
@@ -93,7 +94,7 @@ export function createDeliveryThrottle(perSecond: number) {
       unreachable.set(endpointId, { failures, pausedUntil: at + pauseMs });
     },
 
-    /** For a deleted endpoint. */
+    /** Forgets a deleted endpoint. */
     forget(endpointId: string): void {
       unreachable.delete(endpointId);
       environmentOf.delete(endpointId);

@@ -9,7 +9,7 @@ import type { DeliveryRow, EndpointRow } from "./store/webhook.table.ts";
 import type { WebhookRef, WebhookService } from "./webhook.service.ts";
 
 const RETENTION_MS = 30 * 24 * 3_600_000;
-/** Bounds how long one unit of work holds the writer. */
+/** Limits how long one unit of work blocks the writer. */
 const BATCH = 500;
 /** Unread events are counted up to this number. */
 const MAX_BACKLOG = 1000;
@@ -41,7 +41,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
     };
   }
 
-  /** A disabled endpoint gets test events alone. */
+  /** A disabled endpoint only gets test events. */
   function requireActive(endpoint: EndpointRow): void {
     if (endpoint.status === "ACTIVE") return;
     throw new ApiError("SVC_CONFLICT", "The endpoint is disabled. Enable it first.", { status: endpoint.status });
@@ -68,7 +68,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       return { ...present(row), body: events.body(row.eventId)?.body ?? "" };
     },
 
-    /** Sends a test event, whatever the endpoint's filter and status. */
+    /** Sends a test event, regardless of the endpoint's filter and status. */
     test(unit: Unit, ref: WebhookRef) {
       const endpoint = webhooks.find(ref);
       const { projectId, environment } = endpoint;
@@ -99,11 +99,14 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       return present(find(endpoint, deliveryId));
     },
 
-    /** Sends events again that failed or happened while the endpoint was disabled. It makes its own units of work. */
+    /**
+     * Sends events again that failed or occurred while the endpoint was disabled. The method opens its own units of
+     * work.
+     */
     async recover(ref: WebhookRef, range: { since?: string; until?: string }) {
       const until = range.until === undefined ? now() : Date.parse(range.until);
       const { id, missedSince } = webhooks.find(ref);
-      // The default is the first failure since the last recovery; without one there is nothing to send.
+      // The default is the first failure since the last recovery; without a failure there is nothing to send.
       const since = range.since === undefined ? (missedSince ?? until) : Date.parse(range.since);
       if (since > until) throw invalid("until", "must not be before since");
       let after: number | null = 0;
@@ -150,7 +153,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       };
     },
 
-    /** Deletes events and their deliveries after 30 days. It makes its own units of work. */
+    /** Deletes events and their deliveries after 30 days. The method opens its own units of work. */
     async prune(at: number): Promise<void> {
       while (await write((unit) => events.prune(unit, at - RETENTION_MS, BATCH))) {
         // Another batch.

@@ -8,15 +8,15 @@ import type { EndpointRow } from "./store/webhook.table.ts";
 
 type Attempt = { endpointId: string; orderKey: string | null; controller: AbortController; done: Promise<void> };
 
-/** Timers do not notice that the clock was set, so due deliveries are looked for at least this often. */
+/** Timers do not notice changes of the clock, so the dispatcher checks for due deliveries at least this often. */
 const MAX_TIMER_MS = 10_000;
 const PAUSE_AFTER_WRITE_ERROR_MS = 10_000;
-/** The share of one event-loop tick: starting fifty attempts in a tick takes as long as forty requests. */
+/** The share of one event-loop tick; starting fifty attempts takes as long as forty requests. */
 const TICK_MS = 1;
 
 /**
- * Decides which delivery is tried when. Its lasting state is in the database: a delivery is PENDING until its outcome is
- * written, so an attempt that a crash interrupts is due again. No transaction is open during an attempt.
+ * Decides when each delivery is attempted. Its durable state is in the database: a delivery is PENDING until its
+ * outcome is written, so an attempt that a crash interrupts is repeated. No transaction is open during an attempt.
  */
 export function createDispatcher(
   runtime: Runtime,
@@ -30,11 +30,14 @@ export function createDispatcher(
   const deliver = createDelivery(runtime, stores, random);
   const slots = createDeliverySlots();
   const throttle = createDeliveryThrottle(config.WEBHOOK_RATE);
-  /** Endpoints that may have a delivery to send, with the time to look; an endpoint that was served moves to the end. */
+  /**
+   * Endpoints that may have a delivery to send, with the time of the next check; after its check an endpoint moves to
+   * the end.
+   */
   const wakeAt = new Map<string, number>();
-  /** By delivery id, from the start of the attempt until its outcome is on disk. */
+  /** Attempts by delivery id, from their start until their outcome is on disk. */
   const running = new Map<string, Attempt>();
-  /** `stepping` is `runDue` without `start`: it sends what is due now and then stops. */
+  /** `stepping` is `runDue` without `start`: it sends due deliveries and then stops. */
   let state: "idle" | "stepping" | "started" | "stopped" = "idle";
   let pumpScheduled = false;
   /** While outcomes cannot be written, each delivery would be sent again as fast as the endpoint responds. */
@@ -72,7 +75,7 @@ export function createDispatcher(
     if (!isSending() || paused) return;
     const at = now();
     try {
-      // Other work of the event loop comes first. Endpoints that were served wait behind those that were not.
+      // Other work of the event loop runs first. Endpoints that were served wait behind those that were not.
       if (!serveAll(at, clock() + TICK_MS)) pumpSoon(setImmediate);
     } catch (err) {
       log.error({ err }, "webhooks: pending deliveries not read");
@@ -80,7 +83,10 @@ export function createDispatcher(
     if (state === "started") setTimer(at);
   }
 
-  /** Sends one delivery per endpoint and round until none may be sent now. False when the time is over first. */
+  /**
+   * Sends one delivery per endpoint and round until no more may be sent now. Returns false when the time limit is
+   * reached first.
+   */
   function serveAll(at: number, endsAt: number): boolean {
     let launched = true;
     while (launched) {
@@ -102,7 +108,7 @@ export function createDispatcher(
     cancelTimer = timers.after(next - at, pump);
   }
 
-  /** Sends the endpoint's next delivery, or requests one from the outbox. True when one was sent. */
+  /** Sends the endpoint's next delivery, or requests one from the outbox. Returns true when a delivery was sent. */
   function serve(endpointId: string, at: number): boolean {
     wakeAt.delete(endpointId);
     const pausedUntil = throttle.pausedUntil(endpointId, at);
@@ -129,7 +135,7 @@ export function createDispatcher(
   const attemptsAt = (endpoint: EndpointRow) =>
     [...running.values()].filter(({ endpointId }) => endpointId === endpoint.id);
 
-  /** Leaves out deliveries whose predecessor is being sent: both could arrive in either order. */
+  /** Leaves out deliveries whose predecessor is being sent, because both could arrive in either order. */
   function nextPending(endpoint: EndpointRow): PendingDelivery | undefined {
     const sending = attemptsAt(endpoint);
     const blockedKeys = sending.flatMap(({ orderKey }) => orderKey ?? []);
@@ -183,10 +189,10 @@ export function createDispatcher(
   }
 
   async function idle(): Promise<void> {
-    // Deliveries that a scheduled pump is about to send count as running.
+    // Deliveries that a scheduled pass is about to send count as running.
     do {
       await Promise.all([...running.values()].map(({ done }) => done));
-      // Awaiting promises alone never lets the event loop reach a pump that `setImmediate` has scheduled.
+      // Awaiting promises alone never lets the event loop reach a pass that `setImmediate` has scheduled.
       if (pumpScheduled) await new Promise((done) => setImmediate(done));
       await reader.settled();
     } while (running.size > 0 || pumpScheduled);
@@ -197,7 +203,7 @@ export function createDispatcher(
   }
 
   return {
-    /** Sends what is due, now and as events arrive and waits end. */
+    /** Sends due deliveries, now and whenever new events or times require it. */
     start(): void {
       state = "started";
       wakeAll();

@@ -19,7 +19,7 @@ declare module "../../kernel/bus.ts" {
   interface BusEvents {
     /** An endpoint was created, changed, enabled, disabled or deleted. */
     webhookChanged: { projectId: string };
-    /** An endpoint has deliveries that may be due: new ones, a redelivery, or it was enabled again. */
+    /** An endpoint has deliveries that may be due: new deliveries, a redelivery, or it was enabled again. */
     webhookDeliveriesDue: { endpointId: string };
     /** One attempt to deliver an event is over. */
     webhookAttempted: { projectId: string; environment: Environment; delivered: boolean };

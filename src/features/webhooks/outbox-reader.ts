@@ -3,12 +3,12 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow, PeriodRow } from "./store/webhook.table.ts";
 
-/** Deliveries that are made ahead for one endpoint. */
+/** Number of deliveries that are created ahead for one endpoint. */
 export const DELIVERIES_AHEAD = 8;
-/** Bounds how long other commits wait for one unit of work. */
+/** Limits how long other commits wait for one unit of work. */
 const ENDPOINTS_PER_UNIT = 4;
 
-/** Turns events of the log into deliveries, a few ahead of what an endpoint can take. */
+/** Turns events of the outbox into deliveries, a few ahead of what an endpoint can receive. */
 export function createOutboxReader(
   { ids, log, now, write }: Runtime,
   { endpoints, events, periods, deliveries }: WebhookStores,
@@ -37,7 +37,8 @@ export function createOutboxReader(
       if (last) periods.move(unit, period, last.seq);
       wanted -= found.length;
       if (wanted === 0) return;
-      // The period is read to its end: a closed one is over, and the rest of the open one is not for this endpoint.
+      // The period has been read to its end: a closed period is over, and the endpoint gets no more events of the open
+      // one.
       if (period.endSeq !== null) periods.remove(unit, period);
       else periods.move(unit, period, events.lastSeq());
     }

@@ -8,7 +8,7 @@ import type { EndpointRow } from "./store/webhook.table.ts";
 
 /** Stores each event in the transaction of the change that caused it, so that neither exists without the other. */
 export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, events }: WebhookStores): void {
-  /** By project. Every chat message needs them, so they are cached until one changes. */
+  /** Endpoints by project. Every chat message needs them, so they are cached until one changes. */
   const cached = new Map<string, EndpointRow[]>();
   bus.on("webhookChanged", ({ projectId }) => void cached.delete(projectId));
   bus.on("changedElsewhere", () => cached.clear());
@@ -45,7 +45,7 @@ export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, eve
   });
 }
 
-/** Made once: retries and redeliveries send the same bytes. */
+/** The body is created once, so that retries and redeliveries send the same bytes. */
 export function eventBody(
   id: string,
   event: { type: string; projectId: string; environment: string; at: number; data: object },
@@ -58,7 +58,7 @@ function messageIdOf({ type, data }: WebhookEvent): string | null {
   return type === "message.created" || type === "message.updated" ? String(data.message.id) : null;
 }
 
-/** Events of one call, or of one ring, are delivered in their order. */
+/** Events of one call, or of one ring, are delivered in order. */
 function orderKeyOf({ data }: WebhookEvent): string | null {
   if ("ring" in data) return data.ring.id;
   return "callId" in data && typeof data.callId === "string" ? data.callId : null;

@@ -11,7 +11,7 @@ type RetryLimits = {
 export type Verdict = {
   status: DeliveryStatus;
   nextAttemptAt: number | null;
-  /** Failures of the endpoint, including this attempt. */
+  /** Consecutive failures of the endpoint, including this attempt. */
   consecutiveFailures: number;
   disable: WebhookDisabledReason | null;
 };

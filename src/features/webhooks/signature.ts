@@ -10,7 +10,10 @@ export function newSecret(): string {
   return PREFIX + randomBytes(32).toString("base64");
 }
 
-/** Signing needs the secret itself, so the database holds it encrypted: a stolen copy of the file forges nothing. */
+/**
+ * Signing needs the secret itself, so the database holds it encrypted: nobody can forge signatures with a stolen copy
+ * of the database.
+ */
 export function sealSecret(keyring: Keyring, secret: string): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", keyring.key("webhook-secret"), iv);
@@ -18,7 +21,7 @@ export function sealSecret(keyring: Keyring, secret: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** Null when it was sealed with another master secret than the accepted ones. */
+/** Null when the secret was encrypted with an unknown master secret. */
 export function openSecret(keyring: Keyring, sealed: string): string | null {
   for (const key of keyring.accepted("webhook-secret")) {
     const secret = openWith(key, sealed);
@@ -39,7 +42,10 @@ function openWith(key: Uint8Array, sealed: string): string | null {
   }
 }
 
-/** `svc-signature` is keyed with the text of the secret, the Standard Webhooks headers with its decoded bytes. */
+/**
+ * The HMAC of `svc-signature` is keyed with the text of the secret, the Standard Webhooks headers with its decoded
+ * bytes.
+ */
 export function signatureHeaders(
   secrets: readonly string[],
   eventId: string,

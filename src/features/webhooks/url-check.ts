@@ -5,12 +5,15 @@ import { type Target, targetOf } from "../../kernel/net/targets.ts";
 import type { Environment } from "../../protocol/enums.ts";
 
 /**
- * Loopback is allowed for a developer's receiver beside a server that is bound to loopback too. On any other server an
- * account could use it to probe what else runs on the machine.
+ * Loopback is allowed for a developer's receiver on the machine of a server that is bound to loopback too. On any other
+ * server a user could probe other services of the machine.
  */
 export const loopbackAllowed = (config: Config): boolean => isLoopback(config.HOST) && listenAddresses(config) === null;
 
-/** Whether an address that a host resolves to may be connected to: the rule of `refusalOf` for what is dialled. */
+/**
+ * Whether the server may connect to an IP address to which a host resolves; it applies the rule of `refusalOf` to the
+ * resolved address.
+ */
 export const targetRule =
   (environment: Environment, allowPrivate: boolean, allowLoopback: boolean) =>
   (target: Target): boolean => {
@@ -19,8 +22,8 @@ export const targetRule =
   };
 
 /**
- * The reason why a URL cannot receive webhooks, for its owner; null when it can. Host names are resolved and checked when
- * something is sent, because what they resolve to changes.
+ * The reason why a URL cannot receive webhooks, for its owner; null when it can. Host names are resolved and checked
+ * when something is sent, because their IP addresses change.
  */
 export function refusalOf(
   text: string,

@@ -30,7 +30,7 @@ type Scope = { projectId: string; environment?: Environment };
 const ListQuery = t.Object({ ...EnvironmentQuery, ...pageQuery });
 const { url, events, description } = CreateWebhook.properties;
 
-/** The same routes for members of the project, and for its servers, whose API key decides the environment. */
+/** The same routes for members of the project, and for its backends, whose API key determines the environment. */
 export const webhooksRoutes = (http: Http, runtime: Runtime, services: WebhookServices) => (app: Elysia) =>
   app
     .use(
@@ -83,7 +83,7 @@ type MemberRoutes =
       : never
     : never;
 
-/** The dashboard's client is typed by the paths of the app: the type names the path that `forMembers` serves. */
+/** The dashboard's client is typed by the paths of the app: the type has the path that `forMembers` serves. */
 const asMemberRoutes = (routes: KeyRoutes) => routes as unknown as MemberRoutes;
 
 type Access = {

@@ -13,7 +13,7 @@ import { loopbackAllowed, refusalOf } from "./url-check.ts";
 
 const ROTATION_OVERLAP_SECONDS = 86_400;
 
-/** The environment is that of the API key; a member of the project reaches the endpoints of both. */
+/** The environment of the API key; a member of the project has access to the endpoints of both. */
 export type WebhookRef = { projectId: string; webhookId: string; environment?: Environment };
 
 type NewWebhook = {
@@ -158,7 +158,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
       bus.publish(unit, "webhookChanged", { projectId: row.projectId });
     },
 
-    /** Both secrets sign for a while, so that a receiver can change over without a gap. */
+    /** Both secrets sign during the overlap, so that a receiver can change its secret without rejecting requests. */
     rotateSecret(unit: Unit, ref: WebhookRef, overlapSeconds = ROTATION_OVERLAP_SECONDS, author: Author) {
       const row = find(ref);
       const secret = newSecret();

@@ -6,7 +6,7 @@ import { openSecret, sealSecret } from "./signature.ts";
 import { type WebhookStores, webhookStores } from "./store/stores.ts";
 import { webhookService } from "./webhook.service.ts";
 
-/** Seals the secrets of endpoints with the new master secret, so that the previous one can be removed. */
+/** Encrypts the secrets of endpoints with the new master secret, so that the previous one can be removed. */
 function resealSecrets({ keyring, log, write }: Runtime, { endpoints }: WebhookStores): void {
   const change = (sealed: string) => {
     const secret = openSecret(keyring, sealed);
@@ -29,7 +29,7 @@ export function createWebhooks(runtime: Runtime) {
     deliveries,
     webhookDispatcher: createDispatcher(runtime, stores),
     webhookBacklog: deliveries.backlog,
-    /** Pending deliveries of all projects, without the events that endpoints have yet to read from the log. */
+    /** Pending deliveries of all projects, without events in the outbox that are not deliveries yet. */
     webhookQueue: stores.deliveries.pendingCount,
   };
 }

@@ -42,7 +42,7 @@ export function acceptedStep(secret: Uint8Array, code: string, nowMs: number, la
   return null;
 }
 
-/** What an authenticator app reads from the QR code or the link. */
+/** The URI of the QR code and link for an authenticator app. */
 export function totpUri(secret: Uint8Array, account: string): string {
   const parameters = new URLSearchParams({ secret: base32(secret), issuer: "Stoa" });
   return `otpauth://totp/${encodeURIComponent(`Stoa:${account}`)}?${parameters}`;

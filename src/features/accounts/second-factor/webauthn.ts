@@ -1,6 +1,7 @@
 /**
- * The WebAuthn library, a module of its own that is loaded on first use. Its certificates need the same package first as
- * werift's: without this import the bundler shares them with the media worker in a chunk that is evaluated before it.
+ * The WebAuthn library, a module of its own that is loaded on first use. Like werift, it needs `reflect-metadata` to be
+ * loaded first: without this import the bundler puts the shared certificate code into a chunk that is evaluated
+ * earlier.
  */
 import "../../../sfu/werift/reflect.ts";
 

@@ -35,7 +35,7 @@ export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log
   }
 
   return {
-    /** Returns the new number of replies; undefined outside of threads, or when retention has removed the root. */
+    /** Returns the thread with its new number of replies; empty outside of threads, or when retention has removed the root. */
     countReply(unit: Unit, rootId: string | null, difference: number) {
       const replyCount = rootId === null ? null : messages.countReplies(unit, rootId, difference);
       return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };

@@ -14,7 +14,7 @@ type Verdict = { action: "allow" } | { action: "refuse"; reason?: string } | ({ 
 type PreSend = {
   /**
    * Calls `store` with the checked message, in the order of the sends to this conversation. `describe` returns null for
-   * messages of the backend, which its own filter does not judge.
+   * messages of the backend, which are not filtered.
    */
   run<Input extends Content, Result>(
     describe: () => FilterRequest | null,
@@ -26,7 +26,7 @@ type PreSend = {
 const WITHOUT_FILTER: PreSend = { run: (_describe, input, store) => store(input) };
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_REASON_LENGTH = 200;
-/** Beyond this many open requests the filter counts as unavailable. */
+/** With more open requests than this, the filter counts as unavailable. */
 const MAX_OPEN_REQUESTS = 256;
 
 /**
@@ -41,7 +41,7 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
   const verdicts = metrics.counter("stoa_chat_filter_total", "Responses of the pre-send filter by outcome", [
     "outcome",
   ]);
-  /** By conversation: resolves when all earlier messages were passed to the writer. */
+  /** By conversation; each promise resolves when all earlier messages have been passed to the writer. */
   const tails = new Map<string, Promise<void>>();
   let openRequests = 0;
 
@@ -94,7 +94,7 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
     throw new ApiError("SVC_FILTER_UNAVAILABLE");
   }
 
-  /** Applies a rewrite, and throws for a refusal. */
+  /** Applies the filter's change to the message; throws if the filter rejected it. */
   function apply<Input extends Content>(verdict: Verdict, input: Input): Input {
     switch (verdict.action) {
       case "allow":
@@ -118,7 +118,7 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
       tails.set(id, tail);
       try {
         const verdict = judge(message);
-        // The verdict may be rejected while this still waits for the earlier message.
+        // The request to the filter may fail while the earlier message is still pending.
         verdict.catch(() => {});
         await before;
         const stored = store(apply(await verdict, input));

@@ -24,7 +24,7 @@ type ReportDeps = {
   asServer: (conversationId: string) => Access;
 };
 
-/** The reporter of messages that match the word list; no user id can be spelled like that. */
+/** The reporter of messages that match the word list; it is not a valid user id. */
 const WORD_LIST = "(word list)";
 const DEFAULT_MUTE_SECONDS = 24 * 3600;
 const KEEP_MS = 90 * 86_400_000;
@@ -99,7 +99,7 @@ export function reportService({ bus, db, ids, now, write }: Runtime, deps: Repor
     }
   }
 
-  /** Shows the current state of the message, so that deleted content is not visible here either. */
+  /** Shows the current state of the message, so that deleted content is not visible. */
   function present(row: ReportRow): Report {
     const conversation = conversations.find(row.conversationId);
     const message = messages.store.find(row.messageId);

@@ -3,7 +3,10 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { tileKeyOf } from "./stage.ts";
 
-/** The font and texts of captions: files in the working directory of ffmpeg, so that its command needs no escaping. */
+/**
+ * The font and the texts of captions are files in the working directory of ffmpeg, so that its command needs no
+ * escaping.
+ */
 export type Captions = { font: string; fileOf: ReadonlyMap<string, string> };
 
 /** Common font files, for systems without fontconfig. */
@@ -48,7 +51,7 @@ export async function writeCaptions(folder: string, font: string, files: readonl
   return { font: "font", fileOf };
 }
 
-/** One line that fits into a small tile. */
+/** A single line that fits into a small tile. */
 export function captionOf({ identity, source }: VideoFile): string {
   const characters = [...identity.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")];
   const name =

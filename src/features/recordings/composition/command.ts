@@ -25,8 +25,8 @@ const seconds = (ms: number): string => (ms / 1_000).toFixed(3);
 const even = (value: number): number => value - (value % 2);
 
 /**
- * The ffmpeg command that composes one video of all files: each file is overlaid at its offset on a black canvas as long
- * as the recording, and all audio is mixed. ffmpeg writes its progress to standard output.
+ * The ffmpeg command that composes one video from all files: each file is overlaid at its offset on a black canvas as
+ * long as the recording, and all audio is mixed. ffmpeg writes its progress to standard output.
  */
 export function compositionCommand(composition: Composition): string[] {
   const { durationMs, files, output } = composition;
@@ -56,7 +56,7 @@ function videoOf({ layout, files, durationMs, speakers, captions, ...size }: Com
   const canvas = `color=black:size=${width}x${height}:rate=${FRAMES_PER_SECOND}:duration=${seconds(durationMs)}`;
   graph.push(`${canvas}[canvas]`);
   const videos = files.map((file, input) => ({ ...file, input })).filter(({ kind }) => kind === "video");
-  // A participant who comes back has another file in the same tile.
+  // A participant who rejoins has another file in the same tile.
   const tiles = [...new Set(videos.map(tileKeyOf))];
   let last = "canvas";
   const overlay = (input: string, name: string, at: Rectangle, offsetMs: number, when?: readonly StageTime[]): void => {
@@ -128,7 +128,7 @@ function audioOf({ files, durationMs }: Composition, graph: string[]): string | 
     if (kind !== "audio") continue;
     // A muted track has a gap in its file, which is filled with silence.
     const resampled = `aresample=${SAMPLES_PER_SECOND}:async=1:first_pts=0`;
-    // Audio from before the start of the recording is cut off.
+    // Audio before the start of the recording is cut off.
     const delayed =
       offsetMs < 0 ? `atrim=start=${seconds(-offsetMs)},asetpts=PTS-STARTPTS` : `adelay=${offsetMs}:all=1`;
     graph.push(`[${input}:a]${resampled},${delayed}[sound${input}]`);

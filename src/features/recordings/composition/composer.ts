@@ -18,7 +18,7 @@ type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; locations:
 type Output = Required<Pick<ComposeInput, "layout" | "width" | "height">> &
   Pick<ComposeInput, "names"> & { durationMs: number; output: string; workFolder: string };
 
-/** A composition that waits or runs. */
+/** A queued or running composition. */
 type Job = { recordingId: string; run: FfmpegRun | null; cancelled: boolean; ended: Promise<void> };
 
 const DEFAULT_WIDTH = 1_280;
@@ -28,18 +28,18 @@ const MAX_REASON_CHARACTERS = 500;
 const STARTED: CompositionState = { status: "RUNNING", progress: 0, fileId: null, error: null };
 const failed = (error: string): CompositionState => ({ status: "FAILED", progress: 0, fileId: null, error });
 
-/** Composes one video of a recording's files, one recording after the other. */
+/** Composes one video from a recording's files, one recording after the other. */
 export function createComposer({ ids, log, write }: Runtime, { store, folder, locations }: ComposerDeps) {
   const jobs = new Map<string, Job>();
   let last: Promise<void> = Promise.resolve();
 
   const save = (recordingId: string, composition: CompositionState): Promise<void> =>
     write((unit) => {
-      // An erasure of a participant removes the composition meanwhile.
+      // The composition may have been removed meanwhile by the erasure of a participant.
       if (store.get(recordingId)?.composition) store.update(unit, recordingId, { composition });
     });
 
-  /** A file that its media node lost does not keep the others from being composed. */
+  /** A file that its media node lost does not prevent the others from being composed. */
   const filesOf = (recordingId: string): RecordingFileRow[] =>
     store.files(recordingId).filter(({ location }) => location !== "lost");
 
@@ -121,7 +121,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
     return null;
   }
 
-  /** The composition that is ready, if there is one. */
+  /** The composition, if it is ready. */
   function compositionFiles({ composition }: RecordingRow): RecordingFileRow[] {
     const file = composition?.fileId ? store.file(composition.fileId) : undefined;
     return file ? [file] : [];
@@ -169,7 +169,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
         });
     },
 
-    /** Cancels a composition that runs, and removes one that is ready. */
+    /** Cancels a running composition and removes a finished one. */
     async discard({ id }: RecordingRow): Promise<void> {
       await cancel(jobs.get(id));
       const row = store.get(id);
@@ -185,7 +185,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
     cancel: (recordingId: string): Promise<void> => cancel(jobs.get(recordingId)),
     cancelAll: async (): Promise<void> => void (await Promise.all([...jobs.values()].map(cancel))),
 
-    /** Marks compositions as failed that the last process did not finish; they can be requested again. */
+    /** Marks compositions that the last process did not finish as failed; they can be requested again. */
     async recover(): Promise<void> {
       const left = store.composing();
       if (left.length === 0) return;
@@ -198,7 +198,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
   };
 }
 
-/** One line for the record, without the paths of this server. */
+/** The error as one line for the record, without paths of this server. */
 function reasonOf(error: unknown, directory: string): string {
   const message = error instanceof Error ? error.message : String(error);
   const lines = message
@@ -208,12 +208,12 @@ function reasonOf(error: unknown, directory: string): string {
     .split("\n")
     .map((line) => line.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim());
   const reason = lines.filter((line) => line !== "").join("; ");
-  // The last message of ffmpeg is the reason of the failure.
+  // The last message of ffmpeg is the reason for the failure.
   const end = reason.length <= MAX_REASON_CHARACTERS ? reason : `…${reason.slice(1 - MAX_REASON_CHARACTERS)}`;
   return end.toWellFormed();
 }
 
-/** A call of hours has tens of thousands of events, so others are served between the steps. */
+/** A long call has tens of thousands of events, so the event loop runs between the steps. */
 async function speakersOf(store: RecordingStore, recordingId: string): Promise<SpeakersEvent[]> {
   const changes: SpeakersEvent[] = [];
   for (let afterSeq = -1; ; await Bun.sleep(0)) {

@@ -10,15 +10,15 @@ import { BroadcastKeys } from "./broadcast-keys.ts";
 import { Rendition } from "./rendition.ts";
 import { startTranscoder, type Transcoder } from "./transcoder.ts";
 
-/** Players that are behind can play to the end; afterwards the files of the recording have everything. */
+/** Players behind the live edge can play to the end; afterwards only the recorded files are available. */
 const KEPT_AFTER_END_MS = 300_000;
 
-/** One for the current track, and one that finishes the track before. */
+/** One encoder for the current track, and one that finishes the previous track. */
 const ENCODERS_PER_STREAM = 2;
 /** More encoders than this only slow each other down. */
 const MAX_ENCODERS = 4 * availableParallelism();
 
-/** More than a participant has tracks. */
+/** More than the number of tracks of a participant. */
 const MAX_HEADS = 1_000;
 
 /** The HLS stream of a room that is being recorded: the video and audio of one publisher. */
@@ -44,7 +44,7 @@ type Channel = Broadcast & {
   /** The recorded file that each rendition follows. */
   sources: { video: string | null; audio: string | null };
   heads: Map<string, Uint8Array<ArrayBuffer>>;
-  /** By file. One gets input, another may be finishing. */
+  /** Transcoders by file. One gets input, another may be finishing. */
   transcoders: Map<string, Encoding>;
 };
 
@@ -55,7 +55,7 @@ type PartEvent = Extract<
 
 export type Hls = ReturnType<typeof createHls>;
 
-/** HLS for live streams, made of the same frames as the recorded files and removed some minutes after the end. */
+/** HLS for live streams, made from the same frames as the recorded files and removed some minutes after the end. */
 export function createHls(
   { bus, config, keyring, log, now, timers }: Runtime,
   folder: RecordingFolder,
@@ -91,7 +91,7 @@ export function createHls(
     const { kind, fileId } = part;
     const source = channel.sources[kind];
     if (source !== null && source !== fileId) return;
-    // Another track can only begin with a segment.
+    // Another track can only begin at the start of a segment.
     if (source === null && (!part.beginsSegment || !channel[kind].takesTracks)) return;
     channel.sources[kind] = fileId;
     channel[kind].add(part, source === null ? (channel.heads.get(fileId) ?? null) : null);
@@ -126,11 +126,14 @@ export function createHls(
     transcoders.set(fileId, { ...run, isFed: true, isCancelled: false });
   }
 
-  /** Ends the encoders of earlier tracks, so that a publisher that restarts its track often gets no encoder for each. */
+  /**
+   * Ends the encoders of earlier tracks, so that a publisher that restarts its track often does not get an encoder for
+   * each restart.
+   */
   function freeEncoder({ transcoders }: Channel): boolean {
     const running = [...transcoders.values()].filter(({ isCancelled }) => !isCancelled);
     for (const late of running.slice(0, 1 - ENCODERS_PER_STREAM)) cancel(late);
-    // Cancelled encoders that still run count, too.
+    // Cancelled encoders that still run are counted too.
     return transcoders.size < 2 * ENCODERS_PER_STREAM && runningEncoders < maxEncoders;
   }
 
@@ -139,7 +142,7 @@ export function createHls(
     transcoder.cancel();
   }
 
-  /** A transcoder finishes its input first. */
+  /** A transcoder still processes its queued input. */
   function fileEnded(channel: Channel, fileId: string): void {
     const transcoder = channel.transcoders.get(fileId);
     if (transcoder) {

@@ -2,9 +2,9 @@
 // and each frame with its time.
 
 export type Fragment = {
-  /** `moof` and `mdat`. */
+  /** The `moof` and `mdat` boxes. */
   bytes: Uint8Array;
-  /** In the track's own ticks. */
+  /** The time in ticks of the track's timescale. */
   time: number;
   keyframe: boolean;
 };
@@ -15,7 +15,7 @@ type Handlers = {
 };
 
 const HEAD_BOXES = ["ftyp", "moov"];
-/** No frame is larger. */
+/** No frame is larger than this. */
 const MAX_BOX_BYTES = 64 * 1024 * 1024;
 const IDR = 5;
 
@@ -78,7 +78,7 @@ function timeOf(bytes: Uint8Array): number {
   return bytes[at + 8] === 1 ? Number(view.getBigUint64(at + 12)) : view.getUint32(at + 12);
 }
 
-/** Where a box begins. Encoders write each of these boxes once. */
+/** The offset of a box. Encoders write each of these boxes once. */
 function findBox(bytes: Uint8Array, type: string): number {
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf(type, 0, "latin1");
   if (at < 4) throw new Error(`an MP4 without ${type}`);

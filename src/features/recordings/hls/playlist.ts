@@ -1,24 +1,24 @@
 // HLS playlists (RFC 8216bis): the multivariant playlist, and the media playlist of each rendition.
 
-/** The upper bound of a rounded segment duration: keyframes are requested long before. */
+/** The upper bound of a rounded segment duration: keyframes are requested much earlier. */
 export const TARGET_SECONDS = 6;
 const PART_SECONDS = 0.5;
-/** Three parts: the distance of a player from the live edge. */
+/** Three times the partial segment duration: the distance of a player from the live edge. */
 const HOLD_BACK_SECONDS = 1.5;
 const SKIP_SECONDS = 6 * TARGET_SECONDS;
-/** Players may count on parts for three target durations; a segment has two seconds. */
+/** Players may rely on partial segments for three target durations; a segment has two seconds. */
 const LISTED_PARTS_SEGMENTS = 10;
 
 export type Part = { durationMs: number; independent: boolean };
 export type Segment = {
-  /** From the start of the recording. */
+  /** The offset from the start of the recording. */
   atMs: number;
   durationMs: number;
   head: number;
-  /** The segment is of another track than the one before. */
+  /** The segment belongs to another track than the previous segment. */
   discontinuity: boolean;
   complete: boolean;
-  /** The path of its files, relative to the playlist. */
+  /** The path of the segment's files, relative to the playlist. */
   at: string;
   parts: readonly Part[];
 };
@@ -70,14 +70,14 @@ export function mediaPlaylist({ name, nextAt, segments, startedAt, ended, skip }
   return `${lines.join("\n")}\n`;
 }
 
-/** The part that comes next. */
+/** The hint for the next partial segment. */
 function nextPart(name: string, nextAt: string, segments: readonly Segment[]): string {
   const last = segments.at(-1);
   if (!last || last.complete) return `${nextAt}${name}-${segments.length}.0`;
   return `${last.at}${name}-${segments.length - 1}.${last.parts.length}`;
 }
 
-/** How many of the oldest lie further back than a delta update has to reach. */
+/** The number of oldest segments that a delta update may skip. */
 function skippable(segments: readonly Segment[]): number {
   let behindMs = 0;
   for (let index = segments.length - 1; index >= 0; index--) {

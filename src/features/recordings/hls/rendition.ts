@@ -3,18 +3,18 @@ import { dirname } from "node:path";
 import type { RecordedPart } from "../../../protocol/media/recording.ts";
 import { mediaPlaylist, type RenditionInfo, type Segment } from "./playlist.ts";
 
-/** Segments whose parts stay in memory: players at the live edge cause no disk reads. */
+/** Segments whose partial segments stay in memory: players at the live edge cause no disk reads. */
 const IN_MEMORY = 11;
 /** A segment ends before the next keyframe; without keyframes, after about a minute. */
 const MAX_PARTS = 120;
 /** Enough for an hour of a host that begins another track every few seconds. */
 const MAX_HEADS = 1_000;
 
-/** Blobs are shared by all responses; each response would hold its own copy of an array until it is sent. */
+/** Blobs are shared by all responses; with arrays, each response would keep its own copy until it is sent. */
 type StoredPart = { durationMs: number; independent: boolean; bytes: Blob };
 type StoredSegment = Omit<Segment, "parts"> & {
   parts: StoredPart[];
-  /** Made on the first request, and dropped with the parts. */
+  /** Created on the first request, and released together with the partial segments. */
   whole: Blob | null;
   position: number;
   length: number;
@@ -31,7 +31,7 @@ export class Rendition {
   #position = 0;
   #written: Promise<void>;
   #waiting: (() => void)[] = [];
-  /** A cache: the playlist of a long stream is large, and all players request the same. */
+  /** Cached, because the playlist of a long stream is large and all players request the same one. */
   #playlists: { whole?: string; delta?: string } = {};
   ended = false;
 
@@ -53,7 +53,7 @@ export class Rendition {
     return { ...this.#info, bitsPerSecond: seconds > 0 ? (this.#position * 8) / seconds : 0 };
   }
 
-  /** Whether another track may follow. */
+  /** Whether the rendition accepts another track. */
   get takesTracks(): boolean {
     return this.#heads.length < MAX_HEADS;
   }
@@ -62,7 +62,7 @@ export class Rendition {
     return this.#heads[index];
   }
 
-  /** `head` is the initialization segment of the part's track, if that is another track than before. */
+  /** `head` is the initialization segment of the partial segment's track, if the track has changed. */
   add(part: RecordedPart, head: Uint8Array<ArrayBuffer> | null): void {
     if (head) {
       this.#heads.push(new Blob([head]));
@@ -99,7 +99,7 @@ export class Rendition {
     return made;
   }
 
-  /** The bytes of a segment, or of one of its parts; null when it does not exist. */
+  /** The bytes of a segment, or of one of its partial segments; null when it does not exist. */
   async read(index: number, part?: number): Promise<Blob | null> {
     const segment = this.segments[index];
     if (!segment || (part === undefined && !segment.complete)) return null;
@@ -113,7 +113,7 @@ export class Rendition {
     return Bun.file(this.#path).slice(position, position + length);
   }
 
-  /** Whether the part exists. A complete segment counts as having every part. */
+  /** Whether the partial segment exists. A complete segment counts as having all of them. */
   has(index: number, part = 0): boolean {
     const segment = this.segments[index];
     return (

@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import type { RecordedFeed, RecordedPart } from "../../../protocol/media/recording.ts";
 import { describeHead, type Fragment, Mp4Fragments, moveFragment } from "./mp4-fragments.ts";
 
-/** Within the half second that the playlist announces as the longest part. */
+/** Shorter than the half second that the playlist announces as the maximum duration of a partial segment. */
 const PART_MS = 450;
-/** Segments have two seconds, but the first only one, because a player begins with a complete segment. */
+/** Segments have two seconds, but the first has one, because a player begins with a complete segment. */
 const KEYFRAMES = "expr:gte(t,if(n_forced,2*n_forced-1,0))";
-/** An encoder that is this far behind gets no more input before the next keyframe. */
+/** An encoder with this much queued input gets no more before the next keyframe. */
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024;
 const MAX_STDERR_CHARACTERS = 2_000;
 
@@ -14,7 +14,7 @@ export type Transcoder = { add(feed: RecordedFeed): void; end(): void; cancel():
 
 type Handlers = {
   part(part: RecordedPart): void;
-  /** Called once at the end, with the error of a failure. */
+  /** Called once at the end; `error` is null unless the transcoder failed. */
   ended(error: Error | null): void;
 };
 
@@ -35,7 +35,7 @@ export function startTranscoder(program: string, first: RecordedFeed, handlers: 
   const { fileId, identity, trackId, source, width, height } = first;
   let stderr = "";
   let head: { bytes: Uint8Array; codecs: string; timescale: number } | null = null;
-  /** From the encoder's clock, which begins at its first frame, to that of the recording. */
+  /** The offset from the encoder's clock, which starts at its first frame, to the clock of the recording. */
   let shift: number | null = null;
   let pending: { fragments: Fragment[]; begins: boolean } = { fragments: [], begins: true };
   let skipping = false;
@@ -57,7 +57,7 @@ export function startTranscoder(program: string, first: RecordedFeed, handlers: 
     },
   });
 
-  /** Emits the pending fragments as a part that ends at that time. */
+  /** Emits the pending fragments as a partial segment that ends at that time. */
   function flush(until: number, endsSegment: boolean): void {
     const { fragments, begins } = pending;
     const [begun] = fragments;
@@ -85,7 +85,7 @@ export function startTranscoder(program: string, first: RecordedFeed, handlers: 
       child.kill("SIGKILL");
     }
   });
-  // ffmpeg ended while it had input left; the close event has the reason.
+  // ffmpeg ended with unread input; the close event reports the reason.
   child.stdin.on("error", () => {});
   let failure: Error | null = null;
   child.on("error", (error) => {

@@ -8,11 +8,11 @@ import type { RecordingFolder } from "../recording-folder.ts";
 import { objectKeyOf, type StorageLocationStore } from "./storage-locations.store.ts";
 
 const MIB = 1024 * 1024;
-/** Smaller files go in one request. S3 accepts at most ten thousand parts. */
+/** Smaller files are uploaded in one request. S3 accepts at most ten thousand parts. */
 const PART_BYTES = 16 * MIB;
 const MAX_PARTS = 10_000;
 const FILES_PER_PAGE = 50;
-/** After this many failures in a row the bucket has trouble: the next pass tries again. */
+/** After this many consecutive failures the pass ends, and the next pass retries. */
 const MAX_FAILURES = 3;
 
 /** All parts but the last have this size. */
@@ -21,8 +21,8 @@ export const partBytesFor = (size: number): number => Math.max(PART_BYTES, MIB *
 type Deps = { store: RecordingStore; locations: StorageLocationStore; folder: RecordingFolder; storages: Storages };
 
 /**
- * Uploads the files of ended recordings to the bucket, one after the other. After a restart an upload continues with the
- * missing part. Until the bucket has the whole file, it is read from this disk.
+ * Uploads the files of ended recordings to the bucket, one after the other. After a restart an upload continues with
+ * the first missing part. Until the upload is complete, the file is read from this disk.
  */
 export function createBucketUploads({ log, write }: Runtime, { store, locations, folder, storages }: Deps) {
   const stopping = new AbortController();
@@ -75,7 +75,7 @@ export function createBucketUploads({ log, write }: Runtime, { store, locations,
         locations.removeUpload(unit, objectKey);
         return true;
       });
-      // A composition that reads the file removes it afterwards.
+      // A composition that reads the local file removes it afterwards.
       const isComposing = store.get(file.recordingId)?.composition?.status === "RUNNING";
       if (isMoved && !isComposing) await rm(folder.file(file.recordingId, file.fileName), { force: true });
     } finally {
@@ -110,14 +110,14 @@ export function createBucketUploads({ log, write }: Runtime, { store, locations,
       }
       await bucket.complete(objectKey, uploadId, etags, signal);
     } catch (error) {
-      // The bucket dropped the upload, or has completed it: the next try begins a new one.
+      // The bucket dropped the upload, or has completed it: the next attempt starts a new upload.
       if (error instanceof BucketError && ["NoSuchUpload", "InvalidPart", "InvalidPartOrder"].includes(error.code))
         await write((unit) => locations.saveUpload(unit, { objectKey, fileId: file.id, uploadId: null, etags: [] }));
       throw error;
     }
   }
 
-  /** Removes uploads whose files were deleted meanwhile. */
+  /** Removes uploads whose files were deleted in the meantime. */
   async function removeAbandoned(bucket: BucketUploads): Promise<void> {
     for (const { objectKey, uploadId } of locations.abandonedUploads()) {
       try {
@@ -131,7 +131,7 @@ export function createBucketUploads({ log, write }: Runtime, { store, locations,
   }
 
   return {
-    /** One pass at a time; a call during a pass starts another one after it. */
+    /** Only one pass runs at a time; a call during a pass starts another one after it. */
     run(): Promise<void> {
       const { uploads: bucket } = storages;
       if (bucket === null || stopping.signal.aborted) return Promise.resolve();
@@ -149,7 +149,7 @@ export function createBucketUploads({ log, write }: Runtime, { store, locations,
       return running;
     },
 
-    /** Stops the upload of deleted files and removes what is already in the bucket. */
+    /** Stops the upload of deleted files and removes those that are already in the bucket. */
     async cancel(fileIds: readonly string[]): Promise<void> {
       const { uploads: bucket } = storages;
       if (bucket === null) return;

@@ -8,7 +8,7 @@ import type { RecordingFolder } from "../recording-folder.ts";
 import type { StorageLocationStore } from "./storage-locations.store.ts";
 
 const FILES_PER_PAGE = 50;
-/** A download without a byte for this long is broken off, and tried again later. */
+/** A download that receives nothing for this long is aborted and retried later. */
 const STALLED_MS = 15_000;
 
 type Deps = {
@@ -19,15 +19,16 @@ type Deps = {
 };
 
 /**
- * Downloads files from the media nodes that wrote them, and has the nodes remove them. A node that is away keeps its
- * files until it is back; a broken download continues where it was. Nodes do not wait for one another.
+ * Downloads files from the media nodes that wrote them, and tells the nodes to remove them. A disconnected node keeps
+ * its files until it reconnects; an interrupted download continues at its last byte. Downloads from different nodes are
+ * independent.
  */
 export function createNodeDownloads(runtime: Runtime, { store, locations, folder, nodes }: Deps) {
   const { config, log, timers, write } = runtime;
   const stopping = new AbortController();
-  /** One pass per node at a time; `again` asks for another pass after it. */
+  /** Each node has one pass at a time; `again` requests another pass after it. */
   const passes = new Map<string, { again: boolean; done: Promise<void> }>();
-  /** By file: two callers that want the same file wait for one download. */
+  /** Downloads by file: two callers that need the same file share one download. */
   const underWay = new Map<string, Promise<void>>();
 
   const filesOf = (serverName: string | null): NodeFiles | null => {
@@ -103,7 +104,7 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
     if (!isWanted) await rm(path, { force: true });
   }
 
-  /** Throws unless exactly the announced number of bytes arrived. */
+  /** Throws unless exactly the announced number of bytes is received. */
   async function readInto(partPath: string, from: NodeFiles, file: NodeFile): Promise<"busy" | "whole" | null> {
     const stalled = new AbortController();
     const stall = () => stalled.abort(new Error("the media node sends nothing"));
@@ -138,7 +139,9 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
     }
   }
 
-  /** The node does not have the file, or gave it an invalid name: a local file of that name is not the file. */
+  /**
+   * The node does not have the file, or reported an invalid name; a local file of that name is not the recorded file.
+   */
   async function markLost(file: RecordingFileRow): Promise<void> {
     const { recordingId, fileName, serverName } = file;
     log.error({ recordingId, serverName }, "recordings: media node does not have the file any more");
@@ -163,13 +166,13 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
   }
 
   return {
-    /** Resolves when no more files are available now. */
+    /** Resolves when no more files can be downloaded now. */
     async run(): Promise<void> {
       if (stopping.signal.aborted) return;
       await Promise.all(locations.nodesWithFiles().map(runPass));
     },
 
-    /** Downloads the files of one recording, also before it has ended. */
+    /** Downloads the files of one recording, even before it has ended. */
     async ofRecording(recordingId: string): Promise<void> {
       const onNode = store.allFiles(recordingId).filter(({ location }) => location === "node");
       for (const file of onNode) await download(file);

@@ -16,11 +16,11 @@ type FilePosition = { recordingId: string; id: string };
 
 export type StorageLocationStore = ReturnType<typeof storageLocationStore>;
 
-/** Where the files of recordings are, and which uploads and removals are under way. */
+/** The locations of recorded files, and the unfinished uploads and removals. */
 export function storageLocationStore({ $client: client }: Db) {
   const files = rowsOf(client, recordingFiles);
   const uploads = rowsOf(client, recordingUploads);
-  // A recording that still runs may add to its files.
+  // A running recording may still write to its files.
   const OF_ENDED = `recording_id IN (SELECT id FROM recordings WHERE status <> 'RECORDING')
     AND (recording_id, id) > (?, ?) ORDER BY recording_id, id LIMIT ?`;
   const endedOnDisk = files<[string, string, number]>(`WHERE location = 'disk' AND ${OF_ENDED}`);
@@ -84,6 +84,6 @@ export function storageLocationStore({ $client: client }: Db) {
   };
 }
 
-/** The key of a recorded file in the bucket, where an operator can find it. */
+/** The key of a recorded file in the bucket, readable for an operator. */
 export const objectKeyOf = ({ recordingId, fileName }: { recordingId: string; fileName: string }): string =>
   `recordings/${recordingId}/${fileName}`;

@@ -25,7 +25,7 @@ export const FILE_LOST = "The media node that wrote the file has lost it.";
 
 export type StorageLocations = ReturnType<typeof createStorageLocations>;
 
-/** Where recorded files are, and how they move: from the media node to this disk, and from there to the bucket. */
+/** The locations of recorded files and their moves: from the media node to this disk, and from there to the bucket. */
 export function createStorageLocations(runtime: Runtime, deps: Deps) {
   const { store, folder, storages, removals, nodes } = deps;
   const { db, log, now, write } = runtime;
@@ -35,7 +35,7 @@ export function createStorageLocations(runtime: Runtime, deps: Deps) {
 
   const localPath = ({ recordingId, fileName }: RecordingFileRow) => folder.file(recordingId, fileName);
 
-  /** Queues the removal of files from the bucket and from nodes; the same unit removes their rows. */
+  /** Queues the removal of files from the bucket and from nodes; the same unit of work removes their rows. */
   function queueRemoval(unit: Unit, files: readonly RecordingFileRow[]): void {
     for (const file of files) {
       const { location, serverName, recordingId, fileName } = file;
@@ -45,10 +45,10 @@ export function createStorageLocations(runtime: Runtime, deps: Deps) {
     }
   }
 
-  /** Downloads files from nodes and uploads files to the bucket. Resolves when nothing more is possible now. */
+  /** Downloads files from nodes and uploads files to the bucket. Resolves when no more files can be moved now. */
   async function moveFiles(): Promise<void> {
     const downloaded = downloads.run();
-    // The files on this disk do not wait for a slow node.
+    // Uploads of local files do not wait for a slow node.
     await Promise.allSettled([uploads.run()]);
     await downloaded;
     await uploads.run();
@@ -75,8 +75,9 @@ export function createStorageLocations(runtime: Runtime, deps: Deps) {
 
   return {
     /**
-     * Removes files together with what `removeRows` changes. Local files go first: a crash in between leaves rows that
-     * are found again. If the bucket or a node does not respond, the file is removed there later.
+     * Removes files and, with `removeRows`, their rows. Local files are removed first: after a crash in between, the
+     * rows still exist and the removal is repeated. If the bucket or a node does not respond, its file is removed
+     * later.
      */
     async remove(files: readonly RecordingFileRow[], removeRows: (unit: Unit) => void): Promise<void> {
       for (const { recordingId, fileName } of files) await folder.removeFile(recordingId, fileName);
@@ -88,7 +89,7 @@ export function createStorageLocations(runtime: Runtime, deps: Deps) {
       await Promise.all([uploads.cancel(fileIds), downloads.removeLeftovers(), removals.run()]);
     },
 
-    /** Returns a path on this machine, or a signed address of the bucket. */
+    /** Returns a path on this machine, or a signed URL of the bucket. */
     async open(
       file: RecordingFileRow,
       filename: string,
@@ -120,19 +121,19 @@ export function createStorageLocations(runtime: Runtime, deps: Deps) {
 
     removeCopies,
 
-    /** Removes the copies that a crash left. */
+    /** Removes the copies that a crash left behind. */
     async recover(): Promise<void> {
       if (storages.uploads === null) return;
       for (const recordingId of await readdir(folder.root).catch(() => [])) await removeCopies(recordingId);
     },
 
-    /** Downloads the files of one recording. Resolves when nothing more of it is available now. */
+    /** Downloads the files of one recording. Resolves when no more of them can be downloaded now. */
     download: (recordingId: string): Promise<void> => downloads.ofRecording(recordingId),
 
     moveFiles,
     moveFilesInBackground,
 
-    /** A node that reports again may have files. */
+    /** A node that sends heartbeats again may have files. */
     nodeSeen(serverName: string): void {
       if (locations.hasFilesOn(serverName)) moveFilesInBackground();
     },

@@ -9,7 +9,7 @@ import type { RtcConnectionEvent } from "../events.ts";
 import type { CallParticipantRow, CallStore } from "./call.store.ts";
 import { createParticipations } from "./participations.ts";
 
-/** How exact the end is of a call that a crash ended. */
+/** The precision of the end of a call that a crash interrupted. */
 const TOUCH_EVERY_MS = 5_000;
 
 type LiveCall = {
@@ -19,11 +19,11 @@ type LiveCall = {
   environment: Environment;
   roomId: string;
   roomName: string;
-  /** Sessions in the call, also those whose socket dropped. */
+  /** Sessions in the call, including those whose socket dropped. */
   present: Set<string>;
-  /** Identities whose next client is taking over: the call does not end between the two. */
+  /** Identities whose next client is taking over: the call does not end in between. */
   replacing: Set<string>;
-  /** The call began before this process; the media nodes will say who is still in it. */
+  /** The call began before this process; the media nodes will report who is still in it. */
   recovered: boolean;
 };
 
@@ -99,7 +99,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     const quality = participations.qualityAtDeparture(sessionId);
     participations.leave(sessionId);
     if (event.mediaKept) {
-      // This process stops, and the call continues without it.
+      // This process stops, and the call continues on its media node.
       if (call.present.size === 0) live.delete(call.roomId);
       return;
     }
@@ -184,7 +184,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     /** The call in the room, if there is one. */
     liveIn: (roomId: string): { id: string; publicId: string } | undefined => live.get(roomId),
 
-    /** The verdict so far; null for a session that is in no call. */
+    /** The verdict so far; null for a session that is not in a call. */
     liveVerdict: (sessionId: string): CallVerdict | null => participations.verdict(sessionId, now()),
 
     /** Reads the calls that the last process left open. Called before the first join. */
@@ -195,7 +195,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       }
     },
 
-    /** Ends recovered calls that no participant is in. Called once the media nodes have said who is still there. */
+    /** Ends recovered calls without participants. Called once the media nodes have reported their participants. */
     async settle(): Promise<void> {
       for (const call of [...live.values()]) {
         if (!call.recovered) continue;

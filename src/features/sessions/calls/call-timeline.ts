@@ -11,10 +11,10 @@ export type TimelineSources = {
 
 type CallTimelineEntry = { atMs: number; type: string; identity?: string; [more: string]: unknown };
 
-/** A live stream with a thousand participants would have more than a client can show. */
+/** A live stream with a thousand participants would have more entries than a client can show. */
 const MAX_ENTRIES = 10_000;
 
-/** The events of a connection that belong to the call, by the names of the notifications to clients. */
+/** The events of a connection that belong to the call, named like the notifications to clients. */
 const ENTRY_TYPES: Partial<Record<ConnectionEventType, string>> = {
   participant_connection_quality_changed: "quality.changed",
   track_published: "track.published",
@@ -58,7 +58,7 @@ export function callTimeline(
 }
 
 function entryOf({ type, source, data }: ConnectionEventRow): { type: string; data: object } | null {
-  // An error that a client reported is classified, and comes with the errors.
+  // An error that a client reported is also classified, and is included with the classified errors.
   if (type === "error" || (source === "client" && type !== "participant_connection_quality_changed")) return null;
   if (type === "ice_state_changed") {
     const media = (data as { media?: string } | null)?.media;

@@ -43,7 +43,7 @@ export const callParticipants = sqliteTable(
     leftAt: integer("left_at"),
     leaveReason: text("leave_reason"),
     quality: text("quality").$type<Quality>(),
-    /** JSON, once the participant has left. */
+    /** JSON; null until the participant has left. */
     verdict: text("verdict"),
   },
   (table) => [primaryKey({ columns: [table.callId, table.sessionId] })],
@@ -58,7 +58,7 @@ export type CallFilter = Tenant & {
   connectionId?: string;
   quality?: Quality;
   cause?: VerdictCause;
-  /** Calls that began at this time or later, and before the other. */
+  /** Calls that began at or after `from` and before `until`. */
   from?: number;
   until?: number;
 };
@@ -123,7 +123,7 @@ export function callStore({ $client: client }: Db) {
     "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
   );
 
-  // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
+  // One statement per filter: with an optional condition SQLite would not use the right index.
   const listed = (conditions: string) =>
     reading<CallRow, (string | number)[]>(
       client,
@@ -187,7 +187,7 @@ export function callStore({ $client: client }: Db) {
 
     participants: (callId: string, limit: number): CallParticipantRow[] => participants.all(callId, limit),
 
-    /** Removes at most `limit` that ended and began before; true when there may be more. */
+    /** Removes at most `limit` calls that ended and began before `before`; returns true when more rows may match. */
     prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes === limit,
   };
 }

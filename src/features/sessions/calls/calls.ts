@@ -10,7 +10,7 @@ import { callTimeline, type TimelineSources } from "./call-timeline.ts";
 
 const PRUNED_PER_UNIT = 200;
 const DAY_MS = 86_400_000;
-/** A live stream may have thousands of participants; the response stays readable. */
+/** A live stream may have thousands of participants; the limit keeps the response readable. */
 const MAX_PARTICIPANTS_SHOWN = 1_000;
 
 export type CallDeps = TimelineSources & {
@@ -18,7 +18,7 @@ export type CallDeps = TimelineSources & {
   cpuOf: (serverName: string) => number | null;
   /** Participant-minutes in a room, of sessions that began in a span of time. */
   minutesIn: (roomId: string, from: number, until: number) => number;
-  /** The ids of a call's recordings, in their order. */
+  /** The ids of a call's recordings, in order. */
   recordingsOf: (roomId: string, callId: string) => string[];
 };
 
@@ -66,7 +66,7 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, 
       return { ...present(row), participants };
     },
 
-    /** In order. The texts of messages are only for callers who may read them. */
+    /** Returns entries in order. Texts of messages are only returned to callers who may read them. */
     timeline(tenant: Tenant, publicId: string, { texts }: { texts: boolean }) {
       const row = find(tenant, publicId);
       return callTimeline(row, store.participants(row.id, MAX_PARTICIPANTS_SHOWN), sources, { now: now(), texts });

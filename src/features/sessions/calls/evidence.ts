@@ -2,12 +2,12 @@ import type { Quality } from "../../../protocol/room-records.ts";
 import type { RtcConnectionChange } from "../events.ts";
 import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
 
-/** What a client reports: a device that failed, or what limits its encoder. */
+/** A device error that a client reports, or the reason for the limitation of its encoder. */
 export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
 
 const MAX_DEVICE_ERRORS = 5;
 const MAX_SAMPLES = 64;
-/** The socket and the packets notice one outage at different times: two returns within this time are one. */
+/** The socket and the packets notice one outage at different times: two reconnects within this time count as one. */
 const SAME_OUTAGE_MS = 20_000;
 
 class Mean {
@@ -25,7 +25,7 @@ class Mean {
   }
 }
 
-/** A median over a bounded number of samples. Unlike a mean, it does not show a single outlier. */
+/** A median over a bounded number of samples. Unlike a mean, it is not affected by a single outlier. */
 class Median {
   #values: number[] = [];
   #seen = 0;
@@ -36,7 +36,7 @@ class Median {
     if (this.#seen % this.#interval === 0) this.#values.push(value);
     this.#seen += 1;
     if (this.#values.length < MAX_SAMPLES) return;
-    // Long calls keep every second sample, and take new ones as seldom.
+    // In long calls every second sample is kept, and new samples are taken half as often.
     this.#values = this.#values.filter((_, at) => at % 2 === 0);
     this.#interval *= 2;
   }
@@ -45,7 +45,7 @@ class Median {
     return this.#at(Math.floor((this.#values.length - 1) / 2));
   }
 
-  /** The upper one of two medians, for effects that take a sample or two to show. */
+  /** The upper of two medians, for effects that need a sample or two to become visible. */
   get upper(): number | null {
     return this.#at(Math.floor(this.#values.length / 2));
   }
@@ -56,7 +56,7 @@ class Median {
   }
 }
 
-/** Collects the evidence of one participation: a few numbers, however long it lasts. */
+/** Collects the evidence of one participation in a few numbers, regardless of its duration. */
 export class EvidenceCollector {
   readonly #uplinkLoss = new Mean();
   readonly #downlinkLoss = new Mean();
@@ -80,7 +80,7 @@ export class EvidenceCollector {
   #serverCpuPercent: number | null = null;
   #serverBusyMs = 0;
 
-  /** The quality now; null before the first measurement. */
+  /** The current quality; null before the first measurement. */
   get quality(): Quality | null {
     return this.#quality?.is ?? null;
   }
@@ -131,7 +131,7 @@ export class EvidenceCollector {
     if (limitation) this.#limitedSeconds[limitation.reason] += limitation.seconds;
   }
 
-  /** A new collector that begins now, in the state of this one. */
+  /** A new collector that starts now with the state of this one. */
   continuedFrom(at: number): EvidenceCollector {
     const next = new EvidenceCollector();
     next.#transport = this.#transport;

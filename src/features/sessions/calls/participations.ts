@@ -3,7 +3,7 @@ import type { RtcConnectionEvent } from "../events.ts";
 import { type ClientReport, EvidenceCollector } from "./evidence.ts";
 import { type Evidence, verdictOf } from "./verdict.ts";
 
-/** The live verdict rests on the last one to two windows. */
+/** The live verdict is based on the last one to two windows. */
 const WINDOW_MS = 15_000;
 /** A single sample of the first seconds is not enough for a verdict. */
 const FIRST_VERDICT_AFTER_MS = 10_000;
@@ -19,7 +19,10 @@ type Participation = {
   newer: EvidenceCollector;
   windowStartedAt: number;
   liveCause: VerdictCause;
-  /** The state when the client's socket closed; null while it is open. What follows counts only if the client returns. */
+  /**
+   * The state when the client's socket closed; null while it is open. Later evidence counts only if the client
+   * reconnects.
+   */
   departure: { evidence: Evidence; quality: Quality | null } | null;
   /** The last live verdict that had a cause. */
   lastExplained: CallVerdict | null;
@@ -30,7 +33,7 @@ type ParticipationDeps = {
   onVerdictChanged: (sessionId: string, verdict: CallVerdict) => void;
 };
 
-/** Collects evidence of everyone who is in a call, by session: for the final verdict and for the live one. */
+/** Collects the evidence of every participant in a call, by session, for the final verdict and for the live one. */
 export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationDeps) {
   const participations = new Map<string, Participation>();
 
@@ -52,7 +55,7 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
     onVerdictChanged(sessionId, verdict);
   }
 
-  /** The load during the measurement; the heartbeat of a busy node may be late. */
+  /** The load during the measurement; the last heartbeat of a busy node may be old. */
   function serverCpuOf(event: RtcConnectionEvent): number | null {
     if (event.type !== "stats") return null;
     return event.serverBusyPercent ?? (event.serverName === null ? null : cpuOf(event.serverName));
@@ -99,13 +102,13 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
       updateLiveVerdict(sessionId, participation, at);
     },
 
-    /** Null for a session that is in no call. */
+    /** Null for a session that is not in a call. */
     verdict(sessionId: string, at: number): CallVerdict | null {
       const participation = participations.get(sessionId);
       if (!participation) return null;
       const { lastExplained, departure } = participation;
       const verdict = verdictOf(departure?.evidence ?? participation.whole.at(at));
-      // A cause that lasted for a part of the call may not show in the whole, but explains why the whole was bad.
+      // A cause that lasted for a part of the call may not be visible in the total, but explains why the total was bad.
       const isUnexplained = verdict.cause === "none" && (verdict.quality === "poor" || verdict.quality === "lost");
       return isUnexplained && lastExplained ? { ...lastExplained, quality: verdict.quality } : verdict;
     },

@@ -1,7 +1,7 @@
 import type { MediaTransport } from "../../../protocol/media-node.ts";
 import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
 
-/** What was measured of one participant in a call. Null is unknown, and no evidence. */
+/** The measurements of one participant in a call. Null means unknown and is no evidence. */
 export type Evidence = {
   qualityMs: Record<Quality, number>;
   /** Means over the call, in percent. */
@@ -11,39 +11,39 @@ export type Evidence = {
   rttMs: number | null;
   /** How long packets from the participant usually waited in its upload queue. */
   uplinkWaitMs: number | null;
-  /** The same, while some of them were lost. */
+  /** The same wait, in intervals in which packets were lost. */
   waitWhileLosingMs: number | null;
   jitterMs: number | null;
-  /** The lowest bandwidth towards the participant. */
+  /** The lowest bandwidth estimate towards the participant. */
   leastDownlinkBps: number | null;
-  /** How long the participant got smaller video than it subscribed to, or none, for lack of bandwidth. */
+  /** How long the participant got smaller video than it subscribed to, or none, because of insufficient bandwidth. */
   heldBackSeconds: number;
   transport: MediaTransport | null;
   reconnects: number;
-  /** How often ICE checks were answered although no media arrived. */
+  /** How often connectivity checks were answered although no media arrived. */
   stalls: number;
   stalledMs: number;
-  /** What limited the participant's encoder, as the client reported it. */
+  /** The limitations of the participant's encoder, as the client reported them. */
   limitedByCpuSeconds: number;
   limitedByBandwidthSeconds: number;
   /** Error codes of cameras and microphones. */
   deviceErrors: string[];
   /** The highest CPU load of the media server. */
   serverCpuPercent: number | null;
-  /** How long that load was too high. */
+  /** How long the server's load was too high. */
   serverBusySeconds: number;
 };
 
 export const LOSS_PERCENT = 3;
 const NARROW_BPS = 300_000;
 const HIGH_RTT_MS = 350;
-/** A lossy link answers as fast as ever; a link that is full delays everything and drops the rest. */
+/** A lossy link keeps its round-trip time; a full link delays all packets and drops some. */
 const FULL_LINK_WAIT_MS = 200;
 export const BUSY_CPU_PERCENT = 90;
-/** Share of the call: a server that was busy for a minute does not explain a bad hour. */
+/** The required share of the call: a server that was busy for a minute does not explain a bad hour. */
 const BUSY_SHARE = 0.1;
 const LIMITED_SECONDS = 5;
-/** Share of the call: an encoder that was limited for moments does not explain a bad hour. */
+/** The required share of the call: an encoder that was limited for moments does not explain a bad hour. */
 const LIMITED_SHARE = 0.02;
 /** A bandwidth estimate takes seconds to recover from a short dip. */
 const HELD_BACK_SECONDS = 10;
@@ -63,7 +63,7 @@ const UNEXPLAINED: Record<Quality, string> = {
 type Finding = { cause: VerdictCause; sentence: string; evidence: Record<string, unknown> };
 
 /**
- * Finds why a participation was bad. A cause that explains others is tried before them: an overloaded server loses
+ * Finds why a participation was bad. A cause that explains others is tested before them: an overloaded server loses
  * packets, and lost packets stall media.
  */
 export function verdictOf(evidence: Evidence): CallVerdict {
@@ -154,16 +154,16 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
         },
 ];
 
-/** Some encoders send more than the link takes without noticing it, and their packets queue up. */
+/** Some encoders send more than the link can carry without detecting it, and their packets queue up. */
 function uplinkFull(evidence: Evidence): Finding | null {
   const { uplinkWaitMs, rttMs, limitedByBandwidthSeconds } = evidence;
-  // The queue must be most of the round trip. If the downlink is full as well, only that is certain.
+  // The queue must be most of the round trip. If the downlink is full as well, only the downlink is a certain cause.
   if (!isMostlyWaiting(uplinkWaitMs, rttMs) || downlinkNarrow(evidence)) return null;
   const sentence = `The participant's upload was too narrow for what it sent: packets waited for ${round(uplinkWaitMs)} ms before they left.`;
   return { cause: "uplink_narrow", sentence, evidence: { uplinkWaitMs, limitedByBandwidthSeconds } };
 }
 
-/** Tells a lossy link from one that is full, which also delays the packets that it does not drop. */
+/** Distinguishes a lossy link from a full one, which also delays the packets that it does not drop. */
 function uplinkLossy(evidence: Evidence): Finding | null {
   const { uplinkLossPercent, downlinkLossPercent, waitWhileLosingMs } = evidence;
   if (uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT) return null;
@@ -187,7 +187,7 @@ function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Fin
   return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
 }
 
-/** A low estimate alone proves little: where little is sent, no more is known to fit. */
+/** A low bandwidth estimate alone is not proof: when little is sent, the estimate cannot show that more would fit. */
 function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
   const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
   if (!isNarrow || heldBackSeconds < HELD_BACK_SECONDS || !lastedLongEnough(heldBackSeconds, qualityMs)) return null;

@@ -10,15 +10,15 @@ import type { ClassifiedErrorRow, ErrorStore } from "./error.store.ts";
 import { classify, type Failure, isDeviceError } from "./error-rules.ts";
 
 const FLUSH_MS = 200;
-/** A client that reports without end fills its own timeline only up to here. */
+/** The limit for a client that reports endless events about its connection. */
 const MAX_EVENTS_PER_CONNECTION = 2_000;
 /** Connections that ended stay in memory for late telemetry; beyond this many the oldest are read from the database. */
 const MAX_ENDED = 1_000;
-/** Connections that wait while the disk is full; beyond this many the oldest are given up. */
+/** Connections that wait while the disk is full; beyond this many the oldest are discarded. */
 const MAX_UNWRITTEN = 20_000;
-/** A client reports every few seconds; a longer limitation is made up. */
+/** A client reports every few seconds; a longer limitation is not plausible. */
 const MAX_LIMITATION_SECONDS = 60;
-/** Connections that clients may open by telemetry alone with one token. A page that is reloaded is another connection. */
+/** Connections that clients may open by telemetry alone with one token. A reloaded page is a new connection. */
 const MAX_OPENED_PER_TOKEN = 20;
 /** Tokens that are counted; beyond this many the oldest is forgotten. */
 const MAX_COUNTED_TOKENS = 5_000;
@@ -29,7 +29,7 @@ type Entry = {
   dirty: boolean;
   /** An error was recorded since media last worked. */
   hasError: boolean;
-  /** The participant is in a room as far as the server knows. A client alone can open a record and never join. */
+  /** The server knows that the participant is in a room. A client can open a record by telemetry and never join. */
   present: boolean;
   /** The session of the last join; null for a connection that only a client reported. */
   sessionId: string | null;
@@ -45,8 +45,8 @@ type ClientEvent = {
 export type ConnectionRecorder = ReturnType<typeof createConnectionRecorder>;
 
 /**
- * Records what happens to connections. It keeps open connections in memory and writes changes in batches, so that
- * nothing on the media or signaling path waits for the database.
+ * Records the events of connections. It keeps open connections in memory and writes changes in batches, so that nothing
+ * on the media or signaling path waits for the database.
  */
 export function createConnectionRecorder(
   runtime: Runtime,
@@ -54,7 +54,7 @@ export function createConnectionRecorder(
 ) {
   const { bus, idleTasks, ids, now, timers, write, log } = runtime;
   const entries = new Map<string, Entry>();
-  /** The latest connection for each name that a client uses. */
+  /** The latest connection by the client's connection id. */
   const byClient = new Map<string, Entry>();
   const openedByToken = new Map<string, number>();
   let events: Omit<ConnectionEventRow, "id">[] = [];
@@ -72,7 +72,7 @@ export function createConnectionRecorder(
     timers.after(FLUSH_MS, () => void flush().catch((err) => log.error({ err }, "sessions: connections not saved")));
   }
 
-  /** Resolves when everything recorded so far is written, by this flush or by one under way. */
+  /** Resolves when everything recorded so far is written, by this flush or by a running one. */
   function flush(): Promise<void> {
     scheduled = false;
     flushing = flushing.catch(() => {}).then(writeChanges);
@@ -92,7 +92,7 @@ export function createConnectionRecorder(
         for (const error of newErrors) stores.errors.insert(unit, error);
       });
       await written.catch((error) => {
-        // Later events would refer to rows that do not exist, and fail the batches of every other connection.
+        // Later events would refer to rows that do not exist, and would fail the batches of every other connection.
         for (const entry of changed) entry.dirty = true;
         giveUpOldest();
         throw error;
@@ -163,7 +163,10 @@ export function createConnectionRecorder(
     bus.emit("connectionError", { connection, roomId, sessionId, serverName: row.serverName, code });
   }
 
-  /** Several observers notice that media does not get through: the first one counts, until media works again. */
+  /**
+   * Several observers detect that media does not get through: only the first error is recorded, until media works
+   * again.
+   */
   function addErrorOnce(entry: Entry, tenant: Tenant, roomId: string | null, failure: Failure): void {
     if (entry.hasError) return;
     entry.hasError = true;
@@ -196,7 +199,7 @@ export function createConnectionRecorder(
     }
     const update = updateOf(entry.row, event);
     const { roomName, sdk, userAgent, ipAddress } = event;
-    // A room whose node is lost has none any more: the record keeps the node that failed.
+    // A room whose node is lost has no node any more: the record keeps the node that failed.
     const serverName = event.serverName ?? entry.row.serverName;
     change(entry, { roomName, serverName, sdk, userAgent, ipAddress, ...update.change });
     entry.present = event.type !== "left";
@@ -207,7 +210,7 @@ export function createConnectionRecorder(
     schedule();
   }
 
-  /** A client without a valid token belongs to no project, so no project learns of its refusal. */
+  /** A client without a valid token belongs to no project, so its rejection is not recorded for a project. */
   function recordRefusal(event: RtcRefusedEvent): void {
     const { projectId, environment, roomId, code, message, participantIdentity: identity, connectionId } = event;
     if (projectId === null || environment === null) return;
@@ -267,7 +270,7 @@ export function createConnectionRecorder(
       schedule();
     },
 
-    /** The session with which a connection is in its room; null when it is in none. */
+    /** The session of a connection that is in its room; null otherwise. */
     sessionOf(row: ConnectionRow): string | null {
       const entry = byClient.get(clientKey(row, row.connectionId));
       return entry?.row.id === row.id && entry.present ? entry.sessionId : null;
@@ -279,7 +282,7 @@ export function createConnectionRecorder(
     flush,
     inMemory: () => entries.size,
 
-    /** Removes a user from memory, so that no later flush brings its connections back. */
+    /** Removes a user from memory, so that no later flush writes the user's connections again. */
     forgetUser({ projectId, environment }: Tenant, identity: string): void {
       const ofUser = [...entries.values()].filter(
         ({ row }) =>
@@ -290,7 +293,7 @@ export function createConnectionRecorder(
   };
 }
 
-/** What limits the encoder of a client, and for how long, as the client reports it. */
+/** The limitation of a client's encoder and its duration, as the client reports it. */
 function limitationOf(data: Record<string, unknown> = {}): { reason: "cpu" | "bandwidth"; seconds: number } | null {
   const { limitation: reason, seconds } = data;
   if (reason !== "cpu" && reason !== "bandwidth") return null;

@@ -4,7 +4,7 @@ import type { RtcConnectionEvent } from "../events.ts";
 import type { ConnectionRow } from "./connection.store.ts";
 import type { Failure } from "./error-rules.ts";
 
-/** Identifies a connection. The client's own name for it is not enough: another client may use the same. */
+/** Identifies a connection. The client's connection id is not enough, because another client may use the same. */
 export type ConnectionKey = { connectionId: string; roomId: string | null; identity: string };
 
 export function newConnection(id: string, tenant: Tenant, key: ConnectionKey, startedAt: number): ConnectionRow {
@@ -37,13 +37,16 @@ export function newConnection(id: string, tenant: Tenant, key: ConnectionKey, st
 
 type TimelineEntry = { type: ConnectionEventType; data?: Record<string, unknown> };
 
-/** What an event changes in a connection's record, what it adds to the timeline, and the failure it reveals. */
+/**
+ * The changes of a connection's record by an event, the new entries of its timeline, and the failure that the event
+ * reveals.
+ */
 type ConnectionUpdate = { change: Partial<ConnectionRow>; timeline: TimelineEntry[]; failure: Failure | null };
 
 /** Leaving for one of these reasons is a failure; for any other reason it is intended. */
 const FAILURE_REASONS = new Set(["timeout", "failed", "node_lost"]);
 
-/** Computes what an event changes. `before` is the record so far. */
+/** Computes the changes by an event. `before` is the record so far. */
 export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): ConnectionUpdate {
   const { at } = event;
   const seen = { lastSeenAt: at };
@@ -76,8 +79,8 @@ export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): Conn
       return update(
         { state: "RECONNECTING" },
         [{ type: "participant_connection_failed", data: { reason: event.reason } }],
-        // Before the first packet it is a failure to connect, unless the client has closed its socket; later it is one only
-        // if the client does not return.
+        // A stop before the first packet is a failure to connect, unless the client has closed its socket; later it is
+        // a failure only if the client does not return.
         before.connectedAt === null && !isAway(before) ? { source: "transport", code: event.reason } : null,
       );
     case "iceStateChanged":
@@ -119,10 +122,10 @@ export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): Conn
   }
 }
 
-/** Whether the client's socket or its media is gone: what follows from that is not another failure. */
+/** Whether the client's socket or its media is gone; consequences of that are not another failure. */
 const isAway = ({ state }: ConnectionRow): boolean => state === "RECONNECTING";
 
-/** The socket and the packets notice one outage at different times: two returns within this time are one. */
+/** The socket and the packets notice one outage at different times: two reconnects within this time count as one. */
 const SAME_OUTAGE_MS = 20_000;
 
 function returned({ reconnectCount, reconnectedAt }: ConnectionRow, at: number): Partial<ConnectionRow> {

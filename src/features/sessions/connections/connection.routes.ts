@@ -42,7 +42,7 @@ type ErrorQuery = PageRequest & { category?: Category; connectionId?: string };
 
 const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, environment });
 
-/** An API key reads its own project, a dashboard session one that it belongs to. */
+/** An API key reads its own project, and a dashboard session any project of its user. */
 function handlers(connections: Connections, rooms: RoomService) {
   const { errors } = connections;
   return {
@@ -142,10 +142,10 @@ export const connectionDashboardRoutes = ({ guards }: Http, connections: Connect
 };
 
 const MAX_TELEMETRY_BYTES = 8_192;
-/** The clock of a client may be wrong; a time further from now than this counts as now. */
+/** The clock of a client may be wrong; a time further from now than this is replaced by the current time. */
 const MAX_SKEW_MS = 24 * 3_600_000;
 
-/** What clients report about their connections: kept in memory and written later. */
+/** Telemetry that clients send about their connections: kept in memory and written later. */
 export const telemetryRoutes = ({ guards, rateLimit }: Http, { now }: Runtime, recorder: ConnectionRecorder) =>
   new Elysia({ tags: ["observability"] }).use(guards.rtcToken).post(
     "/v1/telemetry/events",

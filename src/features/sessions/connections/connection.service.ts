@@ -11,19 +11,19 @@ import { createFlightRecords, type FlightRecordDeps } from "./flight-records.ts"
 
 const PRUNED_PER_UNIT = 200;
 const DAY_MS = 86_400_000;
-/** The error that ended a connection is classified a moment later. */
+/** The error that ended a connection is classified shortly after. */
 const CLASSIFIED_WITHIN_MS = 1_000;
 
 export type Connections = ReturnType<typeof createConnections>;
 
-/** The records of connections: what happened to each, which errors occurred, and their flight records. */
+/** The records of connections: their events, errors and flight records. */
 export function createConnections(runtime: Runtime, { findNode }: Pick<FlightRecordDeps, "findNode">) {
   const { config, db, now, write } = runtime;
   const store = connectionStore(db);
   const errorsStore = errorStore(db);
   const recorder = createConnectionRecorder(runtime, { connections: store, errors: errorsStore });
 
-  /** By the record's id, or by the client's own name for it. */
+  /** Finds a connection by the record's id or by the client's connection id. */
   const findAny = (tenant: Tenant, reference: string): ConnectionRow | undefined =>
     store.find(tenant, reference) ?? store.findByClient(tenant, reference)[0];
 
@@ -55,7 +55,7 @@ export function createConnections(runtime: Runtime, { findNode }: Pick<FlightRec
       };
     },
 
-    /** With its timeline and errors. */
+    /** The connection with its timeline and errors. */
     detail(tenant: Tenant, reference: string) {
       const row = find(tenant, reference);
       return {
@@ -67,7 +67,7 @@ export function createConnections(runtime: Runtime, { findNode }: Pick<FlightRec
 
     errors: {
       list: errorsStore.list,
-      /** Newest first; a connection has few. */
+      /** Newest first; a connection has few errors. */
       ofConnection(tenant: Tenant, reference: string): ClassifiedErrorRow[] {
         const row = findAny(tenant, reference);
         return row ? errorsStore.ofConnection(row.id).reverse() : [];

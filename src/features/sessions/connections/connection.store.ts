@@ -14,7 +14,7 @@ export const connections = sqliteTable("rtc_connections", {
     .notNull()
     .references(() => projects.id),
   environment: text("environment").$type<Environment>().notNull(),
-  /** The client's own name for it. */
+  /** The connection id that the client chose. */
   connectionId: text("connection_id").notNull(),
   roomId: text("room_id"),
   roomName: text("room_name"),
@@ -32,7 +32,7 @@ export const connections = sqliteTable("rtc_connections", {
   startedAt: integer("started_at").notNull(),
   connectedAt: integer("connected_at"),
   reconnectedAt: integer("reconnected_at"),
-  /** The last sign of life; a connection that a crash cut off ends here. */
+  /** The last sign of life; a connection that a crash interrupted ends at this time. */
   lastSeenAt: integer("last_seen_at").notNull(),
   disconnectedAt: integer("disconnected_at"),
   disconnectReason: text("disconnect_reason"),
@@ -65,7 +65,7 @@ export function connectionStore({ $client: client }: Db) {
     rows<(string | number)[]>(
       `${OF_TENANT} ${filter} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
     );
-  // One statement per filter: a condition that may be absent keeps SQLite from using the right index.
+  // One statement per filter: with an optional condition SQLite would not use the right index.
   const lists = {
     all: list(""),
     byState: list("AND state = ?"),
@@ -102,7 +102,7 @@ export function connectionStore({ $client: client }: Db) {
     },
     find: ({ projectId, environment }: Tenant, id: string): ConnectionRow | undefined =>
       byId.get(projectId, environment, id),
-    /** Newest first: a client may have used the same name in several rooms. */
+    /** Newest first: a client may have used the same connection id in several rooms. */
     findByClient: ({ projectId, environment }: Tenant, connectionId: string): ConnectionRow[] =>
       byClient.all(projectId, environment, connectionId),
     events: (connection: string): ConnectionEventRow[] => events.all(connection),
@@ -112,10 +112,10 @@ export function connectionStore({ $client: client }: Db) {
       for (const row of added) addEvent(unit, row);
     },
 
-    /** Ends what a crash left open, at its last sign of life. */
+    /** Ends connections that a crash left open, at their last sign of life. */
     closeAbandoned: (unit: Unit) => void closeAbandoned.run(unit),
 
-    /** Removes at most `limit` that started before; true when there may be more. */
+    /** Removes at most `limit` connections that started before `before`; returns true when more rows may match. */
     prune(unit: Unit, before: number, limit: number): boolean {
       const found = old.all(before, limit);
       for (const { id } of found) remove.run(unit, id);

@@ -1,8 +1,8 @@
 import type { ErrorCategory } from "../../../protocol/observability.ts";
 
-/** A failure as it was noticed, before it is classified. */
+/** A failure before its classification. */
 export type Failure = {
-  /** `refused`: the server refused the join; `transport`: media failed; `client`: the SDK reported it. */
+  /** `refused`: the server refused the join; `transport`: media failed; `client`: the SDK reported an error. */
   source: "refused" | "transport" | "client";
   code: string;
 };
@@ -21,7 +21,7 @@ const DEVICE_ERRORS: readonly string[] = [
   "AbortError",
 ];
 
-/** First match wins. Causes and advice are written for the developer who reads the record. */
+/** The first matching rule applies. Causes and advice are written for the developer who reads the record. */
 export const RULES: readonly Rule[] = [
   {
     source: "refused",
@@ -199,7 +199,7 @@ export function classify({ source, code }: Failure): Classified {
   return { category, code, likelyCause, suggestedAction };
 }
 
-/** Explains a stored error: several sources can use its code, but only one of them its category. */
+/** Explains a stored error: several sources can use its code, but only one of them uses its category. */
 export function explain(category: ErrorCategory, code: string): { likelyCause: string; suggestedAction: string } {
   const rule = RULES.find((candidate) => candidate.category === category && candidate.codes.includes(code));
   const { likelyCause, suggestedAction } = rule ?? DEFAULTS[category === "CLIENT_ERROR" ? "client" : "transport"];

@@ -57,7 +57,7 @@ export function errorStore({ $client: client }: Db) {
       byId.get(projectId, environment, id),
     ofConnection: (connection: string): ClassifiedErrorRow[] => ofConnection.all(connection),
     insert: (unit: Unit, row: ClassifiedErrorRow) => void insert(unit, row),
-    /** Removes at most `limit` that occurred before; true when there may be more. */
+    /** Removes at most `limit` errors that occurred before `before`; returns true when more rows may match. */
     prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes === limit,
   };
 }

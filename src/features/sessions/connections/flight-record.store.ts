@@ -15,7 +15,7 @@ export const flightRecords = sqliteTable("rtc_flights", {
 });
 
 type FlightRecordRow = typeof flightRecords.$inferSelect;
-/** Without the dump itself. */
+/** A row without the dump itself. */
 export type FlightRecordEntry = Omit<FlightRecordRow, "dump"> & { bytes: number };
 
 export function flightRecordStore({ $client: client }: Db) {
@@ -37,7 +37,7 @@ export function flightRecordStore({ $client: client }: Db) {
   const known = reading<{ id: string }, [string]>(client, "SELECT id FROM rtc_connections WHERE id = ?");
 
   return {
-    /** Keeps the newest `kept` of a connection, and none of a connection that was removed meanwhile. */
+    /** Keeps the newest `kept` records of a connection, and none of a connection that was removed in the meantime. */
     add(unit: Unit, row: FlightRecordRow, kept: number): void {
       if (!known.get(row.connection)) return;
       insert(unit, row);

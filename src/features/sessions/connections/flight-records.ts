@@ -37,18 +37,18 @@ export function createFlightRecords(runtime: Runtime, { recorder, find, findNode
 
   type Subject = { connection: string; serverName: string | null; roomId: string | null; sessionId: string };
 
-  /** Null when the participant is not, or no longer, on its node. */
+  /** Null when the participant is not on its node, or no longer. */
   async function take(
     { connection, serverName, roomId, sessionId }: Subject,
     reason: string,
   ): Promise<FlightRecordEntry | null> {
     const node = serverName === null ? null : findNode(serverName);
     if (!node || roomId === null) return null;
-    // Requested at once: a participant that leaves is removed right after this.
+    // The request is sent at once, because a participant that leaves is removed right after this.
     const dump = await node.flight({ roomId, participantId: sessionId });
     if (!dump) return null;
     const body = await compress(JSON.stringify(dump), FASTEST);
-    // The connection is written in batches, and its row has to exist first.
+    // The connection is written in batches, and the flight record needs its row.
     await recorder.flush();
     const entry = { id: ids.uuid(), connection, reason, takenAt: now() };
     await write((unit) => store.add(unit, { ...entry, dump: body }, KEPT_PER_CONNECTION));

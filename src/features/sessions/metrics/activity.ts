@@ -12,8 +12,8 @@ type CountedField = "messages" | "deliveries" | "failedDeliveries";
 export type Activity = ReturnType<typeof createActivity>;
 
 /**
- * Counts messages and webhook deliveries by minute. Their own tables have no index by time, which every message would
- * have to pay for. The counts are in memory until the next flush, so a crash loses the last of them.
+ * Counts messages and webhook deliveries by minute. Their own tables have no index on the time, because every message
+ * would have to update it. The counts are in memory until the next flush, so a crash loses the latest ones.
  */
 export function createActivity({ bus, db, now, write }: Pick<Runtime, "bus" | "db" | "now" | "write">) {
   const store = activityStore(db);
@@ -35,7 +35,7 @@ export function createActivity({ bus, db, now, write }: Pick<Runtime, "bus" | "d
   );
 
   return {
-    /** Written and unwritten counts, in no order. */
+    /** Written and unwritten counts, unsorted. */
     read(tenant: Tenant, from: number): ActivityCounts[] {
       const { projectId, environment } = tenant;
       const unwritten = [...pending.values()].filter(

@@ -2,7 +2,7 @@
 export type Alert = {
   name: string;
   expression: string;
-  /** How long it must hold, in Prometheus's notation. */
+  /** How long the condition must hold, in Prometheus's notation. */
   holds: string;
   severity: "critical" | "warning";
   summary: string;

@@ -6,14 +6,14 @@ import { iso, type Now } from "../../../kernel/time/clock.ts";
 type DiagnosticStatus = "ok" | "degraded" | "down";
 export type Finding = { status: DiagnosticStatus; detail: string | null };
 export type Dependency = "database" | "media" | "storage" | "webhooks" | "mail";
-/** Really asks the dependency; a throw means that it is down. */
+/** Tests the dependency; an exception means that it is down. */
 export type Probe = (tenant: { projectId: string }) => Promise<Finding>;
 
 const TIME_LIMIT_MS = 3_000;
 
 export type Diagnostics = ReturnType<typeof createDiagnostics>;
 
-/** Asks every dependency at once, each within a time limit of its own. */
+/** Tests all dependencies in parallel, each within its own time limit. */
 export function createDiagnostics({ log, now }: Runtime, probes: Record<Dependency, Probe>) {
   async function ask(name: Dependency, tenant: { projectId: string }) {
     const startedAt = performance.now();
@@ -31,7 +31,9 @@ export function createDiagnostics({ log, now }: Runtime, probes: Record<Dependen
     return { status: worst ?? ("ok" as const), checkedAt: iso(now()), dependencies };
   }
 
-  /** By project: a commit, a file and a count each cost more than the question, and many may ask it at once. */
+  /**
+   * Running diagnoses by project: concurrent requests share one, because each does a commit, a file write and a count.
+   */
   const underWay = new Map<string, ReturnType<typeof diagnose>>();
   return (tenant: { projectId: string }) => {
     const { projectId } = tenant;
@@ -41,7 +43,10 @@ export function createDiagnostics({ log, now }: Runtime, probes: Record<Dependen
   };
 }
 
-/** For members of a project: what the system itself says names paths and hosts of the operator, who finds it in the log. */
+/**
+ * Errors of the system contain paths and hosts of the operator, so members of a project get a general reason; the log
+ * has the original.
+ */
 function reasonOf(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: string };
   return typeof code === "string" ? code : (message ?? String(error));
@@ -65,7 +70,7 @@ export const databaseProbe =
     return { status: "ok", detail: null };
   };
 
-/** Room on the disk, and that a file can be made there. */
+/** Tests that the disk has space and that a file can be created. */
 export const storageProbe = ({ config }: Runtime): Probe => {
   const probeDisk = createDiskProbe(config.DATA_DIR);
   return async () => {
@@ -76,7 +81,7 @@ export const storageProbe = ({ config }: Runtime): Probe => {
   };
 };
 
-/** Without SMTP_URL there is nothing that could be down. */
+/** Without SMTP_URL there is no mail server to test. */
 export const mailProbe =
   (mailer: { delivers: boolean; check(): Promise<void> }): Probe =>
   async () => {
@@ -87,7 +92,7 @@ export const mailProbe =
 
 export type WebhookBacklog = { pending: number; oldestAt: number | null; failingEndpoints: number };
 
-/** What waits, for how long, and which endpoints fail. */
+/** Reports the pending deliveries, their age and the failing endpoints. */
 export const webhookProbe =
   (backlogOf: (projectId: string) => WebhookBacklog, now: Now): Probe =>
   async ({ projectId }) => {
@@ -99,7 +104,7 @@ export const webhookProbe =
     };
   };
 
-/** How far behind the media workers' loops are. */
+/** Reports the event-loop delay of the media workers. */
 export const mediaProbe =
   (load: () => Promise<{ rooms: number; participants: number }>): Probe =>
   async () => {

@@ -129,7 +129,7 @@ const COLUMNS = 2;
 const WIDTH = 24 / COLUMNS;
 const HEIGHT = 8;
 
-/** A dashboard to import into Grafana as it is; it asks for the Prometheus data source. */
+/** A dashboard for import into Grafana; on import, Grafana asks for the Prometheus data source. */
 export function grafanaDashboard() {
   return {
     __inputs: [{ name: "DS_PROMETHEUS", label: "Prometheus", type: "datasource", pluginId: "prometheus" }],
@@ -151,7 +151,7 @@ export function grafanaDashboard() {
   };
 }
 
-/** Names of the metrics that the panels ask for. */
+/** Names of the metrics that the panels query. */
 export function metricsShown(): string[] {
   const names = PANELS.flatMap(({ queries }) =>
     queries.flatMap(([, expression]) => expression.match(/\b(?:stoa|process)_\w+/g) ?? []),

@@ -39,7 +39,7 @@ export function traceJoins({ bus, tracing }: Runtime): void {
   }
 }
 
-/** Rooms and servers, but no identity: a collector is outside of the installation. */
+/** The attributes contain rooms and servers, but no identity, because the collector is outside of the installation. */
 function attributesOf({ projectId, environment, roomId, connectionId, serverName }: RtcConnectionEvent) {
   return {
     ...{ "stoa.project.id": projectId, "stoa.environment": environment, "stoa.room.id": roomId },

@@ -23,18 +23,18 @@ export type CountedConnection = {
 export type MetricsStore = ReturnType<typeof metricsStore>;
 
 /**
- * Counts connections and errors. The statements name their indexes: without statistics on a table that grows from
- * nothing, SQLite chooses the wrong one of two that both fit.
+ * Counts connections and errors. The statements name their indexes: without statistics on a new table, SQLite chooses
+ * the wrong one of two suitable indexes.
  */
 export function metricsStore({ $client: client }: Db) {
-  // A connection without a server exists only in the telemetry of a client; its participant is in no room.
+  // A connection without a server exists only in the telemetry of a client; its participant is not in a room.
   const active = reading<{ rooms: number; participants: number }, [string, string]>(
     client,
     `SELECT count(DISTINCT room_id) AS rooms, count(*) AS participants
      FROM rtc_connections INDEXED BY rtc_connections_open
      WHERE project_id = ? AND environment = ? AND disconnected_at IS NULL AND server_name IS NOT NULL`,
   );
-  // A connection that is still trying is neither a success nor a failure.
+  // A connection that is still connecting is neither a success nor a failure.
   const totals = reading<Totals, Bound>(
     client,
     `SELECT count(*) AS connections,
@@ -73,7 +73,7 @@ export function metricsStore({ $client: client }: Db) {
       totals.get(projectId, environment, since) ?? nothing,
     joinTimes: ({ projectId, environment }: Tenant, since: number) => joinTimes.all(projectId, environment, since),
     errors: ({ projectId, environment }: Tenant, since: number) => errors.all(projectId, environment, since),
-    /** Connections that began since, and earlier ones that are still open. */
+    /** Connections that began at or after `since`, and earlier ones that are still open. */
     connectionsSince: ({ projectId, environment }: Tenant, since: number): CountedConnection[] =>
       connectionsSince.all(projectId, environment, since),
   };

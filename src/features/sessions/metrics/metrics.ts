@@ -6,7 +6,9 @@ import type { Activity } from "./activity.ts";
 import { type CountedConnection, metricsStore } from "./metrics.store.ts";
 
 const STEP_SECONDS: Record<MetricRange, number> = { "15m": 60, "1h": 60, "24h": 900, "7d": 3600 };
-/** Connections from before the range may reach into it. Longer ones are rare, and found while they are open. */
+/**
+ * Connections that began before the range may extend into it. Longer ones are rare, and are found while they are open.
+ */
 const LOOK_BACK_MS = 86_400_000;
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -15,7 +17,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export function createMetrics({ db, now }: Runtime, activity: Pick<Activity, "read">) {
   const store = metricsStore(db);
   return {
-    /** Null where nothing was measured. */
+    /** A figure is null if nothing was measured. */
     totals(tenant: Tenant, range: MetricRange) {
       const rangeSeconds = METRIC_RANGES[range];
       const since = now() - rangeSeconds * 1000;
@@ -43,7 +45,7 @@ export function createMetrics({ db, now }: Runtime, activity: Pick<Activity, "re
       };
     },
 
-    /** In steps that fit the range. The last step is not over yet. */
+    /** The length of a step depends on the range. The last step is incomplete. */
     series(tenant: Tenant, range: MetricRange) {
       const rangeSeconds = METRIC_RANGES[range];
       const stepSeconds = STEP_SECONDS[range];
@@ -83,7 +85,7 @@ export function createMetrics({ db, now }: Runtime, activity: Pick<Activity, "re
   };
 }
 
-/** How many participants and rooms there were, from each join or leave to the next. */
+/** The number of participants and rooms between successive joins and leaves. */
 function* occupancy(connections: CountedConnection[], first: number, end: number) {
   const changes: { at: number; roomId: string | null; change: number }[] = [];
   for (const { roomId, connectedAt, disconnectedAt } of connections) {

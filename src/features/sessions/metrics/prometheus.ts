@@ -4,7 +4,7 @@ import type { NodeLoad } from "../../../protocol/media/node-load.ts";
 type MeasuredParts = {
   /** Load of the media node in this process; throws while it does not run. */
   mediaLoad: () => Promise<NodeLoad>;
-  /** Webhook deliveries that wait, over all projects. */
+  /** Pending webhook deliveries of all projects. */
   webhookQueue: () => number;
 };
 

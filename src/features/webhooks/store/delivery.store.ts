@@ -56,7 +56,7 @@ export function deliveryStore({ $client: client }: Db) {
   );
 
   return {
-    /** Has no effect for an event that the endpoint has a delivery of. */
+    /** Has no effect if the endpoint already has a delivery of the event. */
     insert: (unit: Unit, { id, endpointId, eventId, forced, at }: NewDelivery) =>
       void insert.run(unit, id, endpointId, eventId, forced ? 1 : 0, at),
     get: (id: string): DeliveryRow | undefined => byId.get(id),
@@ -65,8 +65,8 @@ export function deliveryStore({ $client: client }: Db) {
       newest.all(endpointId, before, status ?? null, limit),
 
     /**
-     * The first due first, then the oldest. `forcedOnly` selects the deliveries that reach a disabled endpoint too;
-     * those with `blockedKeys` as order keys are left out.
+     * The first due first, then the oldest. `forcedOnly` selects the deliveries that are sent to a disabled endpoint
+     * too; deliveries with an order key in `blockedKeys` are left out.
      */
     pending: (
       endpointId: string,
@@ -74,7 +74,7 @@ export function deliveryStore({ $client: client }: Db) {
       { forcedOnly, blockedKeys }: { forcedOnly: boolean; blockedKeys: string[] },
     ): PendingDelivery[] =>
       (forcedOnly ? forcedPending : allPending).all(endpointId, JSON.stringify(blockedKeys), limit),
-    /** The number of a project's pending deliveries, and the time of the oldest. */
+    /** The number of a project's pending deliveries, and the time of the oldest one. */
     waiting: (projectId: string) => waiting.get(projectId) ?? { pending: 0, oldestAt: null },
     pendingCount: (): number => pendingCount.get()?.count ?? 0,
     pendingEndpoints: () => pendingEndpoints.all().map(({ id }) => id),

@@ -46,7 +46,7 @@ export function endpointStore({ $client: client }: Db) {
     "UPDATE webhook_endpoints SET sealed_secret = ?, sealed_previous_secret = ? WHERE id = ?",
   );
   return {
-    /** Changes the sealed secrets of all endpoints; one that `change` cannot open stays as it is. */
+    /** Changes the sealed secrets of all endpoints; a secret that `change` cannot decrypt stays unchanged. */
     reseal(unit: Unit, change: (sealed: string) => string): void {
       for (const { id, secret, previous } of sealed.all()) {
         seal.run(unit, change(secret), previous === null ? null : change(previous), id);
@@ -61,14 +61,14 @@ export function endpointStore({ $client: client }: Db) {
     count: (projectId: string, environment: Environment) => count.get(projectId, environment)?.count ?? 0,
     insert: inserter<EndpointRow>(client, webhookEndpoints),
     update: updater(client, webhookEndpoints),
-    /** Its deliveries are deleted with it. */
+    /** The deliveries of the endpoint are deleted with it. */
     delete: (unit: Unit, id: string) => void remove.run(unit, id),
 
     recordSuccess: (unit: Unit, id: string, at: number) => void recordSuccess.run(unit, at, id),
     /** `eventAt` is the time of the event that was not delivered. */
     recordFailure: (unit: Unit, id: string, failures: number, at: number, eventAt: number) =>
       void recordFailure.run(unit, id, failures, at, eventAt),
-    /** All missed events are deliveries again. */
+    /** All missed events have deliveries again. */
     recordRecovery: (unit: Unit, id: string) => void recordRecovery.run(unit, id),
     disable: (unit: Unit, id: string, reason: WebhookDisabledReason, at: number) =>
       void disable.run(unit, id, reason, at),

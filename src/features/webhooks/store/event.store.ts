@@ -69,7 +69,7 @@ export function eventStore({ $client: client }: Db) {
       unit: Unit,
       { id, projectId, environment, type, body, messageId, orderKey, createdAt }: Omit<EventRow, "seq">,
     ) => void insert.run(unit, id, projectId, environment, type, body, messageId, orderKey, createdAt),
-    /** Number of the newest event; 0 before the first. */
+    /** `seq` of the newest event; 0 before the first. */
     lastSeq: (): number => last.get()?.seq ?? 0,
     /** The reader's events in a range of the log, oldest first. */
     read: (reader: Reader, after: number, until: number, limit: number) =>
@@ -77,7 +77,7 @@ export function eventStore({ $client: client }: Db) {
     /** Counts the reader's events in a range of the log, up to `limit`. */
     unread: (reader: Reader, after: number, until: number, limit: number) =>
       unread.get(...valuesOf(reader), after, until, limit) ?? { count: 0, oldestAt: null },
-    /** The events that the endpoint never got because they failed or it was disabled, oldest first. */
+    /** The events that the endpoint never got because deliveries failed or the endpoint was disabled, oldest first. */
     missed: (
       endpoint: Reader & { id: string },
       { since, until, after }: { since: number; until: number; after: number },
@@ -87,7 +87,7 @@ export function eventStore({ $client: client }: Db) {
     type: (id: string): string => type.get(id)?.type ?? "",
     ofMessage: (messageId: string) => ofMessage.all(messageId),
     rewrite: (unit: Unit, id: string, body: string) => void rewrite.run(unit, body, id),
-    /** Deletes events with their deliveries. True when there may be more. */
+    /** Deletes events with their deliveries. Returns true when more rows may match. */
     prune: (unit: Unit, before: number, limit: number): boolean => prune.run(unit, before, limit).changes >= limit,
   };
 }

@@ -13,7 +13,7 @@ export const webhookEndpoints = sqliteTable(
     environment: text("environment").$type<Environment>().notNull(),
     url: text("url").notNull(),
     description: text("description"),
-    /** Empty: every type, those added later included. */
+    /** An empty list means every type, including types that are added later. */
     events: text("events", { mode: "json" }).$type<WebhookEventType[]>().notNull().default([]),
     status: text("status").$type<WebhookStatus>().notNull().default("ACTIVE"),
     disabledReason: text("disabled_reason").$type<WebhookDisabledReason>(),
@@ -42,7 +42,7 @@ export const webhookEvents = sqliteTable("webhook_events", {
   type: text("type").notNull(),
   body: text("body").notNull(),
   messageId: text("message_id"),
-  /** Events that share one reach an endpoint one after the other. */
+  /** Events with the same key are delivered to an endpoint one after the other. */
   orderKey: text("order_key"),
   createdAt: integer("created_at").notNull(),
 });
@@ -60,7 +60,7 @@ export const webhookPeriods = sqliteTable(
   (table) => [primaryKey({ columns: [table.endpointId, table.startSeq] })],
 );
 
-/** One try to deliver, as the API shows it. */
+/** One attempt of a delivery, as the API shows it. */
 export type Attempt = { at: string; statusCode: number | null; durationMs: number; error: string | null };
 
 export const webhookDeliveries = sqliteTable(
