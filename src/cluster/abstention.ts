@@ -11,7 +11,7 @@ export type AbstainResponse = { role: "leader" | "standby"; abstains: boolean };
 /** Whether every other member promised not to lead, and the URL of another leader if there is one. */
 export type PeerAbstentions = { all: boolean; otherLeader: string | null };
 
-/** Peers of null means that the members are unknown, so that no set of promises is complete. */
+/** With `peers` null the members are unknown, so no set of promises is complete. */
 export async function askPeersToAbstain(
   peers: readonly string[] | null,
   authentication: MemberAuthentication,
@@ -33,8 +33,8 @@ async function askPeer(peer: string, authentication: MemberAuthentication): Prom
 }
 
 /**
- * A standby's promise to a leader that cannot reach the log: not to lead for a moment, so that the leader's data stays
- * current. A standby that reaches the log itself promises nothing, because it may lead.
+ * A standby's promise to a leader that cannot reach the log: not to become leader for a short time, so that the
+ * leader's data stays current. A standby that reaches the log gives no promise, because it may become leader.
  */
 export class Abstention {
   logIsUnreachable = false;
@@ -48,7 +48,7 @@ export class Abstention {
     return true;
   }
 
-  /** Null while a promise lasts. During the attempt no promise is given. */
+  /** Null while a promise is in effect. During the attempt no promise is given. */
   async attemptToLead<Result>(attempt: () => Promise<Result>): Promise<Result | null> {
     if (this.#elapsed() < this.#until) return null;
     this.#attempting = true;

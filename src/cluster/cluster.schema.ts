@@ -14,7 +14,7 @@ export const ClusterMember = t.Object({
   lastHeardAt: Timestamp,
 });
 
-/** The servers that share a commit log; all of it null and empty for one that stands alone. */
+/** The servers that share a commit log; the fields are null and empty for a single server. */
 export const ClusterOverview = t.Object({
   hasLog: t.Boolean({ description: "COMMIT_LOG_URL is set" }),
   logAnswers: t.Boolean({ description: "The commit log could be asked just now" }),

@@ -18,12 +18,12 @@ export type ClusterState = {
 /** The cluster as the leader's routes and services see it. */
 export type Cluster = {
   state: () => ClusterState;
-  /** Counts the servers that have led. */
+  /** Increases with every leader. */
   term: number;
   authentication: MemberAuthentication;
   refused: Refusals;
   fence: Fence;
-  /** The leader keeps answering while its fence is fresh. */
+  /** The leader continues to respond while its fence is fresh. */
   isLogUnreachable: () => boolean;
   snapshot: () => Promise<Response>;
   overview: () => Promise<Overview>;
@@ -31,7 +31,7 @@ export type Cluster = {
   operate: (services: Services, runtime: Runtime, request: unknown) => Promise<unknown>;
 };
 
-/** Media nodes authenticate with the same secret at every server of one log, because any of them can lead. */
+/** Media nodes authenticate with the same secret at every server of one log, because any of them can become leader. */
 export function nodeSecret(keyring: Keyring): string {
   return keyring.digest("media-nodes", "media nodes of one commit log");
 }

@@ -4,7 +4,7 @@ import { createElapsed } from "../kernel/time/elapsed.ts";
 import { ABSTAIN_MS, type PeerAbstentions } from "./abstention.ts";
 
 const CHECK_EVERY_MS = 250;
-/** The clocks of two machines drift; this much of a lease is not used. */
+/** The clocks of two machines drift; this much of a lease is kept as a margin. */
 const MARGIN_MS = 500;
 const WAIT_MS = 5_000;
 
@@ -16,8 +16,9 @@ type FenceDeps = {
 };
 
 /**
- * The leader's data is current only while no other server can lead: for a lease after the log confirmed the leadership or,
- * when the log is unreachable, while every other member promises not to lead. At other times nothing is answered.
+ * The leader's data is current only while no other server can become leader: for one lease after the log confirmed the
+ * leadership or, when the log is unreachable, while every other member promises not to become leader. At other times
+ * the leader does not respond.
  */
 export function createFence({ leadership, askPeers, leaseMs, onOtherLeader }: FenceDeps): Fence & { stop(): void } {
   const elapsed = createElapsed();
@@ -39,7 +40,7 @@ export function createFence({ leadership, askPeers, leaseMs, onOtherLeader }: Fe
     if (!isStale()) resolveWaiting(true);
   }
 
-  /** Asks the log and the peers at the same time; either can confirm. */
+  /** Queries the log and the peers at the same time; either can confirm. */
   async function confirm(): Promise<void> {
     if (confirming || stopped) return;
     confirming = true;

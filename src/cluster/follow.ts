@@ -71,7 +71,7 @@ export async function followUntilLeading({
         if (!isUnreachable) logger.warn({ err: error }, "cluster: commit log unreachable, retrying");
         isUnreachable = abstention.logIsUnreachable = true;
       }
-      // A record does not delay the next attempt to lead: a leader may die right after it.
+      // A record does not delay the next attempt to lead: a leader may fail right after writing it.
       const waitMs = isUnreachable ? ATTEMPT_EVERY_MS : Math.max(0, attemptedAt + ATTEMPT_EVERY_MS - performance.now());
       await Promise.race([woken, Bun.sleep(waitMs)]);
     }
@@ -82,7 +82,7 @@ export async function followUntilLeading({
   }
 }
 
-/** A broken connection, a restarting Postgres or a full disk says nothing about the local database. */
+/** A broken connection, a restarting Postgres or a full disk does not affect the local database. */
 function isTransient(error: unknown): boolean {
   return ![ReplicaDiverged, LogTruncated, LogRolledBack, LogForged, MigrationRefused].some(
     (kind) => error instanceof kind,

@@ -29,7 +29,7 @@ type ClusterJoin = {
   /** Throws ClusterRefused when the database belongs to another log or to none. */
   join(): Promise<LogInfo>;
   fetchSnapshot(leader: string | null): Promise<void>;
-  /** Leads an empty log, which starts from the local database; null when another server was first. */
+  /** Leads an empty log, which starts from the local database; null when another server was faster. */
   leadEmptyLog(logId: string): Promise<Leadership | null>;
   openReplica(head: number): Replica;
 };
@@ -58,7 +58,7 @@ export function createJoin(deps: JoiningDeps): ClusterJoin {
     async join() {
       const info = await commitLog.info(secretFingerprint);
       requireSameSecret(info, secretFingerprint);
-      // The leader has to know of this member from the start, because any member may take over.
+      // The leader has to know this member from the start, because any member may take over.
       await commitLog.report({ url, role: "standby", position: 0, version: VERSION });
       const origin = dataOrigin(path, info.id);
       if (info.head === 0 || origin === "this log") return info;

@@ -8,11 +8,11 @@ import { measureRefusals } from "./refusals.ts";
 
 const REPORT_EVERY_MS = 1_000;
 const TRIM_EVERY_MS = 60_000;
-/** A member that is silent for longer gets a snapshot when it comes back. */
+/** A member that does not report for longer needs a snapshot when it reconnects. */
 const WAIT_FOR_MEMBER_MS = 600_000;
-/** These many records stay for members that reconnect after a moment. */
+/** This many records are kept for members that reconnect shortly afterwards. */
 const KEEP_RECORDS = 10_000;
-/** Even a slow member does not keep more records than this in the log. */
+/** A slow member does not keep more records than this in the log. */
 const MAX_RECORDS = 1_000_000;
 
 type MaintenanceDeps = { commitLog: CommitLog; url: string; state: () => ClusterState; log: Log; timers: Timers };
@@ -20,7 +20,7 @@ type MaintenanceDeps = { commitLog: CommitLog; url: string; state: () => Cluster
 export function startReporting({ commitLog, url, state, log, timers }: MaintenanceDeps): () => void {
   return every({ timers, log }, REPORT_EVERY_MS, async () => {
     const { role, position } = state();
-    // An unreachable log is logged where records are read and written.
+    // An unreachable log is reported where records are read and written.
     await commitLog.report({ url, role, position, version: VERSION }).catch(() => {});
   });
 }

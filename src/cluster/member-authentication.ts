@@ -11,14 +11,14 @@ const OWN_NONCE = /^[0-9a-f]{32}$/;
 const SERVER_NONCE = /^([0-9a-f]{12})([0-9a-f]{32})([0-9a-f]{64})$/;
 const AUTHORIZATION = new RegExp(`^${SCHEME} ([0-9a-f]{32})\\.([0-9a-f]{108})\\.([0-9a-f]{64})$`);
 
-/** What a client sends to a member that has proven itself. */
+/** The headers that a client sends to a member that has authenticated itself. */
 export type Authorization = {
   headers: { authorization: string };
-  /** Authenticates further requests of the same link; both sides derive it. */
+  /** Authenticates further requests of the same connection; both sides derive it. */
   linkToken: string;
 };
 
-/** The address does not belong to a member with this STOA_SECRET. */
+/** The URL does not belong to a member with this STOA_SECRET. */
 export class MemberRefused extends Error {
   override readonly name = "MemberRefused";
   constructor(url: string) {
@@ -27,18 +27,18 @@ export class MemberRefused extends Error {
 }
 
 /**
- * The members of one log authenticate each other with a key that is derived from STOA_SECRET and never sent. Every proof
- * covers the address of the server that is asked, so that a server at another address can neither give nor forward it.
+ * The members of one log authenticate each other with a key that is derived from STOA_SECRET and never sent. Every
+ * proof covers the URL of the requested server, so that a server at another URL can neither create nor forward it.
  */
 export class MemberAuthentication {
   readonly #keyring: Keyring;
   readonly #url: () => string;
   readonly #nonceKey = randomBytes(32);
-  /** Nonces that were answered correctly, with the time at which they end; only members add to them. */
+  /** Nonces that were answered correctly, with their expiry; only members add to them. */
   readonly #used = new Map<string, number>();
   readonly #links = new Set<string>();
 
-  /** `url` is the address under which the other members know this server; those that serve nobody have none. */
+  /** `url` is the URL under which the other members know this server; servers without listeners have none. */
   constructor(keyring: Keyring, url: () => string = () => "") {
     this.#keyring = keyring;
     this.#url = url;

@@ -27,7 +27,7 @@ export class Replica {
     return this.#at.term;
   }
 
-  /** Applies all entries or none. Throws ReplicaDiffers when an entry does not fit and a new snapshot is needed. */
+  /** Applies all entries or none. Throws ReplicaDiverged when an entry does not fit and a new snapshot is needed. */
   apply(entries: readonly LogEntry[]): void {
     const last = entries.at(-1);
     if (last === undefined) return;

@@ -68,7 +68,7 @@ async function migrateAll({ path, log, now }: TakeOverDeps, migrations: Migratio
   }
 }
 
-/** Throws Overtaken when the log holds a newer record. */
+/** Throws PositionTaken when the log contains a newer record. */
 async function beginTerm(path: string, log: Pick<CommitLog, "append">, term: number): Promise<void> {
   const connection = new RecordingConnection(path);
   try {

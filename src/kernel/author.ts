@@ -2,7 +2,7 @@ import type { Environment } from "../protocol/enums.ts";
 
 export type Actor = { type: "user"; id: string; email: string } | { type: "api_key"; id: string; name: string };
 
-/** Who performs an audited action, and with which request; both are null for the command line. */
+/** The author of an audited action, and its request; both are null for the command line. */
 export type Author = {
   actor: Actor | null;
   request: { id: string; ip: string; userAgent: string | null } | null;

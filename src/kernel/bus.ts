@@ -14,16 +14,16 @@ export interface BusEvents extends TransactionalEvents {
 }
 
 /**
- * How features learn from each other what happened. `inTransaction` listeners join the unit of work that publishes an
- * event (outbox, audit log), `on` listeners run once it is on disk (fan-out). A listener can name the types it wants;
- * such listeners run after those that get every event of that name.
+ * Notifies features of events in other features. `inTransaction` listeners join the unit of work that publishes an
+ * event (outbox, audit log), `on` listeners run once it is on disk (fan-out). A listener can be limited to some types
+ * of an event; such listeners run after those that get every type.
  */
 export type Bus<
   Events = BusEvents,
   Transactional extends keyof Events = Extract<keyof Events, keyof TransactionalEvents>,
 > = {
   publish<Name extends keyof Events>(unit: Unit, name: Name, event: Events[Name]): void;
-  /** For an event without a transaction, such as a new connection: `on` listeners run at once. */
+  /** Publishes an event without a transaction, such as a new connection: `on` listeners run at once. */
   emit<Name extends Exclude<keyof Events, Transactional>>(name: Name, event: Events[Name]): void;
   /** A listener that throws rolls back the transaction. */
   inTransaction<Name extends Transactional>(

@@ -3,16 +3,19 @@ import type { Now } from "./time/clock.ts";
 
 type Part = { name: string; stop: (reason: string, deadline: number) => void | Promise<void> };
 
-/** Parts start in order and stop in reverse. A part that fails to stop, or takes too long, does not block the others. */
+/**
+ * Components start in order and stop in reverse order. A component that fails to stop, or takes too long, does not
+ * block the others.
+ */
 type Lifecycle = {
-  /** Registers how a part that has just started is stopped again. */
+  /** Registers the function that stops a component that has just started. */
   started(name: string, stop: Part["stop"]): void;
   readonly draining: boolean;
   /** Idempotent: a second call waits for the first. `deadline` is a time in milliseconds. */
   stop(reason: string, deadline: number): Promise<void>;
 };
 
-/** The least time that every part has to stop, even when earlier parts used up the rest. */
+/** The minimum time that every component has to stop, even when earlier ones used up the rest. */
 const MIN_STOP_MS = 1_000;
 
 export function createLifecycle(log: Log, now: Now): Lifecycle {

@@ -3,7 +3,7 @@ import { printable } from "./printable.ts";
 
 export type Log = Logger;
 
-/** Fields that could hold a secret; their values are redacted, down to two levels of nesting. */
+/** Fields that could contain a secret; their values are redacted, down to two levels of nesting. */
 const SECRET_FIELDS = [
   "authorization",
   "cookie",
@@ -20,7 +20,7 @@ const redactedPaths = SECRET_FIELDS.flatMap((name) => [name, `*.${name}`, `*.*.$
 
 type LogOptions = {
   level: string;
-  /** `auto` is pretty on a terminal and JSON otherwise. */
+  /** `auto` means pretty on a terminal and JSON otherwise. */
   format: "auto" | "json" | "pretty";
   /** Standard error by default, so that `--json` output stays clean. */
   write?: (line: string) => void;

@@ -1,5 +1,6 @@
 import type { MetricObjectWithValues, MetricValue } from "prom-client";
-// Imported file by file: the whole package would load an HTTP client and OpenTelemetry's API at every start.
+// The files are imported one by one: the whole package would load an HTTP client and OpenTelemetry's API at every
+// start.
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
@@ -13,11 +14,11 @@ export type Metrics = {
   gauge(name: string, help: string, labels?: string[]): Gauge;
   gaugeOf(name: string, help: string, read: () => number | null): void;
   /**
-   * Figures with one common read, once per scrape; they are absent when it fails. A name that ends in `_total` is a counter,
-   * as everywhere in Prometheus.
+   * Gauges that share one read function, called once per scrape; they are absent when it fails. A name that ends in
+   * `_total` is a counter, as in Prometheus's conventions.
    */
   gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;
-  /** One value for each label value, read at every scrape; absent when that fails. */
+  /** One value for each label value, read at every scrape; absent when the read fails. */
   gaugesBy(name: string, help: string, label: string, read: () => Promise<Record<string, number>>): void;
   histogram(name: string, help: string, buckets: number[], labels?: string[]): Histogram;
 };
@@ -25,12 +26,12 @@ export type Metrics = {
 /** All gauges of one scrape are collected within this time. */
 const SAME_SCRAPE_MS = 500;
 
-/** What is counted elsewhere is set anew at every scrape: removed, then increased by the whole count. */
+/** A total that is counted elsewhere is set again at every scrape: removed, then increased by the whole count. */
 function kindOf(name: string): typeof Gauge {
   return name.endsWith("_total") ? (Counter as unknown as typeof Gauge) : Gauge;
 }
 
-/** Adds process metrics with the first scrape: registering them makes Bun collect and count its whole heap. */
+/** Adds process metrics on the first scrape: registering them makes Bun collect and count its whole heap. */
 class ProcessRegistry extends Registry {
   #processMetrics: Promise<void> | null = null;
 

@@ -5,10 +5,10 @@ import { iso } from "./time/clock.ts";
 /** An end user of the developer's application: the same string in chat and in rooms, within one environment. */
 export type User = Tenant & { userId: string };
 
-/** Stands where a user id has to stand and the user is erased. No user id can be spelled like this. */
+/** The placeholder for the id of an erased user. No user id can have this form. */
 export const ERASED = "(erased)";
 
-/** What is counted and exported of a user, in the order in which it is shown. */
+/** The kinds of personal data that are counted and exported, in the order of display. */
 export const PERSONAL_DATA_KINDS = [
   "messages",
   "memberships",
@@ -33,37 +33,39 @@ export type PersonalDataKind = (typeof PERSONAL_DATA_KINDS)[number];
 
 type ByKind<Value> = Partial<Record<PersonalDataKind, Value>>;
 
-/** A file of a user. `open` returns a path on this machine: the file's own, or `path` after it was copied there. */
+/** A file of a user. `open` returns a path on this machine: the file's own, or `path` after copying the file there. */
 export type PersonalFile = { name: string; bytes: number; open(path: string): Promise<string> };
 
-/** The data that one feature holds about users. Each feature exports its own from `personal-data.ts`. */
+/** The personal data of one feature. Each feature exports its own from `personal-data.ts`. */
 export type PersonalData = {
-  /** Reads the data of a user, page by page, as it is exported. */
+  /** Reads the data of a user, page by page, in exported form. */
   kinds?: ByKind<(user: User) => AsyncIterable<object[]>>;
-  /** Counts what would take long to read. */
+  /** Counts data that would take long to read. */
   counts?: ByKind<(user: User) => Promise<number>>;
   files?(user: User): AsyncIterable<PersonalFile>;
-  /** Revokes what lets the user in, and disconnects it. */
+  /** Revokes the user's credentials and disconnects the user. */
   revoke?(unit: Unit, user: User): void;
   isConnected?(user: User): boolean;
   /**
-   * Erases the data of a user who is not connected any more. It may be called again for the same user: after a crash it
-   * finds what was left.
+   * Erases the data of a user who is not connected any more. It may be called again for the same user, and then erases
+   * what a crash left behind.
    */
   erase?(user: User): Promise<void>;
-  /** Removes network addresses from at most `limit` records that began before a time. Returns how many it changed. */
+  /**
+   * Removes IP addresses from at most `limit` records that began before a time. Returns the number of changed records.
+   */
   removeAddresses?(unit: Unit, before: number, limit: number): number;
 };
 
-/** The columns in which one feature holds data about users, as `table.column`. */
+/** The columns in which one feature stores personal data, as `table.column`. */
 export type PersonalColumns = {
-  /** Columns of user ids. The value is the join to the table that has the project, empty if it is the table itself. */
+  /** Columns of user ids. The value is the join to the table with the project; empty if it is the same table. */
   userIds: Record<string, string>;
-  /** Columns of texts, addresses and JSON that can be about a user. */
+  /** Columns of texts, IP addresses and JSON that can contain personal data. */
   content: readonly string[];
 };
 
-/** A row as JSON shows it: times as text, without the tenant. */
+/** A row in JSON form: times as text, without the tenant. */
 export function presentRow(row: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(row)

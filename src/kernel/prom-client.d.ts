@@ -1,4 +1,4 @@
-/** Types of the package's files, which it has only for all of them together. */
+/** Types of the package's individual files; the package itself only has types for all of them together. */
 declare module "prom-client/lib/counter.js" {
   import { Counter } from "prom-client";
   export = Counter;

@@ -26,11 +26,11 @@ import { type Now, systemNow } from "./time/clock.ts";
 import { systemTimers, type Timers } from "./time/timers.ts";
 import { createTracing, type Tracing } from "./tracing/tracing.ts";
 
-/** The dependencies of every feature: one plain object that each factory gets. */
+/** The dependencies of every feature, passed to each factory as one plain object. */
 export type Runtime = {
   config: Config;
   db: Db;
-  /** Run once a burst of commits is over: features add tasks that free memory. */
+  /** Tasks that free memory after a burst of commits; features add them. */
   idleTasks: IdleTasks;
   stopCheckpoints: () => void;
   /** How commits reach the commit log of a cluster; null for a single server. */
@@ -47,9 +47,9 @@ export type Runtime = {
   metrics: Metrics;
   keyring: Keyring;
   jwt: Jwt;
-  /** Null unless this process serves and a collector is configured. */
+  /** Null unless this process runs a server and a collector is configured. */
   tracing: Tracing | null;
-  /** Injected for webhooks and OAuth. */
+  /** The function is injected for webhooks and OAuth. */
   fetch: typeof fetch;
   /** Resolves the host names of webhooks and push services. */
   lookup: Lookup;
@@ -62,7 +62,7 @@ export type RuntimeOptions = {
   fetch?: typeof fetch;
   lookup?: Lookup;
   logWrite?: (line: string) => void;
-  /** A log that already exists for the same settings: creating a second takes time. */
+  /** An existing log with the same settings, because creating a second takes time. */
   log?: Log;
   /** Keeps the database in memory, for tests that need no disk. */
   inMemory?: boolean;
@@ -93,7 +93,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const bus = createBus((err) => log.error({ err }, "bus: listener failed"));
   const idleTasks = createIdleTasks({ timers, log });
   const checkpoints = checkpointWhenIdle(db.$client, timers, (err) => log.warn({ err }, "database: checkpoint failed"));
-  // SQLite alone keeps its pages for as long as the connection is open. Later reads find them in the system's cache.
+  // By itself SQLite keeps its pages as long as the connection is open. Later reads find them in the system's cache.
   idleTasks.add(() => releaseMemory(db.$client));
   const metrics = createMetrics();
   const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;
@@ -144,12 +144,12 @@ export async function closeRuntime(runtime: Runtime): Promise<void> {
   closeDatabase(runtime.db);
 }
 
-/** The secret `name` of the data directory, or for an in-memory test a random one. */
+/** The secret `name` of the data directory, or a random one for an in-memory test. */
 export function generatedSecret(config: Config, options: RuntimeOptions, name: string): string {
   return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
 }
 
-/** The copy to go back to, and the one before in case the last already has the problem. */
+/** The last copy, and the one before in case the last already has the problem. */
 const COPIES_KEPT = 2;
 const COPY_LASTS_MS = 7 * 86_400_000;
 const COPY_NAME = /^before-migration-(\d+)\.db$/;

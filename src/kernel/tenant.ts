@@ -1,7 +1,7 @@
 import type { Environment } from "../protocol/enums.ts";
 import type { Bus } from "./bus.ts";
 
-/** The owner of data: no data of one project or environment is ever visible in another. */
+/** The owner of data: no data of one project or environment is visible in another. */
 export type Tenant = { projectId: string; environment: Environment };
 
 /** The key of a tenant in a map. */
@@ -20,8 +20,8 @@ export function tenantSet(): Tenants {
 }
 
 /**
- * The tenants that use an optional feature, as `read` finds them. It is checked for every message, so that tenants without
- * the feature cost no more than this.
+ * The tenants that use an optional feature, as `read` returns them. The list is checked for every message, so that
+ * tenants without the feature need no query.
  */
 export function tenantsUsing(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants {
   let known: Set<string> | null = null;

@@ -2,16 +2,21 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 
-/** The commit that `bin/build` made the binary from; empty when it found none. A checkout has no such constant. */
+/**
+ * The commit from which `bin/build` built the binary; empty when unknown. The constant does not exist in a checkout.
+ */
 declare const STOA_COMMIT: string | undefined;
 
 const SHORT_COMMIT = 7;
 const COMMIT = /^[0-9a-f]{40,64}$/;
 
-/** The version of the package without the commit, for names that allow nothing else. */
+/** The version of the package without the commit, for names in which `+` is not allowed. */
 export const RELEASE: string = packageJson.version;
 
-/** `0.2.0+abc1234`: the release and, as semantic versioning's build metadata, the commit; `0.2.0` where none is known. */
+/**
+ * `0.2.0+abc1234`: the release and, as semantic versioning's build metadata, the commit; `0.2.0` if the commit is
+ * unknown.
+ */
 export const VERSION: string = versionWith(
   typeof STOA_COMMIT === "undefined" ? commitOfCheckout(join(import.meta.dir, "../..")) : STOA_COMMIT,
 );
@@ -20,7 +25,10 @@ export function versionWith(commit: string | null): string {
   return commit ? `${RELEASE}+${commit}` : RELEASE;
 }
 
-/** The short name of the commit that is checked out. Reads Git's own files, because a server need not have Git installed. */
+/**
+ * The short hash of the commit that is checked out. Git's own files are read, because a server need not have Git
+ * installed.
+ */
 export function commitOfCheckout(root: string): string | null {
   const folder = gitFolder(join(root, ".git"));
   const head = text(join(folder, "HEAD"));
@@ -30,13 +38,13 @@ export function commitOfCheckout(root: string): string | null {
   return commit !== null && COMMIT.test(commit) ? commit.slice(0, SHORT_COMMIT) : null;
 }
 
-/** In a linked worktree `.git` is a file that names the folder. */
+/** In a linked worktree `.git` is a file that contains the path of the folder. */
 function gitFolder(path: string): string {
   const link = /^gitdir: (.+)$/.exec(text(path) ?? "")?.[1];
   return link === undefined ? path : resolve(path, "..", link);
 }
 
-/** Branches of a linked worktree are kept in the main one, as a file each or packed into one list. */
+/** Branches of a linked worktree are stored in the main one, as one file each or packed into one list. */
 function commitOfRef(folder: string, ref: string): string | null {
   const shared = resolve(folder, text(join(folder, "commondir")) ?? ".");
   const packed = () => text(join(shared, "packed-refs"))?.split("\n") ?? [];

@@ -7,7 +7,7 @@ import { removeGradually } from "./remove-gradually.ts";
 import { BLOCK_BYTES, paddingOf, writeTarHeader } from "./tar.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Flushed regularly: one large flush at the end would delay every commit of the server. */
+/** The file is flushed regularly: one large flush at the end would delay every commit of the server. */
 const FLUSH_BYTES = 2 * 1024 * 1024;
 
 export type WrittenArchive = { bytes: number; sha256: string };

@@ -1,4 +1,4 @@
-/** The part of tar (POSIX ustar) that a backup needs: plain files, which any tar program can read. */
+/** The subset of tar (POSIX ustar) that a backup needs: plain files, which any tar program can read. */
 import type { FileHandle } from "node:fs/promises";
 
 export const BLOCK_BYTES = 512;
@@ -57,7 +57,7 @@ function writeOctal(header: Buffer, at: number, digits: number, value: number): 
   header.write(value.toString(8).padStart(digits, "0"), at, "latin1");
 }
 
-/** From 8 GB on the octal digits do not suffice; current tar programs read GNU's binary form. */
+/** Sizes from 8 GB do not fit into the octal digits; current tar programs read GNU's binary form. */
 function writeSize(header: Buffer, size: number): void {
   if (size < 8 ** SIZE_DIGITS) {
     writeOctal(header, SIZE_AT, SIZE_DIGITS, size);

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
 
-/* The formats of text settings, each with the words that an operator reads when a value is invalid. */
+/* The formats of text settings, each with the description that an operator reads when a value is invalid. */
 
 function parsesAsUrl(value: string, protocols: readonly string[]): boolean {
   const url = URL.canParse(value) ? new URL(value) : undefined;
@@ -10,13 +10,13 @@ function parsesAsUrl(value: string, protocols: readonly string[]): boolean {
 
 export const anyText = { expected: "a text", accepts: (value: string) => value.length > 0 };
 
-/** A host name or address to bind: no scheme, no port. */
+/** A host name or IP address to bind: no scheme, no port. */
 export const host = {
   expected: "a host name or an IP address",
   accepts: (value: string) => ipaddr.isValid(value) || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value),
 };
 
-/** The API has the same rule for node registration: both words are paths there. */
+/** The API has the same rule for node registration, where both words are parts of a path. */
 export const serverName = {
   expected: "1 to 128 characters of A-Z a-z 0-9 . _ -, and neither metrics nor register",
   accepts: (value: string) => new RegExp(SERVER_NAME_PATTERN).test(value),
@@ -77,13 +77,13 @@ export const email = {
   accepts: (value: string) => value.length <= 254 && /^[^\s@<>]+@[^\s@<>]+$/.test(value),
 };
 
-/** The format of a From header: an address, or a name followed by the address in angle brackets. */
+/** The format of a From header: an e-mail address, or a name followed by the e-mail address in angle brackets. */
 export const mailbox = {
   expected: "an e-mail address, or Name <address>",
   accepts: (value: string) => /^([^\r\n<>]+ )?<?[^\s@<>]+@[^\s@<>]+>?$/.test(value),
 };
 
-/** The characters that a header can hold after "Bearer ": a token with others could never match. */
+/** The characters that are allowed after "Bearer " in a header: a token with other characters could never match. */
 export function bearerToken(min: number, max: number) {
   const shape = new RegExp(`^[\\x21-\\x7e]{${min},${max}}$`);
   return {

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 
-/** One setting of a configuration file: the key as it was written, and the variables it may mean, most likely first. */
+/** One setting of a configuration file: its key, and the variables that the key may stand for, most likely first. */
 export type FileSetting = { names: readonly string[]; key: string; value: unknown };
 
 /**
- * Tables are for the reader: `CHAT_MAX_TEXT_LENGTH`, `[limits] chat_max_text_length` and `[chat] max_text_length`
- * are the same variable, and `[oauth.google] client_id` is OAUTH_GOOGLE_CLIENT_ID.
+ * Tables only structure the file for the reader: `CHAT_MAX_TEXT_LENGTH`, `[limits] chat_max_text_length` and `[chat]
+ * max_text_length` are the same variable, and `[oauth.google] client_id` is OAUTH_GOOGLE_CLIENT_ID.
  */
 export function settingsOf(table: Readonly<Record<string, unknown>>, path: readonly string[] = []): FileSetting[] {
   return Object.entries(table).flatMap(([key, value]): FileSetting[] => {
@@ -26,7 +26,7 @@ export function readConfigFile(path: string): Readonly<Record<string, unknown>> 
   }
 }
 
-/** The line after the longest part of the file that parses: Bun's parser does not report it. */
+/** The line after the longest prefix of the file that parses, because Bun's parser does not report the line. */
 function invalidLine(text: string): number {
   const lines = text.split("\n");
   for (let count = lines.length - 1; count > 0; count--) {

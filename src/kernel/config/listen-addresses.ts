@@ -6,7 +6,7 @@ const LOOPBACK = "127.0.0.1";
 
 type Address = { hostname: string; port: number };
 
-/** Where TLS is terminated, and where plain HTTP is served behind it. */
+/** The address of TLS termination, and the address of plain HTTP behind it. */
 export type ListenAddresses = { tls: Address; plain: Address };
 
 type Settings = Pick<Config, "DOMAIN" | "EDGE_PORT" | "HOST" | "PORT" | "TLS_CERT" | "PUBLIC_URL" | "TURN">;
@@ -28,7 +28,7 @@ export function turnAddress(config: Settings): { host: string; port: number } | 
   const publicPort = publicUrl && Number(publicUrl.port || HTTPS_PORT);
   if (DOMAIN !== undefined) {
     const host = DOMAIN.toLowerCase();
-    // A proxy that passes TLS through may listen on another port.
+    // A reverse proxy that passes TLS through may listen on another port.
     return { host, port: publicUrl?.hostname === host && publicPort ? publicPort : EDGE_PORT };
   }
   if (!publicUrl || !publicPort) return null;

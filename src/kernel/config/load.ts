@@ -11,13 +11,13 @@ export type Source = "flag" | "environment" | "file" | "default";
 export type Sources = Readonly<Record<VariableName, Source>>;
 
 export type ConfigInput = {
-  /** By variable name: `--chat-max-text-length 10` arrives as CHAT_MAX_TEXT_LENGTH. */
+  /** Values by variable name: `--chat-max-text-length 10` is passed as CHAT_MAX_TEXT_LENGTH. */
   flags?: Readonly<Record<string, unknown>>;
   env?: Readonly<Record<string, string | undefined>>;
   file?: Readonly<Record<string, unknown>>;
 };
 
-/** An invalid configuration, with all of its problems at once. */
+/** An invalid configuration, with the list of all problems. */
 export class ConfigError extends Error {
   constructor(readonly problems: readonly string[]) {
     super(problems.join("\n"));
@@ -27,7 +27,10 @@ export class ConfigError extends Error {
 
 type Setting = { value: unknown; source: Exclude<Source, "default">; label: string };
 
-/** Flag before environment before file before default. Throws a ConfigError that names every problem. */
+/**
+ * Flags override the environment, which overrides the file, which overrides defaults. Throws a ConfigError with every
+ * problem.
+ */
 export function loadConfig({ flags = {}, env = {}, file = {} }: ConfigInput): { config: Config; sources: Sources } {
   const problems: string[] = [];
   const settings = new Map<string, Setting>();

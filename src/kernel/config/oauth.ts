@@ -7,7 +7,7 @@ export type OAuthProvider = {
   readonly clientSecret: string;
 };
 
-/** By the provider's name in lower case, as in /v1/auth/oauth/{provider}. */
+/** Providers by name in lower case, as in /v1/auth/oauth/{provider}. */
 export type OAuthProviders = Readonly<Record<string, OAuthProvider>>;
 
 export const OAUTH_FIELDS = ["ISSUER", "CLIENT_ID", "CLIENT_SECRET"] as const;
@@ -20,7 +20,7 @@ export function isOAuthName(name: string): boolean {
   return PATTERN.test(name);
 }
 
-/** Reads providers from OAUTH_<NAME>_… values. An incomplete provider is a problem, and none of it is applied. */
+/** Reads providers from OAUTH_<NAME>_… values. An incomplete provider is reported as a problem and is not used. */
 export function readProviders(values: ReadonlyMap<string, unknown>): { providers: OAuthProviders; problems: string[] } {
   const providers: Record<string, OAuthProvider> = {};
   const problems: string[] = [];
@@ -56,7 +56,7 @@ function isConfidential(issuer: string): boolean {
   return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127\.[\d.]+$/.test(hostname);
 }
 
-/** `--oauth-acme-client-id=…` names OAUTH_ACME_CLIENT_ID. */
+/** `--oauth-acme-client-id=…` sets OAUTH_ACME_CLIENT_ID. */
 export function oauthNameOfFlag(argument: string): string | undefined {
   const name = argument.split("=")[0]?.replace(/^--/, "").replaceAll("-", "_").toUpperCase() ?? "";
   return argument.startsWith("--") && isOAuthName(name) ? name : undefined;

@@ -2,16 +2,16 @@ import { nearest } from "../nearest-name.ts";
 import { isOAuthName } from "./oauth.ts";
 import { isVariableName, VARIABLE_NAMES } from "./variables.ts";
 
-/** Hardly any other program uses these prefixes. */
+/** Prefixes that hardly any other program uses. */
 const OUR_PREFIXES = ["STOA_", "SIGNALING_", "CHAT_", "SFU_", "RATE_LIMIT_", "RTC_TOKEN_", "STORAGE_S3_", "WEBHOOK_"];
 
-/** install.sh and the launcher read these, the server does not. */
+/** Variables that only install.sh and the launcher read. */
 const FOR_THE_INSTALLER = ["STOA_VERSION", "STOA_BASE_URL", "STOA_INSTALL_DIR"];
 
-/** Clients and `startStoa` read these; a server may find them in its environment and ignores them. */
+/** Variables that clients and `startStoa` read; a server ignores them in its environment. */
 const FOR_CLIENTS = ["STOA_URL", "STOA_API_KEY", "STOA_WS", "STOA_BINARY"];
 
-/** Kubernetes sets these for every service: one named "stoa" or "chat" must not prevent the start. */
+/** Kubernetes sets these for every service: a service named "stoa" or "chat" must not prevent the start. */
 const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)$/;
 
 export function isKnown(name: string): boolean {
@@ -22,7 +22,7 @@ export function isKnown(name: string): boolean {
 export function looksLikeOurs(name: string): boolean {
   if ([...FOR_THE_INSTALLER, ...FOR_CLIENTS].includes(name) || KUBERNETES_SERVICE.test(name)) return false;
   if (OUR_PREFIXES.some((prefix) => name.startsWith(prefix))) return true;
-  // Short names are similar to many words: two edits turn SMTP_URL into HTTP_URL.
+  // Short names are similar to many words: two edits turn SMTP_URL into HTTP_URL, for example.
   const tolerance = name.length >= 12 ? 2 : name.length >= 8 ? 1 : 0;
   const best = nearest(
     name,
@@ -32,9 +32,9 @@ export function looksLikeOurs(name: string): boolean {
 }
 
 /**
- * Whether the edit distance is worth computing, which would otherwise happen for every variable of the environment at each
- * start. An edit changes at most two neighbouring parts of a name, so a similar name contains at least one of enough parts
- * unchanged, shifted by at most the number of edits.
+ * Whether the edit distance has to be computed, which would otherwise be done for every variable of the environment at
+ * each start. An edit changes at most two neighbouring parts of a name, so a similar name contains at least one of
+ * enough parts unchanged, shifted by at most the number of edits.
  */
 function mayBeSimilar(name: string, candidate: string, edits: number): boolean {
   if (Math.abs(candidate.length - name.length) > edits) return false;

@@ -1,4 +1,4 @@
-/** A raw value (a string, or a value from TOML) as a typed one. */
+/** A raw value (a string, or a value from TOML) in its type. */
 type Reading<Value> = { ok: true; value: Value } | { ok: false; expected: string };
 
 type VariableType = "integer" | "boolean" | "text" | "path" | "list" | "choice";
@@ -6,7 +6,7 @@ type VariableType = "integer" | "boolean" | "text" | "path" | "list" | "choice";
 export type Variable<Value = unknown> = {
   readonly type: VariableType;
   readonly fallback: Value;
-  /** The documented default when it is computed at the start. */
+  /** The documented default if it is computed at startup. */
   readonly fallbackText?: string;
   /** The accepted values in words, for error messages and the documentation. */
   readonly range: string;
@@ -92,7 +92,7 @@ export function text(fallback: string, check: Check, description: string): Varia
   };
 }
 
-/** A text that may be absent; the empty string counts as absent. */
+/** An optional text; the empty string counts as absent. */
 export function optional(check: Check, description: string): Variable<string | undefined> {
   return {
     ...text("", check, description),
@@ -121,7 +121,7 @@ export function secret(check: Check, description: string): Variable<string | und
   return { ...optional(check, description), secret: true };
 }
 
-/** Separated by commas in flags and environment, an array in TOML. */
+/** Comma-separated in flags and environment, an array in TOML. */
 export function list(fallback: readonly string[], check: Check, description: string): Variable<readonly string[]> {
   const range = `a list of ${check.expected}, separated by commas`;
   return {

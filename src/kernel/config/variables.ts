@@ -11,7 +11,7 @@ import { tracingVariables } from "./tracing.variables.ts";
 import type { Variable } from "./variable.ts";
 import { pushVariables, webhookVariables } from "./webhook.variables.ts";
 
-/** The one schema: flags, environment, file, validation and documentation all come from it. */
+/** The single schema of flags, environment, file, validation and documentation. */
 export const VARIABLES = {
   ...serveVariables,
   ...clusterVariables,

@@ -3,7 +3,7 @@ import { ID_PREFIX, type PublicIdKind } from "../../protocol/ids.ts";
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 export type Ids = {
-  /** UUIDv7, which sorts by time; for internal ids. */
+  /** A UUIDv7, which sorts by time; for internal ids. */
   uuid(): string;
   /** Prefix and 24 base62 characters (24 hex for requests); for the public API. */
   publicId(kind: PublicIdKind): string;
@@ -13,7 +13,7 @@ export function randomBase62(length: number): string {
   const letters = Buffer.allocUnsafe(length);
   for (let made = 0; made < length; ) {
     for (const byte of crypto.getRandomValues(new Uint8Array(length + 8))) {
-      // 248 = 4 × 62: higher bytes would favour the first characters.
+      // 248 = 4 × 62: higher bytes would bias the first characters.
       if (byte < 248 && made < length) letters[made++] = BASE62.charCodeAt(byte % 62);
     }
   }

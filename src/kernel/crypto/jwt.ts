@@ -10,7 +10,7 @@ export type TokenKind = "session" | "chat-token" | "rtc-token";
 export type Claims = { jti: string; iat: number; exp: number } & Record<string, unknown>;
 
 export type Jwt = {
-  /** `expiresAt` in milliseconds; the token carries whole seconds. */
+  /** `expiresAt` is in milliseconds; the token has whole seconds. */
   sign(kind: TokenKind, tokenId: string, claims: Record<string, unknown>, expiresAt: number): Promise<string>;
   verify(kind: TokenKind, token: string): Promise<Claims>;
   /** Like `verify`, but also accepts an expired token. */
@@ -43,7 +43,7 @@ export function createJwt(keyring: Keyring, now: Now): Jwt {
         .setExpirationTime(Math.floor(expiresAt / 1000))
         .sign(keyring.key(kind)),
     verify: (kind, token) => check(kind, token, new Date(now())),
-    // At the epoch no token has expired.
+    // The time is the epoch, at which no token has expired.
     read: (kind, token) => check(kind, token, new Date(0)),
   };
 }

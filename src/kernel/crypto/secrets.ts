@@ -32,17 +32,19 @@ export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;
   /** HMAC-SHA-256 in hex, which the database stores in place of a secret. */
   digest(purpose: KeyPurpose, text: string): string;
-  /** The keys that are accepted: that of the master secret, then that of the previous one while it is set. */
+  /** The accepted keys: the key of the master secret, then the key of the previous one while it is set. */
   accepted(purpose: KeyPurpose): Uint8Array[];
-  /** What the database may hold for this secret: the digest by each accepted key, the current first. */
+  /** The digests that the database may contain for this secret: one for each accepted key, the current key first. */
   acceptedDigests(purpose: KeyPurpose, text: string): string[];
-  /** Of the previous master secret; null when none is set. */
+  /** Fingerprint of the previous master secret; null when none is set. */
   readonly previousFingerprint: string | null;
   /** Identifies the master secret without revealing it. */
   readonly fingerprint: string;
 };
 
-/** Whatever is made anew is made with the master secret; what the previous one made stays valid while that is given. */
+/**
+ * New credentials are made with the master secret; those made with the previous one stay valid while it is configured.
+ */
 export function createKeyring(masterSecret: string, previousSecret?: string): Keyring {
   const previous = previousSecret === undefined ? null : createKeyring(previousSecret);
   const keys = new Map<KeyPurpose, Uint8Array>();
@@ -76,7 +78,7 @@ export class SecretRefused extends Error {
   }
 }
 
-/** A secret of the installation, generated once and stored next to the database. */
+/** A secret of the installation, generated once and stored in the data directory. */
 export function secretFromFile(dataDir: string, name: string): string {
   const path = join(dataDir, name);
   if (existsSync(path)) {

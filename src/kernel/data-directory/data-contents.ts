@@ -4,7 +4,7 @@ export const DATABASE = "stoa.db";
 /** Without the master secret every key and session in the database is invalid. */
 export const SECRETS = ["secret", "sfu-secret"] as const;
 export const ATTACHMENTS = "attachments";
-/** In the format of `sha256sum --check checksums.txt`. */
+/** The format is that of `sha256sum --check checksums.txt`. */
 export const CHECKSUMS = "checksums.txt";
 
 export const FORMAT = 1;

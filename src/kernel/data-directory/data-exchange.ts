@@ -1,6 +1,6 @@
 /**
- * Replaces the data with the contents of a restored backup. Several renames are not atomic, so a note records the progress;
- * the next process that opens the data continues from there, also after a power failure.
+ * Replaces the data with the contents of a restored backup. Several renames are not atomic, so a note records the
+ * progress; the next process that opens the data continues from there, even after a power failure.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,9 @@ export class ExchangeBroken extends Error {
 
 type Note = { step: "set aside" | "put in place"; from: string; aside: string };
 
-/** `from` and `aside` are folders in the data directory: the first has the new data, the second gets the old. */
+/**
+ * `from` and `aside` are folders in the data directory: `from` has the new data, and the old data is moved to `aside`.
+ */
 export function beginExchange(dataDir: string, from: string, aside: string): void {
   writeNote(dataDir, { step: "set aside", from, aside });
   finishExchange(dataDir);
@@ -42,8 +44,8 @@ export function finishExchange(dataDir: string): void {
 }
 
 /**
- * Without the folder of the restore the server would start empty and let the next visitor register as its operator.
- * Instead it refuses to start and tells the operator where the data is.
+ * Without the folder of the restore the server would start empty, and the next visitor could register as its operator.
+ * The server therefore does not start and tells the operator where the data is.
  */
 function requireRestored(dataDir: string, { step }: Note, from: string, aside: string): void {
   if (existsSync(join(from, DATABASE))) return;
@@ -56,7 +58,7 @@ function requireRestored(dataDir: string, { step }: Note, from: string, aside: s
   throw new ExchangeBroken(`A restore was interrupted, and its folder ${from} is gone. ${advice}`);
 }
 
-/** When a file cannot be moved, such as a mount point, all files are moved back. */
+/** If a file cannot be moved, for example a mount point, all files are moved back. */
 function setAside(dataDir: string, aside: string): void {
   mkdirSync(aside, { recursive: true, mode: 0o700 });
   giveToOwnerOf(dataDir)(aside);

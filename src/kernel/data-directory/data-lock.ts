@@ -10,13 +10,13 @@ export type ServerNote = {
   url: string;
   mediaPorts: number[];
   announce: string[];
-  /** Credentials of ICE checks that the media ports answer. */
+  /** Credentials of connectivity checks that the media ports answer. */
   probe: { ufrag: string; pwd: string };
-  /** The secret of the route that shows how a request arrived. */
+  /** The secret of the route that shows how the server received a request. */
   doctorSecret: string;
 };
 
-/** A standby of a cluster has the data and the port of a server, and carries no media. */
+/** A standby of a cluster has the data and the port of a server, but no media. */
 export type StandbyNote = Pick<ServerNote, "pid" | "version" | "url"> & { role: "standby" };
 
 type Note = ServerNote | StandbyNote;
@@ -35,8 +35,8 @@ export type DataLock = {
 };
 
 /**
- * Allows one server per data directory: two servers would cache data that the other changes. The lock is a file lock of an
- * empty SQLite database, so it ends with the process in any case.
+ * Allows one server per data directory: two servers would cache data that the other changes. The lock is a file lock of
+ * an empty SQLite database, so it is released when the process ends for any reason.
  */
 export function lockData(dataDir: string): DataLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });

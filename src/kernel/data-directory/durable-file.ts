@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, lchownSync, openSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Writes a file that only its owner can read; a full disk or a power failure never leaves a part of it. */
+/** Writes a file that only its owner can read; after a full disk or a power failure it is never incomplete. */
 export function writeDurably(path: string, text: string): void {
   const folder = dirname(path);
   const temporary = `${path}.new`;
@@ -22,14 +22,15 @@ export function syncFolder(path: string): void {
 }
 
 /**
- * Returns a function that gives a file, or a folder with its content, to the owner of the data directory. When root writes
- * into the directory of another user, that user runs the server and must be able to read it. It does nothing for others.
+ * Returns a function that changes the owner of a file, or of a folder with its content, to the owner of the data
+ * directory. When root writes into the directory of another user, that user runs the server and must be able to read
+ * the files. For other users the function does nothing.
  */
 export function giveToOwnerOf(dataDir: string): (path: string) => void {
   const { uid, gid } = statSync(dataDir);
   if (process.getuid?.() !== 0 || uid === 0) return () => {};
   const give = (path: string) => {
-    // Links are not followed: they may point to files of other users.
+    // Symbolic links are not followed, because they may point to files of other users.
     lchownSync(path, uid, gid);
   };
   return (path) => {

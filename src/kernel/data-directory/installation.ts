@@ -17,13 +17,13 @@ export class SecretMismatch extends Error {
 
 /**
  * A property of the installation, kept in the database so that it is part of a backup. A new value is on disk before
- * everything that is written after it.
+ * all later writes.
  */
 export function installationValue({ db, write }: InstallationData, name: string, make: () => string): string {
   const stored = storedValue(db, name);
   if (stored !== undefined) return stored;
   const value = make();
-  // If it fails, everything written with it fails too, and the next start makes another value.
+  // If this write fails, later writes fail too, and the next start creates another value.
   write((unit) => setInstallationValue(unit, db, name, value)).catch(() => {});
   return value;
 }
@@ -54,7 +54,7 @@ export function tokensValidFrom(db: Db): number {
   return Number(storedValue(db, VALID_FROM) ?? 0);
 }
 
-/** Called after a restore: the backup does not contain revocations that came after it. */
+/** Called after a restore: the backup does not contain later revocations. */
 export function voidTokensBefore(unit: Unit, db: Db, at: number): void {
   setInstallationValue(unit, db, VALID_FROM, String(at));
 }

@@ -3,8 +3,8 @@ import { constants, DatabaseSync, type Session, type SQLInputValue, type Stateme
 import { BUSY_TIMEOUT_MS } from "./open.ts";
 
 /*
- * Changesets come from SQLite's session extension, which node:sqlite offers and bun:sqlite does not. Bun's node:sqlite is
- * young, so nothing else uses it.
+ * Changesets come from SQLite's session extension, which node:sqlite offers and bun:sqlite does not. Bun's node:sqlite
+ * is new, so nothing else uses it.
  */
 
 export type PlainStatement = {
@@ -53,7 +53,7 @@ export class RecordingConnection {
 
   rollback(): void {
     this.#endSession();
-    // Some errors make SQLite abandon the transaction on its own, and so does closing the connection.
+    // Some errors make SQLite roll back the transaction by itself, and so does closing the connection.
     if (this.#client.isOpen && this.inTransaction) this.#run("ROLLBACK");
   }
 
@@ -106,11 +106,11 @@ class RecordedStatement implements PlainStatement {
   }
 }
 
-/** Converts in place, because it runs for every statement of every unit of work. */
+/** The values are converted in place, because this runs for every statement of every unit of work. */
 function bindable(values: SQLQueryBindings[]): SQLInputValue[] {
   for (let index = 0; index < values.length; index++) {
     const value = values[index];
-    // A number would be bound as REAL, and `1` be stored as `1.0` in columns without a numeric affinity.
+    // A number would be bound as REAL, and `1` would be stored as `1.0` in columns without a numeric affinity.
     if (typeof value === "number") {
       if (Number.isSafeInteger(value)) values[index] = BigInt(value);
     } else if (typeof value === "boolean") values[index] = value ? 1n : 0n;
@@ -155,7 +155,7 @@ export class ApplyingConnection {
     }
   }
 
-  /** Throws when an old value differs from the one that the writer saw. */
+  /** Throws when an old value differs from the value that the writer replaced. */
   apply(changes: Uint8Array): void {
     let conflict = "";
     const done = this.#client.applyChangeset(changes, {
@@ -198,7 +198,7 @@ function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
     timeout: BUSY_TIMEOUT_MS,
   });
   client.exec("PRAGMA journal_mode = WAL");
-  // A commit that this file loses in a power failure comes back from the commit log.
+  // A commit that this file loses in a power failure is read again from the commit log.
   client.exec("PRAGMA synchronous = NORMAL");
   client.exec("PRAGMA secure_delete = ON");
   client.exec("PRAGMA wal_autocheckpoint = 4000");

@@ -1,4 +1,4 @@
-/** Names a migration. Its statements are those of the program that runs it, never those of the log. */
+/** Identifies a migration by its name. Its statements come from the program that runs it, never from the log. */
 export type MigrationName = { name: string; hash: string };
 
 /** The changes of one commit: rows as a changeset, the schema as the names of its migrations. */
@@ -8,7 +8,7 @@ export type CommitRecord =
 
 export type LogEntry = { position: number; record: CommitRecord };
 
-/** Another server wrote this position: the caller no longer leads. */
+/** Another server wrote this position: the caller is no longer the leader. */
 export class PositionTaken extends Error {
   override readonly name = "Overtaken";
   constructor(position: number) {
@@ -16,7 +16,7 @@ export class PositionTaken extends Error {
   }
 }
 
-/** The log did not answer in time. It is unknown whether it holds the appended record. */
+/** The log did not respond in time. It is unknown whether it contains the appended record. */
 export class LogUnavailable extends Error {
   override readonly name = "LogAway";
   constructor(why: string) {
@@ -32,7 +32,7 @@ export class LogTruncated extends Error {
   }
 }
 
-/** The log lacks records that it had. */
+/** Records are missing that the log had before. */
 export class LogRolledBack extends Error {
   override readonly name = "LogRolledBack";
   constructor(head: number, position: number) {
@@ -52,7 +52,7 @@ export type LogInfo = {
   /** The last position written; 0 in a new log. */
   head: number;
   term: number;
-  /** The address of the current or last leader. */
+  /** The URL of the current or last leader. */
   leader: string | null;
 };
 
@@ -72,40 +72,45 @@ export type Leadership = {
   term: number;
   /** Resolves with the reason when another server leads. */
   lost: Promise<string>;
-  /** When the log stopped confirming that this server leads; null while it does. */
+  /** When the log stopped confirming the leadership of this server; null while it confirms it. */
   readonly unsureSince: number | null;
-  /** For how much longer no other server can lead, whatever happens; negative when the lease is over. */
+  /** How much longer no other server can become leader in any case; negative when the lease is over. */
   sureForMs(): number;
   /**
-   * The other members that could take over while the log does not answer: those in its last answer. Null before the first
-   * answer, and when the last is so old that further members may have joined.
+   * The other members that could take over while the log does not respond: those in its last response. Null before the
+   * first response, and when the last one is so old that further members may have joined.
    */
   peers(): readonly string[] | null;
   /** Resolves once the previous leader cannot consider itself the leader any more. */
   undisputed: Promise<void>;
-  /** Asks the log now; resolves once it has confirmed this server, or another one leads. */
+  /** Queries the log now; resolves once the log has confirmed this server, or another server leads. */
   confirm(): Promise<void>;
   resign(): Promise<void>;
 };
 
-/** Order and durability for several servers; a single server has both from its local fsync. */
+/** Order and durability for several servers; for a single server its local fsync provides both. */
 export type CommitLog = {
-  /** Creates the log with this secret if there is none, and describes it. */
+  /** Creates the log with this secret if it does not exist, and describes it. */
   info(secretFingerprint: string): Promise<LogInfo>;
   /** Describes the log without creating one. */
   known(): Promise<KnownLog | null>;
-  /** Durable when it resolves; throws Overtaken when another server wrote this position, LogAway when that is unknown. */
+  /**
+   * The record is durable when the promise resolves; throws PositionTaken when another server wrote this position,
+   * LogUnavailable when that is unknown.
+   */
   append(position: number, record: CommitRecord): Promise<void>;
-  /** Entries in order and without a gap; throws Forgotten when the first of them is deleted. */
+  /** Entries in order and without a gap; throws LogTruncated when the first of them is deleted. */
   read(after: number, limit: number): Promise<LogEntry[]>;
   /** Called after an append by any server, and after every reconnect. */
   onAppended(listener: () => void): () => void;
-  /** Leadership, if no server has it and the last one's lease is known to be over; otherwise null. */
+  /**
+   * Returns the leadership if no server has it and the lease of the last leader is known to be over; otherwise null.
+   */
   lead(url: string): Promise<Leadership | null>;
-  /** Publishes that this member is alive, and its position. */
+  /** Reports that this member is alive, and its position. */
   report(member: Omit<Member, "silentMs">): Promise<void>;
   leave(url: string): Promise<void>;
-  /** Whether the leader knows this member, which may take over from then on. */
+  /** Whether the leader knows this member, which may then take over. */
   isKnownToLeader(url: string): Promise<boolean>;
   members(): Promise<Member[]>;
   truncate(position: number): Promise<void>;

@@ -66,8 +66,9 @@ export function createDiskProbe(folder: string): () => Promise<void> {
 }
 
 /**
- * Returns why the server cannot store anything, for the readiness check, or null. It probes every two seconds at most,
- * since anyone may call that route. `commit` writes to the database, whose file can be limited when others are not.
+ * Returns why the server cannot store anything, for the readiness check, or null. The disk is probed every two seconds
+ * at most, because any client may call that route. `commit` writes to the database, whose file can be limited when
+ * other files are not.
  */
 export function watchDisk(folder: string, now: Now, commit: () => Promise<void>): () => string | null {
   let checkedAt = Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Whether the database is intact. A damaged file must not look healthy: it fails readiness and says what to do. */
+/** Whether the database is intact. A damaged file must not look healthy: the readiness check fails with a remedy. */
 import { statSync } from "node:fs";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Log } from "../log.ts";
@@ -7,11 +7,11 @@ import type { Now } from "../time/clock.ts";
 import { type Db, ReportingDatabase } from "./open.ts";
 import { SplitClient } from "./split-client.ts";
 
-/** An error of the device may pass; a damaged page stays until a backup is restored. */
+/** An error of the device may be temporary; a damaged page stays until a backup is restored. */
 const DEVICE_ERROR_LASTS_MS = 30_000;
 const CHECK_EVERY_MS = 2_000;
 
-/** Primary result codes by their number, which node:sqlite gives instead of a name. */
+/** Primary result codes by number, which node:sqlite reports instead of a name. */
 const NAMES: Record<number, string> = {
   10: "SQLITE_IOERR",
   11: "SQLITE_CORRUPT",
@@ -19,14 +19,14 @@ const NAMES: Record<number, string> = {
   26: "SQLITE_NOTADB",
 };
 
-/** The name of SQLite's error, such as `SQLITE_CORRUPT_INDEX`; null for anything else. */
+/** The name of SQLite's error, such as `SQLITE_CORRUPT_INDEX`; null for other errors. */
 export function sqliteCode(error: unknown): string | null {
   const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
   if (typeof errcode === "number") return NAMES[errcode & 0xff] ?? `SQLITE_${errcode & 0xff}`;
   return typeof code === "string" && code.startsWith("SQLITE_") ? code : null;
 }
 
-/** A full disk is not a fault of the server: the client is told so. Null for every other error. */
+/** A full disk has its own error for clients. Null for every other error. */
 export function storageFullError(error: unknown): ApiError | null {
   const isFull = (error as { code?: unknown } | null)?.code === "ENOSPC" || sqliteCode(error) === "SQLITE_FULL";
   return isFull ? new ApiError("SVC_STORAGE_FULL", "The server's disk is full. Try again later.") : null;
@@ -35,7 +35,7 @@ export function storageFullError(error: unknown): ApiError | null {
 export type DatabaseHealth = {
   /** Why the database cannot be trusted, for the readiness check. */
   problem(): string | null;
-  /** A check of all pages has found this; null when everything was in order. */
+  /** Called with the result of a check of all pages; null when no damage was found. */
   checked(found: string | null): void;
 };
 
@@ -44,7 +44,7 @@ export type HealthOptions = {
   log: Log;
   metrics: Metrics;
   now: Now;
-  /** The newest backup, for the advice. */
+  /** The newest backup, for the remedy in the message. */
   latestBackup: () => string | null;
 };
 
@@ -74,7 +74,7 @@ export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOpt
 
   function report(error: unknown): void {
     const code = sqliteCode(error);
-    // A row that breaks a constraint is an answer, not an error.
+    // A violated constraint is an expected result, not an error of the database.
     if (code === null || code.startsWith("SQLITE_CONSTRAINT")) return;
     errors.inc({ code });
     if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) damaged(code);
@@ -111,8 +111,8 @@ export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOpt
 }
 
 /**
- * Without its file, the write-ahead log lives on in the open descriptor only: what it has is copied into the database at
- * once, but another process would begin a new log, and both would write.
+ * Without its file, the write-ahead log exists only in the open descriptor: its content is copied into the database at
+ * once, but another process would create a new log, and both would write.
  */
 function watchWal(database: string, now: Now, checkpoint: () => void): () => string | null {
   if (database === "" || database === ":memory:") return () => null;

@@ -6,7 +6,7 @@ export type LogPosition = { logId: string; position: number; term: number };
 
 type Reads = { prepare(sql: string): { get(): unknown } };
 
-/** Null for a database that belongs to no log, and for one that predates them. */
+/** Null for a database without a log, and for one of a version before logs. */
 export function logPosition(client: Reads): LogPosition | null {
   const table = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log_position'").get();
   if (table === null) return null;
@@ -14,7 +14,7 @@ export function logPosition(client: Reads): LogPosition | null {
   return row as LogPosition | null;
 }
 
-/** Whether the database has followed authenticated records; it accepts no others from then on. */
+/** Whether the database has followed authenticated records; from then on it accepts no others. */
 export function isSealed(client: Reads): boolean {
   return client.prepare("SELECT 1 FROM pragma_table_info('log_position') WHERE name = 'sealed'").get() !== null;
 }

@@ -5,12 +5,12 @@ import { type CommitRecord, decodeRecord, encodeRecord, type Member } from "./co
 const SEALED = 3;
 const MAC_BYTES = 32;
 const HEADER_BYTES = 1 + 2 * MAC_BYTES;
-/** Stands for the record before the first one that is known. */
+/** A placeholder for the MAC of the record before the first known one. */
 const NONE = Buffer.alloc(MAC_BYTES);
 
 export type RefusedPart = "leader" | "member" | "record";
 
-/** The log holds something that no server with this STOA_SECRET wrote. */
+/** The log contains data that no server with this STOA_SECRET wrote. */
 export class LogForged extends Error {
   override readonly name = "LogForged";
   constructor(what: string) {
@@ -20,7 +20,10 @@ export class LogForged extends Error {
 
 type SealOptions = {
   key: Uint8Array;
-  /** Whether parts without a seal are refused. A log of an older version has such parts until a new leader begins. */
+  /**
+   * Whether records and rows without a seal are rejected. A log of an older version has some until the next leader
+   * starts.
+   */
   isRequired: boolean;
   onRefused?: (part: RefusedPart) => void;
 };
@@ -28,7 +31,7 @@ type SealOptions = {
 type OpenedRecord = { record: CommitRecord; mac: Uint8Array | null };
 
 /**
- * Authenticates what the commit log stores, with a key that its Postgres never sees. The seal of a record covers its
+ * Authenticates the content of the commit log, with a key that its Postgres never sees. The seal of a record covers its
  * position and the seal of the record before it, so that records cannot be changed, exchanged or moved.
  */
 export class LogSeal {
@@ -46,7 +49,7 @@ export class LogSeal {
     return this.#isRequired;
   }
 
-  /** From now on nothing without a seal is accepted. */
+  /** From now on records and rows without a seal are rejected. */
   require(): void {
     this.#isRequired = true;
   }
@@ -55,7 +58,7 @@ export class LogSeal {
     return this.#mac(part, values.map(String)).toString("hex");
   }
 
-  /** Whether a row may be used. A row without a seal may be, while none is required. */
+  /** Whether a row may be used. A row without a seal is accepted while seals are not required. */
   accepts(part: Exclude<RefusedPart, "record">, seal: string | null, ...values: (string | number | null)[]): boolean {
     if (seal === null && !this.#isRequired) return true;
     if (seal !== null && equal(Buffer.from(seal, "hex"), this.#mac(part, values.map(String)))) return true;
@@ -86,7 +89,7 @@ export class LogSeal {
     const encoded = bytes.subarray(HEADER_BYTES);
     const isAuthentic = bytes.length > HEADER_BYTES && equal(mac, this.#recordMac(logId, position, previous, encoded));
     if (!isAuthentic) throw this.#refused(`record ${position}`);
-    // A leader that could not read the record before its first one names none.
+    // A leader that could not read the record before its first one has no previous seal.
     const follows = before === null || equal(previous, NONE) || equal(previous, before);
     if (!follows) throw this.#refused(`record ${position - 1}, which another one replaced,`);
     this.require();
@@ -104,7 +107,7 @@ export class LogSeal {
 
   #mac(label: string, parts: readonly (string | Uint8Array)[]): Buffer {
     const hash = new Bun.CryptoHasher("sha256", this.#key);
-    // With its length in front, no part can pass for a piece of another.
+    // Each part is prefixed by its length, so that parts cannot be shifted into each other.
     for (const part of [label, ...parts]) hash.update(`${Buffer.byteLength(part)}:`).update(part);
     return hash.digest();
   }

@@ -6,9 +6,9 @@ import type { SplitClient } from "./split-client.ts";
 export type LoggedCommits = {
   begin(): void;
   run(units: () => void): void;
-  /** Durable when it resolves. */
+  /** The record is durable when the promise resolves. */
   append(): Promise<void>;
-  /** Visible when it returns. */
+  /** The commit is visible when the call returns. */
   commit(): void;
   rollback(): void;
   /** Whether the error concerns the whole commit, so that all of its callers may see it. */
@@ -20,15 +20,16 @@ export type LoggedCommits = {
 export type LoggedCommitsOptions = {
   client: SplitClient;
   log: Pick<CommitLog, "append">;
-  /** This server must stop leading: commits that it acknowledged from now on could be lost. */
+  /** This server must stop leading: commits that it acknowledges from now on could be lost. */
   onLost: (reason: string) => void;
 };
 
 type Position = { position: number };
 
 /**
- * Appends to the log, then commits locally: a server that dies in between finds its own commit in the log after its
- * restart. A server that was overtaken has acknowledged nothing that is not in the log; it rolls back and stops leading.
+ * Appends to the log, then commits locally: a server that fails in between finds its own commit in the log after its
+ * restart. A server that another one has replaced as leader has only acknowledged commits that are in the log; it rolls
+ * back and stops leading.
  */
 export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): LoggedCommits {
   const { recording } = client;
@@ -85,7 +86,7 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
       try {
         recording.commit();
       } catch (error) {
-        // The log has the commit; the local file gets it from there after a restart.
+        // The log has the commit; after a restart the commit is applied to the local file.
         throw lose(`the local database failed to commit: ${error instanceof Error ? error.message : error}`);
       }
       position++;

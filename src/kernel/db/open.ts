@@ -35,7 +35,10 @@ export class ReportingDatabase extends Database {
   }
 }
 
-/** A connection with the pragmas that the whole product relies on. The file is not mapped: a read error would be SIGBUS. */
+/**
+ * A connection with the pragmas that the whole product relies on. The file is not mapped: a read error would raise
+ * SIGBUS.
+ */
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
   const client = new ReportingDatabase(path, options.readonly ? { readonly: true } : { create: true });
   applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false);
@@ -43,17 +46,19 @@ export function openDatabase(path: string, options: { durability?: Durability; r
 }
 
 function applyPragmas(client: Database, durability: Durability, readonly: boolean): void {
-  // This comes first, or switching the journal mode fails with SQLITE_BUSY while another process holds the file.
+  // This pragma comes first, because switching the journal mode would fail with SQLITE_BUSY while another process has
+  // locked the file.
   client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  // Only a new file takes this; `rewriteSmallDatabase` changes others.
+  // This pragma only affects a new file; `rewriteSmallDatabase` changes others.
   if (!readonly) client.run("PRAGMA auto_vacuum = INCREMENTAL");
   if (!readonly) client.run("PRAGMA journal_mode = WAL");
-  // FULL: in WAL mode NORMAL survives a killed process but loses the last commits on power failure.
+  // FULL is needed: in WAL mode, NORMAL survives a killed process but loses the last commits on power failure.
   client.run(`PRAGMA synchronous = ${durability}`);
   client.run("PRAGMA foreign_keys = ON");
-  // Deleted content is overwritten. That costs a few bytes in pages that are written anyway.
+  // Deleted content is overwritten. This costs a few bytes in pages that are written anyway.
   client.run("PRAGMA secure_delete = ON");
-  // In pages. `checkpointWhenIdle` runs earlier, between commits; this bounds a log that grows without a pause.
+  // The size is in pages. `checkpointWhenIdle` runs earlier, between commits; this limits a log that grows without a
+  // pause.
   client.run("PRAGMA wal_autocheckpoint = 4000");
   client.run("PRAGMA temp_store = MEMORY");
   client.run("PRAGMA cache_size = -32768");
@@ -63,15 +68,15 @@ function applyPragmas(client: Database, durability: Durability, readonly: boolea
 const BETWEEN_COMMITS: IdleThresholds = { minEvents: 50, checkEveryMs: 3, maxEvents: 0 };
 
 /**
- * Checkpoints the write-ahead log while no commit waits. SQLite alone would do it within the commit that fills the log, and
- * that commit would take several times as long. The returned watch counts the commits.
+ * Checkpoints the write-ahead log while no commit waits. By itself SQLite would checkpoint within the commit that fills
+ * the log, and that commit would take several times as long. The returned watch counts the commits.
  */
 export function checkpointWhenIdle(client: Database, timers: Timers, onError: (error: unknown) => void): IdleWatch {
   const checkpoint = client.prepare("PRAGMA wal_checkpoint(PASSIVE)");
   return onIdle(BETWEEN_COMMITS, timers, () => checkpoint.run(), onError);
 }
 
-/** Checkpoints the write-ahead log into the file, so that the file alone is complete. */
+/** Checkpoints the write-ahead log into the file, so that the file is complete without it. */
 export function closeDatabase(db: Db): void {
   try {
     db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -84,7 +89,7 @@ const POLL_EVERY_MS = 250;
 
 /**
  * Calls `onCommit` when another process has written to the database, such as the command line next to a running server:
- * caches may be wrong from then on, for instance about a revoked key. A poll costs a few microseconds.
+ * caches may then be outdated, for example about a revoked key. A poll costs a few microseconds.
  */
 export function watchForeignCommits(
   client: Database,

@@ -4,14 +4,16 @@ import type { Unit, Writer } from "./writer.ts";
 
 /** Rows that one step looks at: a few milliseconds at most. */
 export const ROWS_PER_PAGE = 1_000;
-/** Rows per unit of work: every other commit waits for a unit that runs. */
+/** Rows per unit of work: every other commit waits for a running unit of work. */
 export const CHANGES_PER_UNIT = 20;
 const PAUSE_MS = 3;
 
-/** Lets requests and commits run between two steps of a long walk. */
+/** Lets requests and commits run between two steps of a long scan. */
 export const pause = (): Promise<void> => Bun.sleep(PAUSE_MS);
 
-/** Reads page by page. `next` returns the rows after a position and where they end, and null at the end. */
+/**
+ * Reads page by page. `next` returns the rows after a position and the position of the last one, or null at the end.
+ */
 export async function* pages<Position, Row>(
   first: Position,
   next: (after: Position) => { until: Position; rows: Row[] } | null,
@@ -25,7 +27,7 @@ export async function* pages<Position, Row>(
   }
 }
 
-/** Walks a table by its row numbers, without an index. */
+/** Scans a table by its row numbers, without an index. */
 export function rowPages<Row>({ $client: client }: Db, table: string, read: (after: number, until: number) => Row[]) {
   const bound = client.prepare<{ until: number | null }, [number, number]>(
     `SELECT max(id) AS until FROM (SELECT rowid AS id FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?)`,
@@ -36,7 +38,7 @@ export function rowPages<Row>({ $client: client }: Db, table: string, read: (aft
   });
 }
 
-/** Walks the records of a tenant by their ids. */
+/** Scans the records of a tenant by their ids. */
 export function tenantPages<Row>(
   { $client: client }: Db,
   table: string,
@@ -58,7 +60,7 @@ export function* untilNoneLeft<Row>(read: () => Row[]): Generator<Row[]> {
   for (let rows = read(); rows.length > 0; rows = read()) yield rows;
 }
 
-/** Changes every row of the pages, in units of work so small that no other commit waits for long. */
+/** Changes every row of the pages, in small units of work, so that no other commit waits for long. */
 export async function changeEach<Row>(
   write: Writer["write"],
   rowsOf: AsyncIterable<Row[]> | Iterable<Row[]>,

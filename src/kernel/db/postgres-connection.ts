@@ -1,6 +1,6 @@
 import { SQL } from "bun";
 
-/** No answer or no connection: it is unknown whether the query ran. */
+/** No response or no connection: it is unknown whether the query ran. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
@@ -8,7 +8,7 @@ export class ConnectionLost extends Error {
 type Values = (string | number | Uint8Array | null)[];
 
 /**
- * One connection, opened when it is needed and again after it broke. Every query ends with its rows, an error of the
+ * One connection, opened when needed and again after it was lost. Every query ends with its rows, an error of the
  * database or ConnectionLost within its timeout; a network that drops packets would otherwise keep it waiting forever.
  */
 export class PostgresConnection {
@@ -68,7 +68,7 @@ export class PostgresConnection {
   }
 }
 
-/** Whether the database answered with an error; errors about the connection or the server's state do not count. */
+/** Whether the error comes from the database itself; errors of the connection or of the server's state do not count. */
 function isDatabaseError(error: unknown): boolean {
   const { code, errno } = error as { code?: string; errno?: string };
   if (code !== "ERR_POSTGRES_SERVER_ERROR" || typeof errno !== "string") return false;

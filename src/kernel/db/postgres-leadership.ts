@@ -5,18 +5,18 @@ import type { Leadership } from "./commit-log.ts";
 import { acceptsMember, type LogSeal, type MemberRow } from "./log-seal.ts";
 import { messageOf, PostgresConnection } from "./postgres-connection.ts";
 
-/** The advisory lock; any number that no other program uses. */
+/** The advisory lock; an arbitrary number that no other program uses. */
 const LOCK = "7310594803";
 const HEARTBEATS_PER_LEASE = 5;
 const QUERY_TIMEOUT_MS = 3_000;
 const RESIGN_TIMEOUT_MS = 1_000;
-/** How long the members that a leader knows can let it serve reads while the log does not answer. */
+/** How long the known members can let a leader serve reads while the log does not respond. */
 const MAX_UNREACHABLE_MS = 120_000;
-/** A member that is silent for this long counts as gone. */
+/** A member that does not report for this long counts as gone. */
 const GONE_AFTER_MS = 30_000;
 /**
- * The `joined_at` of a member that is gone. It cannot lead until it reports again, so the leader need not ask it. Its
- * address is not probed: a refused connection may come from a member that is just about to lead.
+ * The `joined_at` of a member that is gone. It cannot become leader until it reports again, so the leader need not ask
+ * it. Its URL is not probed: a refused connection may come from a member that is about to become leader.
  */
 const NEVER = "timestamptz '9999-01-01'";
 /** SQL that identifies the term and the Postgres process in which the leader took its lock. */
@@ -26,10 +26,10 @@ type Peer = MemberRow & { met: number | null; isSilent: boolean };
 type Deps = { log: Log; timers: Timers; leaseMs: number; seal?: LogSeal; format: number };
 
 /**
- * The holder of the advisory lock leads. Postgres ends a session that is silent for the length of the lease, and its lock
- * with it; a heartbeat keeps it. A session that broke for another reason is opened again, and this server still leads
- * unless the term shows that another has led since. That no position is written twice rests on the log's primary key
- * alone; that no stale data is served rests on this lease.
+ * The holder of the advisory lock is the leader. Postgres ends a session without queries for the length of the lease,
+ * and releases its lock; a heartbeat prevents that. A session that was lost for another reason is opened again, and
+ * this server is still the leader unless the term shows that another has led since. The log's primary key alone ensures
+ * that no position is written twice; this lease ensures that no stale data is served.
  */
 export async function postgresLeadership(url: string, memberUrl: string, deps: Deps): Promise<Leadership | null> {
   const { log, timers, leaseMs, seal, format } = deps;
@@ -90,7 +90,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
     throw error;
   }
 
-  /** What the previous leader, which has not resigned, may still believe now that its lock is free. */
+  /** What the previous leader, which has not resigned, may still assume although its lock is free. */
   async function predecessor(): Promise<"nothing" | "may not know" | "may still serve"> {
     const [found] = await query<{ leader: string | null; isKnown: boolean; lockGone: boolean; isMet: boolean }>(
       `SELECT leader, coalesce(split_part(postmaster, ' ', 1) = term::text, false) AS "isKnown",
@@ -101,11 +101,13 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
       [memberUrl],
     );
     if (found === undefined || found.leader === null || found.leader === memberUrl) return "nothing";
-    // The previous leader's version did not record this.
+    // The version of the previous leader did not record this.
     if (!found.isKnown) return "nothing";
-    // Cut off from the log, it serves for as long as the members that it knows let it; members it does not know must wait.
+    // A leader that is cut off from the log serves as long as the members that it knows permit; members that it does
+    // not know must wait.
     if (!found.isMet) return "may still serve";
-    // Its lock ended with its Postgres process. Otherwise it released the lock or was silent for a whole lease.
+    // The lock of the previous leader ended with its Postgres process. Otherwise it released the lock or sent nothing
+    // for a whole lease.
     return found.lockGone ? "may not know" : "nothing";
   }
 
@@ -119,7 +121,8 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
 
     async function heartbeat(): Promise<void> {
       try {
-        // After the connection broke the lock is taken again; the old session may hold it for the rest of its lease.
+        // After the connection was lost, the lock is taken again; the old session may hold it for the rest of its
+        // lease.
         const isNew = !holds;
         const locked = holds || (await lock());
         const queriedAt = elapsed();
@@ -135,7 +138,8 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
         const authentic = row.peers.filter((peer) => acceptsMember(seal, logId, peer));
         peers = authentic.map(({ url }) => url);
         const isUnmet = authentic.some(({ met }) => met !== term);
-        // Marked as met only now that they are known here: a member that is met may lead without waiting.
+        // The members are marked as met only after they are known here, because a member that is met may become leader
+        // without waiting.
         if (isUnmet)
           await query("UPDATE stoa_members SET met = $1 WHERE url = ANY($2)", [String(term), arrayOf(peers)]);
         steadySince ??= queriedAt;
@@ -151,7 +155,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
       }
     }
 
-    /** Runs in the session that holds the lock: a later leader sees that these members must be met first. */
+    /** Runs in the session that holds the lock, so that a later leader sees that these members must be met first. */
     async function removeSilentMembers(): Promise<void> {
       const gone = await query<{ url: string }>(
         `UPDATE stoa_members SET met = NULL, joined_at = ${NEVER}

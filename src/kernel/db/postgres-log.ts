@@ -26,10 +26,10 @@ import { postgresLeadership } from "./postgres-leadership.ts";
 export type PostgresLogOptions = {
   log: Log;
   timers: Timers;
-  /** Without one nothing is authenticated: for displaying a log without knowing its secret. */
+  /** Without a seal nothing is authenticated; used to display a log without knowing its secret. */
   seal?: LogSeal;
   appendWithinMs?: number;
-  /** A leader that is silent for this long loses its leadership. */
+  /** A leader that sends nothing for this long loses its leadership. */
   leaseMs?: number;
 };
 
@@ -45,7 +45,7 @@ const CHANNEL = "stoa_log";
 
 /**
  * Postgres compresses values larger than a quarter of a page, and its default method takes longer than the rest of an
- * append. A Postgres that is built without lz4 keeps its default.
+ * append. A Postgres without lz4 keeps its default.
  */
 const FAST_COMPRESSION = "ALTER TABLE stoa_log ALTER COLUMN record SET COMPRESSION lz4";
 
@@ -79,10 +79,10 @@ const LEADER_COLUMNS = "id, term, leader, seal";
 /** The commit log in a Postgres: one table, whose primary key lets exactly one server write each position. */
 export function postgresLog(url: string, options: PostgresLogOptions): CommitLog {
   const { log, timers, seal, appendWithinMs = APPEND_TIMEOUT_MS, leaseMs = LEASE_MS } = options;
-  // Appends have their own connection: a long read must not delay a commit.
+  // Appends have their own connection, because a long read must not delay a commit.
   const writes = new PostgresConnection(url, { setup: ["SET synchronous_commit = on"] });
-  // Only appends wait for the disk: notifications and positions are repeated, and everything else that is written here
-  // becomes durable with the next append.
+  // Only appends wait for the disk: notifications and positions are repeated, and all other writes become durable with
+  // the next append.
   const reads = new PostgresConnection(url, { setup: ["SET synchronous_commit = off"] });
   const listeners = new Set<() => void>();
   const notifyListeners = () => {
@@ -94,7 +94,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   /** `ADD COLUMN IF NOT EXISTS` locks the table even when the column exists, so it runs once. */
   let hasTables = false;
   let logId: string | null = null;
-  /** The last record that was read or written here, to which the next one refers. */
+  /** The last record that was read or written, to which the next one refers. */
   let last: { position: number; mac: Uint8Array | null } = { position: 0, mac: null };
 
   const query = async <Row>(text: string, values: (string | number | Uint8Array | null)[] = []): Promise<Row[]> => {
@@ -113,7 +113,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     return logId;
   }
 
-  /** The seal of a record; null for one that is not there or has none. */
+  /** The seal of a record; null if the record does not exist or has none. */
   async function sealAt(position: number): Promise<Uint8Array | null> {
     if (seal === undefined || position === 0) return null;
     if (last.position === position) return last.mac;
@@ -139,7 +139,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
         return done();
       } catch (error) {
         if (isUniqueViolation(error)) {
-          // An earlier attempt whose answer was lost may have written it.
+          // An earlier attempt whose response was lost may have written the record.
           if (attempt > 1 && (await isOurs(position, tag))) return done();
           throw new PositionTaken(position);
         }
@@ -158,7 +158,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   function notifySoon(): void {
     cancelNotify ??= timers.after(NOTIFY_AFTER_MS, () => {
       cancelNotify = null;
-      // A lost notification does no harm: listeners poll as well.
+      // A lost notification has no effect, because listeners poll as well.
       query("SELECT pg_notify($1, '')", [CHANNEL]).catch(() => {});
     });
   }
@@ -166,7 +166,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
   function listen(): { sql: SQL; stop: () => void } {
     const sql = new SQL(url, { max: 1, connectionTimeout: 5 });
     sql.listen(CHANNEL, notifyListeners, notifyListeners).catch(() => {
-      // Polling continues meanwhile.
+      // Polling continues in the meantime.
       listening = null;
       sql.close({ timeout: 0 }).catch(() => {});
     });
@@ -181,7 +181,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     async info(secretFingerprint) {
       for (const table of hasTables ? [] : TABLES) {
         await query(table).catch((error) => {
-          // Another server may create it at the same moment.
+          // Another server may create the log at the same time.
           if (!isUniqueViolation(error)) throw error;
         });
       }
@@ -204,7 +204,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
     async known() {
       const [table] = await query<{ there: string | null }>("SELECT to_regclass('stoa_log_info')::text AS there");
       if ((table?.there ?? null) === null) return null;
-      // Null where an older version made the log, and no server of this version has joined it yet.
+      // Null if an older version created the log and no server of this version has joined it yet.
       const columns = "id, term, leader, to_jsonb(stoa_log_info) ->> 'seal' AS seal";
       const [row] = await query<LeaderRow & { head: string; ledForMs: string | null }>(
         `SELECT ${columns}, ${sinceMs("led_since")} AS "ledForMs",
@@ -290,7 +290,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
         .map(({ seal: _, ...row }) => ({ ...row, position: Number(row.position), silentMs: Number(row.silentMs) }));
     },
     async truncate(position) {
-      // The mark comes first, so that a reader in between learns of the deletion.
+      // The mark is written first, so that a concurrent reader learns of the deletion.
       await query("UPDATE stoa_log_info SET forgotten = greatest(forgotten, $1)", [position]);
       await query("DELETE FROM stoa_log WHERE position <= $1", [position]);
     },

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import { BUSY_TIMEOUT_MS } from "./open.ts";
 
-/** Small chunks, so that no commit waits for long. */
+/** Chunks are small, so that no commit waits for long. */
 const CHUNK_BYTES = 1024 * 1024;
 const PAUSE_MS = 4;
 
@@ -21,10 +21,10 @@ export class ScrubDelayed extends Error {
 }
 
 /**
- * Overwrites the traces of deleted rows. `secure_delete` overwrites the cells themselves; but when SQLite moves rows from
- * one page to another, copies stay in the unallocated space of the first, and a file restored from a backup was written
- * without it, so that its freeblocks (free space between cells) hold copies too. SQLite never reads either, so they can be
- * cleared in the file itself, page by page, while the write-ahead log is empty and no one writes.
+ * Overwrites the traces of deleted rows. `secure_delete` overwrites the cells themselves, but when SQLite moves rows
+ * from one page to another, copies stay in the unallocated space of the first, and a file restored from a backup was
+ * written without it, so that its freeblocks (free space between cells) contain copies too. SQLite never reads either,
+ * so they can be cleared in the file itself, page by page, while the write-ahead log is empty and nothing writes.
  */
 export async function scrubDatabase(client: Database): Promise<void> {
   const path = client.filename;
@@ -38,7 +38,7 @@ export async function scrubDatabase(client: Database): Promise<void> {
   truncateLog(client);
 }
 
-/** Runs without an await: nothing may change between truncating the log and writing the last byte. */
+/** This function runs without an await: nothing may change between truncating the log and writing the last byte. */
 function scrubChunk(client: Database, path: string, at: number, pageBytes: number): void {
   truncateLog(client);
   client.run("BEGIN IMMEDIATE");
@@ -59,13 +59,13 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
   } finally {
     closeSync(file);
     client.run("ROLLBACK");
-    // Cached pages would bring back the cleared bytes when they are written.
+    // Cached pages would restore the cleared bytes when they are written.
     client.run("PRAGMA shrink_memory");
   }
 }
 
 function truncateLog(client: Database): void {
-  // It must not wait for a reader: that would block this thread.
+  // The checkpoint must not wait for a reader, which would block this thread.
   client.run("PRAGMA busy_timeout = 0");
   const result = client.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get();
   client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -91,7 +91,7 @@ function unusedRangesOf(page: Buffer, header: number): ByteRange[] {
   return [{ start, end }, ...freeblocksOf(page, page.readUInt16BE(header + 1), end)];
 }
 
-/** Each freeblock starts with the offset of the next and its own length, in order. A malformed list is left alone. */
+/** Each freeblock starts with the offset of the next and its own length, in order. A malformed list is not changed. */
 function freeblocksOf(page: Buffer, first: number, contentStart: number): ByteRange[] {
   const freeblocks: ByteRange[] = [];
   for (let at = first, min = contentStart; at !== 0; ) {

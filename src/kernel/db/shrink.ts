@@ -1,15 +1,18 @@
-/** Gives the space of deleted rows back to the disk. SQLite alone keeps it in the file for later rows. */
+/** Returns the space of deleted rows to the disk. By itself SQLite keeps it in the file for later rows. */
 import type { Database } from "bun:sqlite";
 import type { Timers } from "../time/timers.ts";
 import type { Writer } from "./writer.ts";
 
-/** A megabyte in one commit, which takes a few milliseconds, and then others have their turn. */
+/** One megabyte per commit, which takes a few milliseconds; then other commits run. */
 const PAGES_PER_STEP = 256;
 const REST_MS = 50;
 const STEPS_PER_RUN = 2_000;
-/** A part of the pages stays free for the next rows. */
+/** This share of the pages stays free for the next rows. */
 const FREE_PART = 1 / 10;
-/** A file up to this size is rewritten at the start, which takes about a second; a larger one by `stoa migrate --compact`. */
+/**
+ * A file up to this size is rewritten at the start, which takes about a second; a larger file is rewritten by `stoa
+ * migrate --compact`.
+ */
 const REWRITE_MAX_BYTES = 64 * 1024 * 1024;
 const INCREMENTAL = 2;
 
@@ -17,12 +20,15 @@ function pragma(client: Database, name: "auto_vacuum" | "freelist_count" | "page
   return Number(Object.values(client.query<Record<string, number>, []>(`PRAGMA ${name}`).get() ?? {})[0] ?? 0);
 }
 
-/** Whether free pages can be given back: a file that an earlier version made has to be rewritten once. */
+/** Whether free pages can be returned to the disk: a file of an earlier version has to be rewritten once. */
 export function canShrink(client: Database): boolean {
   return pragma(client, "auto_vacuum") === INCREMENTAL;
 }
 
-/** Rewrites the whole file, without free pages. Needs its size in free space, and nothing may write meanwhile. */
+/**
+ * Rewrites the whole file without free pages. This needs free space of the same size, and nothing may write at the same
+ * time.
+ */
 export function rewriteDatabase(client: Database): void {
   client.run("PRAGMA auto_vacuum = INCREMENTAL");
   client.run("VACUUM");
@@ -33,7 +39,7 @@ export function rewriteSmallDatabase(client: Database): void {
   if (pragma(client, "page_count") * pragma(client, "page_size") <= REWRITE_MAX_BYTES) rewriteDatabase(client);
 }
 
-/** Gives free pages back, some at a time, until a tenth of the file is free. */
+/** Returns free pages to the disk, some at a time, until a tenth of the file is free. */
 export async function shrinkDatabase(client: Database, write: Writer["write"], timers: Timers): Promise<void> {
   if (!canShrink(client)) return;
   for (let step = 0; step < STEPS_PER_RUN; step++) {

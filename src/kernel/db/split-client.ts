@@ -4,11 +4,12 @@ import type { PlainStatement, RecordingConnection } from "./changesets.ts";
 import type { Db } from "./open.ts";
 
 /**
- * One client over two connections to one file. Units of work run on the connection that records changesets; everything
- * else reads on the other, which sees a commit only when the log has it: no client sees what another server may not have.
+ * One client over two connections to one file. Units of work run on the connection that records changesets; all other
+ * reads use the other connection, which sees a commit only when the log has it: no client sees data that another server
+ * may not have.
  */
 export class SplitClient {
-  /** Set by the writer while units run. */
+  /** Set by the writer while units of work run. */
   inUnits = false;
   readonly #cached = new Map<string, SplitStatement>();
 
@@ -83,7 +84,7 @@ class SplitStatement implements PlainStatement {
   }
 }
 
-/** Stores and drizzle use it like a plain database. */
+/** Stores and drizzle use the client like a plain database. */
 export function splitDatabase(client: SplitClient): Db {
   return drizzle({ client: client as unknown as Database }) as Db;
 }

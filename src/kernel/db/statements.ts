@@ -4,9 +4,9 @@ import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Unit } from "./writer.ts";
 
 /*
- * How stores hold SQL: as prepared text. The columns come from the one description of the table in drizzle's terms,
- * which is also the source of the row types. A statement is compiled when it is used for the first time, because
- * compiling all of them takes a fifth of a start. Every change takes the unit of work that it belongs to.
+ * Stores define SQL as prepared text. The columns come from the one description of the table in drizzle's terms, which
+ * is also the source of the row types. A statement is compiled when it is used for the first time, because compiling
+ * all of them takes a fifth of a start. Every change has the unit of work as a parameter.
  */
 
 export function reading<Row, Values extends SQLQueryBindings[]>(client: Database, sql: string) {
@@ -17,7 +17,7 @@ export function reading<Row, Values extends SQLQueryBindings[]>(client: Database
   };
 }
 
-/** `Row` is the type of the rows that a `RETURNING` clause gives. */
+/** `Row` is the type of the rows of a `RETURNING` clause. */
 export function changing<Values extends SQLQueryBindings[], Row = unknown>(client: Database, sql: string) {
   const statement = compiledOnce<Row>(client, sql);
   const begin = (unit: Unit) => {
@@ -55,7 +55,7 @@ type RowOf<Table extends SQLiteTable> = Table["$inferSelect"];
 
 /**
  * Declares statements that read whole rows of a table. `rest` is the SQL text after `FROM table`. Booleans and JSON,
- * which SQLite holds as numbers and text, arrive as the table's description declares them.
+ * which SQLite stores as numbers and text, are converted to the types of the table's description.
  */
 export function rowsOf<Table extends SQLiteTable>(client: Database, table: Table) {
   const encoded = Object.entries(getTableColumns(table)).filter(([, { dataType }]) => /boolean|json/.test(dataType));
@@ -102,7 +102,7 @@ export function inserter<Row extends object>(
   };
 }
 
-/** Changes those columns of the row with this `id` that `change` names. */
+/** Updates the columns in `change` of the row with this `id`. */
 export function updater<Table extends SQLiteTable>(client: Database, table: Table) {
   const columns = Object.entries(getTableColumns(table));
   return (unit: Unit, id: string, change: Partial<RowOf<Table>>): void => {

@@ -2,16 +2,17 @@ import { type Database, SQLiteError } from "bun:sqlite";
 import type { LoggedCommits } from "./logged-commits.ts";
 
 /**
- * Group commit. Every change runs in a synchronous unit of work; all units that arrive during one commit share the next,
- * so that one fsync serves many callers. Units run in the order of their arrival, and an error in one unit of `write`
- * rolls back that unit alone.
+ * Group commit. Every change runs in a synchronous unit of work; all units of work that are submitted during one commit
+ * share the next, so that one fsync serves many callers. Units of work run in the order of submission, and an error in
+ * one unit of `write` rolls back only that unit.
  */
 export type Writer = {
   /** Runs `work` in the next shared transaction; resolves once it is on disk. */
   write<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
   /**
-   * Like `write`, for work that makes all of its checks before its first change: it runs without a savepoint, which costs
-   * a tenth of a chat message. If it fails after a change all the same, all units in that commit fail with it.
+   * Like `write`, for work that makes all of its checks before its first change: it runs without a savepoint, which
+   * costs a tenth of a chat message. If it nevertheless fails after a change, all units of work in that commit fail
+   * with it.
    */
   checkThenWrite<T>(work: (unit: Unit) => NotPromise<T>): Promise<T>;
   drain(): Promise<void>;
@@ -21,8 +22,9 @@ export type Writer = {
 type NotPromise<T> = T extends PromiseLike<unknown> ? never : T;
 
 /**
- * One unit of work. Only the writer creates it, and every function that changes rows takes it as its first parameter, so
- * that a change outside of a transaction does not compile. It throws when it is used after its work has returned.
+ * One unit of work. Only the writer creates it, and every function that changes rows takes it as its first parameter,
+ * so that a change outside of a transaction does not compile. The unit of work throws when it is used after its work
+ * has returned.
  */
 class Unit {
   #running = false;
@@ -47,7 +49,7 @@ class Unit {
     if (!this.#running) throw new Error("this unit of work is over");
   }
 
-  /** Called after each change: a statement that failed has changed nothing. */
+  /** Called after each change; a failed statement has changed nothing. */
   changed(): void {
     this.#hasChanged = true;
   }
@@ -70,7 +72,7 @@ class Unit {
     }
   }
 
-  /** The shared transaction failed; a unit that had already failed keeps its own error. */
+  /** The shared transaction failed; a unit of work that had already failed keeps its own error. */
   failWith(error: unknown): void {
     if (this.#outcome?.ok !== false) this.#outcome = { ok: false, error };
   }
@@ -93,18 +95,18 @@ class Unit {
 
 export type { Unit };
 
-/** One commit may block the thread for this many ordinary units, or for this long. */
+/** One commit may block the thread for this many ordinary units of work, or for this long. */
 const UNITS_PER_COMMIT = 512;
 const COMMIT_MS = 5;
 /**
- * A commit may take as long as its first unit waited, up to this limit: under attack everything else on the thread takes
- * ten times as long, and a burst of messages would wait for that a dozen times.
+ * A commit may take as long as its first unit of work waited, up to this limit: under attack all other work on the
+ * thread takes ten times as long, and a burst of messages would wait for it a dozen times.
  */
 const MAX_COMMIT_MS = 25;
 const UNITS_PER_CLOCK_READ = 4;
 /**
- * A record of the commit log costs as much as some ten units plus a round trip. When more units wait, one commit therefore
- * spans several event-loop ticks, between which the thread serves everything else.
+ * A record of the commit log costs as much as about ten units of work plus a round trip. When more units of work wait,
+ * one commit therefore spans several event-loop ticks, between which the thread does other work.
  */
 const TICKS_PER_RECORD = 4;
 
@@ -142,9 +144,12 @@ export function createWriter(
     settle(units, units.length > 0 && commitTogether(units));
   }
 
-  /** Runs as many units as there is time for; the others are removed from `units` and go back to the front of the queue. */
+  /**
+   * Runs as many units of work as the time limit allows; the others are removed from `units` and go back to the front
+   * of the queue.
+   */
   function runAll(units: Unit[], isFirstTick = true): void {
-    // A single unit needs no savepoint: rolling it back is rolling back the transaction.
+    // A single unit of work needs no savepoint, because it is rolled back together with the transaction.
     const alone = units.length === 1 && isFirstTick;
     const startedAt = clock();
     const endsAt = startedAt + Math.min(MAX_COMMIT_MS, Math.max(COMMIT_MS, startedAt - waitingSince));
@@ -166,7 +171,7 @@ export function createWriter(
     else for (const done of drained.splice(0)) done();
   }
 
-  /** Units that arrive meanwhile wait for the next commit and share it. */
+  /** Units of work that are submitted in the meantime share the next commit. */
   async function commitToLog(units: Unit[], log: LoggedCommits): Promise<void> {
     try {
       log.begin();
@@ -187,7 +192,7 @@ export function createWriter(
     } catch (error) {
       log.rollback();
       failAll(units, error);
-      // Units that arrived while the log did not answer fail too: they have waited as long.
+      // Units of work that were submitted while the log did not respond fail too: they have waited as long.
       if (log.isLogUnavailable(error)) {
         const late = queue.splice(0);
         failAll(late, error);
@@ -203,7 +208,7 @@ export function createWriter(
       runTogether(units);
       return true;
     } catch (error) {
-      // The whole transaction failed (disk full, I/O error): no unit is on disk.
+      // The whole transaction failed (disk full, I/O error): no unit of work is on disk.
       undoAll();
       failAll(units, error);
       return false;
@@ -211,7 +216,7 @@ export function createWriter(
   }
 
   function failAll(units: Unit[], error: unknown): void {
-    // The error of one caller's unit must not leak to the callers of other units.
+    // The error of one caller's unit of work must not leak to other callers.
     const isShared = error instanceof SQLiteError || logged?.concernsWholeCommit(error);
     const shared = isShared ? error : new Error("rolled back with another unit of work", { cause: error });
     for (const unit of units) unit.failWith(shared);
@@ -219,10 +224,11 @@ export function createWriter(
 
   function undoAll(): void {
     try {
-      // A prepared statement still works on a client that was closed meanwhile; without it BEGIN would keep the lock.
+      // A prepared statement still works on a client that was closed in the meantime; without the rollback, BEGIN would
+      // keep the lock.
       rollback.run();
     } catch {
-      // SQLite has already rolled back on its own.
+      // SQLite has already rolled back by itself.
     }
   }
 
@@ -247,7 +253,7 @@ export function createWriter(
       release.run();
     } catch (error) {
       unit.failWith(error);
-      // Some errors make SQLite roll back the whole transaction on its own.
+      // Some errors make SQLite roll back the whole transaction by itself.
       if (!client.inTransaction) throw error;
       undo.run();
       release.run();

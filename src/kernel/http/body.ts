@@ -9,7 +9,7 @@ import { checkUnknownFields, IGNORED_FIELDS_HEADER } from "./unknown-fields.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
 export const SMALL_BODY_BYTES = 16 * 1024;
-/** The memory that all larger bodies in transfer may use together. */
+/** The maximum memory of all larger bodies in transfer. */
 const SHARED_BYTES = 64 * 1024 * 1024;
 const LARGE_BODY_TIMEOUT_MS = 30_000;
 
@@ -20,8 +20,8 @@ function unreadable(problem: string): ApiError {
 export type ReadBody = (request: Request) => Promise<string>;
 
 /**
- * Small bodies are always read; larger ones share a limit and have to arrive in time. Otherwise clients that never finish
- * their bodies would fill the memory with a mebibyte for every connection.
+ * Small bodies are always read; larger ones share a limit and have to be received in time. Otherwise clients that never
+ * finish their bodies would fill the memory with a mebibyte for every connection.
  */
 export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES): ReadBody {
   let held = 0;
@@ -59,7 +59,7 @@ export function createBodyReader({ after }: Timers, sharedBytes = SHARED_BYTES):
       return await readLarge(request.body);
     } catch (error) {
       if (error instanceof ApiError) throw error;
-      // The client disconnected; no one receives this error.
+      // The client has disconnected, so this error is not received.
       throw unreadable("The body did not arrive.");
     }
   };
@@ -74,7 +74,7 @@ const SDP_TYPES: Record<string, string> = { POST: "application/sdp", PATCH: "app
 
 const rawBodies = new WeakMap<Request, string>();
 
-/** The body's text as it arrived; idempotency keys are compared with it. */
+/** The body's text as received; idempotency keys are compared with it. */
 export function rawBody(request: Request): string {
   return rawBodies.get(request) ?? "";
 }
@@ -86,7 +86,10 @@ type BodyContext = {
   set: { headers: Record<string, string | number | undefined> };
 };
 
-/** A route's last `transform`, after its guard: a client without a credential gets 401 and nothing about the body. */
+/**
+ * A route's last `transform`, after its guard: a client without a credential gets 401 and no information about the
+ * body.
+ */
 const readBodies = (read: ReadBody, schema: object | undefined) =>
   async function readBody(context: BodyContext): Promise<void> {
     const body = await parseBody(read, context.request, context.path);
@@ -105,7 +108,7 @@ async function parseBody(read: ReadBody, request: Request, path: string): Promis
     if (contentType.split(";")[0]?.trim().toLowerCase() === sdpType) return text;
     throw new ApiError("SVC_UNSUPPORTED_MEDIA_TYPE", `Send the body as ${sdpType}.`);
   }
-  // An empty body is an empty object: every field may be optional, and validation names those that are not.
+  // An empty body is an empty object: every field may be optional, and validation reports the required ones.
   if (text === "") return {};
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType)) {
     throw new ApiError("SVC_UNSUPPORTED_MEDIA_TYPE");
@@ -121,10 +124,10 @@ async function parseBody(read: ReadBody, request: Request, path: string): Promis
 
 /**
  * `constructor`, `toString` and the like are unknown fields, but every object inherits them: the framework, which drops
- * unknown fields, finds these in its own schema object and refuses the body.
+ * unknown fields, finds these in its own schema object and rejects the body.
  */
 function withoutInheritedNames(body: unknown): unknown {
-  // A list has no fields, but a mebibyte of it has 350,000 indexes.
+  // A list has no fields, but one of a mebibyte has 350,000 indexes.
   if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
   for (const name of Object.keys(body)) if (name in Object.prototype) Reflect.deleteProperty(body, name);
   return body;
@@ -136,8 +139,8 @@ type Route = { method: string; path: string; hooks: Hooks };
 const { composeHandler } = BunAdapter;
 
 /**
- * A framework adapter whose JSON parser reads nothing. Without a parser the framework opens the stream of a body, which copies
- * all of it, before any hook; if told that there is no body, it validates none.
+ * A framework adapter whose JSON parser reads nothing. Without a parser the framework opens the stream of a body, which
+ * copies all of it, before any hook; if it is told that there is no body, it does not validate one.
  */
 export const UNREAD_BODIES = {
   ...BunAdapter,
@@ -159,13 +162,13 @@ export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
   }
 }
 
-/** The body of an open route without a schema is not read: no limiter comes before it. */
+/** The body of an open route without a schema is not read: no rate limit applies to it. */
 function readsBody(method: string, path: string, hooks: Hooks): boolean {
   if (!["POST", "PUT", "PATCH", "DELETE"].includes(method) || path.startsWith(UPLOAD_PATH)) return false;
   return hooks.body !== undefined || credentialsOf(hooks).length > 0;
 }
 
-/** The framework silently takes one of two values for the same query parameter. */
+/** The framework silently uses one of two values for the same query parameter. */
 const refuseRepeated = (names: readonly string[]) =>
   function refuseRepeatedNames({ request: { url } }: { request: Request }): void {
     const start = url.indexOf("?");

@@ -19,7 +19,7 @@ export type SessionCaller = {
   userId: string;
   email: string;
   isOperator: boolean;
-  /** A second factor that must be shown or set up before anything else. */
+  /** A second factor that must be presented or set up before anything else. */
   missingFactor: "verify" | "setup" | null;
 };
 
@@ -29,11 +29,11 @@ export type ChatTokenCaller = {
   projectId: string;
   environment: Environment;
   userId: string;
-  /** What the token permits; the member's role restricts it further in each conversation. */
+  /** The scopes of the token; the member's role restricts them further in each conversation. */
   scopes: ChatScope[];
-  /** Conversations (uuids) that it may access; null for all that the user belongs to. */
+  /** Conversations (uuids) to which the token is limited; null for all that the user belongs to. */
   conversations: string[] | null;
-  /** Whether its push subscriptions outlive it. */
+  /** Whether push subscriptions of the token outlive it. */
   keepsPush: boolean;
   expiresAt: number;
 };
@@ -63,7 +63,7 @@ export type RtcTokenCaller = {
   expiresAt: number;
 };
 
-/** A secret of one media node, and the only name that the node may use with it. */
+/** A secret of one media node, and the only name under which the node may register with it. */
 export type NodeKey = { publicId: string; name: string };
 
 /** `key` is null for the secret that all nodes may share. */

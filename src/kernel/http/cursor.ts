@@ -1,6 +1,8 @@
 import { ApiError } from "../../protocol/errors.ts";
 
-/** Where a page ended. Opaque to callers; `list` names the listing, so that a cursor of one cannot be used in another. */
+/**
+ * Where a page ended. Opaque to callers; `list` identifies the list, so that a cursor of one cannot be used in another.
+ */
 export type Position = (string | number)[];
 
 export function encodeCursor(list: string, position: Position): string {

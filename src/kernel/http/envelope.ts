@@ -29,15 +29,15 @@ export type EnvelopeDeps = InfoSources & {
 
 export type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (request: Request) => RequestInfo };
 
-/** For scrapers; it gets no CORS headers. */
+/** The route of scrapers; it gets no CORS headers. */
 export const METRICS_PATH = "/metrics";
 
-/** Properties of the request itself: a weak map would cost a twentieth of a small request. */
+/** These are properties of the request itself: a weak map would take a twentieth of the time of a small request. */
 const INFO = Symbol("info");
 const SPAN = Symbol("span");
 type MarkedRequest = Request & { [INFO]?: RequestInfo; [SPAN]?: SpanContext };
 
-/** The common part of every response: request id, CORS, error envelope, log line, metrics. */
+/** The common handling of every response: request id, CORS, error envelope, log line, metrics. */
 export function createEnvelope(deps: EnvelopeDeps): Envelope {
   const hostError = createHostCheck();
   const newRequestId = () => deps.ids.publicId("request");
@@ -50,8 +50,8 @@ export function createEnvelope(deps: EnvelopeDeps): Envelope {
     if (deps.tracing) (request as MarkedRequest)[SPAN] = deps.tracing.enter(request);
     return info;
   };
-  // Created by the first caller, a guard or a parser. A hook before every route would cost a tenth of a small request: the
-  // framework then parses each URL and looks for an early response.
+  // The info is created by the first caller, a guard or a parser. A hook before every route would take a tenth of the
+  // time of a small request: the framework then parses each URL and looks for an early response.
   const infoOf = (request: Request): RequestInfo => {
     const found = (request as MarkedRequest)[INFO];
     if (found) return found;
@@ -77,7 +77,7 @@ function createPlugin(deps: PluginDeps) {
   const logsRequests = log.isLevelEnabled("debug");
 
   const finish = (info: RequestInfo, request: Request, set: ResponseState, route = "unmatched") => {
-    // Bun reads the framework's headers object, which has no prototype, half as fast as a plain one.
+    // Bun reads the framework's headers object, which has no prototype, half as fast as a plain object.
     set.headers = { ...set.headers, "x-request-id": info.id };
     if (info.origin !== null && route !== METRICS_PATH) corsHeaders(set.headers, info.origin);
     const status = typeof set.status === "number" ? set.status : 200;
@@ -104,15 +104,16 @@ function createPlugin(deps: PluginDeps) {
     log.debug({ requestId, method: request.method, path: loggedPath(request.url), status, ms, ip }, "http: request");
   };
 
-  // The framework analyses the source of its hooks: one that mentions `headers`, `server` or the whole context makes it
-  // copy all headers, or redefine a property, for every request; one that returns a call makes it wait.
+  // The framework analyses the source of its hooks: a hook that mentions `headers`, `server` or the whole context makes
+  // it copy all headers, or redefine a property, for every request; a hook that returns a call makes it await the
+  // result.
   return new Elysia({ name: "envelope" })
     .onAfterHandle({ as: "global" }, ({ request, set, route }) => {
       finish(infoOf(request), request, set, route);
     })
     .onError({ as: "global" }, ({ error, code, path, request, set, route }) => {
       const info = infoOfAny(request);
-      // No route accepts OPTIONS, so preflight requests end up here.
+      // No route accepts OPTIONS, so preflight requests are handled here.
       if (info.origin !== null && path !== METRICS_PATH && isPreflight(request)) {
         set.status = 204;
         return preflight(request, info.id, info.origin);
@@ -147,8 +148,8 @@ const EXPOSED_HEADERS =
   `content-disposition, content-range, accept-ranges, etag, accept-patch, accept-post, ${IGNORED_FIELDS_HEADER}`;
 
 /**
- * Any origin may read a response: no cookie authorises anything outside of /v1/auth, and whether an origin may use a
- * project is checked with its credential. A page that is refused can thus read the reason.
+ * Any origin may read a response: cookies are only used in /v1/auth, and the origins of a project are checked together
+ * with the credential. A rejected page can thus read the reason.
  */
 function corsHeaders(headers: HeaderFields, origin: string): void {
   headers["access-control-allow-origin"] = origin;
@@ -177,7 +178,7 @@ function preflight(request: Request, requestId: string, origin: string): Respons
 
 type RoutePath = { method: string; path: string };
 
-/** The methods of the routes at a path, for requests that match none. */
+/** The allowed methods of a path, for requests that match no route. */
 export function createMethodsOf(routes: () => readonly RoutePath[]): (path: string) => string[] {
   let table: { pattern: RegExp; method: string }[] | null = null;
   return (path) => {

@@ -5,13 +5,13 @@ type FieldFailure = { path?: string; type?: number; schema?: Schema };
 type FrameworkValidation = { validator?: Validator; value?: unknown; type?: string };
 type Validator = { Errors?(value: unknown): Iterable<FieldFailure> };
 
-/** A list with a thousand invalid items is one mistake. */
+/** A list with a thousand invalid items counts as one mistake. */
 const MAX_PROBLEMS = 64;
 
 /** `ValueErrorType.ObjectRequiredProperty` of the validator. */
 const MISSING = 45;
 
-/** The one place where an exception becomes a response. Anything unexpected is a 500 without details. */
+/** The only place where an exception becomes a response. An unexpected error is a 500 without details. */
 export function toApiError(code: string | number, error: unknown): ApiError {
   if (error instanceof ApiError) return withDetails(error);
   const full = storageFullError(error);
@@ -24,7 +24,7 @@ export function toApiError(code: string | number, error: unknown): ApiError {
       return invalid("body", "cannot be read");
     case "VALIDATION": {
       const failure = error as FrameworkValidation;
-      // A response that breaks its own schema is our fault, not the caller's.
+      // A response that violates its own schema is an error of the server, not of the caller.
       if (failure.type === "response") return new ApiError("SVC_INTERNAL_ERROR");
       return validationError(failure);
     }
@@ -55,7 +55,7 @@ function validationError(failure: FrameworkValidation): ApiError {
   return new ApiError("SVC_VALIDATION_FAILED", first && `${first.field}: ${first.message}`, { details });
 }
 
-/** The parts of a JSON schema that describe the accepted values. */
+/** The fields of a JSON schema that describe the accepted values. */
 type Schema = {
   /** The description that the author of the schema wrote; it takes precedence. */
   error?: unknown;
@@ -74,7 +74,7 @@ type Schema = {
 };
 
 /**
- * Describes the accepted values. The messages of the validator show patterns, and some repeat the submitted value, which may
+ * Describes the accepted values. The validator's messages show patterns, and some repeat the submitted value, which may
  * be a secret.
  */
 function describeAccepted(schema: Schema | undefined): string {
@@ -106,7 +106,7 @@ function describeAccepted(schema: Schema | undefined): string {
 function describeUnion(variants: Schema[]): string {
   const values = variants.map((variant) => variant.const);
   if (values.every((value) => value !== undefined)) return `must be one of ${values.join(", ")}`;
-  // An empty text means an absent one and is not mentioned.
+  // An empty text means an absent value and is not mentioned.
   const descriptions = variants.filter((variant) => variant.const !== "").map(describeAccepted);
   return descriptions.map((text, index) => (index === 0 ? text : text.replace(/^must be /, ""))).join(", or ");
 }

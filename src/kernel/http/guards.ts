@@ -6,7 +6,7 @@ import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, Session
 import { type OriginPolicy, originAllowed, originRefused } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** How features verify credentials. Each throws the appropriate 401. */
+/** The features' functions for verifying credentials. Each throws the appropriate 401. */
 export type Verifiers = {
   apiKey(key: string): ApiKeyCaller;
   session(token: string): Promise<SessionCaller>;
@@ -14,9 +14,9 @@ export type Verifiers = {
   /** Throws SVC_RATE_LIMITED when this user has sent too many requests. */
   chatRequest(caller: ChatTokenCaller): void;
   rtcToken(token: string): Promise<RtcTokenCaller>;
-  /** Accepts an expired token too, to end what it began. */
+  /** Accepts an expired token too, because it may still end its own session. */
   rtcTokenAnyAge(token: string): Promise<RtcTokenCaller>;
-  /** The secret that media nodes share, or the secret of one node. */
+  /** Verifies the secret that media nodes share, or the secret of one node. */
   node(secret: string): NodeCaller;
   originPolicy(projectId: string): OriginPolicy;
   /** The role of a user in a project; null for a user that is not a member. */
@@ -29,8 +29,8 @@ export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo 
 const BEARER = /^Bearer [\x21-\x7e]+$/i;
 
 /**
- * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read: a
- * client without a credential gets 401, learns nothing about the body, and costs no more than a header.
+ * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read:
+ * a client without a credential gets 401, gets no information about the body, and only its header is parsed.
  */
 export function createGuards(deps: GuardDeps) {
   const { infoOf } = deps;
@@ -60,7 +60,10 @@ export function createGuards(deps: GuardDeps) {
     throw new ApiError("SVC_ORIGIN_NOT_ALLOWED", `Only the server's own pages may do this. They are at ${publicUrl}.`);
   };
 
-  /** Until its second factor is shown a session can do that alone; until one is set up, manage its account alone. */
+  /**
+   * Until its second factor is presented, a session can only present it; until one is set up, it can only manage its
+   * account.
+   */
   const requireFactor = ({ missingFactor }: SessionCaller, path: string) => {
     if (missingFactor === null) return;
     const allowed = missingFactor === "verify" ? "/v1/auth/second-factor/" : "/v1/auth/";
@@ -81,7 +84,7 @@ export function createGuards(deps: GuardDeps) {
   return {
     open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request }) => ({ info: infoOf(request) })),
 
-    /** Routes of the sign-in pages: without a credential, but only from this server's own pages. */
+    /** Routes of the sign-in pages: no credential is required, but requests must come from this server's own pages. */
     ownPage: new Elysia({ name: "guard:own-page" }).derive(
       { as: "scoped" },
       throwsErrors(["SVC_ORIGIN_NOT_ALLOWED"], ({ request }) => {
@@ -101,7 +104,7 @@ export function createGuards(deps: GuardDeps) {
       }),
     ),
 
-    /** Chat routes: an API key acts as a server, a chat token as one user. */
+    /** Chat routes: an API key acts as a backend, a chat token as one user. */
     chat: new Elysia({ name: "guard:chat" }).derive(
       { as: "scoped" },
       throwsErrors(
@@ -218,7 +221,10 @@ function environmentOf(request: Request): Environment {
   return environment as Environment;
 }
 
-/** A route's `transform`, so that it runs before validation and, listed first, before the limiter. */
+/**
+ * The permission is checked in a route's `transform`, so that the check runs before validation and, listed first,
+ * before the rate limit.
+ */
 export function permit(permission: Permission): (context: { role: ProjectRole; archived: boolean }) => void {
   const changes = !permission.endsWith(":read") && permission !== "project:archive";
   return ({ role, archived }) => {

@@ -12,7 +12,7 @@ type ReadinessCheck = () => string | null;
 
 export type Readiness = {
   add(name: string, check: ReadinessCheck): void;
-  /** Reasons by part; empty when everything is ready. */
+  /** Reasons by component; empty when everything is ready. */
   reasons(): Record<string, string>;
 };
 
@@ -33,7 +33,9 @@ export function createReadiness(): Readiness {
 
 const LOOPBACK = new Set(["127.0.0.1", "::1"]);
 
-/** A proxy on this machine forwards requests of others: every address that it names must be local as well. */
+/**
+ * A reverse proxy on this machine forwards requests of others, so every IP address in its header must be local as well.
+ */
 function isLocal(ip: string, request: Request): boolean {
   const forwarded = request.headers.get("x-forwarded-for")?.split(",") ?? [];
   return [ip, ...forwarded.map((hop) => hop.trim())].every((address) => LOOPBACK.has(address));

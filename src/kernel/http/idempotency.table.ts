@@ -1,7 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 export const idempotencyKeys = sqliteTable("idempotency_keys", {
-  /** Credential, method, path and key, hashed. */
+  /** Hash of credential, method, path and key. */
   id: text("id").primaryKey(),
   bodyHash: text("body_hash").notNull(),
   status: integer("status").notNull(),

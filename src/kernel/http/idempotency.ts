@@ -28,7 +28,7 @@ export type Idempotency = {
   create<T>(context: IdempotentContext, work: (unit: Unit) => T, reference?: Reference<T>): Promise<T>;
   /** Mints a credential: its result is kept in memory only, never written to disk. Responds with 201. */
   mint<T>(context: IdempotentContext, work: () => T | Promise<T>): Promise<T>;
-  /** Deletes expired results; called by a job. */
+  /** Deletes expired results; called by a recurring job. */
   sweep(): Promise<void>;
 };
 
@@ -53,7 +53,7 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
     return JSON.parse(kept.body) as T;
   }
 
-  /** A unit may set another status than 201 (an add that changed nothing); that status is stored too. */
+  /** A unit of work may set another status than 201, for example if nothing changed; that status is stored too. */
   const keep = (context: IdempotentContext, bodyHash: string, result: unknown, windowMs: number): Stored => ({
     bodyHash,
     status: typeof context.set.status === "number" ? context.set.status : 201,
@@ -110,7 +110,7 @@ export function createIdempotency(db: Db, { write }: Writer, now: Now): Idempote
 /** A client does not retry more requests than this within five minutes. */
 const MINTED_PER_CREDENTIAL = 1000;
 
-/** Results by credential and key. A client that invents keys without end evicts only its own results. */
+/** Results by credential and key. A client that sends endless keys evicts only its own results. */
 function createMintedCache(now: Now) {
   const byHolder = new Map<string, Map<string, Stored | "running">>();
   const isOver = (kept: Stored | "running") => kept !== "running" && kept.expiresAt <= now();
@@ -128,7 +128,7 @@ function createMintedCache(now: Now) {
       byHolder.set(holder, own);
       own.set(id, kept);
       if (own.size <= MINTED_PER_CREDENTIAL) return;
-      // Running requests stay: a retry would otherwise run at the same time.
+      // Running requests are not evicted, because a retry would otherwise run at the same time.
       for (const [oldest, value] of own) {
         if (value === "running") continue;
         own.delete(oldest);
@@ -172,7 +172,7 @@ function sha256(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
 }
 
-/** Each body is parsed, so a page has fewer rows than those of other tables. */
+/** Each body is parsed, so a page has fewer rows than for other tables. */
 const RESPONSES_PER_PAGE = 100;
 
 /** Removes stored responses whose body matches; they have no other reference to a user. */

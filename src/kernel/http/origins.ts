@@ -19,7 +19,7 @@ function isLocalhost(origin: string): boolean {
   return (protocol === "http:" || protocol === "https:") && LOCALHOSTS.has(hostname);
 }
 
-/** Names and addresses; the URL parser also accepts `*.example.com`, which is never the host of a page. */
+/** Host names and IP addresses; the URL parser also accepts `*.example.com`, which is never the host of a page. */
 const PAGE_HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)$/;
 
 /** `scheme://host[:port]` as a browser sends it; null when the text is not an origin. */
@@ -43,7 +43,7 @@ export function isOwnHost(request: Request, publicUrl: string | undefined): bool
   return isLoopback(hostname) || ipaddr.isValid(hostname.replaceAll(/[[\]]/g, ""));
 }
 
-/** Same-origin by the public URL, or without one by the request's own host if that can be trusted. */
+/** Same-origin according to the public URL or, without one, to the request's own host if it can be trusted. */
 export function sameOrigin(origin: string | null, request: Request, publicUrl: string | undefined): boolean {
   if (origin === null) return true;
   if (publicUrl !== undefined) return origin === new URL(publicUrl).origin;
@@ -53,7 +53,7 @@ export function sameOrigin(origin: string | null, request: Request, publicUrl: s
 
 const hostOf = (request: Request) => request.headers.get("host") ?? new URL(request.url).host;
 
-/** The message tells the developer what to add, and where. */
+/** The message tells the developer which origin to add, and where. */
 export function originRefused(origin: string | null): ApiError {
   const printed = (origin ?? "").slice(0, 256);
   return new ApiError(

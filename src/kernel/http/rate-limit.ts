@@ -17,7 +17,7 @@ export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter 
   // A window that ends more than its length from now began before the clock was set back.
   const isOver = (window: { endsAt: number }, at: number) => window.endsAt <= at || window.endsAt > at + windowMs;
 
-  /** Runs once per window at most: with many keys it is not free. */
+  /** Runs at most once per window, because its cost grows with the number of keys. */
   function sweep(at: number): void {
     if (Math.abs(at - sweptAt) < windowMs) return;
     sweptAt = at;
@@ -55,7 +55,10 @@ type LimitedContext = {
   set: { headers: Record<string, string | number | string[] | undefined> };
 };
 
-/** A route's `transform`, after the credential and before validation; failed requests count as well. */
+/**
+ * The rate limit is checked in a route's `transform`, after the credential and before validation; failed requests count
+ * as well.
+ */
 export function createRateLimit(limiter: RateLimiter, config: Config) {
   return (budget: Budget) => {
     const limit = config[`RATE_LIMIT_${budget}`];
@@ -73,7 +76,7 @@ export function createRateLimit(limiter: RateLimiter, config: Config) {
 
 export type RateLimit = ReturnType<typeof createRateLimit>;
 
-/** The most specific identity of the request; never combined with the address. */
+/** The most specific identity of the request; never combined with the IP address. */
 function identityOf(caller: Caller | undefined, info: RequestInfo): string {
   switch (caller?.kind) {
     case "apiKey":

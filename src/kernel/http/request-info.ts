@@ -11,12 +11,12 @@ export type RequestInfo = {
   ip: string;
   userAgent: string | null;
   origin: string | null;
-  /** Null for the pages that this server itself serves, to which a project's allowed origins do not apply. */
+  /** Null for pages that this server itself serves, to which a project's allowed origins do not apply. */
   foreignOrigin: string | null;
   startedAt: number;
-  /** Whether the request's host can be this server's own, and not a foreign name that resolves to it. */
+  /** Whether the request's host belongs to this server, and is not another name that resolves to it. */
   ownHost: boolean;
-  /** Scheme and host by which this client reaches the server, for URLs in a response. */
+  /** Scheme and host at which this client reaches the server, for URLs in a response. */
   publicUrl: string;
 };
 
@@ -31,8 +31,8 @@ export type InfoSources = {
 };
 
 /**
- * Most routes never use the address or the browser, and determining them costs as much as the rest of a small request: each
- * is determined when it is first read.
+ * Most routes never use the IP address or the user agent, and determining them takes as long as the rest of a small
+ * request: each is determined when it is first read.
  */
 export class LazyRequestInfo implements RequestInfo {
   readonly origin: string | null;
@@ -74,7 +74,7 @@ export class LazyRequestInfo implements RequestInfo {
 
 export type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
 
-/** PUBLIC_URL, or the URL of the request; `x-forwarded-proto` counts only from a trusted proxy. */
+/** PUBLIC_URL, or the URL of the request; `x-forwarded-proto` is only used from a trusted proxy. */
 export function createPublicUrl(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
@@ -96,12 +96,12 @@ export function createPublicUrl(
   };
 }
 
-/** The characters of a name or an address with a port: the host becomes part of URLs in responses. */
+/** The characters of a host name or IP address with a port: the host becomes part of URLs in responses. */
 const HOST_CHARACTERS = /^[\w.~!$&'()*+,;=%:[\]-]{1,300}$/;
 
-/** HTTP requires 400 for an invalid Host; the request's URL cannot even be parsed with one. */
+/** HTTP requires 400 for an invalid Host; otherwise the request's URL could not be parsed. */
 export function createHostCheck(): (request: Request) => ApiError | null {
-  // Most clients use the same name for a server, and parsing it costs as much as looking up their key.
+  // Most clients use the same name for a server, and parsing it takes as long as looking up their key.
   let known: string | null = null;
   return (request) => {
     const host = request.headers.get("host");
@@ -119,7 +119,7 @@ export type ForwardedClient = ((request: Request) => string | null) | null;
 
 export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
-/** The socket's address; `x-forwarded-for` counts only when it comes from a trusted proxy, read from the right. */
+/** The socket's IP address; `x-forwarded-for` is only used from a trusted proxy, and read from the right. */
 export function createClientIp(
   trustedProxies: readonly string[],
   clients: TlsClients | null = null,
@@ -142,8 +142,8 @@ const SOCKET_ADDRESS = Symbol("socket address");
 type ArrivedRequest = Request & { [SOCKET_ADDRESS]?: string };
 
 /**
- * The address of the connection; for one through the TLS thread or a cluster proxy, that of the client behind it. It is
- * read when the request arrives, because a connection that ends meanwhile has none any more.
+ * The IP address of the connection or, through the TLS thread or a cluster proxy, of the client behind it. It is read
+ * when the request arrives, because a closed connection has no address any more.
  */
 export function socketAddress(
   request: Request,

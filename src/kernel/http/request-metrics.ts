@@ -10,8 +10,8 @@ type RouteCounts = { tallies: Tally[]; buckets: number[]; seconds: number; count
 type Value = { value: number; labels: Record<string, string | number>; metricName?: string };
 
 /**
- * Counts HTTP requests by route and status, in plain objects that the registry reads when it is scraped: its own counters
- * hash their labels at every increment, which would cost a fifth of an authenticated request.
+ * Counts HTTP requests by route and status, in plain objects that the registry reads when it is scraped: its own
+ * counters hash their labels at every increment, which would take a fifth of the time of an authenticated request.
  */
 export function createRequestMetrics({ registry }: Metrics) {
   const routes = new Map<string, RouteCounts>();
@@ -62,7 +62,7 @@ export function createRequestMetrics({ registry }: Metrics) {
   };
 }
 
-/** A linear search, because a route has few. */
+/** A linear search is enough, because a route has few tallies. */
 function tallyOf(tallies: Tally[], method: string, status: number): Tally {
   for (const tally of tallies) if (tally.status === status && tally.method === method) return tally;
   const tally = { method, status, count: 0 };

@@ -61,7 +61,7 @@ export function queryInteger({ min = 0, max = Number.MAX_SAFE_INTEGER, descripti
   FormatRegistry.Set(format, (text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max);
   const written = t.String({ format, wholeNumber: [min, max], description, error: describeWholeNumber({ min, max }) });
   const schema = t.Transform(written).Decode(Number).Encode(String);
-  // For handlers and clients it is a number.
+  // For handlers and clients the value is a number.
   return schema as unknown as TInteger;
 }
 

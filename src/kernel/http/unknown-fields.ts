@@ -1,10 +1,10 @@
 import { ApiError, type FieldProblem } from "../../protocol/errors.ts";
 import { nearest } from "../nearest-name.ts";
 
-/** The parts of a JSON schema that decide which fields a body may have. */
+/** The fields of a JSON schema that decide which fields a body may have. */
 type Schema = {
   properties?: Record<string, Schema>;
-  /** The framework sets it to false for every object without it. */
+  /** The framework sets it to false for every object that does not set it. */
   additionalProperties?: unknown;
   refusesUnknownFields?: boolean;
   patternProperties?: unknown;
@@ -13,7 +13,7 @@ type Schema = {
   anyOf?: Schema[];
 };
 
-/** Options of an object schema whose unknown fields are all refused. */
+/** Options of an object schema that rejects all unknown fields. */
 export const REFUSES_UNKNOWN_FIELDS = { refusesUnknownFields: true };
 
 export const IGNORED_FIELDS_HEADER = "stoa-ignored-fields";
@@ -21,16 +21,16 @@ export const IGNORED_FIELDS_HEADER = "stoa-ignored-fields";
 /** A client can send a mebibyte of unknown names; the first ones are enough to find the mistake. */
 const MAX_LISTED = 64;
 const MAX_ITEMS = 1_000;
-/** Two edits turn a shorter name into many others, and no field has a longer name. */
+/** Two edits turn a shorter name into many other names, and no field has a longer name. */
 const [MIN_COMPARED, MAX_COMPARED] = [6, 64];
 const MAX_EDITS = 2;
 
 type Found = { refused: FieldProblem[]; ignored: string[] };
 
 /**
- * Finds the fields of a body that its schema does not have, which the framework would drop without a word. A misspelt field
- * is refused, and so is every unknown field of an object that refuses them; the names of the others are returned,
- * as the value of the response header `stoa-ignored-fields`, or null.
+ * Finds the fields of a body that its schema does not have, which the framework would silently drop. A misspelt field
+ * is rejected, and so is every unknown field of an object with `refusesUnknownFields`; the names of the others are
+ * returned, as the value of the response header `stoa-ignored-fields`, or null.
  */
 export function checkUnknownFields(body: unknown, schema: object | undefined): string | null {
   const found: Found = { refused: [], ignored: [] };
@@ -46,7 +46,7 @@ function collect(value: unknown, schema: Schema, path: string, found: Found): vo
   if (typeof value !== "object" || value === null) return;
   const variants = (schema.anyOf ?? [schema]).filter((variant) => variant.properties ?? variant.items);
   const [only] = variants;
-  // Which of several shapes is meant decides the validator.
+  // The validator decides which of several variants applies.
   if (only === undefined || variants.length > 1) return;
   if (Array.isArray(value)) {
     const { items } = only;

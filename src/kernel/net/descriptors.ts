@@ -1,8 +1,8 @@
 /**
  * Keeps file descriptors free for files, the database and worker threads, however many connections clients open. Bun
- * accepts every connection and ends the process when a thread finds no descriptor, so this file works beside it, through
- * libc: the soft limit stops the accepting at a ceiling, and while the ceiling is reached new connections are answered with
- * 503 or closed, and those that have sent nothing yet are closed as well.
+ * accepts every connection and ends the process when a thread finds no descriptor, so this file uses libc directly: the
+ * soft limit stops Bun from accepting at a ceiling. While the ceiling is reached, new connections are answered with 503
+ * or closed, and those that have sent nothing yet are closed as well.
  */
 import { FFIType, ptr } from "bun:ffi";
 import { readFileSync, readlinkSync } from "node:fs";
@@ -31,7 +31,7 @@ const SYMBOLS = {
 
 type Libc = NonNullable<ReturnType<typeof openLibc<typeof SYMBOLS>>>;
 
-/** Numbers of Linux, the same on x64 and arm64. */
+/** Constants of Linux, the same on x64 and arm64. */
 const RLIMIT_NOFILE = 7;
 const SOL_SOCKET = 1;
 const SO_ACCEPTCONN = 30;
@@ -53,19 +53,22 @@ const INFO = { bytes: 136, state: 0, lastReceivedMs: 52, bytesReceived: 128 };
 
 /** A quarter of the limit is reserved, within these bounds. */
 const RESERVE = { min: 64, max: 2_048 };
-/** Connections may arrive at this rate before the limit is looked at again. */
+/** The assumed maximum rate of new connections until the limit is checked again. */
 const BURST_PER_MS = 20;
 const CHECK_MS = { min: 20, max: 1_000 };
-/** How long new connections are refused at least: looking for the listeners takes time with many descriptors. */
+/** The minimum time for which new connections are refused: finding the listeners takes time with many descriptors. */
 const REFUSE_MS = 250;
 const SWEEP_EVERY_MS = 100;
-/** A client that has sent nothing for this time makes room for others. */
+/** A connection that has sent nothing for this time is closed to make room for others. */
 const SILENT_MS = 500;
 const MAX_REFUSED_PER_CHECK = 1_024;
 const MAX_SCANNED = 65_536;
-/** Readiness fails for this long after a refusal, so that neither it nor the log changes with every check. */
+/**
+ * Readiness fails for this long after a refused connection, so that neither readiness nor the log changes with every
+ * check.
+ */
 const PRESSURE_MS = 10_000;
-/** A worker thread opens about ten. */
+/** A worker thread opens about ten descriptors. */
 const WORKER_DESCRIPTORS = 32;
 const WORKER_RETRY_MS = { first: 250, max: 8_000 };
 
@@ -78,7 +81,7 @@ export type DescriptorGuard = {
 type GuardOptions = {
   log: Log;
   metrics: Metrics | null;
-  /** The port of plain HTTP, where a refused client is answered. Others are closed. */
+  /** The port of plain HTTP, where a refused client gets a response. Connections to other ports are closed. */
   httpPort: () => number | null;
 };
 
@@ -112,7 +115,7 @@ export function guardDescriptors({ log, metrics, httpPort }: GuardOptions): Desc
   function check(): void {
     const free = table.lowestFree();
     if (refusing === null && free >= ceiling) {
-      // Whatever else opens a file may use the reserve now, and only connections may not.
+      // Other code that opens a file may use the reserve now; only connections may not.
       table.limitTo(table.limit);
       refusing = { sinceMs: performance.now(), sweptAtMs: performance.now(), listeners: table.pauseListeners() };
       if (!isPressed()) log.warn({ limit: table.limit, ceiling }, "descriptors: limit reached, refusing connections");
@@ -157,7 +160,7 @@ export function guardDescriptors({ log, metrics, httpPort }: GuardOptions): Desc
   };
 }
 
-/** Throws when it cannot start: Bun aborts the whole process when a new thread finds no descriptor. */
+/** Throws when the thread cannot start: Bun aborts the whole process when a new thread finds no descriptor. */
 export function startWorker(path: `${string}.ts`): Worker {
   if (!hasDescriptors(WORKER_DESCRIPTORS)) throw new Error("no free file descriptors for a thread");
   return new Worker(workerUrl(path));
@@ -203,7 +206,7 @@ function reserveOf(limit: number): number {
   return Math.min(RESERVE.max, Math.max(RESERVE.min, Math.floor(limit / 4)));
 }
 
-/** The descriptors of this process, of all its threads. */
+/** The file descriptors of this process, including all its threads. */
 class DescriptorTable {
   readonly limit: number;
   readonly #libc: Libc;
@@ -226,7 +229,7 @@ class DescriptorTable {
     this.#libc.symbols.setrlimit(RLIMIT_NOFILE, ptr(new BigUint64Array([BigInt(soft), BigInt(this.limit)])));
   }
 
-  /** The kernel always gives the lowest free number, so all below it are in use. */
+  /** The kernel always assigns the lowest free descriptor, so all below it are in use. */
   lowestFree(): number {
     const fd = this.#libc.symbols.dup(0);
     if (fd < 0) return this.limit;
@@ -234,7 +237,7 @@ class DescriptorTable {
     return fd;
   }
 
-  /** Takes the listeners out of Bun's event loops, so that their connections stay in the kernel's queue. */
+  /** Removes the listeners from Bun's event loops, so that their connections stay in the kernel's queue. */
   pauseListeners(): PausedListener[] {
     return this.#changeListeners(0);
   }
@@ -243,7 +246,7 @@ class DescriptorTable {
     this.#changeListeners(EPOLLIN);
   }
 
-  /** Accepts what waits in the queue and closes it; the number of those connections. */
+  /** Accepts and closes the connections in the queue; returns their number. */
   refuse(listener: number, responds: boolean): number {
     const { accept4, recv, send, shutdown, close } = this.#libc.symbols;
     let count = 0;
@@ -275,7 +278,7 @@ class DescriptorTable {
     return count;
   }
 
-  /** The entries are read anew each time: a thread that was replaced has another loop and other sockets. */
+  /** The entries are read again each time: a thread that was replaced has another loop and other sockets. */
   #changeListeners(events: number): PausedListener[] {
     const listeners = new Map<number, PausedListener>();
     const loops: number[] = [];
@@ -292,7 +295,7 @@ class DescriptorTable {
     return [...listeners.values()];
   }
 
-  /** How many bytes the option has, or -1 when the descriptor is not open or not of that kind. */
+  /** The size of the option in bytes, or -1 when the descriptor is not open or not of that kind. */
   #option(fd: number, level: number, option: number, into: Int32Array | Uint8Array): number {
     this.#length[0] = into.byteLength;
     const result = this.#libc.symbols.getsockopt(fd, level, option, ptr(into), ptr(this.#length));
@@ -319,7 +322,7 @@ function isEventLoop(fd: number): boolean {
   }
 }
 
-/** The entries of an epoll instance; `data` is Bun's pointer to its own record, which has to stay as it is. */
+/** The entries of an epoll instance; `data` is Bun's pointer to its own record, which must not change. */
 function watchedBy(loop: number): { fd: number; data: bigint }[] {
   const text = readFileSync(`/proc/self/fdinfo/${loop}`, "utf8");
   return [...text.matchAll(/^tfd:\s*(\d+) events:\s*[0-9a-f]+ data:\s*([0-9a-f]+)/gm)].map(([, fd, data]) => ({

@@ -2,18 +2,18 @@
 // It is seeded and driven by the caller's clock: the same packets at the same times have the same outcome.
 
 export interface ImpairmentOptions {
-  /** 0 … 1, independently for each packet. */
+  /** A ratio from 0 to 1, applied independently to each packet. */
   lossRatio?: number;
-  /** In the first `lengthMs` of every `periodMs`, this ratio of the packets is lost, all by default. */
+  /** In the first `lengthMs` of every `periodMs`, this ratio of the packets is lost; all of them by default. */
   burst?: { periodMs: number; lengthMs: number; lossRatio?: number };
   delayMs?: number;
-  /** Added to the delay, uniform over 0 … jitterMs; the order is kept. */
+  /** Added to the delay, uniform over 0 … jitterMs; the order of packets is kept. */
   jitterMs?: number;
   /** This ratio of packets is delayed by `reorderMs` and overtaken. */
   reorderRatio?: number;
   reorderMs?: number;
   duplicateRatio?: number;
-  /** The bandwidth of the link: packets queue, and are dropped when more than `queueBytes` wait. */
+  /** The bandwidth of the link: packets are queued, and dropped when more than `queueBytes` are in the queue. */
   bandwidthBitsPerSecond?: number;
   queueBytes?: number;
 }
@@ -24,7 +24,7 @@ const DEFAULT_QUEUE_BYTES = 32_000;
 export class Impairment<Packet> {
   readonly #random: () => number;
   #options: ImpairmentOptions;
-  /** Ascending by time; equal times keep the order of arrival. */
+  /** Sorted by time; packets with equal times stay in order of arrival. */
   readonly #due: { atMs: number; packet: Packet }[] = [];
   #linkFreeAtMs = 0;
   #lastDueMs = 0;

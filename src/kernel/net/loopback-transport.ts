@@ -1,8 +1,8 @@
 /**
- * The connection from the TLS thread to the HTTP server of the same process: a Unix socket, which costs both sides less than
- * half of a TCP connection over loopback. It has no client address, so each request carries the address in a header, with a
- * proof that the TLS thread wrote it. The proof is valid for that one address: a client that learned it could only claim to
- * be itself.
+ * The connection from the TLS thread to the HTTP server of the same process: a Unix socket, which costs both sides less
+ * than half of a TCP connection over loopback. A Unix socket has no client address, so each request carries the
+ * client's IP address in a header, with a proof that the TLS thread wrote it. The proof is valid for that IP address
+ * only: a client that learned it could only claim to be itself.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { sameSecret } from "../crypto/secrets.ts";
@@ -17,7 +17,7 @@ const HEADER = "x-stoa-carried-for";
 /** How many verified header values are cached. */
 const MAX_CACHED = 10_000;
 
-/** Null where the system has no abstract sockets: TCP connections over loopback are used there. */
+/** Null if the system has no abstract sockets: TCP connections over loopback are used instead. */
 export function createLoopbackTransport(): LoopbackTransport | null {
   if (process.platform !== "linux") return null;
   const secret = randomBytes(32).toString("base64url");
@@ -29,7 +29,10 @@ export function forwardedForLine({ secret }: LoopbackTransport, address: string)
   return `${HEADER}: ${headerValue(secret, address)}\r\n`;
 }
 
-/** Returns a function for the client address of a request; null without a valid header. A repeated header is invalid. */
+/**
+ * Returns a function that returns the client's IP address of a request; null without a valid header. A repeated header
+ * is invalid.
+ */
 export function createForwardedClient({ secret }: LoopbackTransport): (request: Request) => string | null {
   const verified = new Map<string, string>();
   return ({ headers }) => {

@@ -1,4 +1,7 @@
-/** Socket options that Bun does not offer, set through libc where possible. Without them everything works, only slower. */
+/**
+ * Socket options that Bun does not offer, set through libc where possible. Without them the server works, but is
+ * slower.
+ */
 import { dlopen, type FFIFunction, FFIType, ptr } from "bun:ffi";
 
 const LINUX = { solSocket: 1, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
@@ -34,8 +37,8 @@ const NOT_SENT_LOW_WATER: Record<string, number> = { linux: 25, darwin: 0x201 };
 const IPPROTO_TCP = 6;
 
 /**
- * Limits how many unsent bytes the operating system buffers for a socket. Its buffer can be neither inspected nor dropped,
- * and would grow to seconds of video. `apply` returns false where the option is unavailable.
+ * Limits how many unsent bytes the operating system buffers for a socket. This buffer can be neither inspected nor
+ * discarded, and would grow to seconds of video. `apply` returns false where the option is unavailable.
  */
 export function createUnsentBound(bytes: number): { apply(fd: number): boolean; close(): void } {
   const libc = openLibc(SET_OPTION);
@@ -51,15 +54,15 @@ export function createUnsentBound(bytes: number): { apply(fd: number): boolean; 
 }
 
 export type SocketTuning = {
-  /** False: sends may fail after a peer has gone, and must be retried (see `udp.ts`). */
+  /** When false, sends may fail after a peer has closed its port, and must be retried (see `udp.ts`). */
   icmpErrorsSilenced: boolean;
   buffersRaised: boolean;
 };
 
 /**
- * Turns off the ICMP errors that Bun enables on the socket (IP_RECVERR): on a shared socket, a peer that closed its port
- * would make the next send to any peer fail. It also raises the buffers: the default of 212 KB drops packets at 10,000 per
- * second.
+ * Turns off the ICMP errors that Bun enables on the socket (IP_RECVERR): on a shared socket, a peer that closed its
+ * port would make the next send to any peer fail. It also enlarges the buffers: the default of 212 KB drops packets at
+ * 10,000 per second.
  */
 export function tuneUdpSocket(fd: number, bufferBytes: number): SocketTuning {
   const libc = openLibc(SET_OPTION);

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 /** An operator can allow `private` targets, but never `forbidden` ones. */
 export type Target = "public" | "loopback" | "private" | "forbidden";
 
-/** The target by the spelling of a host alone, without resolving a name. */
+/** The kind of target by the text of a host, without resolving a name. */
 export function targetOf(hostname: string): Target {
   const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   // The URL parser has turned decimal, hex, octal and short forms into dotted quads.
@@ -30,23 +30,26 @@ function addressTarget(text: string): Target {
     case "carrierGradeNat":
       return "private";
     case "unicast":
-      // ipaddr.js calls every range without a name unicast, also `::7f00:1`, an old form of 127.0.0.1.
+      // ipaddr.js reports every unnamed range as unicast, including `::7f00:1`, an old form of 127.0.0.1.
       return address instanceof ipaddr.IPv4 || address.match(GLOBAL_IPV6) ? "public" : "forbidden";
     default:
       return "forbidden";
   }
 }
 
-/** The addresses of a host name. */
+/** Resolves a host name to its IP addresses. */
 export type Lookup = (hostname: string) => Promise<string[]>;
 
 export const systemLookup: Lookup = async (hostname) =>
   (await lookup(hostname, { all: true })).map(({ address }) => address);
 
-/** More addresses of one host are not tried. */
+/** The maximum number of IP addresses of a host that are tried. */
 const MAX_ADDRESSES = 4;
 
-/** The addresses of a URL's host that may be connected to, IPv4 first; none where the name resolves elsewhere. */
+/**
+ * The IP addresses of a URL's host to which the server may connect, IPv4 first; empty if the name resolves to others
+ * only.
+ */
 export async function allowedAddresses(
   url: URL,
   allows: (target: Target) => boolean,

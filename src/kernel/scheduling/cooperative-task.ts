@@ -2,12 +2,12 @@ import { type EventLoop, FairQueue } from "./fair-queue.ts";
 
 const SLICE_MS = 1;
 
-/** Long work that yields wherever it can be interrupted. */
+/** Long work that yields at every point where it can be interrupted. */
 export type CooperativeTask<Result> = Generator<void, Result, void>;
 
 export type RunCooperatively = <Result>(task: CooperativeTask<Result>) => Promise<Result>;
 
-/** All tasks share one time slice: a hundred clients that ask for something long do not delay others a hundredfold. */
+/** All tasks share one time slice: a hundred long requests do not delay others a hundredfold. */
 export function createRunCooperatively(loop: EventLoop = {}): RunCooperatively {
   const queue = new FairQueue({ sliceMs: SLICE_MS, ...loop });
   return (task) =>
@@ -27,7 +27,7 @@ export function createRunCooperatively(loop: EventLoop = {}): RunCooperatively {
     });
 }
 
-/** Shares this thread's event loop with everything else. */
+/** Shares this thread's event loop with all other work. */
 export const runCooperatively: RunCooperatively = createRunCooperatively();
 
 /** `JSON.stringify` of an object, interrupted after each field down to the given level. */

@@ -2,7 +2,7 @@ import type { Metrics } from "../metrics.ts";
 
 const EVERY_MS = 500;
 
-/** Measures how late a timer fires: everything else on the main thread waited as long. */
+/** Measures how late a timer fires: all other work on the main thread waited as long. */
 export function measureEventLoop(metrics: Metrics): () => void {
   let worstMs = 0;
   let dueAt = performance.now() + EVERY_MS;
@@ -17,7 +17,7 @@ export function measureEventLoop(metrics: Metrics): () => void {
     "stoa_event_loop_delay_seconds",
     "The longest delay of the main thread since the last scrape.",
     () => {
-      // A thread that is blocked until the scrape has not looked yet.
+      // While a thread is blocked, its last measurement is missing, so the current delay is added.
       const delay = Math.max(worstMs, performance.now() - dueAt) / 1_000;
       worstMs = 0;
       return Math.max(0, delay);

@@ -1,27 +1,27 @@
-/** Something with jobs to run: a socket with frames, an address with requests, a task with steps. */
+/** A source of jobs: a socket with frames, an IP address with requests, a task with steps. */
 export type JobSource = {
   /** Runs the source's next job; false when none is left. */
   runNext(): boolean;
 };
 
 export type FairQueueOptions = {
-  /** How much of an event-loop tick all jobs of the queue get together. */
+  /** The share of an event-loop tick for all jobs of the queue together. */
   sliceMs: number;
   burst?: number;
   /**
-   * Jobs that begin asynchronous work run in a callback each: their promises then continue before the next one begins,
-   * and count towards the time slice.
+   * Each job that starts asynchronous work runs in its own callback: its promises then continue before the next job
+   * starts, and count towards the time slice.
    */
   startsAsyncWork?: boolean;
 } & EventLoop;
 
-/** The parts of the event loop that a test replaces. */
+/** The functions of the event loop that a test replaces. */
 export type EventLoop = {
   clock?: () => number;
   nextTick?: (run: () => void) => unknown;
 };
 
-/** How many asynchronous jobs begin in a tick; the time slice ends most ticks earlier. */
+/** The maximum number of asynchronous jobs that start in a tick; most ticks end earlier because of the time slice. */
 const MAX_ASYNC_JOBS_PER_TICK = 64;
 
 /**
@@ -85,7 +85,7 @@ export class FairQueue {
     if (!this.isEmpty) this.#schedule();
   };
 
-  /** Every slice runs at least one source, however long that takes. */
+  /** Every slice runs at least one source, regardless of its duration. */
   readonly #runWithinSlice = (): boolean => {
     const [source] = this.#sources;
     if (!source) return false;

@@ -1,15 +1,15 @@
-/** Work that waits until a burst of activity is over, and the garbage that bursts leave in the heap. */
+/** Work that runs after a burst of activity, and the collection of the garbage that bursts leave in the heap. */
 import { edenGC, fullGC, heapSize } from "bun:jsc";
 import type { Log } from "../log.ts";
 import type { Timers } from "../time/timers.ts";
 
 export type IdleThresholds = {
-  /** The task does not pay off after fewer events. */
+  /** The task is not worthwhile after fewer events. */
   minEvents: number;
   checkEveryMs: number;
-  /** The most events between two checks that count as idle. */
+  /** The maximum number of events between two checks that counts as idle. */
   maxEvents: number;
-  /** This part of the burst's peak counts as idle too: a busy server has more background activity than a small one. */
+  /** This share of the burst's peak counts as idle too: a busy server has more background activity than a small one. */
   shareOfPeak?: number;
 };
 
@@ -61,7 +61,7 @@ export function onIdle(
 /** A full collection blocks the thread for some fifty milliseconds, which smaller gains do not justify. */
 const MIN_GAIN = { factor: 1.1, bytes: 1_048_576 };
 /**
- * Memory that survives a collection may be in use for good, or until a burst ends that paused for a moment. The expected
+ * Memory that survives a collection may be in use permanently, or until a burst ends that only paused. The expected
  * size therefore grows by this factor at most with each collection.
  */
 const MAX_GROWTH = 1.03;
@@ -71,8 +71,9 @@ const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC 
 
 /**
  * Returns a function that collects the heap of the calling thread if that may free much. The engine treats objects that
- * survive a collection or two as long-lived and looks at them again only after much further growth, which can take minutes
- * once a burst is over. Young objects are collected first, at little cost: they would hide how large the old part is.
+ * survive a collection or two as long-lived and examines them again only after much further growth, which can take
+ * minutes after a burst. The young generation is collected first, at little cost, because it would hide the size of the
+ * old generation.
  */
 export function createIdleCollector(heap: Heap = OWN_HEAP): () => void {
   let expected = 0;
@@ -84,11 +85,11 @@ export function createIdleCollector(heap: Heap = OWN_HEAP): () => void {
   };
 }
 
-/** Fifty calls that no participant joins or leaves commit about ten times a second. */
+/** Fifty calls without joins and leaves commit about ten times a second. */
 const AFTER_BURST: IdleThresholds = { minEvents: 500, checkEveryMs: 15_000, maxEvents: 250, shareOfPeak: 1 / 10 };
 
 export type IdleTasks = IdleWatch & {
-  /** Adds a task that drops caches; the heap is collected after all of them. */
+  /** Adds a task that clears caches; the heap is collected after all tasks. */
   add(task: () => void): void;
 };
 

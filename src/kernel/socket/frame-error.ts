@@ -19,7 +19,7 @@ export function frameError(code: ErrorCode, message?: string, retryAfterSeconds?
   return new FrameError(frameCode(code), message ?? new ApiError(code).message, retryAfterSeconds);
 }
 
-/** The frame error for an error of another layer; null for an unexpected one, which belongs into the log. */
+/** The frame error for an error of another layer; null for an unexpected error, which is logged. */
 export function frameErrorOf(error: unknown): FrameError | null {
   if (error instanceof FrameError) return error;
   if (error instanceof MediaError) return new FrameError(error.code, error.message);

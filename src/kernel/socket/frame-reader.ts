@@ -4,7 +4,7 @@ import { parseJson } from "../json.ts";
 import type { Now } from "../time/clock.ts";
 import { FrameError, frameError } from "./frame-error.ts";
 
-/** Why a socket is closed; each protocol has its own close code for it. */
+/** Why a socket is closed; each protocol has its own close code for each reason. */
 export type FrameAbuse = "tooLarge" | "tooMany" | "malformed";
 
 export type FrameReading<Frame> =
@@ -32,7 +32,7 @@ export function createFrameReader<Frame extends { id?: string }>(
       return { kind: "abuse", abuse: "tooLarge", error, id: undefined };
     }
     const verdict = spend();
-    // Checked before parsing, so that a flood costs no parsing.
+    // The budget is checked before parsing, so that a flood of frames is not parsed.
     if (verdict.kind === "flood") {
       return { kind: "abuse", abuse: "tooMany", error: frameError("SVC_RATE_LIMITED"), id: undefined };
     }
@@ -66,12 +66,12 @@ function idOf(decoded: ReturnType<FrameDecoder<{ id?: string }>>): string | unde
   }
 }
 
-/** Frames over the budget are refused; after this many refusals in one window the socket is closed. */
+/** Frames over the budget are rejected; after this many rejections in one window the socket is closed. */
 const FLOOD_FRAMES = 100;
 
 type Verdict = { kind: "ok" } | { kind: "over"; retryAfterSeconds: number } | { kind: "flood" };
 
-// Shared, because nearly every frame is accepted.
+// A shared object, because nearly every frame is accepted.
 const OK: Verdict = { kind: "ok" };
 
 /** The frames of one socket in a fixed window that starts with its first frame; a large frame may count as several. */
@@ -81,7 +81,7 @@ export function createFrameBudget(now: Now, limit: number, windowSeconds: number
   let endsAt = 0;
   return (cost = 1) => {
     const at = now();
-    // An end further ahead than a window means that the clock was set back.
+    // A window that ends later than one window length from now means that the clock was set back.
     if (at >= endsAt || endsAt > at + windowMs) {
       count = 0;
       endsAt = at + windowMs;
@@ -100,14 +100,14 @@ export type Decoded<Frame> =
   | { kind: "frame"; frame: Frame }
   /** A frame that violates its schema: answered with an `error`. */
   | { kind: "invalid"; error: FrameError; id: string | undefined }
-  /** Not a frame; several of them close the socket. */
+  /** The message is not a frame; several of them close the socket. */
   | { kind: "malformed"; error: FrameError };
 
 export type FrameDecoder<Frame> = (text: string | null) => Decoded<Frame>;
 
 /**
- * Checks frames against their schemas. Each schema is compiled with the first frame of its type, which keeps the start fast.
- * It never throws; `text` is null for a binary frame.
+ * Checks frames against their schemas. Each schema is compiled with the first frame of its type, which keeps the start
+ * fast. The decoder never throws; `text` is null for a binary frame.
  */
 export function createFrameDecoder<Schemas extends FrameSchemas>(schemas: Schemas): FrameDecoder<FrameOf<Schemas>> {
   const schemaOf: ReadonlyMap<string, TObject> = new Map(Object.entries(schemas));
@@ -156,7 +156,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Shortened, so that no frame makes the server send a larger one. */
+/** The text is shortened, so that no frame makes the server send a larger one. */
 function quoted(text: string): string {
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
 }

@@ -1,6 +1,7 @@
 /**
- * The frames for one client, numbered without a gap. The last frames are kept, so that a client that reconnects gets exactly
- * those it missed. They are kept without their numbers, because many clients share the same text.
+ * The frames to one client, with consecutive sequence numbers. The last frames are kept, so that a client that
+ * reconnects gets exactly those it missed. They are stored without sequence numbers, because many clients share the
+ * same text.
  */
 export type ReplayRing = {
   readonly seq: number;
@@ -17,10 +18,10 @@ type ReplayRingOptions = {
 
 export function createReplayRing(capacity: number, options: ReplayRingOptions = {}): ReplayRing {
   const { startSeq = 0, keptCharacters = Number.POSITIVE_INFINITY } = options;
-  /** Frame bodies by number modulo the capacity. */
+  /** Frame bodies by sequence number modulo the capacity. */
   const ring: string[] = [];
   let seq = startSeq;
-  /** The number of the oldest frame that is kept; `seq + 1` when there is none. */
+  /** The sequence number of the oldest frame that is kept; `seq + 1` when there is none. */
   let oldest = startSeq + 1;
   let characters = 0;
 
@@ -53,7 +54,7 @@ export function createReplayRing(capacity: number, options: ReplayRingOptions = 
   };
 }
 
-/** A frame for many clients is serialized once; only the number differs. */
+/** A frame for many clients is serialized once; only the sequence number differs. */
 function numbered(body: string, seq: number): string {
   return `{"seq":${seq},${body.slice(1)}`;
 }

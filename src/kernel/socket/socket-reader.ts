@@ -2,9 +2,9 @@ import { type EventLoop, FairQueue } from "../scheduling/fair-queue.ts";
 
 const FRAMES_PER_BURST = 8;
 const SLICE_MS = 3;
-/** How many frames beyond the budget of a window wait to be refused one by one; with more the socket is closed. */
+/** How many frames beyond the budget of a window are rejected one by one; with more the socket is closed. */
 const MAX_FRAMES_OVER_BUDGET = 1_000;
-/** The memory that a waiting frame takes besides its own bytes. */
+/** The memory of a queued frame in addition to its own bytes. */
 const FRAME_OVERHEAD_BYTES = 256;
 
 type Frame = { readonly length: number };
@@ -15,7 +15,7 @@ export type FrameHandler<F extends Frame> = {
   copy(frame: F): F;
   /** The socket's budget; undefined when its frames are not counted. */
   framesPerWindow?(): number | undefined;
-  /** More frames wait than may be kept. Those that the handler leaves waiting are then received at once. */
+  /** More frames wait than may be kept. Frames that the handler has left in the queue are then handled at once. */
   overflowed(): void;
 };
 
@@ -33,8 +33,8 @@ export function createFrameQueue(loop: EventLoop = {}): FairQueue {
 }
 
 /**
- * The incoming frames of one socket, in their order. The network hands over everything that has arrived from a socket at
- * once; without the queue hundreds of frames would block the event loop for all other sockets.
+ * The incoming frames of one socket, in order. The network delivers all received frames of a socket at once; without
+ * the queue hundreds of frames would block the event loop for all other sockets.
  */
 export class SocketReader<F extends Frame> {
   readonly #waiting: F[] = [];
@@ -61,7 +61,7 @@ export class SocketReader<F extends Frame> {
     else this.#wait(this.handler.copy(frame));
   }
 
-  /** Calls `run` after all frames that were pushed before. */
+  /** Calls `run` after all frames that were pushed earlier. */
   end(run: () => void): void {
     if (this.#waiting.length === 0) run();
     else this.#onEnd = run;

@@ -1,21 +1,23 @@
 import { createFrameQueue, SocketReader } from "./socket-reader.ts";
 
-/** Keeps a server of a cluster from serving stale data: another one may lead without its knowledge. */
+/**
+ * Prevents a server of a cluster from serving stale data: another server may have become leader without its knowledge.
+ */
 export type Fence = {
   isStale(): boolean;
-  /** Resolves with true once it is not stale any more, with false when that is not expected. */
+  /** Resolves with true once the data is no longer stale, with false when that is not expected. */
   fresh(): Promise<boolean>;
 };
 
-/** A WebSocket as the protocols see it; tests pass their own. */
+/** A WebSocket in the form that protocols use; tests pass their own. */
 export type Socket = {
   send(text: string): void;
   close(code: number, reason: string): void;
-  /** Sent, but not yet taken by the client. */
+  /** Bytes that were sent, but that the client has not received yet. */
   readonly bufferedBytes: number;
 };
 
-/** A socket of the network, which can also subscribe to topics and be pinged. */
+/** A socket of the network, which can also subscribe to topics and send pings. */
 export type TopicSocket = Socket & {
   /** Sends all frames with one write to the network. */
   sendTogether(texts: readonly string[]): void;
@@ -31,14 +33,20 @@ export type SocketEvents = {
   /** The client answered a ping. */
   pong?(): void;
   closed(code: number): void;
-  /** The budget of frames; a socket that exceeds it by far is closed instead of being refused frame by frame. */
+  /** The budget of frames; a socket that exceeds it by far is closed instead of getting an error for each frame. */
   readonly framesPerWindow?: number;
 };
 
-/** These apply to the whole server: the framework ignores the options of single routes, so lower limits are checked later. */
+/**
+ * These options apply to the whole server: the framework ignores the options of single routes, so lower limits are
+ * checked later.
+ */
 export const SOCKET_OPTIONS = {
   maxPayloadLength: 1024 * 1024,
-  /** A silent socket is pinged before this time is over and closed without an answer, so no half-open peer stays longer. */
+  /**
+   * A silent socket is pinged before this time is over and closed if it does not respond, so that half-open connections
+   * do not stay.
+   */
   idleTimeout: 24,
   sendPings: true,
   backpressureLimit: 4 * 1024 * 1024,
@@ -49,7 +57,7 @@ export const SOCKET_OPTIONS = {
 
 export type NetworkSocket = {
   send(data: string | Uint8Array): unknown;
-  /** Frames that are sent during the callback go out together at its end. */
+  /** Frames that are sent during the callback are written together at its end. */
   cork?(send: () => void): unknown;
   close(code: number, reason: string): void;
   ping(): unknown;
@@ -66,7 +74,9 @@ export type SocketData = {
   close(ws: NetworkSocket, code: number): void;
 };
 
-/** The part of the HTTP server that sockets need. There are several: each has the sockets that it upgraded. */
+/**
+ * The functions of the HTTP server that sockets need. There are several servers: each has the sockets that it upgraded.
+ */
 export type SocketServer = {
   upgrade(request: Request, options: { data: SocketData; headers: Record<string, string> }): boolean;
   publish(topic: string, frame: string): unknown;
@@ -78,12 +88,12 @@ const SERVICE_RESTART = 1012;
 /** Every protocol of this server uses this close code for clients that send too much. */
 const TOO_MUCH = 4429;
 
-/** How many frames of one socket are held while it is uncertain whether this server leads. */
+/** How many frames of one socket are held while it is uncertain whether this server is the leader. */
 const MAX_HELD_FRAMES = 256;
 
 /**
  * The WebSockets of this process, on all of its servers. Frames are held while the fence is stale: another server may
- * lead, and the state here may be out of date.
+ * be the leader, and the state here may be outdated.
  */
 export function createSockets(fence: Fence | null = null) {
   const socketCounts = new Map<SocketServer, number>();
@@ -99,8 +109,8 @@ export function createSockets(fence: Fence | null = null) {
 
   return {
     /**
-     * Upgrades a request to a socket, bypassing the framework's `ws` route: that one parses every frame as JSON before its
-     * size can be checked. False when the request does not ask for a socket.
+     * Upgrades a request to a socket, bypassing the framework's `ws` route: that route parses every frame as JSON
+     * before its size can be checked. Returns false when the request is not an upgrade.
      */
     accept(
       listener: SocketServer | null,
@@ -184,7 +194,7 @@ export function createSockets(fence: Fence | null = null) {
       return server.upgrade(request, { data, headers });
     },
 
-    /** Names the server that the request arrived at, when that is not the main listener. */
+    /** Sets the server that received the request, if it is not the main listener. */
     carry(request: Request, server: SocketServer): void {
       serverOf.set(request, server);
     },
@@ -197,7 +207,7 @@ export function createSockets(fence: Fence | null = null) {
 
 type SocketCredential = {
   token: string | null;
-  /** Headers of the upgrade: a browser that offers subprotocols hangs up unless one of them is chosen. */
+  /** Headers of the upgrade: a browser that offers subprotocols closes the connection unless one of them is chosen. */
   headers: Record<string, string>;
 };
 
@@ -210,7 +220,7 @@ export function socketCredential(request: Request): SocketCredential {
     .map((protocol) => protocol.trim())
     .filter((protocol) => protocol !== "");
   const carrier = offered.find((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
-  // Choosing another one, if offered, avoids sending the token back.
+  // Choosing another subprotocol, if offered, avoids sending the token back.
   const chosen = offered.find((protocol) => protocol !== carrier) ?? carrier;
   const bearer = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
   return {

@@ -1,4 +1,4 @@
-/** Integer milliseconds since the epoch. Injected, so that a test controls the time. */
+/** Integer milliseconds since the epoch. The clock is injected, so that a test controls the time. */
 export type Now = () => number;
 
 export const systemNow: Now = () => Date.now();

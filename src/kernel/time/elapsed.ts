@@ -1,6 +1,6 @@
 /**
  * Elapsed milliseconds for leases, never less than the real time. The monotonic clock stands still while a machine is
- * suspended, and the wall clock can be set back; the one that has moved further since the last call counts.
+ * suspended, and the wall clock can be set back; the clock that has advanced further since the last call is used.
  */
 export function createElapsed(
   monotonic: () => number = () => performance.now(),

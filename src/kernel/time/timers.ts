@@ -1,6 +1,6 @@
 import type { Log } from "../log.ts";
 
-/** Injected together with the clock, so that a test can reach the end of a timeout at once. */
+/** The timers are injected together with the clock, so that a test can skip to the end of a timeout. */
 export type Timers = {
   /** Runs once after `ms`; the returned function cancels it. A timer never keeps the process alive. */
   after(ms: number, run: () => void): () => void;
@@ -15,8 +15,8 @@ export const systemTimers: Timers = {
 };
 
 /**
- * Runs repeatedly, each run starting only after the previous one has ended. A run that fails is logged: an unhandled
- * rejection would end the process.
+ * Runs repeatedly, each run starting only after the previous one has ended. An error of a run is logged, because an
+ * unhandled rejection would end the process.
  */
 export function every(
   { timers, log }: { timers: Timers; log: Log },

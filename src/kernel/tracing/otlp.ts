@@ -63,7 +63,7 @@ type Times = { startTimeUnixNano: string; timeUnixNano: string };
 function metricPayload({ name, help, type, values }: Metric, times: Times): object[] {
   const finite = values.filter(({ value }) => Number.isFinite(value)) as Sample[];
   if (finite.length === 0) return [];
-  // The registry's types declare numbers, but it uses words.
+  // The registry's types declare numbers, but the values are strings.
   switch (String(type)) {
     case "histogram":
       return [

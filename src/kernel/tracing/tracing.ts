@@ -10,9 +10,9 @@ import { metricsPayload, tracesPayload } from "./otlp.ts";
 import { newContext, readTraceparent, type Span, type SpanContext } from "./span.ts";
 
 const FLUSH_MS = 2_000;
-/** The spans that are kept while the collector is down; the oldest are dropped beyond that. */
+/** The maximum number of spans that are kept while the collector is down; beyond it the oldest are dropped. */
 const MAX_SPANS = 4_096;
-/** The events whose deliveries can still be linked to their trace. */
+/** The maximum number of events whose deliveries can still be linked to their trace. */
 const MAX_REMEMBERED = 10_000;
 const TIMEOUT_MS = 5_000;
 
@@ -41,7 +41,7 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
       if (response.status >= 300) throw new Error(`the collector responded with ${response.status}`);
       hasWarned = false;
     } catch (error) {
-      // Logged once until an export succeeds: a collector that is down for a night must not fill the log.
+      // The error is logged once until an export succeeds: a collector that is down for a night must not fill the log.
       if (!hasWarned) log.warn({ reason: (error as Error).message, path }, "tracing: export failed");
       hasWarned = true;
     }
@@ -67,14 +67,15 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
     spans.push({ ...context, ...span, kind, endMs, attributes });
   }
 
-  /** Makes each unit of work a span of its caller; events that it publishes are children of that span. */
+  /** Records each unit of work as a span of its caller; events that it publishes are children of that span. */
   function traced(inner: Writer["write"]): Writer["write"] {
     return (work) => {
       const parent = current.getStore();
       if (!parent) return inner(work);
       const context = newContext(parent);
       const startMs = now();
-      // Submitted outside of the request's context: work that a commit starts, such as deliveries, outlives the request.
+      // The unit of work is submitted outside of the request's context: work that a commit starts, such as deliveries,
+      // outlives the request.
       const written = current.exit(() =>
         inner(((unit: Unit) => current.run(context, () => work(unit))) as typeof work),
       );
@@ -92,7 +93,7 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
     newContext,
     current: (): SpanContext | undefined => current.getStore(),
 
-    /** Starts the span of a request; everything done for it from here on belongs to the span. */
+    /** Starts the span of a request; all further work for it belongs to the span. */
     enter(request: Request): SpanContext {
       const context = newContext(readTraceparent(request.headers.get("traceparent")));
       current.enterWith(context);

@@ -5,7 +5,7 @@ export type FfmpegRun = { done: Promise<void>; cancel(): void };
 
 const MAX_STDERR_CHARACTERS = 2_000;
 
-/** Null when none is installed. */
+/** Null when ffmpeg is not installed. */
 export const findFfmpeg = (): string | null => Bun.which("ffmpeg", { PATH: process.env.PATH ?? "" });
 
 /** Runs ffmpeg at the lowest priority; `progress` gets the position in the output. */

@@ -19,7 +19,7 @@ export function gridOf(count: number, width: number, height: number): Rectangle[
   });
 }
 
-/** One large stage, and a row of all tiles below it. */
+/** One large stage, with a row of all tiles below it. */
 export function stageOf(count: number, width: number, height: number): { stage: Rectangle; cells: Rectangle[] } {
   const stripHeight = even(height * STRIP_SHARE);
   const stage = { x: 0, y: 0, width: even(width), height: even(height - stripHeight) };
@@ -32,7 +32,7 @@ export function stageOf(count: number, width: number, height: number): { stage: 
   return { stage, cells };
 }
 
-/** Chroma has half the samples, so a tile begins at an even position. */
+/** Chroma has half the samples, so a tile starts at an even position. */
 function evenPosition(value: number): number {
   return Math.max(0, 2 * Math.floor(value / 2));
 }

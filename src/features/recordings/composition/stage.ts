@@ -1,9 +1,9 @@
-/** The tile that is on the stage in a span of time. */
+/** The tile that is on the stage between two times. */
 export type StageTime = { tile: string; fromMs: number; toMs: number };
 export type SpeakersEvent = { atMs: number; speakers: readonly { identity: string; level: number }[] };
 type VideoFile = { identity: string; source: string; offsetMs: number; durationMs: number };
 
-/** The shortest time on the stage. It is longer in a long recording, to bound the length of the command line. */
+/** The shortest time on the stage. It is longer in a long recording, to limit the length of the command line. */
 const MIN_STAGE_MS = 2_000;
 const MAX_CHANGES = 500;
 
@@ -48,7 +48,7 @@ function byLoudness(loudest: readonly string[], a: VideoFile, b: VideoFile): num
   return loudest.indexOf(a.identity) - loudest.indexOf(b.identity);
 }
 
-/** The camera and the screen of a participant have a tile each. */
+/** The camera and the screen of a participant have separate tiles. */
 export function tileKeyOf({ identity, source }: { identity: string; source: string }): string {
   return JSON.stringify([identity, source]);
 }

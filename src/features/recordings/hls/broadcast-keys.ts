@@ -4,14 +4,14 @@ import type { Now } from "../../../kernel/time/clock.ts";
 type Viewer = { tokenId: string; identity: string };
 
 /**
- * The secrets in the addresses of one HLS stream. Each viewer has a key of its own for the playlists, which is checked with
- * every request. Segments have keys that all viewers share, so that a cache can serve them; when a viewer is removed, new
- * segments get another key, which only the playlists name.
+ * The secrets in the URLs of one HLS stream. Each viewer has a key of its own for the playlists, which is checked with
+ * every request. Segments have keys that all viewers share, so that a cache can serve them; when a viewer is removed,
+ * new segments get another key, which is only in the playlists.
  */
 export class BroadcastKeys {
-  /** Segment keys up to the current one. */
+  /** All segment keys so far, including the current one. */
   readonly #segmentKeys = new Set<string>();
-  /** The names of tokens and participants that were revoked or removed, and when. */
+  /** The hashed tokens and identities that were revoked or removed, with the time. */
   readonly #barredAt = new Map<string, number>();
   #current = "";
   #isUsed = false;
@@ -24,7 +24,7 @@ export class BroadcastKeys {
     this.#rotate();
   }
 
-  /** The key of a segment that begins now. */
+  /** The key of a segment that starts now. */
   useSegmentKey(): string {
     this.#isUsed = true;
     return this.#current;
@@ -48,7 +48,7 @@ export class BroadcastKeys {
     return [token, participant].every((name) => (this.#barredAt.get(name) ?? -1) < issuedAt);
   }
 
-  /** Ends the keys of a token, or of all tokens of an identity, that were made up to now. */
+  /** Revokes the keys of a token, or of all tokens of an identity, that were created until now. */
   bar(tokenOrIdentity: string): void {
     this.#barredAt.set(this.#nameOf(tokenOrIdentity), this.now());
     if (this.#isUsed) this.#rotate();
@@ -60,7 +60,7 @@ export class BroadcastKeys {
     this.#isUsed = false;
   }
 
-  /** Identities are no part of an address, which ends up in the logs of caches. */
+  /** Identities must not be part of a URL, because caches log URLs. */
   #nameOf(tokenOrIdentity: string): string {
     return this.#digest(["name", tokenOrIdentity]).slice(0, 16);
   }

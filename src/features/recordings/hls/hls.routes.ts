@@ -40,6 +40,7 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
 
 function toResponse({ type, cacheControl, body }: HlsResponse): Response {
   const headers = { "content-type": type, "cache-control": cacheControl, "x-content-type-options": "nosniff" };
-  // Also for a player that sends no origin: otherwise a cache would serve its response to pages, which cannot read it.
+  // The header is sent even to a player without an Origin header: otherwise a cache would serve its response to pages,
+  // which could not read it.
   return new Response(body, { headers: { ...headers, vary: "origin" } });
 }

@@ -14,7 +14,7 @@ const MAX_BLOCKED_MS = 3 * TARGET_SECONDS * 1_000;
 const YEAR_SECONDS = 31_536_000;
 
 export type HlsResponse = { type: string; cacheControl: string; body: string | Blob };
-/** A blocking playlist request: the response waits until that segment or part exists. */
+/** A blocking playlist request: the response waits until that segment or partial segment exists. */
 type PlaylistRequest = { msn: number | null; part: number | null; skip: boolean };
 
 type Deps = {
@@ -25,7 +25,7 @@ type Deps = {
 
 export type HlsService = ReturnType<typeof hlsService>;
 
-/** Serves live streams as HLS. A viewer's token opens the multivariant playlist, whose addresses contain secret keys. */
+/** Serves live streams as HLS. A viewer's token opens the multivariant playlist, whose URLs contain secret keys. */
 export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) {
   /** Resolves when `done` returns true, or after `ms`. */
   async function until(done: () => boolean, renditions: readonly Rendition[], ms: number): Promise<void> {
@@ -69,7 +69,7 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
     }
     return {
       type: "application/vnd.apple.mpegurl",
-      // A shared cache would serve it to a viewer who was removed.
+      // A shared cache would serve the playlist to a viewer who was removed.
       cacheControl: "private, max-age=1",
       body: rendition.playlist(broadcast.startedAt, skip),
     };
@@ -81,9 +81,9 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
     index: number,
     part: number | undefined,
   ): Promise<HlsResponse> {
-    // The playlist does not announce it.
+    // The playlist does not announce this segment.
     if (index > rendition.segments.length + 1) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-    // Players request an announced part before it exists.
+    // Players request an announced partial segment before it exists.
     await until(() => rendition.ended || rendition.has(index, part), [rendition], MAX_BLOCKED_MS);
     const isOfKey = rendition.segments[index]?.at === `../${key}/`;
     const body = isOfKey ? await rendition.read(index, part) : null;
@@ -115,7 +115,9 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       };
     },
 
-    /** The playlists, heads, segments and parts that the multivariant playlist leads to. */
+    /**
+     * The playlists, initialization segments, segments and partial segments to which the multivariant playlist refers.
+     */
     async read(key: string, name: string, request: PlaylistRequest): Promise<HlsResponse> {
       const [, kind, head, index, part] =
         /^(video|audio)(?:\.m3u8|-init-(\d+)\.mp4|-(\d+)(?:\.(\d+))?\.m4s)$/.exec(name) ?? [];

@@ -11,9 +11,9 @@ export type SchemaNames = Record<string, unknown>;
 type Components = { refer(value: unknown): unknown; components(): Record<string, unknown> };
 
 /**
- * Names schemas: where a document contains one of them, `refer` inserts a reference to the component. Schemas are compared
- * by content, since the framework copies them; of two names for the same content the shorter one is used. `components`
- * returns the schemas that are referred to.
+ * Gives names to schemas: `refer` replaces each of them in a document by a reference to the component. Schemas are
+ * compared by content, because the framework copies them; of two names for the same content the shorter one is used.
+ * `components` returns the referenced schemas.
  */
 export function* createComponents(names: SchemaNames, at = "#/components/schemas/"): CooperativeTask<Components> {
   const nameOf = new Map<string, string>();
@@ -63,7 +63,7 @@ const isRecord = (schema: Json): boolean =>
     ? Object.keys(schema.properties as object).length > 0
     : Array.isArray(schema.anyOf) && schema.anyOf.some(isRecord);
 
-/** A record or null, as the generator writes it: the name is of the record. */
+/** A nullable record in the generator's form: the name belongs to the record. */
 const allowsNull = (schema: object): schema is { type: string[] } =>
   "type" in schema && Array.isArray(schema.type) && schema.type.includes("object");
 

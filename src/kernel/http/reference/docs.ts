@@ -13,7 +13,7 @@ export function documented(
   return { detail };
 }
 
-/** The successful responses of a route without a response schema: status, and the type of the body or null. */
+/** The successful responses of a route without a response schema: status, and the type of the body, or null. */
 export type BodyTypes = Record<number, string | null>;
 
 export function bodyTypesOf(detail: unknown): BodyTypes {
@@ -64,7 +64,7 @@ function exampleOfError(code: ErrorCode = "SVC_INTERNAL_ERROR"): object {
   };
 }
 
-/** The error envelope (spec §7), once in the reference. */
+/** The error envelope (spec §7), as a single component of the reference. */
 export const ERROR_SCHEMA = {
   type: "object",
   required: ["code", "legacyCode", "message", "requestId", "path"],

@@ -175,7 +175,7 @@ const FIELDS: Record<string, unknown> = {
   version: "0.2.0+5c1d9e7",
 };
 
-/** The records that fields consist of, where a schema does not name them. */
+/** The names of records in fields for which the schema has no name. */
 const RECORD_OF: Record<string, string> = {
   attachment: "Attachment",
   files: "RecordingFile",
@@ -186,7 +186,7 @@ const RECORD_OF: Record<string, string> = {
 
 type Change = (data: Record<string, Json>) => Json;
 
-/** What differs in the records of an event from those of the other examples. */
+/** The differences of the records in an event from those of the other examples. */
 const EVENTS: Record<string, Change> = {
   "message.updated": ({ message }) => ({
     message: { ...message, edited: true, editedAt: LATER, updatedAt: LATER },
@@ -210,7 +210,7 @@ export function exampleOfEvent(type: string, data: Json, resolve: Resolve): Json
   return { ...example, ...EVENTS[type]?.(example) };
 }
 
-/** The last time in an example: when what it describes had happened. */
+/** The latest time in an example, at which the described event occurred. */
 function lastTime(example: unknown): string {
   return timesIn(example).toSorted().at(-1) ?? TIME;
 }

@@ -97,7 +97,7 @@ function illustrate(operation: Operation, resolve: (ref: string) => Json): Opera
 
 const OFFER = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n…";
 
-/** Sorts paths by the first tag of their first operation, for viewers that keep the document's order. */
+/** Sorts paths by the first tag of their first operation, for reference viewers that keep the document's order. */
 function inOrderOfTags(paths: Paths, tags: { name: string }[]): Paths {
   const names = tags.map(({ name }) => name);
   const rank = (verbs: Verbs) => names.indexOf(Object.values(verbs)[0]?.tags?.[0] ?? "");
@@ -153,7 +153,9 @@ const TAGS: Record<string, string> = {
 
 const ORDER = Object.keys(TAGS);
 
-/** In the order of the table; a tag that is missing there comes before those of the dashboard, without a description. */
+/**
+ * In the order of the table; a tag that is missing in it comes before those of the dashboard, without a description.
+ */
 function describeTags(used: Iterable<string>): { name: string; description?: string }[] {
   const rank = (tag: string) => (ORDER.includes(tag) ? ORDER.indexOf(tag) : ORDER.indexOf("rooms: dashboard") - 0.5);
   return [...new Set(used)]

@@ -13,11 +13,11 @@ export type Operation = Json & {
 
 export type Hooks = { detail?: unknown; body?: unknown; query?: unknown; response?: unknown; transform?: unknown };
 
-/** Adds to an operation what the generator omits, and removes what it should not contain. */
+/** Adds what the generator omits to an operation, and removes internal fields. */
 export function completeOperation(verb: string, generated: Operation, hooks: Hooks): Operation {
   const { "x-errors": _, "x-body-types": __, ...operation } = generated;
   const credentials = credentialsOf(hooks);
-  // A body that cannot be parsed is refused on every route with a guard, also without a body schema.
+  // A body that cannot be parsed is rejected on every route with a guard, even without a body schema.
   const readsBody = hooks.body !== undefined || (verb !== "get" && credentials.length > 0);
   const codes = new Set<ErrorCode>([
     ...(errorsOf(hooks.detail) ?? []),

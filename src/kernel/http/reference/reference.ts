@@ -10,9 +10,9 @@ import type { SchemaNames } from "./components.ts";
 type ReferenceOptions = {
   folder: string;
   version: string;
-  /** Called at the first request, when all routes exist. */
+  /** Called on the first request, when all routes exist. */
   app: () => AnyElysia;
-  /** Schemas of records and bodies by their names in the reference. */
+  /** Schemas of records and bodies by their name in the reference. */
   schemas: SchemaNames;
 };
 
@@ -33,7 +33,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Everything that would contact other hosts is off: fonts, telemetry, hosted services. */
+/** All options that would contact other hosts are off: fonts, telemetry, hosted services. */
 const START = `Scalar.createApiReference("#reference", {
   url: "/openapi.json",
   withDefaultFonts: false,
@@ -46,16 +46,19 @@ const START = `Scalar.createApiReference("#reference", {
 });
 `;
 
-/** The viewer creates style elements, hence the exception for styles. */
+/** The reference viewer creates style elements, hence the exception for styles. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 const HEADERS = { "cache-control": "no-cache", "x-content-type-options": "nosniff" };
 const SCRIPT = "text/javascript; charset=utf-8";
 
-/** `/openapi.json`, `/asyncapi.json` for the sockets, and the viewer at `/docs/api`, without any other host. */
+/**
+ * `/openapi.json`, `/asyncapi.json` for the sockets, and the reference viewer at `/docs/api`, without requests to other
+ * hosts.
+ */
 export function referenceRoutes({ folder, version, app, schemas }: ReferenceOptions) {
-  // The code that creates the documents is loaded with the first request.
+  // The code that creates the documents is loaded on the first request.
   const openapi = once(async () => {
     const { describeApi } = await import("./openapi.ts");
     return document(describeApi(app(), version, schemas));
@@ -79,7 +82,7 @@ export function referenceRoutes({ folder, version, app, schemas }: ReferenceOpti
     .get("/docs/start.js", async ({ request }) => respond(request, admitLarge, await start()))
     .get("/docs/viewer.js", async ({ request }) => {
       const file = await viewer();
-      // The page requests the file with its hash; without it the file must be revalidated.
+      // The page requests the file with its hash; without the hash the file must be revalidated.
       const named = new URL(request.url).search === `?v=${file.etag.slice(1, -1)}`;
       return respond(request, admitLarge, file, named ? { "cache-control": IMMUTABLE } : {});
     });
@@ -87,7 +90,10 @@ export function referenceRoutes({ folder, version, app, schemas }: ReferenceOpti
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
-/** A document, compressed, and uncompressed for clients without gzip. Blobs, because each response would copy an array. */
+/**
+ * A compressed document, and an uncompressed one for clients without gzip. Both are Blobs, because each response would
+ * copy an array.
+ */
 type Packed = { type: string; etag: string; gzipped: Blob; plain: () => Blob };
 
 async function packed(type: string, text: string): Promise<Packed> {
@@ -96,10 +102,10 @@ async function packed(type: string, text: string): Promise<Packed> {
   return { type, etag: etagOf(bytes), gzipped: new Blob([await gzipped(bytes)]), plain: () => plain };
 }
 
-/** Runs in another thread. */
+/** Compression runs in another thread. */
 const gzipped = promisify<Uint8Array, Uint8Array<ArrayBuffer>>(gzip);
 
-/** Takes a quarter of a second, for which only the first request waits. */
+/** Creating a document takes a quarter of a second; only the first request waits for it. */
 async function document(describing: CooperativeTask<object>): Promise<Packed> {
   return packed("application/json", await runCooperatively(writeDocument(describing)));
 }
@@ -111,7 +117,7 @@ function* writeDocument(describing: CooperativeTask<object>): CooperativeTask<st
 /** The level of single schemas, and of the operations of a path. */
 const COOPERATIVE_LEVELS = 3;
 
-/** Kept compressed: the 4 MB of script are unpacked for the first client without gzip. */
+/** The files are kept compressed: the 4 MB of script are decompressed for the first client without gzip. */
 async function readPacked(type: string, path: string): Promise<Packed> {
   const file = Bun.file(path);
   if (!(await file.exists())) throw new ApiError("SVC_ROUTE_NOT_FOUND");

@@ -9,9 +9,10 @@ type Route = {
 type ResponseContext = { responseValue: unknown; set: { status?: number | string } };
 
 /**
- * Makes every route respond with the fields of its response schema and no others, with functions that are created for its
- * first response. The framework would walk the schema for every response, which costs a fifth of an authenticated request,
- * and check types that the compiler has already checked; tests compare the responses of all routes with their schemas.
+ * Makes every route respond with the fields of its response schema and no others, using functions that are created for
+ * its first response. The framework would walk the schema for every response, which costs a fifth of an authenticated
+ * request, and check types that the compiler has already checked; tests compare the responses of all routes with their
+ * schemas.
  */
 export function shapeResponses(app: AnyElysia): void {
   for (const { hooks } of app.router.history as unknown as Route[]) {
@@ -41,7 +42,7 @@ function shapesOf(schemas: readonly [status: string, schema: TSchema][]): Shapes
   return shapes;
 }
 
-/** Undefined where nothing is removed: a scalar, or an object with any fields. */
+/** Undefined if nothing is removed: for a scalar, or for an object with arbitrary fields. */
 export function shapeOf(schema: TSchema): Shape | undefined {
   if (schema.items) return shapeOfList(shapeOf(schema.items));
   if (schema.properties && !schema.additionalProperties) return shapeOfObject(schema.properties);
@@ -67,7 +68,7 @@ function shapeOfObject(properties: Record<string, TSchema>): Shape {
     const field = `value[${JSON.stringify(name)}]`;
     return `${JSON.stringify(name)}: ${shapes[index] ? `shapes[${index}](${field})` : field}`;
   });
-  // The engine creates an object literal with one known layout, which a loop over the names would not have.
+  // The engine creates an object literal with one known layout; an object that a loop fills has none.
   const literal: Shape = new Function("shapes", `return (value) => ({ ${fields.join(", ")} })`)(shapes);
   return (value) => (typeof value === "object" && value !== null ? literal(value) : value);
 }

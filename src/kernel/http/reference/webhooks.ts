@@ -12,7 +12,7 @@ const HEADERS: Record<string, string> = {
   "webhook-signature": "`v1,<base64>`, as Standard Webhooks signs",
 };
 
-/** The section `webhooks` of the reference, by event. */
+/** The `webhooks` section of the reference, by event. */
 export function* describeWebhooks(): CooperativeTask<Record<string, { post: Record<string, unknown> }>> {
   const described: Record<string, { post: Record<string, unknown> }> = {};
   for (const [type, payload] of Object.entries(WebhookPayloads)) {

@@ -6,12 +6,12 @@ import { type Listening, socketAddress } from "../request-info.ts";
 import type { TlsClients } from "./tls-clients.ts";
 
 export type Arrival = {
-  /** The address of the connection: the client itself, or the last proxy. */
+  /** The IP address of the connection: of the client itself, or of the last proxy. */
   peer: string;
   trusted: boolean;
   forwardedFor: string | null;
   forwardedProto: string | null;
-  /** The client's address for rate limits and records. */
+  /** The client's IP address for rate limits and records. */
   ip: string;
 };
 

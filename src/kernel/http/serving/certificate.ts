@@ -15,12 +15,12 @@ export function certificateFiles({ TLS_CERT: cert, TLS_KEY: key }: Config): Cert
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Invalid files; the message is for the operator. */
+/** The certificate files are invalid; the message is for the operator. */
 export class CertificateRefused extends Error {
   override readonly name = "CertificateRefused";
 }
 
-/** An expired certificate is accepted: a server with it is better than none, and browsers show what is wrong. */
+/** An expired certificate is accepted: the server still starts, and browsers show the reason. */
 export function readCertificate(files: CertificateFiles): Certificate {
   const certificate = { cert: readText("TLS_CERT", files.cert), key: readText("TLS_KEY", files.key) };
   const first = parsed(files.cert, () => new X509Certificate(certificate.cert));
@@ -38,7 +38,7 @@ function readText(variable: string, path: string): string {
   }
 }
 
-/** Why clients will not trust a certificate that can be served; null when they will. */
+/** Why clients will not trust a certificate that can be served; null when they will trust it. */
 export function certificateDoubt({ cert }: Pick<Certificate, "cert">, domain: string | undefined, now: number) {
   const certificate = new X509Certificate(cert);
   const { validFromDate, validToDate } = certificate;
@@ -64,8 +64,8 @@ export function warnOfDoubt(log: Log, files: CertificateFiles, problem: string |
 }
 
 /**
- * Calls `onRenewed` when the files have changed and belong together. They are written one after the other: a pair that does
- * not belong together is logged once and read again at the next poll.
+ * Calls `onRenewed` when the files have changed and match. They are written one after the other: a pair that does not
+ * match is logged once and read again at the next poll.
  */
 export function watchCertificate(
   files: CertificateFiles,

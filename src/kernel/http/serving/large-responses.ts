@@ -1,14 +1,14 @@
-/** Handing this much to the network takes less than a millisecond of an event-loop tick. */
+/** Writing this much to the network takes less than a millisecond of an event-loop tick. */
 const BYTES_PER_TICK = 2 * 1024 * 1024;
 /** Smaller responses never wait. */
 const SMALL_BYTES = 64 * 1024;
 
-/** When a response of so many bytes may begin; null means now. The wait ends early when `signal` aborts. */
+/** When a response of this size may begin; null means now. The wait ends early when `signal` aborts. */
 export type LargeResponses = (bytes: number, request: { signal: AbortSignal }) => Promise<void> | null;
 
 /**
- * Large responses begin a few at a time. Hundreds of requests for a megabyte at the same moment would otherwise block the
- * event loop for everything else.
+ * Large responses begin a few at a time. Hundreds of requests for a megabyte at the same moment would otherwise block
+ * the event loop.
  */
 export function createLargeResponses(nextTick: (run: () => void) => unknown = setImmediate): LargeResponses {
   const waiting = new Set<{ bytes: number; begin: () => void }>();
@@ -37,7 +37,8 @@ export function createLargeResponses(nextTick: (run: () => void) => unknown = se
     return new Promise((begin) => {
       const response = { bytes, begin };
       waiting.add(response);
-      // Clients that disconnect faster than they are served must not pile up; sending to them costs nothing.
+      // Clients that disconnect faster than they are served must not accumulate in the queue; sending to them costs
+      // nothing.
       const leave = () => waiting.delete(response) && begin();
       signal.addEventListener("abort", leave, { once: true });
     });

@@ -7,7 +7,7 @@ import type { Now } from "../../time/clock.ts";
 
 export type Listener = {
   readonly server: Server<unknown>;
-  /** The server for the TLS thread alone; null without one. */
+  /** The server for the TLS thread only; null without one. */
   readonly loopback: Server<unknown> | null;
   /** Lets requests finish until the deadline, then closes all connections. */
   stop(deadline: number): Promise<void>;
@@ -17,14 +17,14 @@ type ListenOptions = {
   hostname: string;
   port: number;
   now: Now;
-  /** Where it also listens for the TLS thread. */
+  /** The additional listener for the TLS thread. */
   loopback?: LoopbackOptions | null;
 };
 
 /** The plain HTTP server; TLS is terminated before it. */
 export function listen(app: AnyElysia, { hostname, port, now, loopback = null }: ListenOptions): Listener {
   skipSecondCompilation(app);
-  // Elysia shares the port by default: a second server on the same port would silently take half of the requests.
+  // Elysia shares the port by default: a second server on the same port would silently receive half of the requests.
   app.listen({ hostname, port, reusePort: false });
   if (!app.server) throw new Error("the HTTP server did not start");
   const loopbackServer = loopback && serveLoopback(app, loopback);
@@ -37,7 +37,7 @@ export function listen(app: AnyElysia, { hostname, port, now, loopback = null }:
   };
 }
 
-/** Once lazy modules are loaded, Elysia compiles every route again and collects the whole heap; there are none here. */
+/** Elysia compiles every route again and collects the whole heap after lazy modules are loaded; there are none here. */
 function skipSecondCompilation(app: AnyElysia): void {
   const late = app.modules as unknown as { size: number };
   if (late.size > 0) throw new Error("all modules must be loaded before the server listens");
@@ -56,7 +56,10 @@ export type LoopbackOptions = {
   carry(request: Request, server: SocketServer): void;
 };
 
-/** Serves the app to the TLS thread. Any process of this machine can connect, but requests without its proof are refused. */
+/**
+ * Serves the app to the TLS thread. Any process of this machine can connect, but requests without the thread's proof
+ * are rejected.
+ */
 function serveLoopback(app: AnyElysia, { transport, carry }: LoopbackOptions): Server<unknown> {
   const clientOf = createForwardedClient(transport);
   const { serve, websocket: options } = app.config;
@@ -73,7 +76,7 @@ function serveLoopback(app: AnyElysia, { transport, carry }: LoopbackOptions): S
   } as unknown as Parameters<typeof Bun.serve>[0]) as Server<unknown>;
 }
 
-/** The TLS thread parses no more requests after an upgrade, so a refused upgrade closes the connection. */
+/** The TLS thread parses no more requests after an upgrade, so a rejected upgrade closes the connection. */
 async function closeAfter(responding: Response | Promise<Response>): Promise<Response> {
   const response = await responding;
   response?.headers.set("connection", "close");

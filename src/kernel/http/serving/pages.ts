@@ -8,7 +8,7 @@ const MAX_LIMIT = 200;
 /** Sorts after every id: the start of a list with the newest first. */
 export const NEWEST = "~";
 
-/** The query of a list with another maximum; the default page size must be a valid `limit` too. */
+/** The query of a list with its own maximum; the default page size must be a valid `limit` too. */
 export const pageQueryUpTo = (max: number) => ({
   limit: t.Optional(queryInteger({ min: 1, max })),
   cursor: t.Optional(t.String({ maxLength: 256 })),
@@ -34,8 +34,8 @@ type List<Row, Shown> = {
 };
 
 /**
- * One page of a list. `read` gets one row more than is shown, which tells whether there is a next page; the header `link`
- * (RFC 8288) then has its URL.
+ * One page of a list. `read` is asked for one row more than is shown, to find out whether there is a next page; the
+ * header `link` (RFC 8288) then has its URL.
  */
 export function page<Row, Shown>(context: PageContext, asked: PageRequest, list: List<Row, Shown>): Shown[] {
   const { after, limit } = begin(asked, list);
@@ -46,8 +46,8 @@ export function page<Row, Shown>(context: PageContext, asked: PageRequest, list:
 }
 
 /**
- * A page of rows that may be long: it ends before its limit at `maxBytes` of JSON, but after one row at least, and does not
- * block the event loop while it is read.
+ * A page of rows that may be long: it ends before its limit at `maxBytes` of JSON, but after one row at least, and does
+ * not block the event loop while reading.
  */
 export async function longPage<Row, Shown>(
   context: PageContext,
@@ -61,8 +61,8 @@ export async function longPage<Row, Shown>(
 }
 
 /**
- * A long page whose JSON is written row by row, because writing a megabyte at once takes as long as reading it. The text is
- * typed as its content, because the route's schema requires that.
+ * A long page whose JSON is written row by row, because writing a megabyte at once takes as long as reading it. The
+ * text is typed as its content, because the route's schema requires it.
  */
 export async function longPageAsJson<Row, Shown extends object>(
   context: PageContext,
@@ -131,7 +131,7 @@ const BYTES_OF_A_FIELD = 32;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are escaped.
 const ESCAPED = /["\\\u0000-\u001f]/;
 
-/** Estimates the size as JSON without writing it, which would take as long as the whole response. */
+/** Estimates the size as JSON without serializing, which would take as long as the whole response. */
 function bytesOf(value: unknown): number {
   if (typeof value === "string") return Buffer.byteLength(ESCAPED.test(value) ? JSON.stringify(value) : value) + 2;
   if (typeof value !== "object" || value === null) return BYTES_OF_A_FIELD;

@@ -4,15 +4,15 @@ import { type EventLoop, FairQueue } from "../../scheduling/fair-queue.ts";
 import { MAX_BODY_BYTES, SMALL_BODY_BYTES } from "../body.ts";
 import type { Listening } from "../request-info.ts";
 
-/** With so few requests in progress none waits, and nothing is counted. */
+/** With this few requests in progress none waits, and their time is not measured. */
 const FEW_REQUESTS = 4;
 /** Total processing time of the requests that are started in one event-loop tick. */
 const SLICE_MS = 3;
-/** Reading the clock costs as much as the rest of the check, so only every fourth request does while none waits. */
+/** Reading the clock takes as long as the rest of the check, so only every fourth request reads it while none waits. */
 const REQUESTS_PER_CLOCK_READ = 4;
-/** Further requests begin at once: more are not kept in memory for later. */
+/** Further requests start at once instead of being queued in memory. */
 const MAX_WAITING = 2_048;
-/** The bodies of waiting requests are in memory; beyond these bounds a request with a large body is refused. */
+/** The bodies of waiting requests are in memory; beyond these limits a request with a large body is rejected. */
 const MAX_WAITING_BYTES = { perAddress: 8 * 1024 * 1024, total: 64 * 1024 * 1024 };
 
 const HEALTH = /^[^/]*\/\/[^/]*\/(?:healthz|readyz)(?:\?|$)/;
@@ -22,15 +22,15 @@ export type RequestAdmissionDeps = {
   addressOf: (request: Request) => string;
 } & EventLoop;
 
-/** When a request may begin; null means now. */
+/** When a request may start; null means now. */
 export type RequestAdmission = (request: Request) => Promise<void> | null;
 
 type Line = { requests: { begin: () => void; bytes: number }[]; bytes: number; runNext(): boolean };
 
 /**
- * The network hands over everything that has arrived at once; a hundred requests of some milliseconds each would block the
- * event loop for everything else. Requests that exceed the time slice wait in a fair queue and begin address by address:
- * a client with one request is not behind a client with many. Health checks never wait.
+ * The network delivers all received requests at once; a hundred requests of some milliseconds each would block the
+ * event loop. Requests that exceed the time slice wait in a fair queue by IP address: a client with one request does
+ * not wait behind a client with many. Health checks never wait.
  */
 export function createRequestAdmission(deps: RequestAdmissionDeps): RequestAdmission {
   const { requestsInProgress, addressOf, clock = () => performance.now(), nextTick } = deps;
@@ -93,7 +93,10 @@ export function createRequestAdmission(deps: RequestAdmissionDeps): RequestAdmis
   }
 }
 
-/** `loopbackRequests` counts those of the loopback transport, which the server itself does not; null without one. */
+/**
+ * `loopbackRequests` counts the requests of the loopback transport, which the server itself does not count; null
+ * without one.
+ */
 export function requestsInProgress(listening: Listening, loopbackRequests: (() => number) | null): () => number {
   return () => (listening.server?.pendingRequests ?? 0) + (loopbackRequests?.() ?? 0);
 }
@@ -102,7 +105,7 @@ type Handle = (request: Request) => unknown;
 
 /**
  * Makes every request of the server, WebSocket upgrades included, wait for its admission, and releases unread bodies.
- * `arrived` is called before any wait.
+ * `arrived` is called before the request waits.
  */
 export function admitRequests(
   app: AnyElysia,
@@ -123,8 +126,9 @@ export function admitRequests(
 }
 
 /**
- * How much of its body a request may have in memory unread: the runtime reads about a mebibyte ahead and keeps it until it
- * collects the request. Small bodies are not worth the check, and the bodies of GET and HEAD are never read.
+ * The maximum number of unread bytes of a request's body in memory: the runtime reads about a mebibyte ahead and keeps
+ * it until the request is garbage-collected. Small bodies are not worth the check, and the bodies of GET and HEAD are
+ * never read.
  */
 function unreadBytes({ method, headers }: Request): number {
   if (method === "GET" || method === "HEAD") return 0;
@@ -135,7 +139,7 @@ function unreadBytes({ method, headers }: Request): number {
   return bytes > SMALL_BODY_BYTES ? Math.min(bytes, MAX_BODY_BYTES) : 0;
 }
 
-/** Called once the request was answered. A body that is still being read belongs to its reader. */
+/** Called once the request is answered. A body that is still being read belongs to its reader. */
 function releaseUnreadBody(request: Request): void {
   if (!request.bodyUsed) request.body?.cancel().catch(() => {});
 }
@@ -143,7 +147,7 @@ function releaseUnreadBody(request: Request): void {
 const OVERLOADED = Symbol("overloaded");
 type Marked = Request & { [OVERLOADED]?: true };
 
-/** The request takes the normal path, and the envelope answers it with `overloadError`. */
+/** The request continues on the normal path, and the envelope answers it with `overloadError`. */
 function markOverloaded(request: Request): void {
   (request as Marked)[OVERLOADED] = true;
 }

@@ -4,7 +4,7 @@ import { unmappedAddress } from "../../net/addresses.ts";
 import { createForwardedClient, type LoopbackTransport } from "../../net/loopback-transport.ts";
 
 export type TlsClients = {
-  /** The client's address; undefined for a request that did not come through the TLS thread. */
+  /** The client's IP address; undefined for a request that did not come through the TLS thread. */
   clientOf(request: Request, server: Server<unknown> | null): string | undefined;
 };
 
@@ -17,7 +17,7 @@ export function createTlsClients(table: ClientTable, loopback: LoopbackTransport
       const peer = server?.requestIP(request);
       if (!peer) return undefined;
       const address = unmappedAddress(peer.address);
-      // Only sockets of the TLS thread have a slot, and they are on this machine.
+      // Only sockets of the TLS thread have a slot, and their peer is on this machine.
       const isOwn = address === "127.0.0.1" || address === "::1" || address === server?.hostname;
       return isOwn ? table.clientOf(peer.port)?.address : undefined;
     },

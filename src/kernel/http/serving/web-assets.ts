@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 import { createLargeResponses } from "./large-responses.ts";
 
-/** Blobs, because all responses share them: each response would copy an array. */
+/** The assets are Blobs, because all responses share them; each response would copy an array. */
 type Asset = { type: string; plain: Blob; gzipped: Blob; etag: string };
 
 type WebAssetOptions = {
@@ -25,8 +25,8 @@ const TYPES = [
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * The pages and the browser SDK, from the folder that the build made. Only files found in it are served, so no path leads
- * out of it; any other page that a browser navigates to is the dashboard, which routes by itself.
+ * The pages and the browser SDK, from the folder that the build made. Only files found in it are served, so no path
+ * leads out of it; for any other page that a browser navigates to, the dashboard is served, which has its own routes.
  */
 export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
   const names = new Set(listFiles(folder));
@@ -34,7 +34,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
   const load = (name: string): Promise<Asset> => {
     const known = loaded.get(name) ?? read(join(folder, name));
     loaded.set(name, known);
-    // A failure can be temporary (too many open files): the next request tries again.
+    // An error can be temporary (too many open files), so the next request retries.
     known.catch(() => loaded.delete(name));
     return known;
   };
@@ -62,7 +62,8 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
       headers["referrer-policy"] = "no-referrer";
     }
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-    // A package is compressed already; with a content-encoding it would be unpacked in transit, and npm would refuse it.
+    // A package is already compressed; with a content-encoding it would be decompressed in transit, and npm would
+    // reject it.
     const gzip = gzipped !== plain && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
     const body = gzip ? gzipped : plain;
     await admitLarge(body.size, request);
@@ -112,7 +113,7 @@ async function read(path: string): Promise<Asset> {
   };
 }
 
-/** No inline script or style, no eval, nothing from other origins, and no framing by other pages. */
+/** The policy allows no inline script or style, no eval, nothing from other origins, and no framing by other pages. */
 function contentPolicy(bucketOrigins: string[]): string {
   return [
     "default-src 'none'",
