@@ -33,7 +33,8 @@ export type Cluster = {
 
 /** Media nodes authenticate with the same secret at every server of one log, because any of them can become leader. */
 export function nodeSecret(keyring: Keyring): string {
-  return keyring.digest("media-nodes", "media nodes of one commit log");
+  const hash = new Bun.CryptoHasher("sha256", keyring.keyAt("media-nodes", 0));
+  return hash.update("media nodes of one commit log").digest("hex");
 }
 
 /** The server must not start; the message tells the operator what to do. */

@@ -5,9 +5,9 @@ import { type Bus, createBus } from "./bus.ts";
 import type { Config } from "./config/index.ts";
 import { type Ids, randomIds } from "./crypto/ids.ts";
 import { createJwt, type Jwt } from "./crypto/jwt.ts";
-import { createKeyring, type Keyring, secretFromFile } from "./crypto/secrets.ts";
+import { type Keyring, secretFromFile } from "./crypto/secrets.ts";
 import { finishExchange } from "./data-directory/data-exchange.ts";
-import { checkSecret } from "./data-directory/installation.ts";
+import { openKeyring } from "./data-directory/installation.ts";
 import { RecordingConnection } from "./db/changesets.ts";
 import type { CommitLog } from "./db/commit-log.ts";
 import { type LoggedCommits, loggedCommits } from "./db/logged-commits.ts";
@@ -87,8 +87,6 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const { db, logged } = options.leading
     ? openLeading(options.leading)
     : { db: openMigrated(config, options, now, log), logged: null };
-  const secret = config.STOA_SECRET ?? generatedSecret(config, options, "secret");
-  const keyring = createKeyring(secret, config.STOA_SECRET_PREVIOUS);
   const timers = options.timers ?? systemTimers;
   const bus = createBus((err) => log.error({ err }, "bus: listener failed"));
   const idleTasks = createIdleTasks({ timers, log });
@@ -112,7 +110,15 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     logged,
   );
   const writer = tracing?.traceWriter(plainWriter) ?? plainWriter;
-  checkSecret({ db, write: writer.write }, keyring, options.rotateSecret ?? false);
+  const keyring = openKeyring(
+    { db, write: writer.write },
+    {
+      current: config.STOA_SECRET ?? generatedSecret(config, options, "secret"),
+      previous: config.STOA_SECRET_PREVIOUS,
+      rotate: options.rotateSecret ?? false,
+      now: now(),
+    },
+  );
   return {
     config,
     db,

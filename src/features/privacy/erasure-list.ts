@@ -19,8 +19,9 @@ export type ListedErasure = Tenant & {
   key: string;
 };
 
-export function digestOf(keyring: Keyring, { projectId, environment, userId }: User): string {
-  return keyring.digest("erasure", JSON.stringify([projectId, environment, userId]));
+/** A new erasure is stored with the first digest. */
+export function digestsOf(keyring: Keyring, { projectId, environment, userId }: User): string[] {
+  return keyring.acceptedDigests("erasure", JSON.stringify([projectId, environment, userId]));
 }
 
 /**
@@ -70,19 +71,20 @@ export function findUsersToErase(
   config: Config,
   listed: ListedErasure[],
 ): UsersToErase {
-  const { DATA_DIR, STOA_SECRET } = config;
+  const { DATA_DIR, STOA_SECRET, STOA_SECRET_PREVIOUS } = config;
   if (STOA_SECRET === undefined && !existsSync(join(DATA_DIR, "secret")))
     return { found: [], unreadable: listed.length };
-  const keyring = createKeyring(STOA_SECRET ?? secretFromFile(DATA_DIR, "secret"));
-  const readable = listed.filter(({ key }) => key === keyring.fingerprint);
+  const keyring = createKeyring(STOA_SECRET ?? secretFromFile(DATA_DIR, "secret"), STOA_SECRET_PREVIOUS);
+  const fingerprints = [keyring.fingerprint, keyring.previous?.fingerprint];
+  const readable = listed.filter(({ key }) => fingerprints.includes(key));
   const digests = new Set(readable.map(({ digest }) => digest));
   const found: UsersToErase["found"] = [];
   const tenants = new Map(readable.map((one) => [`${one.projectId} ${one.environment}`, one]));
   for (const { projectId, environment } of tenants.values()) {
     for (const userId of userIdsIn(db, columns, { projectId, environment })) {
       const user = { projectId, environment, userId };
-      const digest = digestOf(keyring, user);
-      if (digests.has(digest)) found.push({ user, digest });
+      const digest = digestsOf(keyring, user).find((one) => digests.has(one));
+      if (digest !== undefined) found.push({ user, digest });
     }
   }
   return { found, unreadable: listed.length - readable.length };

@@ -2,7 +2,7 @@ import type { Author } from "../../kernel/author.ts";
 import { ScrubDelayed, scrubDatabase } from "../../kernel/db/scrub.ts";
 import type { PersonalData, User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { appendErasure, digestOf, readErasures } from "./erasure-list.ts";
+import { appendErasure, digestsOf, readErasures } from "./erasure-list.ts";
 import type { ExportService } from "./export.service.ts";
 import type { PrivacyStore } from "./privacy.store.ts";
 import type { ErasureRow } from "./privacy.table.ts";
@@ -99,15 +99,20 @@ export function erasureService(runtime: Runtime, { store, features, exports, com
     return working;
   }
 
+  const latest = (user: User): ErasureRow | null => {
+    const [erasure = null] = digestsOf(keyring, user).flatMap((digest) => store.latestErasure(user, digest) ?? []);
+    return erasure;
+  };
+
   return {
     /** The last erasure of the user, done or under way. */
-    latest: (user: User): ErasureRow | null => store.latestErasure(user, digestOf(keyring, user)),
+    latest,
 
     /** A repeated request while an erasure runs returns the same erasure. */
     async request(user: User, author: Author): Promise<ErasureRow> {
-      const digest = digestOf(keyring, user);
+      const [digest = ""] = digestsOf(keyring, user);
       const erasure = await write((unit) => {
-        const known = store.latestErasure(user, digest);
+        const known = latest(user);
         if (known && known.erasedAt === null) return known;
         const row = newErasure(user, digest);
         store.insertErasure(unit, row);

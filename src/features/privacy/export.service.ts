@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { ArchiveWriter } from "../../kernel/archive/archive-writer.ts";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
 import type { Author } from "../../kernel/author.ts";
-import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import {
   PERSONAL_DATA_KINDS,
   type PersonalData,
@@ -41,8 +40,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
   const cancelled = new Set<string>();
 
   const userOf = ({ projectId, environment, userId }: ExportRow): User => ({ projectId, environment, userId });
-  const signatureOf = (id: string, expiresAt: number) =>
-    keyring.digest("storage-url", JSON.stringify(["GET", "person-export", id, expiresAt]));
+  const signedText = (id: string, expiresAt: number) => JSON.stringify(["GET", "person-export", id, expiresAt]);
 
   function throwIfCancelled(id: string): void {
     if (cancelled.has(id)) throw new Error("the export was cancelled");
@@ -165,13 +163,16 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
     urlOf({ id, status }: ExportRow, publicUrl: string): string | null {
       if (status !== "READY" || !existsSync(pathOf(id))) return null;
       const expires = now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1000;
-      const query = new URLSearchParams({ expires: String(expires), signature: signatureOf(id, expires) });
+      const query = new URLSearchParams({
+        expires: String(expires),
+        signature: keyring.digest("storage-url", signedText(id, expires)),
+      });
       return `${publicUrl}/v1/exports/${id}?${query}`;
     },
 
     open(id: string, query: URLSearchParams): Download {
       const expiresAt = Number(query.get("expires"));
-      const genuine = sameSecret(query.get("signature") ?? "", signatureOf(id, expiresAt));
+      const genuine = keyring.isDigest("storage-url", signedText(id, expiresAt), query.get("signature") ?? "");
       if (!genuine || now() >= expiresAt) {
         throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired, or was not issued by this server.");
       }

@@ -19,7 +19,8 @@ export function apiKeyService(runtime: Runtime) {
   /**
    * The secret for signing LiveKit tokens. It is derived from the key's id, so every key has one and none is stored.
    */
-  const signingSecret = (publicId: string): string => keyring.digest("livekit-secret", publicId);
+  const signingSecretOf = ({ publicId, createdAt }: Pick<ApiKeyRow, "publicId" | "createdAt">): string =>
+    new Bun.CryptoHasher("sha256", keyring.keyAt("livekit-secret", createdAt)).update(publicId).digest("hex");
 
   const audit = (
     unit: Unit,
@@ -43,7 +44,8 @@ export function apiKeyService(runtime: Runtime) {
     list: store.list,
     present,
 
-    signingSecret,
+    signingSecret: (publicId: string): string =>
+      signingSecretOf(store.findUsable(publicId) ?? { publicId, createdAt: now() }),
 
     /** The caller of tokens that are signed with this key's signing secret; null when the key is not usable. */
     signer(publicId: string): ApiKeyCaller | null {
@@ -58,7 +60,7 @@ export function apiKeyService(runtime: Runtime) {
       const key = store.find(projectId, keyId);
       if (!key || key.revokedAt !== null) throw new ApiError("SVC_API_KEY_NOT_FOUND");
       audit(unit, "api_key.secret_shown", key, author);
-      return { apiKey: key.publicId, apiSecret: signingSecret(key.publicId) };
+      return { apiKey: key.publicId, apiSecret: signingSecretOf(key) };
     },
 
     /** Only this response contains the whole key: the server stores a digest of its secret. */

@@ -12,7 +12,7 @@ const MAX_ORIGINS = 256;
 export type Vapid = ReturnType<typeof createVapid>;
 
 /**
- * Identifies this server to push services (RFC 8292). The key is derived from the master secret, so that a restored
+ * Identifies this server to push services (RFC 8292). The key is derived from the first master secret, so that a restored
  * server still reaches its subscriptions; PUSH_VAPID_PRIVATE_KEY sets another key.
  */
 export function createVapid(config: Config, keyring: Keyring) {
@@ -57,7 +57,7 @@ export function createVapid(config: Config, keyring: Keyring) {
 }
 
 function privateBytes({ PUSH_VAPID_PRIVATE_KEY: key }: Config, keyring: Keyring): Uint8Array {
-  return key === undefined ? keyring.key("vapid") : Buffer.from(key, "base64url");
+  return key === undefined ? keyring.keyAt("vapid", 0) : Buffer.from(key, "base64url");
 }
 
 /** The contact for the operators of push services; some require it. */

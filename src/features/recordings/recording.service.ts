@@ -1,6 +1,5 @@
 import { extname } from "node:path";
 import type { Author } from "../../kernel/author.ts";
-import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
@@ -57,13 +56,13 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     return row;
   }
 
-  const signature = (fileId: string, expires: number) =>
-    keyring.digest("recording-url", JSON.stringify([fileId, expires]));
+  const signedText = (fileId: string, expires: number) => JSON.stringify([fileId, expires]);
 
   /** A signed URL of a file, valid until `until` at the latest. */
   function signedUrl(fileId: string, publicUrl: string, until = Number.POSITIVE_INFINITY) {
     const expires = Math.min(until, now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000);
-    const query = new URLSearchParams({ expires: String(expires), signature: signature(fileId, expires) });
+    const signature = keyring.digest("recording-url", signedText(fileId, expires));
+    const query = new URLSearchParams({ expires: String(expires), signature });
     return { url: `${publicUrl}${FILE_PATH}${fileId}?${query}`, expiresAt: iso(expires) };
   }
 
@@ -177,7 +176,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     async open(fileId: string, query: URLSearchParams): Promise<RecordedDownload> {
       const expiresAt = Number(query.get("expires"));
       const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;
-      if (!asSigned || !sameSecret(query.get("signature") ?? "", signature(fileId, expiresAt)))
+      if (!asSigned || !keyring.isDigest("recording-url", signedText(fileId, expiresAt), query.get("signature") ?? ""))
         throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
       if (now() >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
       const file = store.file(fileId);

@@ -1,5 +1,5 @@
 import type { Author } from "../../kernel/author.ts";
-import { type Keyring, sameSecret } from "../../kernel/crypto/secrets.ts";
+import type { Keyring } from "../../kernel/crypto/secrets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { RecordingService } from "./recording.service.ts";
@@ -41,17 +41,16 @@ type View = { recordingId: string; expiresAt: number };
 
 /** The tokens of links: the recording, the expiry and a signature, in one path segment that the log redacts. */
 function viewTokens(keyring: Keyring) {
-  const signatureOf = (content: string) => keyring.digest("recording-view", content);
   return {
     mint({ recordingId, expiresAt }: View): string {
       const content = `${recordingId}.${expiresAt}`;
-      return Buffer.from(`${content}.${signatureOf(content)}`).toString("base64url");
+      return Buffer.from(`${content}.${keyring.digest("recording-view", content)}`).toString("base64url");
     },
 
     read(token: string, now: number): View {
       const text = Buffer.from(token, "base64url").toString();
       const [recordingId = "", expires = "", signature = ""] = text.split(".");
-      if (!sameSecret(signature, signatureOf(`${recordingId}.${expires}`)))
+      if (!keyring.isDigest("recording-view", `${recordingId}.${expires}`, signature))
         throw new ApiError("SVC_PERMISSION_DENIED", "The link was changed or was not issued by this server.");
       const expiresAt = Number(expires);
       if (now >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The link has expired. Ask for another.");

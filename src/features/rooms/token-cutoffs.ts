@@ -38,8 +38,8 @@ export function createTokenCutoffs({ db, keyring, now }: Pick<Runtime, "db" | "k
   );
   const expire = changing<[number]>(client, "DELETE FROM token_cutoffs WHERE signed_before < ?");
 
-  const digestOf = ({ projectId, environment, roomName, identity }: CutOff) =>
-    keyring.digest("token-cutoff", JSON.stringify([projectId, environment, roomName, identity]));
+  const digestsOf = ({ projectId, environment, roomName, identity }: CutOff) =>
+    keyring.acceptedDigests("token-cutoff", JSON.stringify([projectId, environment, roomName, identity]));
 
   return {
     /**
@@ -48,7 +48,8 @@ export function createTokenCutoffs({ db, keyring, now }: Pick<Runtime, "db" | "k
      */
     cutOff(unit: Unit, of: CutOff): number {
       const signedBefore = (Math.floor(now() / 1000) + 1) * 1000;
-      save.run(unit, digestOf(of), signedBefore);
+      const [digest = ""] = digestsOf(of);
+      save.run(unit, digest, signedBefore);
       return signedBefore;
     },
 
@@ -56,7 +57,8 @@ export function createTokenCutoffs({ db, keyring, now }: Pick<Runtime, "db" | "k
     isVoid(of: Tenant & { roomName: string; identity: string }, signedAt: number | null): boolean {
       // The token is older than a restored backup, which does not contain later removals.
       if (validFrom > 0 && (signedAt === null || signedAt + 1000 <= validFrom)) return true;
-      const cutoffs = [of, { ...of, roomName: null }].flatMap((one) => byDigest.get(digestOf(one))?.signedBefore ?? []);
+      const digests = [of, { ...of, roomName: null }].flatMap(digestsOf);
+      const cutoffs = digests.flatMap((digest) => byDigest.get(digest)?.signedBefore ?? []);
       return cutoffs.some((signedBefore) => signedAt === null || signedAt < signedBefore);
     },
 

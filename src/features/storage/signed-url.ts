@@ -1,4 +1,4 @@
-import { type Keyring, sameSecret } from "../../kernel/crypto/secrets.ts";
+import type { Keyring } from "../../kernel/crypto/secrets.ts";
 import { UPLOAD_PATH } from "../../kernel/http/body.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -23,8 +23,7 @@ export type UrlSigner = {
 const PARAMETERS = ["size", "type", "expires", "signature"] as const;
 
 export function createUrlSigner(keyring: Keyring, now: Now): UrlSigner {
-  const signature = ({ method, id, size, type, expiresAt }: Grant) =>
-    keyring.digest("storage-url", JSON.stringify([method, id, size, type, expiresAt]));
+  const textOf = ({ method, id, size, type, expiresAt }: Grant) => JSON.stringify([method, id, size, type, expiresAt]);
 
   return {
     sign(publicUrl, { id, size, mimeType }, method, ttlSeconds) {
@@ -33,7 +32,7 @@ export function createUrlSigner(keyring: Keyring, now: Now): UrlSigner {
         size: String(size),
         type: mimeType,
         expires: String(grant.expiresAt),
-        signature: signature(grant),
+        signature: keyring.digest("storage-url", textOf(grant)),
       });
       return `${publicUrl}${UPLOAD_PATH}${id}?${query}`;
     },
@@ -48,7 +47,8 @@ export function createUrlSigner(keyring: Keyring, now: Now): UrlSigner {
       const grant: Grant = { method, id, size: Number(size), type: type ?? "", expiresAt: Number(expires) };
       // Numbers are compared as written: "1e3", "01" and "1.0" were never signed.
       const asSigned = String(grant.size) === size && String(grant.expiresAt) === expires;
-      if (!wellFormed || !asSigned || !sameSecret(query.get("signature") ?? "", signature(grant))) {
+      const isSigned = keyring.isDigest("storage-url", textOf(grant), query.get("signature") ?? "");
+      if (!wellFormed || !asSigned || !isSigned) {
         throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
       }
       if (now() >= grant.expiresAt)

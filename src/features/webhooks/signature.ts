@@ -1,9 +1,7 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
-import type { Keyring } from "../../kernel/crypto/secrets.ts";
+import { createHmac, randomBytes } from "node:crypto";
+import { type Keyring, openText, sealText } from "../../kernel/crypto/secrets.ts";
 
 const PREFIX = "whsec_";
-const IV_BYTES = 12;
-const TAG_BYTES = 16;
 
 /** `whsec_<base64>`, the form that verifiers of Standard Webhooks expect. */
 export function newSecret(): string {
@@ -15,31 +13,12 @@ export function newSecret(): string {
  * of the database.
  */
 export function sealSecret(keyring: Keyring, secret: string): string {
-  const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", keyring.key("webhook-secret"), iv);
-  const sealed = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
-  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
+  return sealText(keyring.key("webhook-secret"), secret);
 }
 
 /** Null when the secret was encrypted with an unknown master secret. */
 export function openSecret(keyring: Keyring, sealed: string): string | null {
-  for (const key of keyring.accepted("webhook-secret")) {
-    const secret = openWith(key, sealed);
-    if (secret !== null) return secret;
-  }
-  return null;
-}
-
-function openWith(key: Uint8Array, sealed: string): string | null {
-  const bytes = Buffer.from(sealed, "base64url");
-  const tagEnd = IV_BYTES + TAG_BYTES;
-  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES));
-  decipher.setAuthTag(bytes.subarray(IV_BYTES, tagEnd));
-  try {
-    return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString("utf8");
-  } catch {
-    return null;
-  }
+  return openText(keyring.accepted("webhook-secret"), sealed);
 }
 
 /**

@@ -21,7 +21,7 @@ function resealSecrets({ keyring, log, write }: Runtime, { endpoints }: WebhookS
 export function createWebhooks(runtime: Runtime) {
   const stores = webhookStores(runtime.db);
   keepOutbox(runtime, stores);
-  if (runtime.keyring.previousFingerprint !== null) resealSecrets(runtime, stores);
+  if (runtime.keyring.previous !== null) resealSecrets(runtime, stores);
   const webhooks = webhookService(runtime, stores);
   const deliveries = deliveryService(runtime, stores, webhooks);
   return {

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeDurably } from "../data-directory/durable-file.ts";
@@ -26,18 +26,39 @@ type KeyPurpose =
   | "token-cutoff"
   | "cluster"
   | "commit-log"
-  | "media-nodes";
+  | "media-nodes"
+  | "kept-keys";
+
+/** What these keys made is used for longer than STOA_SECRET_PREVIOUS is set, and cannot be made anew by the server. */
+const KEPT_PURPOSES = [
+  "totp",
+  "one-time",
+  "livekit-secret",
+  "node-key",
+  "media-nodes",
+  "vapid",
+  "token-cutoff",
+  "erasure",
+] as const satisfies KeyPurpose[];
+type KeptPurpose = (typeof KEPT_PURPOSES)[number];
+
+/** Keys of a former master secret, for what was made before the time in `until`. */
+export type KeptKeys = { until: number; keys: Record<KeptPurpose, string> };
 
 export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;
   /** HMAC-SHA-256 in hex, which the database stores in place of a secret. */
   digest(purpose: KeyPurpose, text: string): string;
-  /** The accepted keys: the key of the master secret, then the key of the previous one while it is set. */
+  /** The accepted keys: that of the master secret, of the previous one while it is set, and those that were kept. */
   accepted(purpose: KeyPurpose): Uint8Array[];
+  /** The key from which a secret that was made at this time is derived, so that it outlives a change of STOA_SECRET. */
+  keyAt(purpose: KeptPurpose, at: number): Uint8Array;
   /** The digests that the database may contain for this secret: one for each accepted key, the current key first. */
   acceptedDigests(purpose: KeyPurpose, text: string): string[];
-  /** Fingerprint of the previous master secret; null when none is set. */
-  readonly previousFingerprint: string | null;
+  /** Whether this is the digest of the text by an accepted key. */
+  isDigest(purpose: KeyPurpose, text: string, digest: string): boolean;
+  /** The keyring of the previous master secret; null when none is set. */
+  readonly previous: Keyring | null;
   /** Identifies the master secret without revealing it. */
   readonly fingerprint: string;
 };
@@ -45,7 +66,7 @@ export type Keyring = {
 /**
  * New credentials are made with the master secret; those made with the previous one stay valid while it is configured.
  */
-export function createKeyring(masterSecret: string, previousSecret?: string): Keyring {
+export function createKeyring(masterSecret: string, previousSecret?: string, kept: readonly KeptKeys[] = []): Keyring {
   const previous = previousSecret === undefined ? null : createKeyring(previousSecret);
   const keys = new Map<KeyPurpose, Uint8Array>();
   const key = (purpose: KeyPurpose) => {
@@ -55,17 +76,61 @@ export function createKeyring(masterSecret: string, previousSecret?: string): Ke
     keys.set(purpose, made);
     return made;
   };
-  const digest = (purpose: KeyPurpose, text: string) =>
-    new Bun.CryptoHasher("sha256", key(purpose)).update(text).digest("hex");
+  const digestWith = (key: Uint8Array, text: string) => new Bun.CryptoHasher("sha256", key).update(text).digest("hex");
+  const keptKeys = kept.map((former) => ({ until: former.until, of: decodedKeys(former) }));
+  const accepted = (purpose: KeyPurpose) => {
+    const former = keptKeys.flatMap(({ of }) => of.get(purpose) ?? []);
+    const keys = [key(purpose), ...(previous === null ? [] : [previous.key(purpose)]), ...former];
+    return keys.filter((one, index) => keys.findIndex((other) => Buffer.compare(one, other) === 0) === index);
+  };
+  const acceptedDigests = (purpose: KeyPurpose, text: string) => accepted(purpose).map((key) => digestWith(key, text));
   return {
     key,
-    digest,
-    accepted: (purpose) => (previous === null ? [key(purpose)] : [key(purpose), previous.key(purpose)]),
-    acceptedDigests: (purpose, text) =>
-      previous === null ? [digest(purpose, text)] : [digest(purpose, text), previous.digest(purpose, text)],
-    previousFingerprint: previous?.fingerprint ?? null,
+    digest: (purpose, text) => digestWith(key(purpose), text),
+    accepted,
+    acceptedDigests,
+    isDigest: (purpose, text, digest) => acceptedDigests(purpose, text).some((one) => sameSecret(digest, one)),
+    keyAt: (purpose, at) => keptKeys.find(({ until }) => at < until)?.of.get(purpose) ?? key(purpose),
+    previous,
     fingerprint: createHmac("sha256", masterSecret).update("stoa fingerprint").digest("hex").slice(0, 32),
   };
+}
+
+/** What has to be kept of a master secret when another one takes its place at this time. */
+export function keysToKeep(keyring: Keyring, until: number): KeptKeys {
+  const encoded = KEPT_PURPOSES.map((purpose) => [purpose, Buffer.from(keyring.key(purpose)).toString("base64url")]);
+  return { until, keys: Object.fromEntries(encoded) as KeptKeys["keys"] };
+}
+
+function decodedKeys({ keys }: KeptKeys): Map<KeyPurpose, Uint8Array> {
+  return new Map(Object.entries(keys).map(([purpose, key]) => [purpose as KeptPurpose, Buffer.from(key, "base64url")]));
+}
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Encrypts a secret that the database has to hold (AES-256-GCM): a stolen copy of the file does not reveal it. */
+export function sealText(key: Uint8Array, text: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, iv);
+  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
+}
+
+/** Null when it was sealed with none of these keys. */
+export function openText(keys: readonly Uint8Array[], sealed: string): string | null {
+  const bytes = Buffer.from(sealed, "base64url");
+  const tagEnd = IV_BYTES + TAG_BYTES;
+  for (const key of keys) {
+    const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES));
+    decipher.setAuthTag(bytes.subarray(IV_BYTES, tagEnd));
+    try {
+      return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString("utf8");
+    } catch {
+      // It may have been sealed with the next key.
+    }
+  }
+  return null;
 }
 
 const MIN_CHARACTERS = 16;

@@ -1,4 +1,4 @@
-import type { Keyring } from "../crypto/secrets.ts";
+import { createKeyring, type KeptKeys, type Keyring, keysToKeep, openText, sealText } from "../crypto/secrets.ts";
 import type { Db } from "../db/open.ts";
 import { changing } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
@@ -38,13 +38,47 @@ export function setInstallationValue(unit: Unit, db: Db, name: string, value: st
   changing<[string, string]>(db.$client, put).run(unit, name, value);
 }
 
-/** A changed master secret would invalidate every credential, so it requires a flag. */
-export function checkSecret(data: InstallationData, keyring: Keyring, rotate: boolean): void {
-  const stored = installationValue(data, "secret-fingerprint", () => keyring.fingerprint);
-  if (stored === keyring.fingerprint) return;
-  if (!rotate && stored !== keyring.previousFingerprint) throw new SecretMismatch();
+const KEPT_KEYS = "kept-keys";
+
+type Secrets = {
+  current: string;
+  previous: string | undefined;
+  /** Gives up everything that was made with a former secret. */
+  rotate: boolean;
+  now: number;
+};
+
+/**
+ * The keys of this data. When the previous secret gives way to a new one, the database keeps those of its keys that are
+ * needed for longer, encrypted with the new secret. Any other change would invalidate every credential, so it requires a
+ * flag.
+ */
+export function openKeyring(data: InstallationData, { current, previous, rotate, now }: Secrets): Keyring {
   const { db, write } = data;
-  write((unit) => setInstallationValue(unit, db, "secret-fingerprint", keyring.fingerprint)).catch(() => {});
+  const keyring = createKeyring(current, previous);
+  const stored = installationValue(data, "secret-fingerprint", () => keyring.fingerprint);
+  const isCurrent = stored === keyring.fingerprint;
+  const isOfPrevious = !isCurrent && stored === keyring.previous?.fingerprint;
+  if (!isCurrent && !isOfPrevious && !rotate) throw new SecretMismatch();
+  const kept: KeptKeys[] = [];
+  if (isCurrent || isOfPrevious) kept.push(...keptKeys(db, keyring));
+  if (keyring.previous !== null && isOfPrevious) kept.push(keysToKeep(keyring.previous, now));
+  if (!isCurrent) {
+    const sealed = sealText(keyring.key(KEPT_KEYS), JSON.stringify(kept));
+    write((unit) => {
+      setInstallationValue(unit, db, "secret-fingerprint", keyring.fingerprint);
+      setInstallationValue(unit, db, KEPT_KEYS, sealed);
+    }).catch(() => {});
+  }
+  return kept.length === 0 ? keyring : createKeyring(current, previous, kept);
+}
+
+function keptKeys(db: Db, keyring: Keyring): KeptKeys[] {
+  const sealed = storedValue(db, KEPT_KEYS);
+  if (sealed === undefined) return [];
+  const text = openText(keyring.accepted(KEPT_KEYS), sealed);
+  if (text === null) throw new SecretMismatch();
+  return JSON.parse(text) as KeptKeys[];
 }
 
 const VALID_FROM = "tokens-valid-from";

@@ -30,8 +30,8 @@ export function createNodeKeys({ bus, db, keyring, now }: Pick<Runtime, "bus" | 
   }
 
   /** Derived when needed, so that the database holds no secret. */
-  function secretOf({ publicId, name }: NodeKeyRow): string {
-    const hash = new Bun.CryptoHasher("sha256", keyring.key("node-key")).update(`${publicId} ${name}`);
+  function secretOf({ publicId, name, createdAt }: NodeKeyRow): string {
+    const hash = new Bun.CryptoHasher("sha256", keyring.keyAt("node-key", createdAt)).update(`${publicId} ${name}`);
     return `svn_${publicId}.${hash.digest("base64url")}`;
   }
 

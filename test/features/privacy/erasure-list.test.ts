@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { digestOf, findUsersToErase, type ListedErasure } from "../../../src/features/privacy/erasure-list.ts";
+import { digestsOf, findUsersToErase, type ListedErasure } from "../../../src/features/privacy/erasure-list.ts";
 import { createKeyring } from "../../../src/kernel/crypto/secrets.ts";
 import type { User } from "../../../src/kernel/personal-data.ts";
 import { personalColumns } from "../../../src/services.ts";
@@ -13,7 +13,7 @@ const keyring = createKeyring(config.STOA_SECRET);
 
 function listed(userId: string, key = keyring.fingerprint): ListedErasure {
   const user: User = { projectId, environment: "DEVELOPMENT", userId };
-  return { id: userId, at: 0, projectId, environment: "DEVELOPMENT", digest: digestOf(keyring, user), key };
+  return { id: userId, at: 0, projectId, environment: "DEVELOPMENT", digest: digestsOf(keyring, user)[0] ?? "", key };
 }
 
 test("[19] users of a backup are found by digest, also in a backup that lacks a table of today", async () => {

@@ -109,7 +109,8 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
 
     async exchange(name: string, { code, state, iss, inviteToken }: Exchange, request: RegistrationRequest) {
       const provider = find(name);
-      const taken = await write((unit) => store.takeState(unit, keyring.digest("one-time", state)));
+      const digests = keyring.acceptedDigests("one-time", state);
+      const [taken] = await write((unit) => digests.flatMap((digest) => store.takeState(unit, digest) ?? []));
       if (!taken || taken.provider !== name || taken.expiresAt <= now()) throw new ApiError("SVC_OAUTH_ERROR");
       const identity = await logFailure(name, provider.identify({ ...taken, state }, { code, iss }));
       const { user, started } = await write((unit) => {

@@ -14,7 +14,7 @@ import {
   verifyAuthentication,
   verifyRegistration,
 } from "./passkeys.ts";
-import { type ChallengePurpose, type PasskeyRow, secondFactorStore } from "./second-factor.store.ts";
+import { type ChallengePurpose, type PasskeyRow, secondFactorStore, type TotpRow } from "./second-factor.store.ts";
 import { acceptedStep, base32, totpStep, totpUri } from "./totp.ts";
 
 const CHALLENGE_MS = 300_000;
@@ -42,13 +42,13 @@ export function secondFactorService(
     if (!allowed) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: resetSeconds });
   }
 
-  const challengeDigest = (challenge: string) => keyring.digest("one-time", `passkey ${challenge}`);
+  const challengeText = (challenge: string) => `passkey ${challenge}`;
 
   async function keepChallenge(challenge: string, purpose: ChallengePurpose, userId: string | null): Promise<void> {
     await write((unit) => {
       store.expireChallenges(unit, now());
       store.insertChallenge(unit, {
-        ...{ digest: challengeDigest(challenge), purpose, userId },
+        ...{ digest: keyring.digest("one-time", challengeText(challenge)), purpose, userId },
         expiresAt: now() + CHALLENGE_MS,
       });
     });
@@ -56,30 +56,33 @@ export function secondFactorService(
 
   const takeChallenge = (purpose: ChallengePurpose, userId: string | null) => (challenge: string) =>
     write((unit) => {
-      const row = store.challenge(challengeDigest(challenge));
+      const digests = keyring.acceptedDigests("one-time", challengeText(challenge));
+      const [row] = digests.flatMap((digest) => store.challenge(digest) ?? []);
       if (!row || row.purpose !== purpose || row.userId !== userId || row.expiresAt <= now()) return false;
       store.removeChallenge(unit, row.digest);
       return true;
     });
 
-  const totpSecret = (userId: string, salt: string) =>
-    createHmac("sha256", keyring.key("totp")).update(`${userId} ${salt}`).digest().subarray(0, 20);
+  const totpSecret = ({ userId, salt, confirmedAt }: TotpRow) => {
+    const key = keyring.keyAt("totp", confirmedAt ?? now());
+    return createHmac("sha256", key).update(`${userId} ${salt}`).digest().subarray(0, 20);
+  };
 
   /** Null for a code that is wrong or was used before. */
   function stepOf(userId: string, code: string): number | null {
     const row = store.totp(userId);
     if (!row) return null;
-    return acceptedStep(totpSecret(userId, row.salt), code.replaceAll(" ", ""), now(), row.lastStep);
+    return acceptedStep(totpSecret(row), code.replaceAll(" ", ""), now(), row.lastStep);
   }
 
-  const codeDigest = (userId: string, code: string) =>
-    keyring.digest("one-time", `recovery ${userId} ${code.toLowerCase().replaceAll(/[\s-]/g, "")}`);
+  const recoveryText = (userId: string, code: string) =>
+    `recovery ${userId} ${code.toLowerCase().replaceAll(/[\s-]/g, "")}`;
 
   function newRecoveryCodes(unit: Unit, userId: string): string[] {
     store.removeCodes(unit, userId);
     return Array.from({ length: RECOVERY_CODES }, () => {
       const text = Array.from({ length: 10 }, () => CODE_CHARACTERS[randomInt(CODE_CHARACTERS.length)]).join("");
-      store.insertCode(unit, { digest: codeDigest(userId, text), userId });
+      store.insertCode(unit, { digest: keyring.digest("one-time", recoveryText(userId, text)), userId });
       return `${text.slice(0, 5)}-${text.slice(5)}`;
     });
   }
@@ -149,8 +152,9 @@ export function secondFactorService(
         throw new ApiError("SVC_CONFLICT", "One-time codes are set up already. Remove them first.");
       }
       const salt = randomBytes(16).toString("base64url");
-      store.saveTotp(unit, { userId: user.id, salt, confirmedAt: null, lastStep: totpStep(now()) - 2 });
-      const secret = totpSecret(user.id, salt);
+      const row: TotpRow = { userId: user.id, salt, confirmedAt: null, lastStep: totpStep(now()) - 2 };
+      store.saveTotp(unit, row);
+      const secret = totpSecret(row);
       return { secret: base32(secret), uri: totpUri(secret, user.email) };
     },
 
@@ -186,8 +190,9 @@ export function secondFactorService(
         const isConfirmed = (store.totp(userId)?.confirmedAt ?? null) !== null;
         const step = isConfirmed ? stepOf(userId, code) : null;
         if (step !== null) return store.acceptTotp(unit, userId, now(), step);
-        const digest = codeDigest(userId, code);
-        if (store.code(digest)?.userId !== userId) throw new ApiError("SVC_SECOND_FACTOR_INVALID");
+        const digests = keyring.acceptedDigests("one-time", recoveryText(userId, code));
+        const digest = digests.find((one) => store.code(one)?.userId === userId);
+        if (digest === undefined) throw new ApiError("SVC_SECOND_FACTOR_INVALID");
         store.removeCode(unit, digest);
       });
     },
