@@ -31,7 +31,10 @@ function kindOf(name: string): typeof Gauge {
   return name.endsWith("_total") ? (Counter as unknown as typeof Gauge) : Gauge;
 }
 
-/** Adds process metrics on the first scrape: registering them makes Bun collect and count its whole heap. */
+/** Heap spaces are V8's. In Bun, reading them walks the whole heap, 50 ms for 300,000 objects, and finds none. */
+const HEAP_SPACES = ["total", "used", "available"].map((kind) => `nodejs_heap_space_size_${kind}_bytes`);
+
+/** Adds process metrics with the first scrape, because registering them walks the heap once. */
 class ProcessRegistry extends Registry {
   #processMetrics: Promise<void> | null = null;
 
@@ -46,9 +49,10 @@ class ProcessRegistry extends Registry {
   }
 
   #addProcessMetrics(): Promise<void> {
-    this.#processMetrics ??= import("prom-client/lib/defaultMetrics.js").then(({ default: collect }) =>
-      collect({ register: this }),
-    );
+    this.#processMetrics ??= import("prom-client/lib/defaultMetrics.js").then(({ default: collect }) => {
+      collect({ register: this });
+      for (const name of HEAP_SPACES) this.removeSingleMetric(name);
+    });
     return this.#processMetrics;
   }
 }
