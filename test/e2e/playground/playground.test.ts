@@ -133,6 +133,7 @@ describe("[10] the playground with stoa dev", () => {
     await anna.getByRole("button", { name: "Join" }).waitFor();
     await ben.locator('[data-identity="anna"]').waitFor({ state: "detached" });
     expect(errors).toEqual([]);
+    for (const page of [anna, ben]) await page.context().close();
   }, 180_000);
 
   test("a viewer on a phone waits for a stream, sees it when the host goes live, and is notified of its end", async () => {
@@ -153,6 +154,7 @@ describe("[10] the playground with stoa dev", () => {
     await click(host, "End stream");
     await viewer.getByRole("button", { name: "Join" }).waitFor();
     expect(errors).toEqual([]);
+    for (const page of [viewer, host]) await page.context().close();
   }, 180_000);
 });
 
@@ -180,6 +182,7 @@ describe("[10] the playground with stoa serve", () => {
       await click(page, "Join");
       await page.locator(".state.connected").waitFor();
       expect([page.url(), ...addresses].filter((address) => address.includes(pasted))).toEqual([]);
+      await context.close();
     } finally {
       await running.close();
     }

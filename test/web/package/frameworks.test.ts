@@ -1,3 +1,4 @@
+// suite: soak
 /** Installs the package from a server into projects of other frameworks, as a user would. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
