@@ -21,21 +21,21 @@ type MediaLog = { info(details: object, message: string): void; error(details: o
 type ListenOptions = {
   /** The port of the first worker; the others follow. 0 for any free ports. */
   port: number;
-  /** The address to bind; `::` for IPv4 and IPv6. */
+  /** The IP address to bind; `::` for IPv4 and IPv6. */
   hostname: string;
   /** IP addresses under which clients reach this machine. */
   announce: string[];
-  /** Also listens for ICE over TCP on the same ports. */
+  /** Whether to listen for ICE over TCP on the same ports. */
   tcp: boolean;
   /** The memory in MiB beyond which a worker is replaced; 2048 by default. */
   maxMemoryMb?: number;
-  /** Credentials of checks that are answered without a connection. */
+  /** Credentials of connectivity checks that are answered without a connection. */
   probe?: { ufrag: string; pwd: string };
   /** The clients behind this machine's TURN relay. */
   relayed?: SharedArrayBuffer;
-  /** Native code by default, where it is available. */
+  /** Uses native code by default, if it is available. */
   fanOut?: FanOutChoice;
-  /** All by default. */
+  /** The accepted profiles; all by default. */
   srtpProfiles?: SrtpProfile[];
 };
 
@@ -46,7 +46,7 @@ const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_8
 
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
-  /** The worker and participants of each room, which are lost when the worker dies. */
+  /** The worker and participants of each room, which are lost when the worker crashes. */
   readonly #rooms = new Map<string, { worker: MediaWorker; participants: Set<string> }>();
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #log: MediaLog;
@@ -59,7 +59,7 @@ export class EmbeddedMedia implements MediaNode {
     return media;
   }
 
-  /** The threads begin to load their code; `listen` starts them. */
+  /** The threads start to load their code; `listen` starts the workers. */
   static spawn(workers: number, log: MediaLog): EmbeddedMedia {
     const media = new EmbeddedMedia(log);
     for (let index = 0; index < workers; index++) {
@@ -77,7 +77,7 @@ export class EmbeddedMedia implements MediaNode {
     this.#log = log;
   }
 
-  /** Resolves when all sockets are bound; closes the node when one cannot be. */
+  /** Resolves when all sockets are bound; closes the node when a socket cannot be bound. */
   async listen(options: ListenOptions): Promise<void> {
     const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...settings } = options;
     if (this.#workers.length === 0) throw new Error("the media node is closed");
@@ -120,7 +120,7 @@ export class EmbeddedMedia implements MediaNode {
     this.#emit({ type: "workerCrashed", worker: worker.index, rooms });
   }
 
-  /** The worker with the fewest participants, which are what costs. */
+  /** The worker with the fewest participants, which determine the load. */
   #leastLoaded(): MediaWorker {
     const load = new Map(this.#workers.map((worker) => [worker, 0]));
     for (const room of this.#rooms.values())
@@ -204,7 +204,7 @@ export class EmbeddedMedia implements MediaNode {
     };
   }
 
-  /** The processor time of the whole process since the last call, relative to all cores. */
+  /** The CPU time of the whole process since the last call, relative to all cores. */
   #cpuPercent(): number | null {
     const { user, system } = process.cpuUsage();
     const sample = { atMs: performance.now(), micros: user + system };
@@ -223,14 +223,14 @@ export class EmbeddedMedia implements MediaNode {
   async close(): Promise<void> {
     this.#rooms.clear();
     await Promise.all(this.#workers.map((worker) => worker.close()));
-    // The library is closed once, however often this is called.
+    // The library is closed once, even if this is called repeatedly.
     if (this.#workers.length > 0) this.#library?.close();
     this.#workers.length = 0;
     this.#listeners.clear();
   }
 }
 
-/** Null when it cannot be read: Bun opens a file for it, which fails without a free descriptor. */
+/** Null when memory use cannot be read: Bun opens a file for it, which fails without a free descriptor. */
 function memoryPercent(): number | null {
   try {
     return Math.min(100, (process.memoryUsage.rss() / totalmem()) * 100);

@@ -1,6 +1,6 @@
 declare module "../kernel/bus.ts" {
   interface BusEvents {
-    /** A media node registered or reported. */
+    /** A media node registered or sent a heartbeat. */
     rtcServerSeen: { name: string; internalUrl: string };
   }
 }

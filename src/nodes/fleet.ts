@@ -81,11 +81,11 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
     list: store.list,
     find,
     present,
-    /** The processor load in a node's last heartbeat; null when unknown. */
+    /** The CPU load in a node's last heartbeat; null when unknown. */
     cpuOf: (name: string): number | null => store.find(name)?.cpuPercent ?? null,
     metrics: totals,
 
-    /** A known name is the same node after a restart: it keeps draining and loses its figures. */
+    /** A known name is the same node after a restart: it keeps draining, and its figures are reset. */
     register(unit: Unit, input: RegisterServer, key: NodeKey | null = null) {
       admit(unit, input.name, key);
       const connectedUrl = urlOf(input.name);
@@ -140,7 +140,9 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
     drain: (unit: Unit, name: string, author: Author = COMMAND_LINE) => setDraining(unit, name, true, author),
     undrain: (unit: Unit, name: string, author: Author = COMMAND_LINE) => setDraining(unit, name, false, author),
 
-    /** Every node as the allocator sees it; `placedOn` counts rooms placed since the node's last report. */
+    /**
+     * Every node in the form that the allocator uses; `placedOn` counts rooms placed since the node's last heartbeat.
+     */
     candidates: (placedOn: (name: string) => number): Candidate[] =>
       store.all().map((row) => ({
         name: row.name,
@@ -156,7 +158,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
   };
 }
 
-/** A silent node is unhealthy even while it drains. */
+/** A node without heartbeats is unhealthy even while it drains. */
 export function statusOf(row: ServerRow, timeoutSeconds: number, at: number): RtcServerStatus {
   if (at - row.seenAt >= timeoutSeconds * 1000) return "UNHEALTHY";
   return row.draining ? "DRAINING" : "HEALTHY";

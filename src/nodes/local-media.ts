@@ -10,7 +10,7 @@ import { type ControlPlane, type NodeReporter, startNodeReporter } from "./node-
 
 type LocalMedia = {
   node: EmbeddedMedia;
-  /** UDP (and TCP) ports of the workers, and the addresses that are announced to clients. */
+  /** UDP (and TCP) ports of the workers, and the IP addresses that are announced to clients. */
   ports: number[];
   announce: string[];
   /** ICE credentials with which `stoa doctor` checks the media ports. */
@@ -20,7 +20,7 @@ type LocalMedia = {
   close(): Promise<void>;
 };
 
-/** The media node cannot start; the message tells the operator what to do. */
+/** The media node cannot start; the message tells the operator the remedy. */
 export class MediaRefused extends Error {
   override readonly name = "MediaRefused";
 }

@@ -8,7 +8,7 @@ import { isLoopback } from "../kernel/net/addresses.ts";
 type MediaAddresses = {
   /** IP addresses in the candidates of every answer. */
   announce: string[];
-  /** The address to bind. */
+  /** The IP address to bind. */
   hostname: string;
 };
 
@@ -23,8 +23,9 @@ const MACHINE: AddressSource = {
 };
 
 /**
- * The addresses under which clients reach the media ports. Names are resolved here, because some browsers ignore candidates with
- * names; a name that cannot be resolved is logged and skipped, so that local calls do not depend on DNS.
+ * The IP addresses under which clients reach the media ports. Host names are resolved here, because some browsers
+ * ignore candidates with names; a name that cannot be resolved is logged and skipped, so that local calls do not depend
+ * on DNS.
  */
 export async function mediaAddresses(config: Config, log: Log, source = MACHINE): Promise<MediaAddresses> {
   const announce = new Set<string>();

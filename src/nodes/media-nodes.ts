@@ -12,11 +12,11 @@ type Listener = (serverName: string, event: MediaEvent) => void;
 /** The media nodes that this process can call, by their names in the fleet. */
 export type MediaNodes = {
   find(serverName: string): MediaNode | null;
-  /** Events of every node, also of those added later. */
+  /** Events of every node, including those added later. */
   onEvent(listener: Listener): void;
   add(serverName: string, node: MediaNode, internalUrl?: string): void;
   remove(serverName: string): void;
-  /** The URL of the connected node of this name, which no other can take; null without one. */
+  /** The URL of the connected node of this name, which no other node can use; null without one. */
   urlOf(serverName: string): string | null;
 };
 
@@ -47,10 +47,12 @@ export function createMediaNodes(timers: Timers): MediaNodes {
   };
 }
 
-/** Longer than any response takes, and short enough for a waiting client to try again. */
+/** Longer than any response takes, and short enough for a waiting client to retry. */
 const ANSWER_WITHIN_MS = 10_000;
 
-/** Makes calls to a stuck worker or a silent machine fail with `RTC_SERVER_UNREACHABLE` instead of waiting. */
+/**
+ * Makes requests to a stuck worker or an unresponsive machine fail with `RTC_SERVER_UNREACHABLE` instead of waiting.
+ */
 function withDeadline(node: MediaNode, timers: Timers): MediaNode {
   const call =
     (method: MediaMethod) =>

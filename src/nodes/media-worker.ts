@@ -1,4 +1,4 @@
-/** One worker thread of the embedded media node: its calls, its events, and its restart after a crash. */
+/** One worker thread of the embedded media node: its requests, its events, and its restart after a crash. */
 import { startWorker, startWorkerWhenPossible } from "../kernel/net/descriptors.ts";
 import { type IdleThresholds, onIdle } from "../kernel/scheduling/idle.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
@@ -17,20 +17,26 @@ import {
   type WorkerSettings,
 } from "../sfu/worker-protocol.ts";
 
-/** A worker that keeps crashing is restarted more and more slowly. */
+/** A worker that keeps crashing is restarted with growing delays. */
 const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
-/** After this time a crash counts as the first again. */
+/** After this time without a crash, the next crash counts as the first one. */
 const STABLE_AFTER_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 2_000;
-/** How often a worker is checked; one that does not respond is replaced. */
+/** How often a worker is checked; a worker that does not respond is replaced. */
 const PING_INTERVAL_MS = 2_000;
-/** Checks without a sign of life. They are counted instead of timed, because the whole process may wait for a processor. */
+/**
+ * The number of checks without a sign of life. They are counted instead of timed, because the whole process may wait
+ * for CPU time.
+ */
 const HUNG_AFTER_CHECKS = 5;
-/** More checks before its first sign of life, during which it runs its JIT warm-up beside other workers. */
+/**
+ * More checks are allowed before the first sign of life, during which the worker runs its JIT warm-up in parallel with
+ * other workers.
+ */
 const HUNG_AT_START_AFTER_CHECKS = 30;
-/** How long to wait for a terminated worker to release its port. */
+/** How long the end of a terminated worker, which releases its port, is awaited. */
 const LONGEST_END_MS = 10_000;
-/** A burst of changing calls, such as a hundred joins, followed by fewer than ten calls a second. */
+/** A burst of state-changing requests, such as a hundred joins, followed by fewer than ten a second. */
 const IDLE_AFTER_BURST: IdleThresholds = { minEvents: 300, checkEveryMs: 15_000, maxEvents: 150 };
 /** Disconnected participants are kept for half a minute, so their memory is collected later. */
 const SECOND_COLLECTION_AFTER_MS = 60_000;
@@ -52,12 +58,12 @@ export class MediaWorker {
   #worker: Worker;
   /** The failed worker until its successor starts, because a crash has more than one symptom. */
   #givenUp: Worker | null = null;
-  /** Resolves when the last worker's thread and sockets have ended. */
+  /** Resolves when the last worker's thread and sockets are closed. */
   #ended: Promise<void> = Promise.resolve();
   #vitals: Int32Array = new Int32Array(2);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
-  /** The worker has listened before, so a taken port is temporary. */
+  /** The worker has listened before, so a port in use is a temporary condition. */
   #hasListened = false;
   readonly #idle: ReturnType<typeof onIdle>;
   #cancelSecondCollection = () => {};
@@ -68,7 +74,7 @@ export class MediaWorker {
   #crashes = 0;
   #closing: PromiseWithResolvers<void> | null = null;
 
-  /** The thread begins to load its code, which takes longer than everything else before `start`. */
+  /** The thread starts to load its code, which takes longer than all other steps before `start`. */
   constructor(index: number, events: MediaWorkerEvents, timers: Timers = systemTimers) {
     this.index = index;
     this.#events = events;
@@ -86,15 +92,15 @@ export class MediaWorker {
     this.#worker = this.#spawn();
   }
 
-  /** Resolves when the sockets are bound; rejects when they cannot be. */
+  /** Resolves when the sockets are bound; rejects when a socket cannot be bound. */
   start(settings: WorkerSettings): Promise<void> {
     this.#settings = { ...settings };
-    // The successor of a worker that died while loading uses the settings as well.
+    // The replacement of a worker that crashed while loading uses the settings as well.
     if (this.#worker !== this.#givenUp) this.#startWorker(this.#worker);
     return this.#ready.promise;
   }
 
-  /** 0 before the worker listens. */
+  /** 0 until the worker listens. */
   get port(): number {
     return this.#settings?.port ?? 0;
   }
@@ -175,8 +181,8 @@ export class MediaWorker {
   }
 
   /**
-   * Replaces a worker that neither responds nor counts heartbeats, and one that exceeds its memory limit before the system kills
-   * the process. A worker with heartbeats is only busy: it drops packets and keeps its calls.
+   * Replaces a worker that neither responds nor counts heartbeats, and one that exceeds its memory limit before the
+   * system kills the process. A worker with heartbeats is only busy: it drops packets and keeps its rooms.
    */
   #watch(): void {
     const worker = this.#worker;
@@ -234,7 +240,7 @@ export class MediaWorker {
     if (this.#closing) return;
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    // Callers that wait for a worker which never listened wait for the next one.
+    // Callers that wait for a worker that never listened wait for the next one.
     if (this.#listens) {
       this.#listens = false;
       this.#ready = Promise.withResolvers();

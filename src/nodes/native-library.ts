@@ -43,14 +43,16 @@ export async function findNativeLibrary(
   }
 }
 
-/** The library is loaded from a file in memory, which other processes cannot change and a noexec file system cannot refuse. */
+/**
+ * The library is loaded from a file in memory, which other processes cannot change and a noexec mount does not affect.
+ */
 async function embedded(): Promise<NativeLibrary> {
   const file = join(assetFolder("dist/native"), "media.so");
   if (!existsSync(file)) throw new Error("it is not part of this build");
   const fd = createMemoryFile();
   const library = { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
   try {
-    // Bun copies the bytes on another thread, without megabytes on this thread's heap.
+    // Bun copies the bytes on another thread, without allocating megabytes on this thread's heap.
     await Bun.write(Bun.file(fd), Bun.file(file));
   } catch (error) {
     library.close();

@@ -1,21 +1,27 @@
-/** The rooms, participants and recordings that were assigned to one media node. Its events about others are refused. */
+/**
+ * The rooms, participants and recordings that were assigned to one media node. Events of the node about any others are
+ * rejected.
+ */
 import type { NodeEvent } from "../protocol/media/node-messages.ts";
 import type { RecordingRef } from "../protocol/media/recording.ts";
 import type { AddParticipant, ParticipantRef, ParticipantSnapshot, RoomSnapshot } from "../protocol/media-node.ts";
 
-/** Remembered, because events of closed rooms may still arrive. */
+/** Closed rooms that are remembered, because events about them may still arrive. */
 const CLOSED_ROOMS = 10_000;
-/** Remembered for longer than rooms, because files are completed after their room was closed. */
+/** Recordings that are remembered for longer than rooms, because files are completed after their room was closed. */
 const RECORDINGS = 10_000;
 
-/** `foreign` for events about what the node was not assigned, `late` for those of a room that was closed. */
+/**
+ * `foreign` for events about rooms or recordings that were not assigned to the node, `late` for events of a closed
+ * room.
+ */
 type Admission = NodeEvent | "foreign" | "late";
 
 export class NodeAssignments {
-  /** Room → participant → identity. */
+  /** Identities by room and participant id. */
   readonly #rooms = new Map<string, Map<string, string>>();
   readonly #closedRooms = new Set<string>();
-  /** Recording → room. */
+  /** Rooms by recording. */
   readonly #recordings = new Map<string, string>();
 
   has(roomId: string): boolean {
@@ -41,7 +47,7 @@ export class NodeAssignments {
     this.#rooms.get(roomId)?.delete(participantId);
   }
 
-  /** Is true for a participant that was added to the room; others in a snapshot are invalid. */
+  /** Whether the participant was added to the room; others in a snapshot are invalid. */
   holds(roomId: string, { participantId, identity }: Pick<ParticipantSnapshot, "participantId" | "identity">): boolean {
     return this.#rooms.get(roomId)?.get(participantId) === identity;
   }
@@ -52,13 +58,16 @@ export class NodeAssignments {
     forgetOldest(this.#recordings, RECORDINGS);
   }
 
-  /** Takes the rooms that the node reports on its first connection; rooms that were never assigned are closed on adoption. */
+  /**
+   * Adopts the rooms that the node reports on its first connection; rooms that were never assigned are closed on
+   * adoption.
+   */
   found(rooms: readonly RoomSnapshot[]): void {
     for (const { roomId, participants } of rooms)
       this.#rooms.set(roomId, new Map(participants.map(({ participantId, identity }) => [participantId, identity])));
   }
 
-  /** Gives up all rooms and returns them. */
+  /** Removes all rooms and returns them. */
   clear(): { roomId: string; participantIds: string[] }[] {
     const rooms = [...this.#rooms].map(([roomId, participants]) => ({
       roomId,
@@ -68,7 +77,7 @@ export class NodeAssignments {
     return rooms;
   }
 
-  /** Returns the parts of the event that are about assigned rooms, participants and recordings. */
+  /** Returns the event, limited to assigned rooms, participants and recordings. */
   admit(event: NodeEvent): Admission {
     if (event.type === "workerCrashed") return this.#admitCrash(event);
     if ("recordingId" in event) return this.#admitRecording(event);

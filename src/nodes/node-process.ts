@@ -19,7 +19,7 @@ type NodeProcessOptions = {
   config: Config;
   controlPlane: string;
   secret: string;
-  /** The address of this machine that the control plane can reach, if it listens on all addresses. */
+  /** The IP address of this machine at which the control plane can reach it, if it listens on all addresses. */
   reachableHost: string;
   log: Log;
   timers?: Timers;
@@ -107,7 +107,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   };
 }
 
-/** The URL by the domain, the TLS multiplexer or the plain server. */
+/** The node's own URL: by the domain, the TLS multiplexer or the plain HTTP server. */
 function ownUrl(
   { DOMAIN, PUBLIC_URL }: Config,
   front: RunningTls | null,

@@ -16,7 +16,7 @@ export const MALFORMED = Symbol("malformed");
 
 export type NodeReader = ReturnType<typeof createNodeReader>;
 
-/** Never throws. Each schema is compiled with the first message of its type. */
+/** Never throws. Each schema is compiled on the first message of its type. */
 export function createNodeReader() {
   const checks = new Map<TSchema, TypeCheck<TSchema>>();
 
@@ -27,7 +27,7 @@ export function createNodeReader() {
     return check.Check(value) ? Value.Clean(schema, value) : MALFORMED;
   }
 
-  /** Selects the schema by the value's `type`; inherited properties do not count. */
+  /** Selects the schema by the value's `type`; inherited properties are ignored. */
   function readTyped(schemas: Record<string, TSchema>, value: unknown): unknown {
     const { type } = (value ?? {}) as { type?: unknown };
     return typeof type === "string" && Object.hasOwn(schemas, type) ? read(schemas[type], value) : MALFORMED;

@@ -1,4 +1,4 @@
-/** The recorded files of a media node, which it keeps until the control plane has fetched them. */
+/** The recorded files of a media node, which the node keeps until the control plane has downloaded them. */
 import { rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { StartRecording } from "../protocol/media/recording.ts";
@@ -14,7 +14,7 @@ export function nodeRecordings(folder: string) {
   const running = new Map<string, string>();
 
   return {
-    /** The node chooses the directory, whatever the control plane requests. */
+    /** The node chooses the directory, regardless of the request of the control plane. */
     begin(request: StartRecording): StartRecording {
       const { recordingId, roomId } = request;
       if (!RECORDING_ID.test(recordingId)) throw new Error("not the id of a recording");
@@ -31,7 +31,7 @@ export function nodeRecordings(folder: string) {
 
     isRunning: (recordingId: string): boolean => running.has(recordingId),
 
-    /** Returns null unless both names have the form that nodes use. */
+    /** Returns null unless both names have the expected form. */
     pathOf: (recordingId: string, fileName: string): string | null =>
       RECORDING_ID.test(recordingId) && FILE_NAME.test(fileName) ? join(folder, recordingId, fileName) : null,
 

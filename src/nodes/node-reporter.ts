@@ -15,11 +15,11 @@ type NodeReporterDeps = {
 };
 
 export type NodeReporter = {
-  /** Resolves after the first report, whatever its outcome. */
+  /** Resolves after the first report, successful or not. */
   reported: Promise<void>;
   /** Null when the control plane knows this node, otherwise the reason. */
   problem(): string | null;
-  /** Is true when another attempt would fail as well: the secret is wrong, or a running node has the name. */
+  /** Whether another attempt would fail as well: the secret is wrong, or a running node has the name. */
   refused(): boolean;
   stop(): void;
 };
@@ -35,8 +35,8 @@ const REFUSALS: Record<number, string> = {
 };
 
 /**
- * Registers a media node with the control plane and sends heartbeats. A node that was forgotten (404) registers again; any other
- * failure is retried with the next heartbeat.
+ * Registers a media node with the control plane and sends heartbeats. A node that the control plane does not know any
+ * more (404) registers again; any other failure is retried with the next heartbeat.
  */
 export function startNodeReporter(deps: NodeReporterDeps): NodeReporter {
   const { node, registration, controlPlane, heartbeatTimeoutSeconds, timers, log } = deps;
@@ -47,7 +47,7 @@ export function startNodeReporter(deps: NodeReporterDeps): NodeReporter {
   let problem: string | null = "not registered yet";
   let refused = false;
 
-  /** A control plane in this process has no connection to abort, so the wait itself ends. */
+  /** A control plane in this process has no connection to abort, so the wait itself times out. */
   async function withTimeout(ask: (signal: AbortSignal) => Promise<number>): Promise<number> {
     const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]);
     signal.throwIfAborted();
@@ -80,7 +80,7 @@ export function startNodeReporter(deps: NodeReporterDeps): NodeReporter {
       if (status === 404) {
         status = await withTimeout((signal) => controlPlane.register(registration, signal));
         if (status < 300) {
-          // Rooms are placed on the node from now on; its load follows.
+          // Rooms are placed on the node from now on; its load is reported later.
           settle(null);
           status = await beat();
         }
@@ -121,7 +121,7 @@ function reasonOf(error: unknown): string {
   return error.name === "TimeoutError" ? "it does not answer" : error.message;
 }
 
-/** The control plane of a media node. Both calls return the HTTP status of the node routes. */
+/** The control plane of a media node. Both methods return the HTTP status of the node routes. */
 export type ControlPlane = {
   register(registration: RegisterServer, signal: AbortSignal): Promise<number>;
   beat(name: string, heartbeat: Heartbeat, signal: AbortSignal): Promise<number>;
@@ -142,7 +142,7 @@ export function controlPlaneAt({ url, secret, fetch }: HttpOptions): ControlPlan
       headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
       body: JSON.stringify(body),
       signal,
-      // An idle connection would delay a server that stops.
+      // An idle connection would delay the shutdown of a server.
       keepalive: false,
     });
     await response.body?.cancel();

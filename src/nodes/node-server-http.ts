@@ -33,10 +33,10 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
     return presented !== undefined && sameSecret(presented, secret);
   };
 
-  // A former leader that does not know its successor must not take the rooms back.
+  // A former leader that does not know its successor must not take over the rooms again.
   let highestTerm = 0;
 
-  /** Returns null for a request of the current leader, otherwise the refusal. */
+  /** Returns null for a request of the current leader, otherwise the error response. */
   function refusal(request: Request): Response | null {
     if (!isControlPlane(request)) return new Response("not the control plane's secret", { status: 401 });
     const term = Number(request.headers.get(TERM_HEADER) ?? 0);
@@ -92,7 +92,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
   return { server, loopback: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
 }
 
-/** A file of a running recording is not served, because its reader would take it for complete. */
+/** A file of a running recording is not served, because its reader would consider it complete. */
 async function recordedFile(request: Bun.BunRequest, recordings: NodeRecordings): Promise<Response> {
   const { recordingId = "", fileName = "" } = request.params as Record<string, string>;
   const path = recordings.pathOf(recordingId, fileName);

@@ -24,10 +24,10 @@ import {
 type SessionRef = { session: string; lastSeq: number };
 
 export type NodeServer = {
-  /** Takes a connection of the control plane, and closes an older one. */
+  /** Accepts a connection of the control plane, and closes an older one. */
   connect(socket: Socket, ref: SessionRef): { received(text: string): void; closed(): void };
   readonly connected: boolean;
-  /** Tells the control plane to take its rooms elsewhere. */
+  /** Tells the control plane to move its rooms to other nodes. */
   announceClosing(): void;
 };
 
@@ -45,7 +45,7 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
   let ring = newRing();
   let lastCall = 0;
   let connection: Socket | null = null;
-  /** Null until the welcome has been sent; events wait in the ring meanwhile. */
+  /** Null until the welcome has been sent; until then events wait in the ring. */
   let reader: Socket | null = null;
 
   node.onEvent((event) => {
@@ -69,7 +69,7 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
       const isRecording = method === "startRecording" && recordings !== undefined;
       const response = await call.call(node, isRecording ? recordings.begin(request as StartRecording) : request);
       remember(method, request);
-      // Another control plane that has taken over counts its calls from 1.
+      // Another control plane that has taken over counts its requests from 1.
       if (requestSession === session) push({ type: "answer", id, response });
     } catch (error) {
       const code = error instanceof MediaError ? error.code : null;

@@ -5,23 +5,23 @@ import type { FleetService } from "./fleet.ts";
 import type { MediaNodes } from "./media-nodes.ts";
 import { allocate } from "./registration/allocation.ts";
 
-/** The media node of a room. */
+/** The media node on which a room is placed. */
 export type Placed = { serverName: string; region: string; node: MediaNode };
 
 export type Placements = {
   /** Opens the room on the best node that accepts it; throws `SVC_NO_RTC_CAPACITY` when none does. */
   open(room: { id: string; region: string | null }): Promise<Placed>;
-  /** Keeps the room on the node where it was found. */
+  /** Keeps the room on the node that reported it. */
   adopt(roomId: string, placed: Placed): Placed;
   /** Closes the room on its node. */
   release(roomId: string, placed: Placed): void;
-  /** The node was lost or has forgotten the room, so there is nothing to close. */
+  /** The node was lost or does not know the room any more, so there is nothing to close. */
   forget(roomId: string): void;
 };
 
 export function createPlacements({ config, log }: Runtime, fleet: FleetService, nodes: MediaNodes): Placements {
   const placed = new Map<string, string>();
-  /** Opening a room again waits for its closing, because the two calls could overtake each other. */
+  /** Opening a room again waits for its closing, because the two requests could overtake each other. */
   const closing = new Map<string, Promise<void>>();
 
   const placedOn = (serverName: string) => {

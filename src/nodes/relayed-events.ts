@@ -1,4 +1,4 @@
-/** Replaces the address of our TURN relay in a node's events by that of the client behind it. */
+/** Replaces the address of our TURN relay in a node's events by the address of the client behind it. */
 import { networkInterfaces } from "node:os";
 import type { ClientTable } from "../protocol/client-table.ts";
 import type { MediaEvent, TransportStats } from "../protocol/media-node.ts";

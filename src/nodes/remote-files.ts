@@ -31,7 +31,7 @@ export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
         throw new Error("the media node answered with another range");
       }
       await body?.cancel();
-      // The whole file was read before.
+      // The whole file was already read.
       const size = Number(/^bytes \*\/(\d{1,15})$/.exec(range)?.[1]);
       if (status === 416) return { body: new Response("").body ?? new ReadableStream(), size };
       if (status === 423) return "busy";

@@ -10,21 +10,21 @@ type RemoteLinkDeps = {
   serverName: string;
   internalUrl: string;
   secret: string;
-  /** 0 without a cluster. */
+  /** The leader's term; 0 without a cluster. */
   term: number;
   timers: Timers;
   log: Log;
-  /** The session to resume, read at every dial. */
+  /** The session to resume, read at every connection attempt. */
   session(): { id: string; lastSeq: number };
   reader: Pick<NodeReader, "frame">;
   onFrame(frame: NodeFrame): void;
-  /** A message was not a valid frame. */
+  /** The node sent a message that is not a valid frame. */
   onMalformed(): void;
   /** The node sent more than its share of the main thread can read, and is disconnected. */
   onFlood(): void;
-  /** The socket was closed, and is dialled again. */
+  /** The socket was closed and is being reconnected. */
   onDown(): void;
-  /** The connection was refused: the process has ended, and its media with it. */
+  /** The connection was refused: the node's process has ended, and its media with it. */
   onRefused(): void;
 };
 

@@ -1,4 +1,4 @@
-/** A media node on another machine, with the interface of a local one. */
+/** A media node on another machine, with the same interface as a local one. */
 import type { Log } from "../kernel/log.ts";
 import type { Timers } from "../kernel/time/timers.ts";
 import type { NodeFiles } from "../protocol/media/node-files.ts";
@@ -29,15 +29,15 @@ type RemoteMediaOptions = {
   internalUrl: string;
   /** The shared secret, SFU_REGISTRATION_SECRET. */
   secret: string;
-  /** 0 without a cluster. */
+  /** The leader's term; 0 without a cluster. */
   term: number;
   timers: Timers;
   log: Log;
-  /** Finds the client behind a socket of our TURN relay, which the node takes for the client. */
+  /** Finds the client behind a socket of our TURN relay, which appears to the node as the client. */
   relayedClient?: RelayedClient;
-  /** The node has reported its media endpoints. */
+  /** Called when the node has reported its media endpoints. */
   onEndpoints?: () => void;
-  /** A message of the node was dropped. */
+  /** Called when a message of the node was rejected. */
   onRefused?: (reason: NodeRefusal) => void;
 };
 
@@ -48,14 +48,14 @@ type RemoteMediaOptions = {
 export type NodeRefusal = "malformed" | "foreign" | "flood";
 
 const CALL_TIMEOUT_MS = 5_000;
-/** After this time without a connection its rooms are given up, because their clients would wait in vain. */
+/** After this time without a connection, the node's rooms are given up, because their clients would wait in vain. */
 const LOST_AFTER_MS = 5_000;
 /** Limits the log entries about a node that keeps sending malformed messages. */
 const LOG_REFUSALS_EVERY_MS = 10_000;
-/** A node's error messages reach records and clients. */
+/** A node's error messages are shown in records and to clients. */
 const MAX_REASON_CHARACTERS = 500;
 
-/** `away` waits for the connection to return; `lost` has given up the node's rooms, and still dials. */
+/** `away`: the connection is being restored; `lost`: the node's rooms are given up, and reconnecting continues. */
 type State = "away" | "connected" | "lost" | "closed";
 
 type Pending = {
@@ -82,7 +82,9 @@ export class RemoteMedia implements MediaNode {
   #cancelLoss = () => {};
   #session = { id: crypto.randomUUID() as string, lastSeq: 0 };
   #nextId = 1;
-  /** On the first connection the node's rooms are those of an earlier process, later those that were given up. */
+  /**
+   * On the first connection the node's rooms are those of an earlier process, later they are rooms that were given up.
+   */
   #isFirst = true;
   #endpoints: MediaEndpoints | null = null;
   #refused = { count: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
@@ -203,7 +205,7 @@ export class RemoteMedia implements MediaNode {
     this.#settled.resolve();
   }
 
-  /** The clients of these rooms were sent elsewhere while the node was away. */
+  /** The clients of these rooms were moved to other nodes while this node was disconnected. */
   #closeGivenUp(found: Promise<RoomRef[]>): void {
     found
       .then((rooms) => Promise.all(rooms.map((room) => this.#assigned.has(room.roomId) || this.closeRoom(room))))
@@ -225,7 +227,7 @@ export class RemoteMedia implements MediaNode {
     this.#cancelLoss = this.#options.timers.after(LOST_AFTER_MS, () => this.#lose());
   }
 
-  /** Fails calls and gives up the rooms; a node that comes back starts without rooms. */
+  /** Rejects pending requests and gives up the rooms; a node that reconnects starts without rooms. */
   #lose(): void {
     this.#settled.resolve();
     if (this.#state === "lost" || this.#state === "closed") return;
@@ -263,7 +265,7 @@ export class RemoteMedia implements MediaNode {
     for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(unreachable(message));
   }
 
-  /** A call during an interruption waits for the connection; without a timeout, until the node is given up. */
+  /** A request during an interruption waits for the connection; without a timeout, until the node is given up. */
   async #call<M extends MediaMethod>(
     method: M,
     request: MediaRequest<M>,
@@ -302,7 +304,7 @@ export class RemoteMedia implements MediaNode {
   }
 
   async removeParticipant(request: ParticipantRef): Promise<void> {
-    // Events about the participant come before the response.
+    // The node sends events about the participant before the response.
     await this.#call("removeParticipant", request, null).finally(() => this.#assigned.remove(request));
   }
 
@@ -340,7 +342,7 @@ export class RemoteMedia implements MediaNode {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The node has moved to another address and lost its rooms. */
+  /** The node has moved to another URL and lost its rooms. */
   abandon(): void {
     this.#lose();
   }
@@ -366,7 +368,7 @@ function reasonOf(message: string): string {
     .toWellFormed();
 }
 
-/** The reason of a failed recording is saved in its record. */
+/** The reason for a failed recording is saved in its record. */
 function withShortReason(event: MediaEvent): MediaEvent {
   return event.type === "recordingFailed" ? { ...event, reason: reasonOf(event.reason) } : event;
 }

@@ -8,7 +8,7 @@ import type { RelayedClient } from "./relayed-events.ts";
 import { type NodeRefusal, RemoteMedia } from "./remote-media.ts";
 
 type RemoteNodes = {
-  /** Resolves when nodes from before this process have been reached, or are unreachable. */
+  /** Resolves when nodes that were known before this process started have been reached, or are unreachable. */
   settled: Promise<void>;
   /** Calls the listener now and on every change with the media endpoints of all known nodes. */
   onEndpoints(listener: (endpoints: NodeEndpoints[]) => void): void;
@@ -18,7 +18,7 @@ type RemoteNodes = {
 type RemoteNodesDeps = {
   fleet: FleetService;
   nodes: MediaNodes;
-  /** The secret for the node of this name; null when it must not be called. */
+  /** The secret for the node of this name; null when the node must not be contacted. */
   secretFor: (serverName: string) => string | null;
   relayedClient: RelayedClient | null;
   term?: number;
@@ -26,11 +26,11 @@ type RemoteNodesDeps = {
 
 type Link = { internalUrl: string; secret: string; media: RemoteMedia; answersAt: string[] };
 
-/** A node that is silent for longer is not dialled until it reports again. */
+/** A node that sends no heartbeat for longer is not contacted until it sends one again. */
 const FORGET_AFTER_MS = 10 * 60_000;
-/** The connection to a node whose secret was revoked, also by another process, is closed within this time. */
+/** The connection to a node whose secret was revoked, even by another process, is closed within this time. */
 const REVOKED_WITHIN_MS = 5_000;
-/** How long a start waits for nodes that may have rooms from before it. */
+/** How long a start waits for nodes that may have rooms from an earlier run. */
 const SETTLE_MS = 3_000;
 
 /** Keeps a connection to every registered node outside of this process. */
@@ -53,7 +53,7 @@ export function connectRemoteNodes(
     for (const listener of endpointListeners) listener(endpoints);
   }
 
-  /** The name is resolved with each connection, so that a node that moved is found. */
+  /** The host name is resolved for each connection, so that a node that moved is found. */
   async function resolve(link: Link): Promise<void> {
     const host = new URL(link.internalUrl).hostname.replace(/^\[|\]$/g, "");
     link.answersAt = isIP(host) ? [host] : await lookup(host).catch(() => []);

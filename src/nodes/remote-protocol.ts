@@ -1,36 +1,37 @@
 /**
- * The protocol between a control plane and a media node on another machine: JSON over one WebSocket that the control plane opens
- * at the node's `internalUrl`. A session outlives the socket: on reconnection each side names the last frame it has received and
- * the other repeats the missed ones, so that every call is made once and every event is delivered once, in order.
+ * The protocol between a control plane and a media node on another machine: JSON over one WebSocket that the control
+ * plane opens at the node's `internalUrl`. A session outlives the socket: on reconnection each side reports the last
+ * frame it has received and the other repeats the missed ones, so that every request is executed once and every event
+ * is delivered once, in order.
  */
 import type { MediaEndpoints, MediaErrorCode, MediaEvent, MediaMethod, RoomSnapshot } from "../protocol/media-node.ts";
 
 export const NODE_SOCKET_PATH = "/v1/media";
-/** Followed by `{recordingId}/{fileName}`: GET with a range, and DELETE; 423 while the recording runs. */
+/** The path is followed by `{recordingId}/{fileName}`: GET with a range, and DELETE; 423 while the recording runs. */
 export const NODE_FILES_PATH = "/v1/media/recordings/";
 
-/** Headers of the upgrade, beside `authorization: Bearer <SFU_REGISTRATION_SECRET>`. */
+/** Headers of the upgrade, in addition to `authorization: Bearer <SFU_REGISTRATION_SECRET>`. */
 export const SESSION_HEADER = "stoa-conversation";
 export const LAST_SEQ_HEADER = "stoa-last-seq";
-/** The term of a cluster's leader; a request with a lower term than an earlier one is refused. */
+/** The term of a cluster's leader; a request with a lower term than an earlier one is rejected. */
 export const TERM_HEADER = "stoa-term";
 
-/** Frames that a node keeps while its control plane is away: some minutes of a busy node. */
+/** Frames that a node keeps while its control plane is disconnected: some minutes of a busy node. */
 export const NODE_RING_FRAMES = 8_192;
-/** Frames include parts of live streams. */
+/** The limit is high because frames include partial segments of live streams. */
 export const NODE_RING_CHARACTERS = 64 * 1024 * 1024;
 /** An offer may have 512 KB; the snapshot of a full node is larger. */
 export const NODE_FRAME_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Ids count from 1 within a session. */
+/** Ids start at 1 within a session. */
 export type NodeCall = { type: "call"; id: number; method: MediaMethod; request: unknown };
 export type ToNode = NodeCall | { type: "ping" };
 
 export type Welcome = {
   type: "welcome";
-  /** False when the node does not know the session; then `rooms` is its state. */
+  /** False when the node does not know the session; `rooms` is then its state. */
   resumed: boolean;
-  /** The last call that reached the node. */
+  /** The last request that the node received. */
   lastCall: number;
   rooms: RoomSnapshot[];
   /** The node's media endpoints, for the TURN relay of the control plane; missing from nodes of earlier versions. */

@@ -8,17 +8,19 @@ const MINUTE_MS = 60_000;
 const TEN_MINUTES_MS = 10 * MINUTE_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Recurring work of the server. */
+/** Periodic work of the server. */
 export type Job = {
   name: string;
   everyMs: number;
-  /** Does the work that is due at `now`. It is not called again before it has ended. */
+  /** Does the work that is due at `now`. The next call is made after this one has ended. */
   runDue(now: number): void | Promise<void>;
-  /** Called when the server stops: long work that can be done another time ends now. */
+  /** Called when the server stops: long work that can be done later ends now. */
   giveUp?(): void;
 };
 
-/** Runs each job at its interval; a job that fails is tried again at the next one. Returns the function that stops them. */
+/**
+ * Runs each job at its interval; a job that fails is retried at the next one. Returns the function that stops all jobs.
+ */
 export function startJobs(jobs: readonly Job[], runtime: Runtime): () => Promise<void> {
   const { log, now } = runtime;
   const running = new Set<Promise<void>>();
@@ -57,11 +59,11 @@ export function createJobs(runtime: Runtime, services: Services): Job[] {
       everyMs: TEN_MINUTES_MS,
       async runDue() {
         await attachments.removals.expireUnsent();
-        // This also retries removals that failed before.
+        // This also retries earlier removals that failed.
         await attachments.removals.run();
       },
     },
-    // Removing a few every minute avoids a long pause.
+    // Removing a few messages every minute avoids a long pause.
     { name: "expire-messages", everyMs: MINUTE_MS, runDue: async () => void (await retention.removeDue()) },
     { name: "prune-chat", everyMs: TEN_MINUTES_MS, runDue: () => chat.prune() },
     { name: "prune-webhooks", everyMs: HOUR_MS, runDue: (now) => deliveries.prune(now) },
@@ -81,7 +83,7 @@ export function createJobs(runtime: Runtime, services: Services): Job[] {
         await runtime.write(push.subscriptions.sweep);
       },
     },
-    // With a commit log, transactions span several ticks, and the file is one of several copies.
+    // With a commit log, transactions span several event-loop ticks, and the file is one of several copies.
     {
       name: "shrink-database",
       everyMs: TEN_MINUTES_MS,

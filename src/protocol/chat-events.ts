@@ -1,6 +1,6 @@
 /**
- * Durable events of a conversation, in order of `seq`. The chat socket pushes them, `room.join` and
- * `GET …/events` replay them, all in the same format. Each contains the result rather than the difference (`reactions`,
+ * Durable events of a conversation, in order of `seq`. The chat socket pushes them, `room.join` and `GET …/events`
+ * replay them, all in the same format. Each contains the new state instead of the difference (`reactions`,
  * `replyCount`, the whole message), so that a client that replays them has the same state as one that was connected.
  */
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
@@ -18,7 +18,7 @@ function event<T extends string, P extends TProperties>(type: T, properties: P) 
   });
 }
 
-/** With a new or deleted reply: the number of replies in its thread. */
+/** Set for a new or deleted reply: the number of replies in its thread. */
 const thread = Type.Optional(Type.Object({ rootId: Type.String(), replyCount: Type.Integer() }));
 const ofReaction = {
   messageId: Type.String(),

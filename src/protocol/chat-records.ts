@@ -7,7 +7,7 @@ export const CONVERSATION_STATUSES = ["ACTIVE", "ARCHIVED"] as const;
 export const CHAT_MEMBER_ROLES = ["MEMBER", "MODERATOR", "ADMIN"] as const;
 export const CHAT_MEMBER_STATUSES = ["ACTIVE", "LEFT", "BANNED"] as const;
 export const MESSAGE_TYPES = ["text", "attachment", "system", "event"] as const;
-/** `offline` is announced, never listed. */
+/** `offline` appears in notifications, never in lists. */
 const PRESENCE_STATUSES = ["online", "away", "offline"] as const;
 const ATTACHMENT_STATUSES = ["PENDING", "UPLOADED", "EXPIRED"] as const;
 
@@ -31,16 +31,16 @@ export type AttachmentStatus = (typeof ATTACHMENT_STATUSES)[number];
 export type RingStatus = (typeof RING_STATUSES)[number];
 export type RingMemberStatus = (typeof RING_MEMBER_STATUSES)[number];
 
-/** The most members that one ring can call. */
+/** The maximum number of members that one ring can call. */
 export const MAX_RUNG_MEMBERS = 50;
 /** How long a ring may last, in seconds. */
 export const RING_SECONDS = { min: 5, max: 300 } as const;
-/** The most members that one message can mention; further mentions are plain text. */
+/** The maximum number of members that one message can mention; further mentions are plain text. */
 export const MAX_MENTIONS = 20;
 
-/** The most user ids listed per emoji; `count` is always exact. */
+/** The maximum number of user ids listed per emoji; `count` is always exact. */
 export const REACTION_USERS_SHOWN = 50;
-/** Slow mode, in seconds between two messages of one member. */
+/** The maximum slow mode, in seconds between two messages of one member. */
 export const MAX_SLOW_MODE_SECONDS = 120;
 
 const Text = Type.String();
@@ -66,9 +66,9 @@ export const Conversation = Type.Object({
   lastMessageAt: NullableText,
   createdAt: Text,
   updatedAt: Text,
-  /** For a chat token: the number of messages that its user has not read. */
+  /** Present for a chat token: the number of messages that its user has not read. */
   unreadCount: Type.Optional(Type.Integer()),
-  /** For a chat token: how many of those mention its user. */
+  /** Present for a chat token: how many of the unread messages mention its user. */
   mentionCount: Type.Optional(Type.Integer()),
 });
 export type Conversation = Static<typeof Conversation>;
@@ -105,7 +105,7 @@ export const ReactionSummary = Type.Object({
 });
 export type ReactionSummary = Static<typeof ReactionSummary>;
 
-/** The sender's name in a message of the server. */
+/** The sender's name of messages from a backend. */
 const SERVER_NAME = "System";
 
 export function senderNameOf(senderId: string | null): string {
@@ -114,10 +114,10 @@ export function senderNameOf(senderId: string | null): string {
 
 export const Message = Type.Object({
   id: Text,
-  /** The `seq` of its creation; later changes have their own. */
+  /** The `seq` of the message's creation; later changes have their own. */
   seq: Type.Integer(),
   conversationId: Text,
-  /** Null for the server. */
+  /** Null for a backend. */
   senderId: NullableText,
   senderName: Type.String({ description: "For people to read: the sender's id, or `System` for the server" }),
   type: literals(MESSAGE_TYPES),
@@ -227,7 +227,7 @@ export const Ring = Type.Object({
   id: Text,
   conversationId: Text,
   roomId: Text,
-  /** Null for the server. */
+  /** Null for a backend. */
   callerId: NullableText,
   status: literals(RING_STATUSES),
   members: Type.Array(Type.Object({ userId: Text, status: literals(RING_MEMBER_STATUSES) }), {
@@ -240,7 +240,7 @@ export const Ring = Type.Object({
 });
 export type Ring = Static<typeof Ring>;
 
-/** What a member is notified of by Web Push. `mentions`: mentions and rings; `none`: nothing. */
+/** The level of Web Push notifications for a member. `mentions`: mentions and rings; `none`: nothing. */
 export const NOTIFICATION_LEVELS = ["all", "mentions", "none"] as const;
 export const NotificationLevel = literals(NOTIFICATION_LEVELS);
 export type NotificationLevel = Static<typeof NotificationLevel>;
@@ -250,7 +250,7 @@ export const PushPayload = Type.Object({
   type: literals(["message", "mention", "ring", "missed_call"] as const),
   conversationId: Text,
   conversationName: Text,
-  /** The sender of the message or the caller; null for the server. */
+  /** The sender of the message or the caller; null for a backend. */
   senderId: NullableText,
   /** The beginning of a message. */
   text: NullableText,
@@ -258,7 +258,7 @@ export const PushPayload = Type.Object({
   ringId: NullableText,
   roomId: NullableText,
   unreadCount: Type.Integer(),
-  /** Equal for notifications that replace each other, as the `tag` of a notification. */
+  /** Equal for notifications that replace each other, like the `tag` of the Notifications API. */
   tag: Text,
   at: Text,
 });

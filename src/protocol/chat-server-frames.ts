@@ -27,7 +27,7 @@ export const ChatConnected = Type.Object({
 export const RoomJoinAck = Type.Object({
   room: Conversation,
   role: Text,
-  /** The last event included in the answer; the next push has `seq + 1`. */
+  /** The `seq` of the last event included in the acknowledgement; the next push has `seq + 1`. */
   seq: Type.Integer(),
   epoch: Text,
   /** False when too much was missed or the log was replaced; the client reads the history again. */

@@ -4,12 +4,14 @@ import type { ChatEvent } from "./chat-events.ts";
 import { MAX_RUNG_MEMBERS, Metadata, RING_SECONDS } from "./chat-records.ts";
 import type * as frames from "./chat-server-frames.ts";
 
-/** The most events that one `room.join` replays; with more the client reads the history again. */
+/** The maximum number of events that one `room.join` replays; with more the client reads the history again. */
 export const MAX_REPLAYED_EVENTS = 300;
-/** The most unread bytes of a socket before it is closed as too slow. */
+/** The maximum number of unread bytes of a socket before it is closed as too slow. */
 export const MAX_BUFFERED_BYTES = 1024 * 1024;
 export const TOKEN_EXPIRING_SECONDS = 60;
-/** The most users listed in the answer to a join; `presenceCount` is exact, and REST lists all. */
+/**
+ * The maximum number of users listed in the acknowledgement of a join; `presenceCount` is exact, and REST lists all.
+ */
 export const MAX_PRESENCE_IN_ACK = 100;
 
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });

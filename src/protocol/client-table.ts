@@ -1,12 +1,14 @@
 /**
- * The clients behind loopback ports. The TLS thread terminates the connections of clients and opens its own to the other
- * threads, which look up the client here, in shared memory. Only the TLS thread writes, before the first byte leaves its
- * socket: a port without an entry belongs to a process of this machine.
+ * The clients behind loopback ports. The TLS thread terminates the connections of clients and opens its own to the
+ * other threads, which look up the client here, in shared memory. Only the TLS thread writes, before the first byte is
+ * sent on its socket: a port without an entry belongs to another process of this machine.
  */
 export type ClientAddress = { address: string; port: number };
 
 const PORTS = 65_536;
-/** The client's family, the relayed family, the client's port, the relayed port, and two addresses of up to 16 bytes. */
+/**
+ * The client's family, the relayed family, the client's port, the relayed port, and two IP addresses of up to 16 bytes.
+ */
 const SLOT_BYTES = 40;
 const OFFSET = { clientFamily: 0, relayedFamily: 1, clientPort: 2, relayedPort: 4, client: 6, relayed: 22 } as const;
 const EMPTY = 0;
@@ -26,7 +28,7 @@ export class ClientTable {
     this.#write(slot + OFFSET.client, slot + OFFSET.clientPort, client);
     if (relayed) this.#write(slot + OFFSET.relayed, slot + OFFSET.relayedPort, relayed);
     this.#bytes[slot + OFFSET.relayedFamily] = relayed ? familyOf(relayed.address) : EMPTY;
-    // Written last: a reader that sees the family sees the rest.
+    // The family is written last: a reader that sees the family sees the rest.
     Atomics.store(this.#bytes, slot + OFFSET.clientFamily, familyOf(client.address));
   }
 

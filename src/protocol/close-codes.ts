@@ -1,4 +1,4 @@
-/** Why the server closes a WebSocket. Without schemas, so that the browser SDK can include the tables. */
+/** Why the server closes a WebSocket. The tables have no schemas, so that the browser SDK can include them. */
 
 /** Both sockets. */
 const SHARED = {

@@ -106,7 +106,7 @@ export type LiveStreamHostRole = (typeof LIVE_STREAM_HOST_ROLES)[number];
 /** The quality of a participant's connection, best first. */
 export const QUALITIES = ["excellent", "good", "poor", "lost"] as const;
 
-/** Why a participant's call was bad; `none` without evidence. */
+/** Why a participant's call was bad; `none` without an evident cause. */
 export const VERDICT_CAUSES = [
   "none",
   "uplink_loss",

@@ -1,4 +1,4 @@
-/** The closed catalogue of errors, `code → [status, legacyCode, message]`; the server sends no others. */
+/** The closed catalogue of errors, `code → [status, legacyCode, message]`; the server sends no other errors. */
 export const ERRORS = {
   SVC_VALIDATION_FAILED: [400, "VALIDATION_FAILED", "The request is not valid."],
   SVC_INVALID_CURSOR: [400, "INVALID_CURSOR", "The cursor cannot be read. Start again without one."],
@@ -159,7 +159,7 @@ export const FRAME_ERROR_CODES = [
 ] as const;
 
 type WithoutPrefix<Code> = Code extends `SVC_${infer Rest}` ? Rest : never;
-/** Error frames use the codes of the catalogue without the prefix, and a few additional ones. */
+/** Error frames use the codes of the catalogue without their prefix, and a few additional codes. */
 export type FrameErrorCode = (typeof FRAME_ERROR_CODES)[number] | WithoutPrefix<ErrorCode>;
 
 export function frameCode(code: ErrorCode): FrameErrorCode {

@@ -22,7 +22,7 @@ export const NAME_PATTERN = "^[A-Za-z0-9._-]{1,128}$";
 /** `metrics` and `register` are paths under /v1/rtc/servers. */
 export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,128}$";
 export const MAX_REGION_LENGTH = 64;
-/** Identities are chosen by the developer: participants, users, hosts, senders, connection ids. */
+/** Identities that the developer chooses: of participants, users, hosts, senders, and connection ids. */
 export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
 /**
  * Identities and room names in LiveKit's tokens and API: any text without control characters, lone surrogates, bidirectional
@@ -30,7 +30,7 @@ export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
  */
 const FOREIGN_NAME = /^(?!\s)[^\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]{1,256}(?<!\s)$/u;
 
-/** The name as it is stored and compared; null when it is not allowed. */
+/** The name in its stored form; null when it is not allowed. */
 export function foreignName(text: unknown): string | null {
   if (typeof text !== "string" || text.length > 1_024) return null;
   const name = text.normalize("NFC");

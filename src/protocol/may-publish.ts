@@ -1,7 +1,10 @@
-// This is apart from the records, because the browser SDK must not bundle their schema library.
+// This function is separate from the records, because the browser SDK must not bundle their schema library.
 import type { Permissions, TrackKind, TrackSource } from "./room-records.ts";
 
-/** With `publish`, exactly one of `publishAudio` and `publishVideo` restricts to that kind; neither or both allow both. */
+/**
+ * With `publish`, setting exactly one of `publishAudio` and `publishVideo` restricts publishing to that kind; neither
+ * or both allow both kinds.
+ */
 export function mayPublish(permissions: Permissions, kind: TrackKind, source?: TrackSource): boolean {
   if (!permissions.publish) return false;
   const { publishSources = [] } = permissions;

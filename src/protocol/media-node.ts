@@ -1,8 +1,8 @@
 /**
- * The interface between signaling and media. Every method takes one plain object and returns one, so that a call can be sent
- * unchanged to a Worker of this process or, as JSON, to a node on another machine.
+ * The interface between signaling and media. Every method takes one plain object and returns one, so that a request can
+ * be sent unchanged to a Worker of this process or, as JSON, to a node on another machine.
  *
- * `participantId` names one join (a session); when the same identity joins again, it gets another participantId.
+ * `participantId` identifies one join (a session); when the same identity joins again, it gets another participantId.
  */
 import type { FlightDump } from "./media/flight.ts";
 import type { NodeFiles } from "./media/node-files.ts";
@@ -45,13 +45,14 @@ export type Negotiate = ParticipantRef & {
   sdp: string;
   iceRestart?: boolean;
   /**
-   * `receive`: a second connection, on which this participant receives all media from then on; the first continues to send
-   * media and carries data. Its certificate may come with a later offer: until then no handshake is answered.
+   * `receive`: a second connection, on which this participant receives all media from then on; the first continues to
+   * send media and carries data. The certificate may be part of a later offer: until then no DTLS handshake is
+   * answered.
    */
   connection?: "receive";
   /** Receiving sections without a track are answered as inactive; when reactivated, a section has another SSRC. */
   idleInactive?: boolean;
-  /** A LiveKit client: it gets data on data channels only, and reliable data waits until they are open. */
+  /** A LiveKit client: it receives data on data channels only, and reliable data waits until they are open. */
   data?: "packets";
   /**
    * All tracks that the connection sends. Omitted (WHIP): every sending section is published, as microphone and camera.
@@ -59,7 +60,7 @@ export type Negotiate = ParticipantRef & {
   publish?: NamedSection[];
   /**
    * All tracks that the connection receives. Omitted (WHEP): the receiving sections are filled with the tracks of the
-   * room, in the order they were published, and refilled as tracks come and go.
+   * room, in the order they were published, and filled again when tracks are published or unpublished.
    */
   subscribe?: PlacedSection[];
 };
@@ -72,23 +73,29 @@ export type NegotiateAnswer = {
 type UpdateSubscriptions = ParticipantRef & { tracks: SubscriptionChange[] };
 
 export type SendData = RoomRef & {
-  /** The sender's identity; null for data from the server (REST). */
+  /** The sender's identity; null for data from a backend (REST). */
   from: string | null;
   topic?: string;
-  /** Identities; omitted for all participants that may receive data. The sender never gets its own data. */
+  /**
+   * The recipients' identities; omitted for all participants that may receive data. The sender never receives its own
+   * data.
+   */
   to?: string[];
   payload: string;
-  /** The payload is bytes in base64, as LiveKit's server API sends them; our own clients get them if they are text. */
+  /**
+   * The payload is bytes in base64, as LiveKit's server API sends them; our own clients receive the bytes if they are
+   * text.
+   */
   encoding?: "base64";
-  /** May be lost, and is not repeated. */
+  /** The message may be lost, and is not sent again. */
   lossy?: boolean;
-  /** By which LiveKit's clients recognize a message that is sent again; base64. */
+  /** The id by which LiveKit's clients recognize a repeated message; base64. */
   nonce?: string;
 };
 
 export type SetNetwork = RoomRef & { identity: string; profile: NetworkProfile };
 
-/** How a participant's packets arrive: directly, or through the server's TURN relay. */
+/** How a participant's packets reach the server: directly, or through its TURN relay. */
 export type MediaTransport = "udp" | "tcp" | "relay";
 
 /** The current state of a participant's transport; null means unknown. */
@@ -98,16 +105,19 @@ export type TransportStats = {
   srtpProfile: string | null;
   rttMs: number | null;
   jitterMs: number | null;
-  /** The higher of the two below. */
+  /** The higher of the two figures below. */
   packetLossPercent: number | null;
-  /** From the participant, and to it. */
+  /** Loss from the participant (uplink), and to the participant (downlink). */
   uplinkLossPercent: number | null;
   downlinkLossPercent: number | null;
   /** The estimated bandwidth to this participant, in bits per second. */
   availableOutBps: number | null;
-  /** It receives less than it subscribed to, for lack of bandwidth; absent from nodes of an older version. */
+  /**
+   * The participant receives less than it subscribed to, because of insufficient bandwidth; absent from nodes of an
+   * older version.
+   */
   heldBack?: boolean;
-  /** How long its packets wait before they are forwarded; absent from nodes of an older version. */
+  /** How long packets of the participant wait before they are forwarded; absent from nodes of an older version. */
   uplinkWaitMs?: number | null;
   /** The CPU load of the node during the measurement; absent from nodes of an older version. */
   serverBusyPercent?: number | null;
@@ -127,7 +137,7 @@ export type ParticipantSnapshot = {
   tracks: Track[];
   subscriptions: { trackId: string; mid: string; layer: Layer | null; paused: boolean }[];
   transport: TransportStats;
-  /** The number of the last reliable message, for clients that number their messages. */
+  /** The sequence number of the last reliable message, for clients that number their messages. */
   lastDataSequence?: number;
 };
 
@@ -146,16 +156,17 @@ export type MediaEvent =
       remoteAddress: string;
       connectMs: number;
     })
-  /** No authentic check, packet or report for 15 s: the client is silent, its media is kept. */
+  /** No authentic connectivity check, packet or report for 15 s: the client is silent, but its media stays. */
   | (OfParticipant & { type: "participantDisconnected"; reason: MediaFailure })
-  /** The client was heard again after `participantDisconnected`, or an ICE restart was completed. */
+  /** Packets of the client arrived again after `participantDisconnected`, or an ICE restart was completed. */
   | (OfParticipant & { type: "participantReconnected"; transport: MediaTransport; remoteAddress: string })
   /**
-   * 30 s of silence, 15 s without a first check, or a failed handshake. Its tracks stay until it is removed: after a silence
-   * an offer with `iceRestart` reconnects it, after a failed handshake only an offer of a new peer connection does.
+   * 30 s of silence, 15 s without a first connectivity check, or a failed handshake. The participant's tracks stay
+   * until it is removed: after a silence an offer with `iceRestart` reconnects it; after a failed handshake, only an
+   * offer of a new peer connection does.
    */
   | (OfParticipant & { type: "participantFailed"; reason: MediaFailure })
-  /** For connection records: each state of the transport. */
+  /** Each state of the transport, for connection records. */
   | (OfParticipant & {
       type: "iceStateChanged";
       state: "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
@@ -163,15 +174,15 @@ export type MediaEvent =
   | (OfParticipant & { type: "dtlsStateChanged"; state: "new" | "connecting" | "connected" | "failed" | "closed" })
   /** The first packet of a published track was authenticated; the track is now announced to the room. */
   | (OfParticipant & { type: "trackPublished"; track: Track })
-  /** Unpublished, no longer in the offer, no longer permitted, or its publisher is gone. */
+  /** The track was unpublished, is no longer in the offer, is no longer permitted, or its publisher is gone. */
   | (OfParticipant & { type: "trackUnpublished"; trackId: string })
   | (OfParticipant & { type: "trackMuted"; trackId: string })
   | (OfParticipant & { type: "trackUnmuted"; trackId: string })
-  /** Loudest first; at most 4 per second. For all participants of the room. */
+  /** The speakers, loudest first; sent at most 4 times a second to all participants of the room. */
   | (RoomRef & { type: "speakersChanged"; speakers: Speaker[] })
-  /** For the publisher: no subscriber receives the layers that are missing here. */
+  /** Sent to the publisher: no subscriber receives the layers that are missing from the list. */
   | (OfParticipant & { type: "layersWanted"; trackId: string; layers: Layer[] })
-  /** For the subscriber: the layer that is actually delivered; null while there is none. */
+  /** Sent to the subscriber: the layer that is delivered; null while there is none. */
   | (OfParticipant & {
       type: "subscriptionChanged";
       trackId: string;
@@ -180,9 +191,9 @@ export type MediaEvent =
       reason: DeliveryReason;
     })
   | (RecordingRef & { type: "recordingFileStarted"; file: RecordedFile })
-  /** Complete and on disk. */
+  /** The file is complete and on disk. */
   | (RecordingRef & { type: "recordingFileEnded"; file: RecordedFile })
-  /** Every 2 s: the current state of the files that are being written. */
+  /** The current state of the files that are being written, every 2 s. */
   | (RecordingRef & { type: "recordingProgress"; files: RecordedFile[] })
   | (RecordingRef & { type: "recordingPart"; part: RecordedPart })
   | (RecordingRef & { type: "recordingFeed"; feed: RecordedFeed })
@@ -190,26 +201,29 @@ export type MediaEvent =
   | (RecordingRef & { type: "recordingNotStreamable"; identity: string; codec: RecordedFile["codec"] })
   /** The disk is too slow and frames are skipped. Sent once. */
   | (RecordingRef & { type: "recordingSlow" })
-  /** Stopped, or its room was closed: everything is on disk. */
+  /** The recording was stopped, or its room was closed: all files are on disk. */
   | (RecordingRef & { type: "recordingEnded" })
   /** The files cannot be written any more; the room stays open. */
   | (RecordingRef & { type: "recordingFailed"; reason: string })
   | (OfParticipant & { type: "qualityChanged"; quality: Quality })
-  /** ICE checks are answered, but neither packets nor reports arrive although some are due; `mediaFlows` ends this. */
+  /**
+   * Connectivity checks are answered, but neither packets nor reports arrive although some are expected; `mediaFlows`
+   * ends this state.
+   */
   | (OfParticipant & { type: "mediaStalled" })
   | (OfParticipant & { type: "mediaFlows" })
-  /** Messages on its data channels that were not forwarded. */
+  /** Messages on the participant's data channels that were not forwarded. */
   | (OfParticipant & { type: "dataDropped"; messages: number; reason: DataDropReason })
-  /** Every 5 s per connected participant. */
+  /** Sent every 5 s for each connected participant. */
   | (OfParticipant & { type: "transportStats"; stats: TransportStats })
-  /** Data for participants without an open data channel, to be delivered on their socket. */
+  /** Data for participants without an open data channel, which is delivered on their socket. */
   | (RoomRef & { type: "data"; from: string | null; topic?: string; payload: string; recipients: string[] })
   /**
    * The worker of these rooms crashed and was restarted, or the whole node was lost (null): the rooms and participants are
    * gone, and their clients must rejoin.
    */
   | { type: "workerCrashed"; worker: number | null; rooms: { roomId: string; participantIds: string[] }[] }
-  /** A remote node was reached for the first time, and these rooms were already open there. */
+  /** A remote node was reached for the first time, and had these rooms already open. */
   | { type: "roomsFound"; rooms: RoomSnapshot[] };
 
 export const MEDIA_ERROR_CODES = [
@@ -225,7 +239,7 @@ export const MEDIA_ERROR_CODES = [
 ] as const;
 export type MediaErrorCode = (typeof MEDIA_ERROR_CODES)[number];
 
-/** The only error that a MediaNode throws on purpose; code and message are sent to the client. */
+/** The only error that a MediaNode throws intentionally; code and message are sent to the client. */
 export class MediaError extends Error {
   constructor(
     readonly code: MediaErrorCode,
@@ -236,55 +250,72 @@ export class MediaError extends Error {
   }
 }
 
-/** The addresses that clients are given for a node's media, and the ports of its workers. */
+/** The IP addresses of a node's media for clients, and the ports of its workers. */
 export type MediaEndpoints = { announce: readonly string[]; ports: readonly number[] };
 
-/** What a media node on another machine announces, and the addresses of its internalUrl, at which it answers. */
+/**
+ * The media endpoints that a media node on another machine announces, and the IP addresses of its internalUrl, at which
+ * it responds.
+ */
 export type NodeEndpoints = MediaEndpoints & { answersAt: readonly string[] };
 
 export interface MediaNode {
-  /** Only for a remote node, which continues without this process. */
+  /** Set for a remote node only, which continues without this process. */
   readonly remote?: { readonly connected: boolean; readonly files: NodeFiles };
   /** Opens the room and assigns it to a worker. Opening an open room has no effect. */
   openRoom(room: OpenRoom): Promise<void>;
-  /** Ends all media of the room without events for its participants. An unknown room has no effect. */
+  /** Ends all media of the room without events for its participants. Has no effect for an unknown room. */
   closeRoom(room: RoomRef): Promise<void>;
-  /** Adds a participant without media, which `negotiate` adds. For a known participantId only its record changes. */
+  /** Adds a participant without media, which `negotiate` adds. For a known participantId only the record is changed. */
   addParticipant(participant: AddParticipant): Promise<void>;
-  /** Closes its transport and unpublishes its tracks, with `trackUnpublished`. An unknown participant has no effect. */
+  /**
+   * Closes the participant's transport and unpublishes its tracks, with `trackUnpublished`. Has no effect for an
+   * unknown participant.
+   */
   removeParticipant(participant: ParticipantRef): Promise<void>;
-  /** Applies at once: tracks that are no longer permitted are unpublished or unsubscribed, and data is dropped. */
+  /**
+   * The change applies at once: tracks that are no longer permitted are unpublished or unsubscribed, and data is
+   * dropped.
+   */
   setPermissions(change: ParticipantRef & { permissions: Permissions }): Promise<void>;
-  /** Answers an offer. Calls for one participant run one after another. */
+  /** Answers an offer. Requests for one participant run one after another. */
   negotiate(offer: Negotiate): Promise<NegotiateAnswer>;
   /** Moves tracks to existing sections, pauses them, or changes their size, without an offer. */
   updateSubscriptions(change: UpdateSubscriptions): Promise<void>;
-  /** A muted track is not forwarded, even if its client sends. Reported with `trackMuted` and `trackUnmuted`. */
+  /**
+   * A muted track is not forwarded, even if its client sends. The change is reported with `trackMuted` and
+   * `trackUnmuted`.
+   */
   setTrackMuted(change: TrackRef & { muted: boolean }): Promise<void>;
   /** Stops the track; its section stays and can be used again. */
   unpublish(track: TrackRef): Promise<void>;
   /** Sends over open data channels; for other participants the event `data` is emitted. */
   sendData(data: SendData): Promise<void>;
-  /** Records the tracks of the room from now on, one recording at a time. Starting the same one again has no effect. */
+  /**
+   * Records the tracks of the room from now on, one recording at a time. Starting the same recording again has no
+   * effect.
+   */
   startRecording(recording: StartRecording): Promise<void>;
-  /** Stops a recording; `recordingEnded` follows when its files are complete. An unknown recording has no effect. */
+  /**
+   * Stops a recording; `recordingEnded` follows when its files are complete. Has no effect for an unknown recording.
+   */
   stopRecording(recording: RecordingRef): Promise<void>;
-  /** For development: simulates a bad network for all participants with that identity, also after a rejoin. */
+  /** Simulates a bad network for all participants with that identity, even after a rejoin; for development. */
   setNetwork(change: SetNetwork): Promise<void>;
   /** The last seconds of a participant's packets, without content. Null for an unknown participant. */
   flight(participant: ParticipantRef): Promise<FlightDump | null>;
-  /** The current media of a room. Null for a room that is not open here. */
+  /** The current media of a room. Null for a room that is not open on this node. */
   room(room: RoomRef): Promise<RoomSnapshot | null>;
   /** The open rooms with their number of participants. */
   rooms(): Promise<{ roomId: string; participants: number }[]>;
   load(): Promise<NodeLoad>;
-  /** Events in the order in which they happened. Returns a function that unsubscribes. */
+  /** Emits events in the order in which they occurred. Returns a function that unsubscribes. */
   onEvent(listener: (event: MediaEvent) => void): () => void;
   /** Closes every room and its sockets; for a remote node only the connection to it. */
   close(): Promise<void>;
 }
 
-/** The methods with one argument and one result, which a Worker or a remote node serves. */
+/** The methods with one argument and one result, which a Worker or a remote node handles. */
 export type MediaMethod = Exclude<keyof MediaNode, "onEvent" | "close" | "remote">;
 export type MediaRequest<M extends MediaMethod> = Parameters<MediaNode[M]>[0];
 export type MediaResponse<M extends MediaMethod> = Awaited<ReturnType<MediaNode[M]>>;

@@ -10,7 +10,7 @@ export type PlaygroundMode = Static<typeof PlaygroundMode>;
 export const NetworkProfile = literals(["none", "loss", "lag", "narrow", "offline"]);
 export type NetworkProfile = Static<typeof NetworkProfile>;
 
-/** What a page needs to join, as a developer's own backend would return it. */
+/** The credentials with which a page joins, in the form in which a developer's own backend would return them. */
 export const PlaygroundCredentials = Type.Object({
   mode: PlaygroundMode,
   identity: Type.String(),

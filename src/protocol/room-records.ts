@@ -4,7 +4,9 @@ import { QUALITIES, VERDICT_CAUSES } from "./enums.ts";
 import { literals } from "./literals.ts";
 import { CONNECTION_STATES } from "./observability.ts";
 
-/** An identity that exists. What is minted here follows `IDENTITY_PATTERN`; LiveKit's tokens may contain any text. */
+/**
+ * An existing identity. Tokens minted by this server follow `IDENTITY_PATTERN`; LiveKit's tokens may contain any text.
+ */
 export const Identity = Type.String({ minLength: 1, maxLength: 512 });
 
 export const TrackKind = literals(["audio", "video"]);
@@ -20,7 +22,7 @@ export const Track = Type.Object({
   name: Type.Union([Type.String(), Type.Null()]),
   muted: Type.Boolean(),
   simulcast: Type.Boolean(),
-  /** As negotiated, e.g. `opus`, `VP8`, `H264`; null until the first packet has arrived. */
+  /** The negotiated codec, such as `opus`, `VP8` or `H264`; null until the first packet has arrived. */
   codec: Type.Union([Type.String(), Type.Null()]),
 });
 export type Track = Static<typeof Track>;
@@ -33,9 +35,9 @@ export const Permissions = Type.Object({
   publishAudio: Type.Boolean(),
   publishVideo: Type.Boolean(),
   publishData: Type.Boolean(),
-  /** The participant may replace its own metadata, which its backend signed. */
+  /** The participant may replace its own metadata, which was signed by its backend. */
   updateMetadata: Type.Boolean(),
-  /** Restricts publishing to these sources; absent or empty for all of them. */
+  /** Restricts publishing to these sources; all sources if absent or empty. */
   publishSources: Type.Optional(Type.Array(TrackSource, { maxItems: 5 })),
 });
 export type Permissions = Static<typeof Permissions>;
@@ -45,7 +47,7 @@ export const DISPLAY_NAME_MAX_CHARACTERS = 128;
 export const ATTRIBUTES_MAX_BYTES = 16 * 1_024;
 const ATTRIBUTE_KEY_PATTERN = "^.{1,256}$";
 
-/** The server counts code points, each of which takes up to two UTF-16 units. */
+/** The server counts code points, each of which has up to two UTF-16 units. */
 export const DisplayName = Type.String({ maxLength: 2 * DISPLAY_NAME_MAX_CHARACTERS });
 export const Attributes = Type.Record(
   Type.String({ pattern: ATTRIBUTE_KEY_PATTERN }),
@@ -84,7 +86,7 @@ export const LAYER_RIDS = { low: "q", medium: "h", high: "f" } as const satisfie
 export const Quality = literals(QUALITIES);
 export type Quality = Static<typeof Quality>;
 
-/** A participant that is in the room now; `quality` is null until it was measured. */
+/** A participant that is in the room now; `quality` is null until it is measured. */
 export const LiveParticipant = Type.Object({
   ...Participant.properties,
   quality: Type.Union([Quality, Type.Null()]),

@@ -20,7 +20,10 @@ import {
 
 /** SDP above this size is sent as `sdpDeflate`, so that a full room fits into the default frame size. */
 export const SDP_DEFLATE_THRESHOLD_BYTES = 8_192;
-/** The limit for an uncompressed session description, on the socket and over HTTP. A full room has about 78,000 bytes. */
+/**
+ * The limit for an uncompressed session description, on the socket and over HTTP. The SDP of a full room has about
+ * 78,000 bytes.
+ */
 export const SDP_MAX_BYTES = 128 * 1_024;
 /** The limits for a frame on a data channel and for the payload of `data.send` on the socket. */
 export const DATA_FRAME_MAX_BYTES = 65_536;
@@ -34,7 +37,7 @@ const Mid = Type.String({ minLength: 1, maxLength: 32 });
 const TrackId = Type.String({ minLength: 1, maxLength: 64 });
 const Topic = Type.String({ minLength: 1, maxLength: 128 });
 const To = Type.Array(Identity, { minItems: 1, maxItems: 500 });
-/** 1,024 code points, which the server counts; each takes up to two UTF-16 units here. */
+/** The server limits it to 1,024 code points; each has up to two UTF-16 units here. */
 const Metadata = Type.String({ maxLength: 2_048 });
 
 function request<T extends string, P extends TProperties>(type: T, properties: P) {
@@ -43,7 +46,7 @@ function request<T extends string, P extends TProperties>(type: T, properties: P
 
 // ---------------------------------------------------------------- client → server
 
-/** A sending section of the offer, and its track. */
+/** A sending media section of the offer, and its track. */
 export const PublishedSection = Type.Object({
   mid: Mid,
   clientTrackId: Type.String({ minLength: 1, maxLength: 128 }),
@@ -56,15 +59,15 @@ export type PublishedSection = Static<typeof PublishedSection>;
 export const LayerChoice = Type.Union([Layer, Type.Literal("auto")]);
 export type LayerChoice = Static<typeof LayerChoice>;
 
-/** How a subscriber shows a track: the server delivers the smallest layer that fills it. */
+/** The size at which a subscriber shows a track: the server delivers the smallest layer that fills it. */
 const viewing = {
   maxHeight: Type.Optional(Type.Integer({ minimum: 1, maximum: 8_640 })),
   layer: Type.Optional(LayerChoice),
-  /** Tracks with a higher priority come first when bandwidth is short; 0 by default. */
+  /** Tracks with a higher priority are preferred when bandwidth is insufficient; 0 by default. */
   priority: Type.Optional(Type.Integer({ minimum: -100, maximum: 100 })),
 };
 
-/** A receiving section of the offer, and the track to deliver on it. */
+/** A receiving media section of the offer, and the track to deliver on it. */
 export const SubscribedSection = Type.Object({ mid: Mid, trackId: TrackId, ...viewing });
 export type SubscribedSection = Static<typeof SubscribedSection>;
 
@@ -123,8 +126,8 @@ export type ClientFrameOf<T extends ClientFrameType> = Static<(typeof ClientFram
 export type ClientFrame = { [T in ClientFrameType]: ClientFrameOf<T> }[ClientFrameType];
 
 /**
- * A frame of a client on a data channel. A frame with a number within a stream is forwarded once, even if it arrives again:
- * a client whose connection was replaced cannot know which frames had arrived.
+ * A frame of a client on a data channel. A frame with a sequence number within a stream is forwarded once, even if it
+ * arrives again: a client whose connection was replaced cannot know which frames arrived.
  */
 export const DataChannelFrame = Type.Object({
   topic: Type.Optional(Topic),
@@ -137,8 +140,9 @@ export type DataChannelFrame = Static<typeof DataChannelFrame>;
 /** A frame that others receive. `from` is null for data from the server; `seq` exists on a numbered channel. */
 export type DataChannelDelivery = { from: string | null; topic?: string; payload: string; seq?: number };
 /**
- * The subprotocol of a `reliable` channel with numbered deliveries. It names the last delivery that the client has received;
- * later ones are sent again. On such a channel each side sends `{ heard }` from time to time, with the last `seq` received.
+ * The subprotocol of a `reliable` channel with numbered deliveries. It contains the `seq` of the last delivery that the
+ * client has received; later ones are sent again. On such a channel each side regularly sends `{ heard }` with the last
+ * `seq` received.
  */
 export const DATA_NUMBERED = /^numbered\.(\d{1,15})$/;
 /** The labels of the client's two channels: ordered and retransmitted, or neither. */
@@ -190,7 +194,7 @@ export const ErrorFrame = Type.Object({
 });
 export type ErrorFrame = Static<typeof ErrorFrame>;
 type PongFrame = { type: "pong"; id?: string };
-/** The answer to a request or to an invalid frame. */
+/** The response to a request or to an invalid frame. */
 export type AnswerFrame = AckFrame | ErrorFrame | PongFrame;
 
 // ---------------------------------------------------------------- server → client: pushes, each with `seq`
@@ -217,7 +221,7 @@ export type LeaveReason = Static<typeof LeaveReason>;
 export const DeliveryReason = literals(["requested", "bandwidth", "source", "codec", "permission"]);
 export type DeliveryReason = Static<typeof DeliveryReason>;
 
-/** Over the limit of the sender or the room, not permitted, or invalid. */
+/** The message was over the limit of the sender or the room, not permitted, or invalid. */
 export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid"]);
 export type DataDropReason = Static<typeof DataDropReason>;
 
@@ -244,7 +248,10 @@ export const Pushes = {
   "quality.changed": push("quality.changed", { identity: Identity, quality: Quality }),
   /** The explanation of this client's call quality in the last half minute; sent when the cause changes. */
   "quality.explained": push("quality.explained", CallVerdict.properties),
-  /** No media of this client arrives although some is due, so it must reconnect its media; `media.flows` ends this. */
+  /**
+   * No media of this client arrives although some is expected, so it must reconnect its media; `media.flows` ends this
+   * state.
+   */
   "media.stalled": push("media.stalled", {}),
   "media.flows": push("media.flows", {}),
   /** Messages of this client on its data channels that were not forwarded; at most once per second for each reason. */
@@ -265,5 +272,5 @@ export const Pushes = {
 type PushType = keyof typeof Pushes;
 type PushOf<T extends PushType> = Static<(typeof Pushes)[T]>;
 export type Push = { [T in PushType]: PushOf<T> }[PushType];
-/** A push before the session has numbered it. */
+/** A push before the session has assigned its `seq`. */
 export type PushBody = { [T in PushType]: Omit<PushOf<T>, "seq"> }[PushType];

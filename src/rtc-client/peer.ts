@@ -30,24 +30,24 @@ import { carriesMedia, EXTENSION_IDS, type PeerSection, writeOffer } from "./sdp
 
 const CHECK_INTERVAL_MS = 2_000;
 const HANDSHAKE_RETRY_MS = 50;
-/** The largest value, so that a server that also wants to control gives way. */
+/** The largest tie-breaker, so that a server that also wants the controlling role switches to controlled. */
 const TIE_BREAKER = 2n ** 64n - 1n;
 
 export type PeerOptions = {
-  /** Answers offers: a media node, or a signaling client. */
+  /** Answers offers; either a media node or a signaling client. */
   node: Pick<MediaNode, "negotiate">;
   roomId: string;
   participantId: string;
   sections: PeerSection[];
   certificate?: DtlsCertificate;
   profile?: SrtpProfile;
-  /** The local address; loopback by default. */
+  /** The local IP address; loopback by default. */
   hostname?: string;
   /** Replaces Bun's socket, for other runtimes and simulated networks. */
   openSocket?: (onData: (data: Buffer) => void) => Promise<PeerSocket>;
-  /** For servers that choose extension ids themselves. */
+  /** Set for servers that choose extension ids themselves. */
   extensionIds?: typeof EXTENSION_IDS;
-  /** Offers a section for data channels; SCTP packets are the caller's to write and to read. */
+  /** Offers a media section for data channels; the caller writes and reads the SCTP packets. */
   onData?: (packet: Buffer) => void;
   /** `mid` is undefined for packets without one. */
   onRtp?: (view: RtpView, peer: RtcPeer, mid: string | undefined) => void;
@@ -66,7 +66,7 @@ export class RtcPeer {
   readonly ice = { ufrag: randomBytes(6).toString("hex"), pwd: randomBytes(16).toString("hex") };
   remote = { ufrag: "", pwd: "", port: 0, address: "127.0.0.1" };
   packetsIn = 0;
-  /** Packets of media without retransmissions and probes. */
+  /** Media packets, without retransmissions and bandwidth probes. */
   mediaIn = 0;
   bytesIn = 0;
   outgoing: SrtpSender | null = null;
@@ -178,11 +178,11 @@ export class RtcPeer {
     try {
       this.#socket.send(data, this.remote.port, this.remote.address);
     } catch {
-      // An ICMP error means that no one listens there any more: the packet counts as lost.
+      // An ICMP error means that the remote port is closed: the packet counts as lost.
     }
   }
 
-  /** Continues from another address, like a phone that leaves its Wi-Fi. */
+  /** Continues from another IP address, like a phone that leaves its Wi-Fi. */
   async move(hostname = this.options.hostname): Promise<void> {
     const old = this.#socket;
     this.#socket = await bind(hostname, (data) => this.receive(data));
@@ -217,18 +217,18 @@ export class RtcPeer {
       if (!keys) return;
       this.outgoing = new SrtpSender({ profile, key: keys.localKey, salt: keys.localSalt });
       this.incoming = new SrtpReceiver({ profile, key: keys.remoteKey, salt: keys.remoteSalt });
-      // The server is ready when it has read our Finished message, a moment later.
+      // The server is ready when it has read our Finished message, shortly afterwards.
       setTimeout(() => this.#ready.resolve(), HANDSHAKE_RETRY_MS);
     });
     this.#dtls.onData.subscribe((packet) => this.options.onData?.(packet));
-    // werift reports a repeated answer, as on a busy machine, as an error without a message; it does no harm.
+    // werift reports a repeated answer, as on a busy machine, as an error without a message; it is harmless.
     this.#dtls.onError.subscribe((error) => {
       if (error.message !== "") this.#ready.reject(error);
     });
     this.#dtls.connect().catch((error) => this.#ready.reject(error));
   }
 
-  /** Servers that are not ICE-lite send checks too. */
+  /** Servers that are not ICE-lite send connectivity checks too. */
   #answerCheck(request: StunMessage): void {
     if (!hasIntegrity(request, this.ice.pwd)) return;
     const { address, port } = this.remote;
@@ -273,7 +273,7 @@ export class RtcPeer {
     this.sendRtcp(out, writeRemb(out, 0, 1, bitrate, [1]));
   }
 
-  /** Reports the arrivals since the last call, for servers that number packets transport-wide. */
+  /** Reports the arrivals since the last call, for servers that use transport-wide sequence numbers. */
   sendTransportFeedback(): void {
     const out = new Uint8Array(MAX_TWCC_BYTES + 64);
     while (this.#twcc.pending) {

@@ -9,9 +9,9 @@ type SourceOptions = {
   mid: string;
   rid?: string;
   firstSequence?: number;
-  /** −dBov, for audio. */
+  /** The level in −dBov, for audio. */
   audioLevel?: number;
-  /** Transport-wide numbers, for several sources on one connection. */
+  /** Transport-wide sequence numbers that several sources on one connection share. */
   numbers?: { next: number };
 };
 
@@ -52,7 +52,7 @@ export class RtpSource {
     peer.sendRtp(packet, headerLength, length);
   }
 
-  /** The next packet, unprotected, with room for the authentication tag. */
+  /** The next packet, unencrypted, with room for the authentication tag. */
   build(payload: Uint8Array, marker: boolean): { packet: Uint8Array; headerLength: number; length: number } {
     const { ssrc, payloadType, mid, rid, audioLevel } = this.options;
     const packet = new Uint8Array(HEADER_BYTES + 64 + payload.length + 20);

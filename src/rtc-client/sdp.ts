@@ -1,4 +1,4 @@
-/** The offers of a client without a browser, and the parts of answers that it uses. */
+/** The offers of a client without a browser, and a parser for the fields of answers that it uses. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { DtlsCertificate } from "../sfu/werift/werift-hooks.ts";
 import { EXTENSION_URI } from "../sfu/wire/rtp/rtp-extensions.ts";
@@ -17,7 +17,7 @@ const PAYLOAD_TYPES: Record<OfferedCodec, [media: number, rtx: number]> = {
 const AUDIO_PAYLOAD_TYPES = [111, 63];
 const MEDIA_PAYLOAD_TYPES = new Set([...AUDIO_PAYLOAD_TYPES, ...Object.values(PAYLOAD_TYPES).map(([media]) => media)]);
 
-/** Is true for media that is sent for the first time, and false for retransmissions and bandwidth probes. */
+/** Whether the packet is original media, and not a retransmission or bandwidth probe. */
 export function carriesMedia(packet: Uint8Array): boolean {
   return MEDIA_PAYLOAD_TYPES.has((packet[1] ?? 0) & 0x7f);
 }
@@ -25,15 +25,15 @@ export function carriesMedia(packet: Uint8Array): boolean {
 export type PeerSection = {
   kind: "audio" | "video";
   direction: "sendonly" | "recvonly";
-  /** Simulcast, when there is more than one. */
+  /** The RIDs of simulcast, if there is more than one. */
   rids?: string[];
   ssrc?: number;
   codec?: OfferedCodec;
   /** The codecs that a receiver can decode; only `codec` by default. */
   codecs?: readonly OfferedCodec[];
-  /** Offers redundant audio besides Opus. */
+  /** Offers redundant audio (RED) in addition to Opus. */
   red?: boolean;
-  /** How a receiver reports the bandwidth of its path; transport-cc by default. */
+  /** The feedback with which a receiver reports bandwidth; transport-cc by default. */
   feedback?: "transport-cc" | "goog-remb";
 };
 
@@ -43,7 +43,7 @@ type Identity = {
   sessionId: string;
   ice: { ufrag: string; pwd: string };
   certificate: DtlsCertificate;
-  /** Adds a section for data channels after the others. */
+  /** Adds a media section for data channels after the others. */
   hasData?: boolean;
 };
 
@@ -69,7 +69,7 @@ export function writeOffer(
   sections.forEach((section, i) => {
     const audio = section.kind === "audio";
     const codecs = section.codecs ?? [section.codec ?? "VP8"];
-    // A single codec always has the payload types of VP8.
+    // A single codec always uses the payload types of VP8.
     const numbered = codecs.map((codec) => ({
       codec,
       numbers: codecs.length === 1 ? PAYLOAD_TYPES.VP8 : PAYLOAD_TYPES[codec],
@@ -126,7 +126,7 @@ function videoLines(codec: OfferedCodec, [media, rtx]: [number, number], feedbac
   ];
 }
 
-/** A section of the server's answer: codecs by payload type, and the SSRCs that it sends. */
+/** A media section of the server's answer: codecs by payload type, and the SSRCs that the server sends. */
 export type SectionAnswer = { codecs: Map<number, string>; ssrcs: number[] };
 
 export function readAnswer(sdp: string): SectionAnswer[] {

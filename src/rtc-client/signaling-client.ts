@@ -12,7 +12,7 @@ type SignalingClientOptions = {
   token: string;
   /** The name of the SDK in the server's connection record. */
   sdk?: string;
-  /** For runtimes without a WebSocket. */
+  /** Passed for runtimes without a WebSocket. */
   WebSocket?: typeof WebSocket;
   onPush?: (push: Push) => void;
   onClose?: (code: number) => void;
@@ -134,7 +134,7 @@ export class SignalingClient {
   }
 }
 
-/** The offer for a full room would not fit into a frame uncompressed. */
+/** Uncompressed, the offer for a full room would not fit into a frame. */
 function compressed(sdp: string): { sdp: string } | { sdpDeflate: string } {
   if (Buffer.byteLength(sdp) <= DEFLATE_ABOVE_BYTES) return { sdp };
   return { sdpDeflate: deflateRawSync(sdp).toString("base64") };

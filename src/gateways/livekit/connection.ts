@@ -40,7 +40,7 @@ import {
 } from "./tokens.ts";
 
 const PING = { pingInterval: 5, pingTimeout: 15 };
-/** The codecs that we forward in layers; a client that wants another publishes one of these. */
+/** The codecs for which simulcast is supported; a client that requests another publishes one of these. */
 const PUBLISH_CODECS = ["video/VP8", "video/H264", "audio/opus", "audio/red"];
 
 export type ConnectionDeps = {
@@ -66,7 +66,7 @@ export type AdmittedClient = {
 
 export type LivekitConnections = ReturnType<typeof createLivekitConnections>;
 
-/** Admits LiveKit's clients and connects them to rooms, in which they are participants like all others. */
+/** Admits LiveKit's clients and connects them to rooms, in which they are ordinary participants. */
 export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps) {
   const { log, now, write } = runtime;
   const { signaling, rooms, rtcTokens, apiKeys, originPolicy, sessions, agents, signToken } = deps;
@@ -75,7 +75,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
   const readToken = createTokenReader(apiKeys, now);
   const refreshTokens = createTokenRefresh(runtime, { apiKeys, rtcTokens, signToken });
 
-  /** Checks everything that needs no write. Until the token is verified, nothing else of the request is parsed. */
+  /** Makes all checks that do not write. Until the token is verified, nothing else of the request is parsed. */
   async function admit(
     signed: string | null,
     request: ClientRequest,
@@ -241,7 +241,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     }
 
     begin().catch((error) => {
-      // A client that is told to disconnect never retries, so it must not be told so when the fault is the server's.
+      // A client that is told to disconnect never retries, so it is not told to when the error is the server's.
       const isServerFault = (toHttpRefusal(error)?.status ?? 500) >= 500;
       const action = isServerFault ? LeaveRequest_Action.RECONNECT : LeaveRequest_Action.DISCONNECT;
       dismiss(error, DisconnectReason.JOIN_FAILURE, action);

@@ -14,7 +14,10 @@ import { decodeBinary } from "./message-reader.ts";
 import { MAX_TRACKS } from "./published-tracks.ts";
 import { HttpRefusal } from "./refusals.ts";
 
-/** A client uses one peer connection that it offers, or two of which the server offers the second. */
+/**
+ * A client uses one peer connection for which it sends the offer, or two, for the second of which the server sends the
+ * offer.
+ */
 export type ConnectionMode = "one" | "two";
 
 export type JoinParameters = {
@@ -57,7 +60,7 @@ export function readJoinParameters(request: Request, mode: ConnectionMode): Join
   };
 }
 
-/** The result is kept as long as the client stays, and its capabilities are sent to the whole room. */
+/** The result is kept while the client is connected, and its capabilities are sent to the whole room. */
 function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabilities }: ClientInfo): ClientInfo {
   const [knownVersion, knownOs, knownBrowser] = [version, os, browser].map((text) => text.slice(0, MAX_TEXT_LENGTH));
   return new ClientInfo({

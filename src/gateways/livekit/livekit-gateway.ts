@@ -36,8 +36,8 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     },
 
     /**
-     * Counts an attempt: against its API key with a valid token, as a whole office may be behind one address, and against
-     * its address otherwise.
+     * Counts an attempt: with a valid token against its API key, because an office may be behind one IP address, and
+     * otherwise against its IP address.
      */
     async requireAttempt(kind: "connect" | "validate", ipAddress: string, signed: string | null): Promise<void> {
       const token = signed === null ? null : await connections.readToken(signed).catch(() => null);

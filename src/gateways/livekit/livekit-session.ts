@@ -34,9 +34,9 @@ import { TrackSelection } from "./track-selection.ts";
 
 /** Enough for the session description of a full room, which LiveKit's clients do not compress. */
 export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
-/** LiveKit's clients send one frame for each change, where ours send several changes in one. */
+/** LiveKit's clients send one frame for each change, while our clients send several changes in one frame. */
 const FRAMES_PER_OURS = 5;
-/** LiveKit's browser client takes two seconds to reconnect, however soon it is connected. */
+/** LiveKit's browser client takes two seconds to reconnect, even if it is connected sooner. */
 const DEFER_CHANGES_MS = 2_500;
 
 type LivekitSessionDeps = {
@@ -51,7 +51,7 @@ type LivekitSessionDeps = {
   sessionOf(sessionId: string): LivekitSession | undefined;
 };
 
-/** One connected LiveKit client: its socket speaks protobuf, and the room treats it as one of our own clients. */
+/** One connected LiveKit client: its socket uses protobuf, and the room treats it like one of our own clients. */
 export class LivekitSession {
   readonly session: RtcSession;
   readonly client: ClientInfo;
@@ -118,9 +118,9 @@ export class LivekitSession {
   }
 
   /**
-   * Keeps the room as it was in the join response until this client handles changes. LiveKit's browser client that rejoins
-   * by itself holds back events for two seconds after it is connected and then never emits them, so that participants who
-   * joined meanwhile were never shown.
+   * Keeps the room as it was in the join response until this client handles changes. LiveKit's browser client defers
+   * events for two seconds after it has rejoined and then never emits them, so that participants who joined in the
+   * meantime would never be shown.
    */
   deferChanges(): void {
     this.notifier.hold();
@@ -150,7 +150,7 @@ export class LivekitSession {
 
   received(socket: Socket, text: string | null, binary: Buffer | undefined): void {
     if (this.#link?.socket !== socket) return;
-    // Pings and unused ICE candidates skip the queue and have a limit of their own.
+    // Pings and unused ICE candidates skip the queue and have their own limit.
     const isPing = isKeepalive(binary);
     const spend = isPing ? this.#spendOnPings : this.#spend;
     const verdict = spend(frameCost(binary?.length ?? text?.length ?? 0));
@@ -176,7 +176,7 @@ export class LivekitSession {
     this.#enqueue(() => this.#handleRequest(request), request);
   }
 
-  /** Disconnects a client that violates the protocol; it leaves the room when its resume window ends. */
+  /** Disconnects a client that violates the protocol; the participant leaves the room when its resume window ends. */
   #end(code: CloseCode, reason: string): void {
     this.notifier.bye("failed", "stop");
     this.#link?.network.close(code, reason);
@@ -200,7 +200,7 @@ export class LivekitSession {
     this.send({ case: "trackSubscribed", value: new TrackSubscribed({ trackSid: trackSid(trackId) }) });
   }
 
-  /** Who may not receive a track any more gets nothing of it from now on, whatever its client does. */
+  /** A participant that may not receive a track any more gets nothing of it from now on, regardless of its client. */
   async #setReceivers(permission: SubscriptionPermission): Promise<void> {
     const { session } = this;
     const others = [...session.room.sessions.values()].filter((other) => other !== session);
@@ -218,7 +218,7 @@ export class LivekitSession {
     }
   }
 
-  /** The publisher has begun or ceased to allow this client to receive a track. */
+  /** The publisher has allowed or forbidden this client to receive a track. */
   receivingChanged(publisher: RtcSession, trackId: string, allowed: boolean): void {
     this.notifier.receiving(publisher, trackId, allowed);
     this.#enqueue(async () => {

@@ -2,7 +2,7 @@
 import { type FieldInfo, type JsonReadOptions, type Message, type MessageType, ScalarType } from "@bufbuild/protobuf";
 import { BYTES, eachField } from "../../protocol/media/protobuf.ts";
 
-/** More than a request about every track of a full room has. */
+/** More fields than a request about every track of a full room has. */
 export const MAX_FIELDS = 4_096;
 /** Decoding a field takes about as long as reading this many bytes of text. */
 const BYTES_PER_FIELD = 64;
@@ -11,7 +11,7 @@ type Decoded<T> = { message: T; fields: number };
 
 const JSON_OPTIONS: Partial<JsonReadOptions> = { ignoreUnknownFields: true };
 
-/** Null for bytes that are no such message, and for one with too many fields, which is not decoded. */
+/** Null for bytes that are not such a message, and for a message with too many fields, which is not decoded. */
 export function decodeBinary<T extends Message<T>>(type: MessageType<T>, bytes: Uint8Array): Decoded<T> | null {
   const fields = fieldsIn(type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   if (fields === null || fields > MAX_FIELDS) return null;
@@ -22,7 +22,7 @@ export function decodeBinary<T extends Message<T>>(type: MessageType<T>, bytes: 
   }
 }
 
-/** The same for the JSON form. Unknown fields are ignored, as a newer client may send them. */
+/** Decodes the JSON form in the same way. Unknown fields are ignored, because a newer client may send them. */
 export function decodeJson<T extends Message<T>>(type: MessageType<T>, text: string): Decoded<T> | null {
   const fields = fieldsInJson(text);
   if (fields > MAX_FIELDS) return null;
@@ -33,12 +33,15 @@ export function decodeJson<T extends Message<T>>(type: MessageType<T>, text: str
   }
 }
 
-/** How many of its sender's frames a frame counts as, before anything of it is read. */
+/** The number of frames that a frame counts as in its sender's budget, determined before it is read. */
 export const frameCost = (bytes: number) => Math.max(1, Math.ceil(bytes / (256 * BYTES_PER_FIELD)));
-/** What its fields cost in addition, known when they are counted and before they are decoded. */
+/** The additional cost of the fields, determined when they are counted and before they are decoded. */
 export const fieldsCost = (fields: number) => Math.floor(fields / 256);
 
-/** The number of fields with those of all messages inside; null for malformed bytes. It stops above `MAX_FIELDS`. */
+/**
+ * The number of fields, including those of nested messages; null for malformed bytes. Counting stops above
+ * `MAX_FIELDS`.
+ */
 function fieldsIn(type: MessageType, data: Buffer): number | null {
   let count = 0;
   let isOver = false;
@@ -71,7 +74,7 @@ function isPacked(field: FieldInfo): boolean {
   );
 }
 
-/** The values in a JSON text, by the punctuation outside of its strings. */
+/** The number of values in a JSON text, counted by the punctuation outside of its strings. */
 function fieldsInJson(text: string): number {
   let count = 1;
   for (let at = 0; at < text.length && count <= MAX_FIELDS; at++) {

@@ -8,7 +8,7 @@ import { groupOf, kindOf, sourceOf } from "./records.ts";
 
 export const MAX_TRACKS = 64;
 const MAX_NAME = 128;
-/** The limit of lists that are passed on to the whole room. */
+/** The maximum length of lists that are forwarded to the whole room. */
 const MAX_LISTED = 16;
 
 export type PublishedTrack = {
@@ -24,7 +24,7 @@ export type PublishedTrack = {
 /** The tracks that one client has announced, by their client ids. Their media follows in an offer. */
 export class PublishedTracks {
   readonly #byCid = new Map<string, PublishedTrack>();
-  /** By the id in the session description where it differs: Firefox makes one up for each sender. */
+  /** Tracks by their id in the session description, if it differs: Firefox generates one for each sender. */
   readonly #byAlias = new Map<string, PublishedTrack>();
 
   constructor(private readonly session: RtcSession) {}
@@ -33,7 +33,7 @@ export class PublishedTracks {
     return [...this.#byCid.values()].find((track) => track.trackId === trackId);
   }
 
-  /** Returns a sentence when the track is refused. A repeated request returns the same track. */
+  /** Returns an error message when the track is rejected. A repeated request returns the same track. */
   add(request: AddTrackRequest): PublishedTrack | string {
     const known = this.#byCid.get(request.cid);
     if (known) return known;
@@ -83,7 +83,7 @@ export class PublishedTracks {
     return this.#byCid.get(midToTrackId[mid] ?? "") ?? this.#byCid.get(cid ?? "") ?? this.#byAlias.get(cid ?? "");
   }
 
-  /** Unnamed sections come in the order in which their tracks were announced. */
+  /** Sections without an id are assigned in the order in which their tracks were announced. */
   #firstUnplaced(placed: ReadonlySet<PublishedTrack | undefined>, kind: Section["kind"]): PublishedTrack | undefined {
     return [...this.#byCid.values()].find((track) => track.section.kind === kind && !placed.has(track));
   }

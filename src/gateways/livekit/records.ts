@@ -151,7 +151,7 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
     kind: KINDS[session.kind],
     attributes: session.attributes,
     disconnectReason: left ? LEAVE_REASONS[left] : DisconnectReason.UNKNOWN_REASON,
-    // Clients use newer messages towards a client that claims to know them, so each client's own claim is passed on.
+    // Clients use newer messages towards a client that claims to know them, so each client's own claim is forwarded.
     clientProtocol: client.clientProtocol,
     capabilities: client.capabilities,
   });

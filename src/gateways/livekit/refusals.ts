@@ -1,6 +1,6 @@
 import { ApiError } from "../../protocol/errors.ts";
 
-/** A refusal as LiveKit's clients read it: an HTTP status and a plain sentence. */
+/** A rejection in the form that LiveKit's clients read: an HTTP status and a plain-text message. */
 export class HttpRefusal extends Error {
   constructor(
     readonly status: number,

@@ -11,7 +11,7 @@ const METADATA_MAX_BYTES = 65_536;
 
 type Options = Partial<Pick<RoomConfiguration, "emptyTimeout" | "departureTimeout" | "maxParticipants" | "metadata">>;
 
-/** The options of a room that LiveKit's API or a token creates. In its messages 0 stands for the default. */
+/** The options of a room that LiveKit's API or a token creates. In LiveKit's messages, 0 stands for the default. */
 export function roomOptionsOf({ emptyTimeout = 0, departureTimeout = 0, maxParticipants = 0, metadata = "" }: Options) {
   return {
     emptyTimeoutSeconds: Math.min(emptyTimeout || EMPTY_TIMEOUT_SECONDS, MAX_EMPTY_SECONDS),

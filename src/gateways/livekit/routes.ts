@@ -37,7 +37,7 @@ function socketExpected(set: ResponseSettings): string {
   return "connect to this address with a WebSocket";
 }
 
-/** The sentence that a developer reads. An unexpected error is logged instead. */
+/** The message that a developer reads. An unexpected error is logged instead. */
 function refusalText(error: unknown, set: ResponseSettings, log: Log): string {
   const known = toHttpRefusal(error);
   if (!known) log.error({ err: error }, "livekit: connection failed");
@@ -47,7 +47,7 @@ function refusalText(error: unknown, set: ResponseSettings, log: Log): string {
   return known?.message ?? "the server could not do this";
 }
 
-/** A refused client requests `/validate` and shows the text of the response, so refusals are plain sentences. */
+/** A rejected client requests `/validate` and shows the text of the response, so rejections are plain text. */
 const rtcRoutes = ({ infoOf, sockets }: Http, { connections, log, requireAttempt }: RtcDeps) => {
   const routes = new Elysia();
 

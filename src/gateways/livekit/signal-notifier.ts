@@ -32,21 +32,24 @@ type NotifierDeps = {
   session: RtcSession;
   published: PublishedTracks;
   details: LivekitDetails;
-  /** The room as it is stored; undefined when it was deleted with its project. */
+  /** The stored room; undefined when it was deleted with its project. */
   row(): RoomRow | undefined;
   send(message: Message): void;
 };
 
 const ACTIONS: Record<Extract<Push, { type: "bye" }>["action"], LeaveRequest_Action> = {
   stop: LeaveRequest_Action.DISCONNECT,
-  // LiveKit's clients have no resume token of ours, so they rejoin.
+  // LiveKit's clients have no resume token, so they rejoin.
   resume: LeaveRequest_Action.RECONNECT,
   rejoin: LeaveRequest_Action.RECONNECT,
 };
 
-/** Translates the room's pushes into LiveKit's messages for one client, and keeps what the client knows of the room. */
+/**
+ * Translates the room's pushes into LiveKit's messages for one client, and tracks the state of the room that the client
+ * knows.
+ */
 export class SignalNotifier {
-  /** The participants that the client knows, by identity, as they were last sent. */
+  /** The participants that the client knows, by identity, in the state that was last sent. */
   readonly #known = new Map<string, ParticipantInfo>();
   #speaking = new Set<string>();
   readonly #paused = new Set<string>();
@@ -70,7 +73,7 @@ export class SignalNotifier {
     this.#update([this.self()]);
   }
 
-  /** Sends the current participants, and the ones that left, to a client that missed updates. */
+  /** Sends the current participants, and those that left, to a client that missed updates. */
   catchUp(): void {
     const before = new Map(this.#known);
     this.#known.clear();
@@ -138,7 +141,7 @@ export class SignalNotifier {
       case "bye":
         this.bye(push.reason as LeaveReason, push.action);
         break;
-      // Permissions come with the participant, data has its own channels, and the client notices stalls itself.
+      // Permissions are part of the participant, data has its own channels, and the client detects stalls itself.
       case "permissions.changed":
       case "data":
       case "media.stalled":
@@ -212,7 +215,7 @@ export class SignalNotifier {
     this.deps.send({ case: "update", value: new ParticipantUpdate({ participants }) });
   }
 
-  /** LiveKit sends only changes, so a speaker who falls silent is named once. */
+  /** LiveKit sends only changes, so a speaker who becomes silent is listed once. */
   #speakers(speakers: Extract<Push, { type: "speakers.changed" }>["speakers"]): void {
     const { session, send } = this.deps;
     const now = new Map(
@@ -237,7 +240,7 @@ export class SignalNotifier {
     send({ case: "trackUnpublished", value: new TrackUnpublishedResponse({ trackSid: trackSid(trackId) }) });
   }
 
-  /** An echo of the client's own request could undo a later one, so only other changes are sent. */
+  /** An echo of the client's own request could revert a later one, so only other changes are sent. */
   #muted(trackId: string, muted: boolean): void {
     const { published, send } = this.deps;
     const track = published.find(trackId);

@@ -19,7 +19,7 @@ import type { PublishedTracks } from "./published-tracks.ts";
 import type { SignalNotifier } from "./signal-notifier.ts";
 import type { TrackSelection } from "./track-selection.ts";
 
-/** The limit of tracks in one request, which is more than a room has. */
+/** The maximum number of tracks in one request, which is more than a room has. */
 const MAX_TRACKS_PER_REQUEST = 2_048;
 
 type RequestDeps = {
@@ -81,7 +81,7 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
       ...(metadata !== "" && { metadata }),
       ...(name !== "" && { name }),
     });
-    // The room is told once the participant is announced, but the client waits for the update now.
+    // The room is notified once the participant is announced, but the client waits for the update now.
     if (!session.announced) notifier.notifySelf();
     const value = new RequestResponse({ requestId, reason: RequestResponse_Reason.OK });
     send({ case: "requestResponse", value });
@@ -114,7 +114,7 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
         return deps.leave();
       case "subscriptionPermission":
         return deps.setReceivers(request.value);
-      // These only inform the server.
+      // These requests only inform the server.
       case "syncState":
       case "updateLayers":
       case "updateAudioTrack":
@@ -155,7 +155,7 @@ const KEEPALIVE: ReadonlySet<number> = new Set(
   }),
 );
 
-/** Whether a frame says by its first field that it is a ping or an ICE candidate. */
+/** Whether the first field of a frame shows that it is a ping or an ICE candidate. */
 export function isKeepalive(binary: Buffer | undefined): boolean {
   let first = 0;
   if (binary) {
@@ -167,7 +167,7 @@ export function isKeepalive(binary: Buffer | undefined): boolean {
   return KEEPALIVE.has(first);
 }
 
-/** Names the refused request in the response, where the protocol has a field for it. */
+/** Identifies the rejected request in the response, if the protocol has a field for it. */
 export function requestReference(request: Request): Partial<Pick<RequestResponse, "request" | "requestId">> {
   switch (request.case) {
     case "addTrack":

@@ -5,10 +5,10 @@ import type { RtcSession } from "../signaling/rtc-session.ts";
 
 type Allowed = "all" | ReadonlySet<string>;
 
-/** Which participants a client allows to receive its tracks: all of them until it says otherwise. */
+/** The participants that a client allows to receive its tracks: all of them by default. */
 export class SubscriptionPermissions {
   #allParticipants = true;
-  /** By identity, and by session id for clients that name participants by their sid. */
+  /** Permissions by identity, and by session id for clients that refer to participants by their SID. */
   #allowed = new Map<string, Allowed>();
 
   set({ allParticipants, trackPermissions }: SubscriptionPermission): void {

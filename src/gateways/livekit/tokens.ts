@@ -35,12 +35,12 @@ type VideoGrant = {
 export type LivekitToken = {
   key: ApiKeyCaller;
   hash: string;
-  /** The id of the token that this one replaces; null unless we signed it. */
+  /** The id of the token that this one replaces; null unless this server signed it. */
   tokenId: string | null;
   identity: string;
   grant: VideoGrant;
   claims: Record<string, unknown>;
-  /** Null when the token does not say when it was signed. */
+  /** Null when the token does not contain the time of its signing. */
   signedAt: number | null;
   expiresAt: number;
 };
@@ -68,7 +68,8 @@ export function createTokenReader({ signer, signingSecret }: SigningKeys, now: N
     });
     const expiresAt = (payload.exp ?? 0) * 1000;
     const signedAt = payload.iat ?? payload.nbf;
-    // Its record and the cut-offs of its holder are kept as long as a token may live, so its lifetime has a limit.
+    // The token's record and the cut-offs of its holder are kept for the maximum lifetime of a token, so the lifetime
+    // is limited.
     if (
       expiresAt >
       Math.min(now(), (signedAt ?? Number.POSITIVE_INFINITY) * 1000 + CLOCK_TOLERANCE_SECONDS * 1000) +
@@ -103,7 +104,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : "it cannot be read";
 }
 
-/** What is wrong with a name that `foreignName` refuses. */
+/** The error message for a name that `foreignName` rejects. */
 export const NAME_RULE =
   "must have 1 to 256 characters, without control characters, bidirectional overrides and white space at either end";
 
@@ -149,7 +150,7 @@ function sourcesOf({ canPublishSources }: VideoGrant): TrackSource[] | null {
 
 const AUDIO_SOURCES: readonly TrackSource[] = ["microphone", "screenShareAudio"];
 
-/** `sources` is null for all of them. The kinds tell our own clients which buttons to show. */
+/** `sources` is null for all sources. The kinds tell our own clients which buttons to show. */
 export function publishPermissions(mayPublish: boolean, sources: TrackSource[] | null) {
   const audio = sources === null || sources.some((source) => AUDIO_SOURCES.includes(source));
   const video = sources === null || sources.some((source) => !AUDIO_SOURCES.includes(source));
@@ -161,7 +162,7 @@ export function publishPermissions(mayPublish: boolean, sources: TrackSource[] |
   };
 }
 
-/** A missing `can…` field allows. */
+/** A missing `can…` field grants the permission. */
 export function permissionsOf(grant: VideoGrant): Permissions {
   return {
     join: true,
@@ -194,7 +195,7 @@ type RefreshedClient = { session: RtcSession; send(message: { case: "refreshToke
 type RefreshDeps = { apiKeys: SigningKeys; rtcTokens: RtcTokenService; signToken: SignToken };
 
 /**
- * A client may stay longer than its token is valid and reconnects with the last token it got, so it gets new ones. All of
+ * A client may stay longer than its token is valid and reconnects with its last token, so it is sent new ones. All of
  * them share the first one's id, so that a removal revokes them together.
  */
 export function createTokenRefresh(runtime: Runtime, { apiKeys, rtcTokens, signToken }: RefreshDeps) {

@@ -12,7 +12,7 @@ const LAYERS: Partial<Record<VideoQuality, LayerChoice>> = {
   [VideoQuality.MEDIUM]: "medium",
 };
 const MAX_HEIGHT = 8_640;
-/** No client shows more tracks at once; choices beyond the limit are ignored. */
+/** No client shows more tracks at once; further choices are ignored. */
 const MAX_CHOICES = 2_048;
 
 export class TrackSelection {
@@ -27,7 +27,7 @@ export class TrackSelection {
     private readonly automatic: boolean,
   ) {}
 
-  /** The wanted tracks of all other participants, in the order of their joins. */
+  /** The wanted tracks of all other participants, in the order in which they joined. */
   wanted(): (WantedTrack & { track: Track; publisher: RtcSession })[] {
     const { room, permissions, waiting } = this.session;
     if (!permissions.subscribe || waiting) return [];

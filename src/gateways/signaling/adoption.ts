@@ -23,8 +23,8 @@ type AdoptionDeps = {
 };
 
 /**
- * Takes over calls that a remote node kept while this process restarted. The participants are in the room as if only their
- * sockets had dropped: they resume, or leave when the resume window ends.
+ * Takes over calls that a remote node kept while this process restarted. Their participants are restored as if only
+ * their sockets had dropped: they resume, or leave when the resume window ends.
  */
 export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDeps) {
   const { registry, membership, placements, rooms, rtcTokens, fleet, nodes, isWaitingRoom } = deps;
@@ -75,7 +75,8 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
       id: participant.participantId,
       room,
       identity: participant.identity,
-      // The sequence starts beyond what any client has seen, so that each gets a snapshot instead of missed pushes.
+      // The sequence numbers start above those that any client has seen, so that each gets a snapshot instead of missed
+      // pushes.
       pushes: createPushes(now()),
       link: { state: "joining" },
       waiting: !permissions.publish && isWaitingRoom(room.id),

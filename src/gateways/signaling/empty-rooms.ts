@@ -5,19 +5,19 @@ import type { SessionRegistry } from "./rtc-session.ts";
 
 const SWEEP_EVERY_MS = 1_000;
 
-/** Closes rooms that have been empty for as long as they may. */
+/** Closes rooms that have been empty for longer than their timeout. */
 export function createEmptyRooms(
   runtime: Runtime,
   { rooms, registry }: { rooms: RoomService; registry: SessionRegistry },
 ) {
   const { bus, now, write } = runtime;
-  /** When the last participant left, of rooms that had one since the start. */
+  /** When the last participant left each room that had participants since the start. */
   const leftAt = new Map<string, number>();
   let startedAt = now();
 
   bus.on("rtcConnection", ["left"], ({ roomId, reason }) => {
     const isEmpty = (registry.room(roomId)?.sessions.size ?? 0) === 0;
-    // Participants who are to come back after a restart have not departed.
+    // Participants who are expected to reconnect after a restart have not departed.
     if (isEmpty && reason !== "restart" && rooms.byId(roomId)?.emptyTimeout != null) leftAt.set(roomId, now());
   });
   bus.on("roomClosed", ({ roomId }) => void leftAt.delete(roomId));

@@ -3,12 +3,12 @@ import type { Socket, SocketEvents, TopicSocket } from "../../kernel/socket/sock
 import { every } from "../../kernel/time/timers.ts";
 
 const PING_EVERY_MS = 8_000;
-/** Two pings stay unanswered. */
+/** The time in which two pings stay unanswered. */
 const SILENT_AFTER_MS = 24_000;
 
 /**
- * Closes sockets whose client lost its network. Bun notices that only on sockets on which nothing is sent, and in a call
- * something always is: without this, the participant would stay in the room.
+ * Closes sockets whose client lost its network. Bun only detects this on sockets on which nothing is sent, but during a
+ * call frames are always sent: without this check, the participant would stay in the room.
  */
 export function createHalfOpenWatch(runtime: Runtime) {
   const { now } = runtime;

@@ -37,7 +37,7 @@ type JoinDeps = {
   isWaitingRoom: (roomId: string) => boolean;
 };
 
-/** Joins and resumes. A refused join throws. */
+/** Joins and resumes participants. A rejected join throws. */
 export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDeps) {
   const { registry, placements, membership, rooms, rtcTokens, iceServers, isWaitingRoom } = deps;
 
@@ -52,7 +52,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
     return rooms.findActive(caller);
   }
 
-  /** The most participants that a room takes at once: its own limit within the server's. */
+  /** The maximum number of participants of a room: its own limit, up to the server's. */
   const capacityOf = (roomId: string): number =>
     Math.min(rooms.byId(roomId)?.maxParticipants ?? Infinity, config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM);
 
@@ -73,7 +73,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
       const message = `The room is full: it takes at most ${capacity} participants.`;
       throw new Refusal("ROOM_FULL", message, CLOSE_CODES.roomFull);
     }
-    // The same client repeats a join whose response it never got; other participants do not notice.
+    // The same client repeats a join whose response it did not receive; other participants are not notified.
     const earlier = previous?.connectionId === frame.connectionId ? previous : undefined;
     const permissions = permissionsOf(caller);
     const session: RtcSession = {
@@ -139,7 +139,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
         session = joined.session;
         await enterNode(session);
         refuseIfEnded(session);
-        // A client that is gone before the end of its join begins no call and no recording.
+        // A client that disconnects before the end of its join starts neither a call nor a recording.
         if (isGone()) throw new Refusal("JOIN_TIMEOUT", "The client hung up.", CLOSE_CODES.joinTimeout);
         membership.awaitAnnouncement(session);
         membership.started(session, joined.mode);
@@ -200,14 +200,14 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
 
 export type Join = ReturnType<typeof createJoin>;
 
-/** The participant may have been removed or replaced, or the room closed, while the node was asked. */
+/** The participant may have been removed or replaced, or the room closed, during the request to the node. */
 function refuseIfEnded({ link }: RtcSession): void {
   if (link.state !== "left" || link.reason === "left" || link.reason === "timeout" || link.reason === "failed") return;
   const { closeCode } = ENDINGS[link.reason];
   throw new Refusal(frameCode("SVC_ROOM_CLOSED"), `The join was overtaken: ${link.reason}.`, closeCode);
 }
 
-/** Every join and resume returns a new token, which works once. */
+/** Every join and resume returns a new token, which can be used once. */
 function newResumeToken(): string {
   return randomBytes(32).toString("base64url");
 }

@@ -8,7 +8,7 @@ import type { Membership } from "./membership.ts";
 import type { SessionRegistry } from "./rtc-session.ts";
 import { connectionState, permissionsAtNode, presentParticipant, type RtcSession } from "./rtc-session.ts";
 
-/** The rooms as the REST API reads and changes them. */
+/** The interface of the REST API to the live rooms. */
 export function createLiveRooms(registry: SessionRegistry, membership: Membership): LiveRooms {
   function find(roomId: string, identity: string): RtcSession {
     const session = registry.find(roomId, identity);
@@ -90,7 +90,7 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
     },
 
     async setNetwork(roomId, identity, profile) {
-      // The node keeps the profile of participants who left, so it must be possible to lift it without them.
+      // The node keeps the profile of participants who left, so it must be possible to reset it without them.
       const placed = profile === "none" ? registry.room(roomId)?.placed : undefined;
       const node = placed?.node ?? nodeOf(find(roomId, identity));
       await translateMediaErrors(node.setNetwork({ roomId, identity, profile }));

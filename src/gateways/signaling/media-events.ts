@@ -44,7 +44,7 @@ export function createMediaEvents({
       case "participantFailed":
         session.media = "failed";
         membership.emitChange(session, { type: "mediaFailed", reason: event.reason });
-        // A WHIP or WHEP client cannot offer again.
+        // A WHIP or WHEP client cannot send another offer.
         if (session.link.state === "headless") membership.leave(session, "failed");
         else membership.update(session);
         break;
@@ -139,7 +139,7 @@ export function createMediaEvents({
           membership.dismissAll(room, "node_lost");
         }
         break;
-      // The recordings feature listens for these itself.
+      // The recordings feature handles these events itself.
       case "recordingFileStarted":
       case "recordingFileEnded":
       case "recordingProgress":

@@ -14,14 +14,14 @@ import {
 import { addToNode } from "./session-record.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;
-/** A participant without media is announced after this. */
+/** A participant without media is announced after this time. */
 const ANNOUNCE_AFTER_MS = 5_000;
 /** A socket with more unsent bytes is closed; its client reconnects and resumes. */
 const SLOW_READER_BYTES = 1024 * 1024;
 
 /**
  * Close codes of a client that ended its socket itself, as a browser does for a page that is closed. A participant that
- * does not come back after one of these has left; after any other close the network may have failed.
+ * does not reconnect after one of these has left; after any other close the network may have failed.
  */
 const GOODBYES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
 
@@ -36,7 +36,7 @@ export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "sto
   node_lost: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
   restart: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
 };
-/** Clients would otherwise rejoin at once and exceed the rate limit of their address. */
+/** Clients would otherwise rejoin at once and exceed the rate limit of their IP address. */
 const REJOIN_SPREAD_MS = 2_000;
 
 export type Membership = ReturnType<typeof createMembership>;
@@ -143,8 +143,8 @@ export function createMembership(
   }
 
   /**
-   * Ends a session. With `quietly` the room is not told, because all participants leave or another session replaces this
-   * one. With `keepMedia` this process stops, and the next one finds the call on its node.
+   * Ends a session. With `quietly` the room is not notified, because all participants leave or another session replaces
+   * this one. With `keepMedia` this process stops, and the next one finds the call on its node.
    */
   function leave(session: RtcSession, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
     const { link, room } = session;
@@ -169,7 +169,7 @@ export function createMembership(
     if (registry.removeRoomIfEmpty(room) && room.placed) placements.release(room.id, room.placed);
   }
 
-  /** Tells the client why and whether to reconnect, ends the session and closes the socket. */
+  /** Sends the client the reason and whether to reconnect, ends the session and closes the socket. */
   function dismiss(
     session: RtcSession,
     reason: DismissReason,
@@ -227,7 +227,7 @@ export function createMembership(
       if (link.state === "attached") link.socket.close(CLOSE_CODES.replaced, "replaced");
     },
 
-    /** The live stream starts: its waiting viewers get the tracks as if they were published now. */
+    /** The live stream starts: its waiting viewers are notified of the tracks as if they were published now. */
     releaseWaiting(room: LiveRoom): void {
       for (const session of room.sessions.values()) if (session.waiting) void release(session);
     },

@@ -29,7 +29,7 @@ export function createRequests(membership: Membership): Requests {
       if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
       const offer = unpackSdp({ sdp, sdpDeflate });
       session.wantsMedia = true;
-      // Only documented fields pass: a client of the RTC socket must not choose a track id.
+      // Only documented fields are used: a client of the RTC socket must not choose a track id.
       const published = publish.map(({ mid, clientTrackId, kind, source, name }) => ({
         ...{ mid, clientTrackId, kind, source },
         ...(name === undefined ? {} : { name }),

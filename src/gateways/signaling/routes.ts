@@ -7,13 +7,16 @@ import { whipRoutes } from "../whip/whip.routes.ts";
 import type { SocketRequest } from "./rtc-socket.ts";
 import type { Signaling } from "./signaling.ts";
 
-/** Clients reach a room over the RTC socket or with one offer over HTTP (WHIP, WHEP). */
+/** Clients join a room over the RTC socket or with one offer over HTTP (WHIP, WHEP). */
 export const signalingRoutes = (http: Http, { signaling }: { signaling: Signaling }) =>
   new Elysia().use(rtcRoutes(http, signaling)).use(whipRoutes(http, signaling.whip));
 
 type RtcSockets = { connect(socket: Socket | TopicSocket, request: SocketRequest): SocketEvents };
 
-/** The socket is always accepted and refused in its own protocol, because a browser hides a refused upgrade's reason. */
+/**
+ * The socket is always accepted, and rejections are sent on it, because a browser hides the reason of a rejected
+ * upgrade.
+ */
 const rtcRoutes = ({ infoOf, sockets }: Http, { connect }: RtcSockets) =>
   new Elysia({ tags: ["rtc"] }).get(
     "/v1/rtc",

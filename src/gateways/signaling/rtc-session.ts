@@ -48,12 +48,14 @@ export type RtcSession = {
   waiting: boolean;
   announced: boolean;
   cancelAnnouncement: () => void;
-  /** The client has sent an offer, so it is announced only when media is connected. */
+  /** The client has sent an offer, so the participant is announced only when media is connected. */
   wantsMedia: boolean;
   media: MediaState;
   stats: TransportStats | null;
   readonly tracks: Map<string, Track>;
-  /** What its gateway adds for the tracks of this participant; LiveKit's clients choose who receives them. */
+  /**
+   * Functions that the gateway of this participant provides for its tracks; LiveKit's clients choose who receives them.
+   */
   publishing?: {
     mayReceive(receiver: RtcSession, trackId: string): boolean;
     received(receiver: RtcSession, trackId: string): void;
@@ -82,16 +84,16 @@ export type LiveRoom = {
   readonly record: boolean;
   recording: boolean;
   readonly sessions: Map<string, RtcSession>;
-  /** The number of joins under way, during which the room is not released. */
+  /** The number of pending joins, during which the room is not released. */
   pending: number;
   placing: Promise<Placed> | null;
   placed: Placed | null;
 };
 
-/** A client that missed more gets a snapshot on resuming; one data message can have 64 KB. */
+/** A client that missed more gets a snapshot on resuming; one data message can be 64 KB long. */
 const KEPT_CHARACTERS = 512 * 1024;
 
-/** The latest pushes of one session, which a resuming client gets. */
+/** The latest pushes of one session, which are sent to a resuming client. */
 export function createPushes(startSeq = 0): ReplayRing {
   return createReplayRing(RESUME_RING_FRAMES, { startSeq, keptCharacters: KEPT_CHARACTERS });
 }
@@ -130,12 +132,12 @@ export function presentParticipant(session: RtcSession): Participant {
   };
 }
 
-/** A waiting viewer gets no media, whatever it requests. */
+/** A waiting viewer gets no media, regardless of its requests. */
 export function permissionsAtNode({ waiting, permissions }: RtcSession): Permissions {
   return waiting ? { ...permissions, subscribe: false } : permissions;
 }
 
-/** The part of a push that a waiting viewer gets; null for none. */
+/** The content of a push for a waiting viewer; null if the viewer does not get it. */
 export function visibleWhileWaiting(body: PushBody): PushBody | null {
   switch (body.type) {
     case "track.published":

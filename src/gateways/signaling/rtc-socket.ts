@@ -19,7 +19,7 @@ import { Refusal, refuse, toRefusal } from "./refusal.ts";
 import type { Requests } from "./requests.ts";
 import type { RtcSession } from "./rtc-session.ts";
 
-/** A socket only moves down this list. */
+/** The states of a socket, which only change in this order. */
 type SocketState =
   | { state: "authenticating" }
   | { state: "waiting"; caller: RtcTokenCaller }
@@ -41,7 +41,7 @@ export type RtcSocketDeps = {
   requests: Requests;
   decode: FrameDecoder<ClientFrame>;
   originPolicy: (projectId: string) => OriginPolicy;
-  /** Null when the address may connect; otherwise it made too many attempts, or the server is stopping. */
+  /** Null when the IP address may connect; otherwise it made too many attempts, or the server is stopping. */
   admissionRefusal: (ipAddress: string) => Refusal | null;
   isPresent: (roomId: string, identity: string) => boolean;
 };
@@ -106,7 +106,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     });
   }
 
-  /** `code` is the client's; undefined when the server closes the socket. */
+  /** `code` is the client's close code; undefined when the server closes the socket. */
   function closed(code?: number): void {
     cancelJoinTimeout();
     if (current.state === "joined") membership.detach(current.session, socket, code);

@@ -107,11 +107,11 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   return {
     liveRooms: createLiveRooms(registry, membership),
 
-    /** Gateways for other protocols use the same rooms through this. */
+    /** The interface by which gateways of other protocols use the same rooms. */
     core: {
       ...{ registry, membership, join, requests, watch },
       turnedAway: socketDeps.admissionRefusal,
-      /** Refuses newcomers while the server stops, whatever else is counted. */
+      /** Rejects new participants while the server stops, regardless of limits. */
       isDraining: () => draining,
     },
     emptyRooms: createEmptyRooms(runtime, { rooms: deps.rooms, registry }),
@@ -135,7 +135,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       });
     },
 
-    /** Refuses new sockets and disconnects all participants, who reconnect to the next server. */
+    /** Rejects new sockets and disconnects all participants, who reconnect to the next server. */
     drain(): void {
       draining = true;
       for (const socket of sockets) socket.refuse(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));

@@ -1,7 +1,7 @@
-/** The ICE part of an SDP (RFC 8840), by which WHIP clients trickle candidates and restart ICE. */
+/** The ICE fields of an SDP fragment (RFC 8840), with which WHIP clients trickle candidates and restart ICE. */
 export type IceCredentials = { ufrag: string; pwd: string };
 
-/** The credentials of a fragment, null for one with candidates only, or undefined if it is no fragment. */
+/** The credentials of a fragment; null for a fragment with candidates only, undefined if the text is not a fragment. */
 export function readFragment(text: string): IceCredentials | null | undefined {
   const ufrag = /^a=ice-ufrag:([A-Za-z0-9+/]{4,256})\r?$/m.exec(text)?.[1];
   const pwd = /^a=ice-pwd:([A-Za-z0-9+/]{22,256})\r?$/m.exec(text)?.[1];

@@ -10,14 +10,14 @@ export type Directory = {
   meta?: { externalAccountRequired?: boolean };
 };
 
-/** `url` is the account's address at the authority, null until it is registered. */
+/** `url` is the account's URL at the certificate authority, null until it is registered. */
 export type Account = { directory: string; key: JWK; url: string | null };
 
 export type ExternalAccount = { keyId: string; hmac: string };
 
 type AcmeResponse<Body> = { body: Body; location: string; retryAfterMs: number | null };
 
-/** The message is the authority's own. */
+/** The message is the certificate authority's own. */
 export class AcmeError extends Error {
   override readonly name = "AcmeError";
   constructor(
@@ -31,7 +31,7 @@ export class AcmeError extends Error {
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_NONCES = 10;
-/** The longest limit of a public authority. A larger value is a mistake that would let the certificate expire. */
+/** The longest limit of a public authority. A larger value would let the certificate expire and is ignored. */
 const MAX_RETRY_AFTER_MS = 7 * 86_400_000;
 
 type Options = { directoryUrl: string; account: Account; ca: string | undefined; userAgent: string };
@@ -64,7 +64,7 @@ export class AcmeClient {
     return body as Directory;
   }
 
-  /** Unsigned, as the directory and renewal times are read. */
+  /** An unsigned request, as for the directory and renewal times. */
   async get(url: string): Promise<AcmeResponse<unknown>> {
     const response = await this.#fetch(url, { headers: { accept: "application/json" } });
     if (!response.ok) throw await refusal(response);
@@ -83,7 +83,7 @@ export class AcmeClient {
     return this.options.account;
   }
 
-  /** Without a payload this is a POST-as-GET. */
+  /** Without a payload the request is a POST-as-GET. */
   async post<Body>(url: string, payload?: object): Promise<AcmeResponse<Body>> {
     const response = await this.#signed(url, payload, "application/json");
     return {
@@ -97,7 +97,7 @@ export class AcmeClient {
     return (await this.#signed(url, undefined, "application/pem-certificate-chain")).text();
   }
 
-  /** The proof, shown at the domain, that this account requested the certificate. */
+  /** The key authorization, which proves at the domain that this account requested the certificate. */
   async keyAuthorization(token: string): Promise<string> {
     return `${token}.${await calculateJwkThumbprint(publicPart(this.options.account.key))}`;
   }

@@ -31,9 +31,9 @@ export const bits = (bytes: Uint8Array): Buffer => element(TAG.bitString, Buffer
 export const utf8 = (text: string): Buffer => element(TAG.utf8, Buffer.from(text));
 export const isTrue = (): Buffer => element(TAG.boolean, Buffer.from([0xff]));
 
-/** `[number]` around other elements. */
+/** `[number]` as a constructed tag around other elements. */
 export const tagged = (number: number, ...parts: Uint8Array[]): Buffer => element(0xa0 | number, ...parts);
-/** `[number]` in place of the tag of a primitive. */
+/** `[number]` instead of the tag of a primitive. */
 export const implicit = (number: number, bytes: Uint8Array): Buffer => element(0x80 | number, bytes);
 
 export function integer(bytes: Uint8Array): Buffer {

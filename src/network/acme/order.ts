@@ -6,7 +6,7 @@ import { certificateRequest, challengeCertificate, keyPem, newKey } from "./x509
 export const CHALLENGE_TYPES = ["tls-alpn-01", "http-01"] as const;
 export type ChallengeType = (typeof CHALLENGE_TYPES)[number];
 
-/** Shows the proofs to the authority; null removes one. */
+/** Provides challenge responses to the certificate authority; null removes one. */
 export type ChallengeResponder = {
   setTlsAlpn(certificate: Certificate | null): Promise<void>;
   setHttp(token: string, proof: string | null): void;

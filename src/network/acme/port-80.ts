@@ -8,7 +8,7 @@ type Port80 = {
   stop(): Promise<void>;
 };
 
-/** Serves http-01 proofs to the certificate authority and redirects all other requests to https. */
+/** Serves http-01 challenge responses to the certificate authority and redirects all other requests to https. */
 export function openPort80(options: { hostname: string; port: number; home: string; log: Log }): Port80 {
   const { hostname, port, home, log } = options;
   const proofs = new Map<string, string>();

@@ -17,11 +17,11 @@ type Options = {
   external: ExternalAccount | undefined;
   challenges: readonly ChallengeType[];
   responder: ChallengeResponder;
-  /** Why no attempt can succeed before the next start; null when one can. */
+  /** Why no attempt can succeed before the next start; null when one may succeed. */
   unableReason?: string | null;
-  /** A problem of the domain, found before the authority is asked; null when there is none. */
+  /** A problem of the domain, found before the certificate authority is contacted; null when there is none. */
   precheck: () => Promise<string | null>;
-  /** With a problem of the domain no order is made, because public authorities limit failures. */
+  /** If the domain has a problem, no order is placed, because public authorities limit failures. */
   isStrict: boolean;
   onCertificate: (certificate: Certificate) => void;
   userAgent: string;
@@ -42,10 +42,10 @@ export type CertificateStatus = {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MAX_BACK_OFF_MS = 12 * HOUR_MS;
-/** A failed check of the domain costs the authority nothing and is repeated soon. */
+/** A failed check of the domain does not involve the authority and is repeated soon. */
 const PRECHECK_MS = 30_000;
 const ARI_EVERY_MS = 6 * HOUR_MS;
-/** A timer holds at most 24 days, and shorter sleeps also notice a clock that was set. */
+/** A timer can wait for at most 24 days, and shorter waits also notice changes of the clock. */
 const LONGEST_SLEEP_MS = HOUR_MS;
 const RENEW_AFTER = 2 / 3;
 const JITTER = 0.05;
@@ -105,7 +105,7 @@ export class CertificateRenewal {
 
   #dueAt(): number {
     const { at, notBefore } = this.#lastAttempt;
-    // The record was written by a clock that was ahead; waiting for its time could take years.
+    // The record was written by a clock that was ahead; waiting for that time could take years.
     return at > this.options.now() + HOUR_MS ? this.#renewAt : Math.max(this.#renewAt, notBefore);
   }
 
@@ -158,7 +158,8 @@ export class CertificateRenewal {
     this.#renewAt = this.#defaultRenewalTime(certificate);
     this.#suggestionAt = 0;
     this.#domainProblem = "";
-    // Certificates that our clock calls old count as failures, so that they are requested less and less often.
+    // Certificates that are old by this machine's clock count as failures, so that they are requested less and less
+    // often.
     const failures = this.#renewAt > now() ? 0 : this.#lastAttempt.failures;
     this.#saveAttempt({ domain, directory, failures, notBefore: 0, problem: "", at: now() });
     onCertificate(certificate);
@@ -183,7 +184,7 @@ export class CertificateRenewal {
     this.options.store.saveAttempt(attempt);
   }
 
-  /** About two thirds of the lifetime, with jitter so that servers do not renew at the same moment. */
+  /** About two thirds of the lifetime, with jitter, so that servers do not renew at the same time. */
   #defaultRenewalTime({ cert }: Certificate): number {
     const { validFromDate, validToDate } = new X509Certificate(cert);
     const life = validToDate.getTime() - validFromDate.getTime();
@@ -204,7 +205,7 @@ export class CertificateRenewal {
       const [start, end] = [Date.parse(window?.start ?? ""), Date.parse(window?.end ?? "")];
       if (!(end > start)) return;
       this.#suggestionAt = now() + (retryAfterMs ?? ARI_EVERY_MS);
-      // The moment is chosen once, because a new choice at every request would postpone it.
+      // The time is chosen once, because a new choice at every request would postpone it.
       if (this.#renewAt < start || this.#renewAt > end) this.#renewAt = start + (end - start) * this.#random();
     } catch (error) {
       log.debug({ problem: String(error) }, "acme: certificate authority did not return a renewal time");

@@ -6,7 +6,7 @@ import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Account } from "./client.ts";
 import { newKey } from "./x509.ts";
 
-/** Kept on disk, so that a restart does not ask the authority too soon. */
+/** The record is kept on disk, so that a restart does not contact the authority too soon. */
 export type AttemptRecord = {
   domain: string;
   directory: string;
@@ -34,7 +34,7 @@ export class AcmeStore {
     this.#write("account.json", `${JSON.stringify(account, null, 2)}\n`);
   }
 
-  /** Null unless both files exist, belong together and are for this domain. A renewal may have been interrupted. */
+  /** Null unless both files exist, match and are for this domain. A renewal may have been interrupted. */
   certificate(domain: string): Certificate | null {
     const [cert, key] = [this.#text("certificate.pem"), this.#text("key.pem")];
     if (cert === null || key === null) return null;

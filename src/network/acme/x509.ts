@@ -37,7 +37,7 @@ function namesExtension(domain: string): Buffer {
   return sequence(oid(OID.subjectAltName), octets(sequence(dnsName)));
 }
 
-/** The domain is a subject alternative name, because a common name holds only 64 characters. */
+/** The domain is a subject alternative name, because a common name has at most 64 characters. */
 export function certificateRequest(domain: string, key: KeyObject): Buffer {
   const extensions = sequence(oid(OID.extensionRequest), set(sequence(namesExtension(domain))));
   const version = integer(Buffer.from([0]));
@@ -46,7 +46,10 @@ export function certificateRequest(domain: string, key: KeyObject): Buffer {
 
 const DAY_MS = 86_400_000;
 
-/** A self-signed certificate with the proof in a critical extension, for clients that offer `acme-tls/1` (RFC 8737). */
+/**
+ * A self-signed certificate with the challenge response in a critical extension, for clients that offer `acme-tls/1`
+ * (RFC 8737).
+ */
 export function challengeCertificate(domain: string, keyAuthorization: string, now: number): Certificate {
   const key = newKey();
   const name = sequence(set(sequence(oid(OID.commonName), utf8("ACME challenge"))));

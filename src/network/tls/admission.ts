@@ -13,7 +13,7 @@ export const ADMISSION_LIMITS: AdmissionLimits = {
   patienceMs: 10_000,
   waitingPerAddress: 512,
   waiting: 4_096,
-  // A whole office behind one address may connect at once; a handshake costs a third of a millisecond.
+  // An office behind one IP address may connect at once; a handshake costs a third of a millisecond.
   handshakesPerSecond: 200,
   handshakeBurst: 1_000,
 };
@@ -43,7 +43,10 @@ export class Admission {
     return this.#waiting.size;
   }
 
-  /** Null when the address has too many. Otherwise the caller calls the result when bytes arrive or the socket closes. */
+  /**
+   * Null when the IP address has too many connections. Otherwise the caller calls the result when bytes arrive or the
+   * socket closes.
+   */
   admit(address: string, close: () => void): (() => void) | null {
     const holder = this.#holderOf(address);
     if (this.#perHolder.of(holder) >= this.#limits.waitingPerAddress || !this.#takeToken(holder)) {
@@ -53,9 +56,9 @@ export class Admission {
     return this.await(holder, close);
   }
 
-  /** Waits for the first bytes without counting against an address. */
+  /** Waits for the first bytes without counting against an IP address. */
   await(holder: string, close: () => void): () => void {
-    // The connection that has waited longest makes room.
+    // The connection that has waited longest is closed to make room.
     if (this.#waiting.size >= this.#limits.waiting) this.#closeOldest();
     const connection: WaitingConnection = { holder, deadlineMs: this.#now() + this.#limits.patienceMs, close };
     this.#waiting.add(connection);

@@ -29,13 +29,13 @@ type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
 export type CertificateSource = {
   readonly first: Certificate | null;
-  /** Of the renewal by ACME; null for a certificate in files. */
+  /** The status of the ACME renewal; null for a certificate in files. */
   status(): CertificateStatus | null;
   expiresAt(): number | null;
   start(multiplexer: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
 };
 
-/** Throws when a file that TLS needs is unusable. The start calls this before it creates anything. */
+/** Throws when a file that TLS needs is unusable. Called at startup before anything is created. */
 export function requireCertificates(config: Config): void {
   const files = certificateFiles(config);
   if (files) readCertificate(files);
@@ -122,7 +122,7 @@ function acmeSource({ config, log, timers, now }: Deps, domain: string): Certifi
 function readAuthority(path: string): string {
   try {
     const pem = readFileSync(path, "utf8");
-    // Without this check a file without a certificate would be reported as an untrusted authority.
+    // Without this check a file that contains no certificate would be reported as an untrusted authority.
     new X509Certificate(pem);
     return pem;
   } catch (error) {

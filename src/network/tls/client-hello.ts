@@ -21,8 +21,8 @@ const MAX_RECORDS = 16;
 const RECORD_HEADER_BYTES = 5;
 
 /**
- * The message may span several records. Each arriving piece parses it again, so that thousands of records would block the
- * thread for seconds.
+ * The message may span several records. It is parsed again whenever bytes arrive, so that thousands of records would
+ * block the thread for seconds.
  */
 function handshakeBytes(data: Buffer): Buffer | "unreadable" | null {
   let message = Buffer.alloc(0);

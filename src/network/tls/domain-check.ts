@@ -6,9 +6,9 @@ import { isLoopback } from "../../kernel/net/addresses.ts";
 type Resolve = (name: string) => Promise<string[]>;
 
 type Resolvers = {
-  /** Resolves as any program of this machine does, with its hosts file. */
+  /** Resolves like other programs of this machine, using its hosts file. */
   lookUp: Resolve;
-  /** Resolves as other machines do. */
+  /** Resolves like other machines, using name servers only. */
   askNameServers: Resolve;
 };
 
@@ -32,7 +32,7 @@ function withTimeout<Answer>(answer: Promise<Answer>): Promise<Answer> {
 
 const isFromHostsFile = (address: string) => address !== "127.0.0.1" && address !== "::1";
 
-/** Many systems list their own name in the hosts file as 127.0.1.1, which other machines do not see. */
+/** Many systems have their own name as 127.0.1.1 in the hosts file, which other machines do not see. */
 export function createResolve({ lookUp, askNameServers }: Resolvers = RESOLVERS): Resolve {
   return async (name) => {
     const found = await lookUp(name);
@@ -49,8 +49,8 @@ const canonical = (address: string) => (ipaddr.isValid(address) ? ipaddr.process
 const isPublic = (address: string) => ipaddr.isValid(address) && ipaddr.process(address).range() === "unicast";
 
 /**
- * A sentence when the name does not resolve to this machine, else null. A machine without a public address of its own
- * (behind a NAT) can only check that the name resolves.
+ * An error message when the name does not resolve to this machine, otherwise null. A machine without a public IP
+ * address (behind a NAT) can only check that the name resolves.
  */
 export async function domainProblem(
   domain: string,

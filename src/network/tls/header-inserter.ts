@@ -1,10 +1,10 @@
 /**
- * Inserts a header line into every request of a connection, for which it has to know where each request begins and how
- * long its body is. The server parses the same bytes again, so everything that two parsers could read in two ways is
- * refused (RFC 9112, sections 5 to 7), and heads and lines pass only when they are complete.
+ * Inserts a header line into every request of a connection, for which it has to determine the start and the body length
+ * of each request. The server parses the same bytes again, so ambiguous requests, which two parsers could interpret
+ * differently, are rejected (RFC 9112, sections 5 to 7), and heads and lines are forwarded only when they are complete.
  */
 
-/** The part of a request that comes next; after `rest`, a WebSocket or tunnel, no request follows. */
+/** The next part of a request; after `rest`, a WebSocket or tunnel, no request follows. */
 type Part = "head" | "body" | "chunk size" | "chunk" | "chunk end" | "trailers" | "rest" | "refused";
 
 /** The connection is answered with this status and closed. */
@@ -28,9 +28,9 @@ const HEADERS = `(?:\\r\\n${TOKEN}:${TEXT})*`;
 const HEAD = new RegExp(`^([A-Z-]+) [!-~\\x80-\\xff]+ HTTP/1\\.([01])${HEADERS}$`);
 const TRAILERS = new RegExp(`^${HEADERS}$`);
 const FRAMING = /\n(content-length|transfer-encoding|upgrade):[ \t]*([^\r]*)/gi;
-/** Some clients pad the size with zeros, so that not its length but its value is checked. */
+/** Some clients pad the chunk size with zeros, so its value is checked instead of its length. */
 const CHUNK_LINE = new RegExp(`^([\\da-f]{1,16})(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*\\r\\n$`, "i");
-/** Trailing spaces are matched here, because trimming them with an expression takes quadratic time. */
+/** Trailing spaces are matched here, because trimming them with a regular expression takes quadratic time. */
 const CONTENT_LENGTH = /^(\d{1,15})[ \t]*$/;
 const CHUNKED = /^chunked[ \t]*$/i;
 const WEBSOCKET = /^websocket[ \t]*$/i;
@@ -46,12 +46,12 @@ export class HeaderInserter {
     this.#headerLine = Buffer.from(line);
   }
 
-  /** True when no more requests follow and all bytes pass unchanged. */
+  /** True when no more requests follow and all bytes are forwarded unchanged. */
   get isDone(): boolean {
     return this.#part === "rest";
   }
 
-  /** When not null, no more bytes pass, and the caller answers with this status and closes the connection. */
+  /** When not null, no more bytes are forwarded, and the caller answers with this status and closes the connection. */
   get refusal(): RefusalStatus | null {
     return this.#refusal;
   }
@@ -82,7 +82,7 @@ export class HeaderInserter {
     return Buffer.concat(pieces);
   }
 
-  /** The end of the part that begins here, always behind its beginning; null when it is incomplete or refused. */
+  /** The end of the part that starts here, always after its start; null when the part is incomplete or rejected. */
   #read(data: Buffer, at: number, unseen: number): number | null {
     switch (this.#part) {
       case "head":
@@ -150,7 +150,8 @@ export class HeaderInserter {
     const bodyBytes = Number(length === undefined ? 0 : CONTENT_LENGTH.exec(length)?.[1]);
     if (Number.isNaN(bodyBytes)) return "refused";
     if (WEBSOCKET.test(upgrade) || method === "CONNECT") {
-      // The server closes the connection unless the upgrade succeeds. Where a body would begin is ambiguous.
+      // The server closes the connection unless the upgrade succeeds. A body is rejected, because its start would be
+      // ambiguous.
       return isChunked || bodyBytes > 0 ? "refused" : "rest";
     }
     this.#bytesLeft = bodyBytes;
@@ -158,7 +159,7 @@ export class HeaderInserter {
   }
 
   #afterChunkLine(line: string): Part {
-    // `parseInt` alone would accept a sign, and a negative size would read the same bytes for ever.
+    // `parseInt` alone would accept a sign, and a negative size would read the same bytes forever.
     const size = Number.parseInt(CHUNK_LINE.exec(line)?.[1] ?? "", 16);
     if (!Number.isSafeInteger(size)) return "refused";
     this.#bytesLeft = size;
@@ -166,7 +167,7 @@ export class HeaderInserter {
   }
 }
 
-/** Trailers must not contain headers that say where the request ends. */
+/** Trailers must not contain headers that define the length of a request. */
 function afterTrailers(trailers: string): Part {
   const lines = `\r\n${trailers}`;
   return TRAILERS.test(lines) && lines.search(FRAMING) < 0 ? "head" : "refused";

@@ -1,4 +1,6 @@
-/** Forwards decrypted HTTP connections to the plain HTTP server of this process, together with the client's address. */
+/**
+ * Forwards decrypted HTTP connections to the plain HTTP server of this process, together with the client's IP address.
+ */
 import type { Socket } from "bun";
 import { forwardedForLine, type LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
 import { type IdleThresholds, type IdleWatch, onIdle } from "../../kernel/scheduling/idle.ts";
@@ -9,12 +11,15 @@ import { BufferedWriter, ClosedOnce, type ConnectionHandler, type StreamSocket }
 
 type Upstream = { hostname: string; port: number };
 
-/** A side that does not read pauses the other, so that at most this much waits in memory in each direction. */
+/** A side that does not read pauses the other, so that at most this much is buffered in each direction. */
 const HIGH_WATER_BYTES = 256 * 1_024;
 
 const IDLE: IdleThresholds = { minEvents: 500, checkEveryMs: 2_000, maxEvents: 20 };
 
-/** Counts the open connections. When few open or close after many did, the memory of their handshakes is collected. */
+/**
+ * Counts the open connections. After a burst of opened or closed connections, the memory of their handshakes is
+ * collected.
+ */
 export class HttpConnections {
   open = 0;
   readonly #idle: IdleWatch;
@@ -35,7 +40,7 @@ export class HttpConnections {
   };
 }
 
-/** The server finds the client's address in the table, by the port of the forwarded connection. */
+/** The server finds the client's IP address in the table, by the port of the forwarded connection. */
 export function forwardOverTcp(
   upstream: Upstream,
   socket: StreamSocket,
@@ -47,7 +52,7 @@ export function forwardOverTcp(
   return forwarded;
 }
 
-/** Each request carries the client's address in a header. */
+/** Each request carries the client's IP address in a header. */
 export function forwardOverLoopback(
   loopback: LoopbackTransport,
   upstream: Upstream,
@@ -73,7 +78,7 @@ const REFUSALS: Record<RefusalStatus, Buffer> = {
   431: refusal("431 Request Header Fields Too Large"),
 };
 
-/** Thousands of these are idle at a time, so each holds as little as possible. */
+/** Thousands of these connections are idle at a time, so each uses as little memory as possible. */
 class ForwardedConnection implements ConnectionHandler {
   readonly #client: BufferedWriter;
   #upstream: BufferedWriter | null = null;
@@ -118,7 +123,7 @@ class ForwardedConnection implements ConnectionHandler {
     if (this.#client.pendingBytes === 0) this.#upstream?.socket.resume();
   }
 
-  /** The other side gets the bytes that wait for it and is then closed. */
+  /** The other side receives its pending bytes and is then closed. */
   closed(): void {
     this.#isOver = true;
     this.#upstream?.end();
@@ -179,7 +184,7 @@ function connectTcp(
     socket: {
       ...UPSTREAM_HANDLERS,
       open(socket) {
-        // The table has the entry before the first byte is sent, and so before the server looks it up.
+        // The entry is in the table before the first byte is sent, and so before the server looks it up.
         ownPort = socket.localPort;
         clients.set(ownPort, client);
         socket.setNoDelay(true);

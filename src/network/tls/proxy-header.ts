@@ -13,10 +13,10 @@ const SIGNATURE_2 = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 const SIGNATURE_1 = Buffer.from("PROXY ");
 const MAX_LINE_BYTES = 107;
 const MAX_HEADER_BYTES = 1_024;
-/** A zone after `%` would be a name of the proxy's own and is refused. */
+/** A zone after `%` refers to an interface of the proxy and is rejected. */
 const LINE = /^PROXY TCP([46]) ([\da-f.:]+) ([\da-f.:]+) (\d{1,5}) (\d{1,5})$/i;
 
-/** Null when more bytes are needed, "wrong" for a malformed header. Without a header `bytes` is 0. */
+/** Null when more bytes are needed, "wrong" for a malformed header. If there is no header, `bytes` is 0. */
 export function readProxyHeader(data: Buffer): ProxyHeader | "wrong" | null {
   if (startsLike(data, SIGNATURE_2)) return data.length < SIGNATURE_2.length + 4 ? null : version2(data);
   if (startsLike(data, SIGNATURE_1)) return version1(data);

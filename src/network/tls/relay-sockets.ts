@@ -26,7 +26,7 @@ export function relaySockets(localClients: ClientTable, nodeClients: ClientTable
   };
 }
 
-/** A node sees the relayed address that the client names, if that address belongs to this machine. */
+/** A node sees the relayed address that the client uses, if that address belongs to this machine. */
 function connectToNode(request: RelayRequest) {
   const { address, port } = request.relayed;
   return connect(request, { hostname: address, port }).catch(() => connect(request, {}));
@@ -40,7 +40,7 @@ function connect({ peer, onPacket }: RelayRequest, bind: { hostname?: string; po
     ...bind,
     binaryType: "buffer",
     connect: { hostname: address, port },
-    // A closed media port answers with ICMP, which would be an uncaught error without a handler.
+    // A closed media port responds with ICMP, which would be an uncaught error without a handler.
     socket: { data: (_socket, data) => onPacket(data), error: () => {} },
   });
 }

@@ -1,12 +1,15 @@
 /** The members of Bun's TCP and TLS sockets that the TLS thread uses. */
 export type StreamSocket = {
-  /** Returns the bytes taken: fewer than given when the kernel's buffer is full, negative when the socket is closed. */
+  /**
+   * Returns the number of written bytes: fewer than given when the kernel's buffer is full, negative when the socket is
+   * closed.
+   */
   write(data: Uint8Array): number;
   end(): void;
   terminate(): void;
   pause(): void;
   resume(): void;
-  /** The descriptor of the TCP connection; not every platform has it. */
+  /** The file descriptor of the TCP connection; not available on every platform. */
   readonly fd?: number;
 };
 
@@ -46,7 +49,7 @@ export class ClosedOnce implements ConnectionHandler {
 /** Writes to a socket and keeps the bytes that do not fit, in order. */
 export class BufferedWriter {
   readonly socket: StreamSocket;
-  /** Null while everything fits, which spares most connections an array. */
+  /** Null while everything fits, which saves most connections an array. */
   #rest: Buffer[] | null = null;
   #pendingBytes = 0;
   #ending = false;

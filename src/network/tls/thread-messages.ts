@@ -8,7 +8,7 @@ import type { AdmissionLimits } from "./admission.ts";
 export type TurnSettings = {
   secret: string;
   realm: string;
-  /** The relayed addresses given to clients, at most one of each family. */
+  /** The relayed addresses for clients, at most one of each family. */
   relayAddresses: string[];
   limits: TurnLimits;
   /** The port of TURN without TLS, over UDP and TCP; null when it is off. */
@@ -51,7 +51,7 @@ export type ToTlsThread =
 
 export type FromTlsThread =
   | { type: "started"; port: number; turnPort: number | null }
-  /** A port is unavailable: the one of TLS, or the one of TURN without TLS. */
+  /** A port is unavailable: the TLS port, or the port of TURN without TLS. */
   | { type: "refused"; message: string; code: string | null; port: number; isTurnPort: boolean }
   | { type: "response"; id: number; stats: TlsStats }
   | { type: "fault"; message: string };

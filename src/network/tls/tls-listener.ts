@@ -1,6 +1,6 @@
 /**
- * Accepts connections, terminates TLS and recognises HTTP or TURN by the first decrypted byte. ALPN cannot tell them apart:
- * browsers behind a proxy offer HTTP's protocols for TURN, and many HTTP clients offer none.
+ * Accepts connections, terminates TLS and recognises HTTP or TURN by the first decrypted byte. ALPN cannot distinguish
+ * them: browsers behind a proxy offer HTTP's protocols for TURN, and many HTTP clients offer none.
  */
 import type { Socket, TCPSocketListener } from "bun";
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
@@ -24,9 +24,9 @@ type TlsListenerOptions = {
 /** A STUN message starts with a byte below 4, and no HTTP request does. */
 const STUN_FIRST_BYTE_BELOW = 4;
 const ACME_PROTOCOL = "acme-tls/1";
-/** Bun takes this option only in the wire format. */
+/** Bun accepts this option only in the wire format. */
 const ACME_ALPN = Buffer.concat([Buffer.from([ACME_PROTOCOL.length]), Buffer.from(ACME_PROTOCOL)]);
-/** Connections of trusted proxies wait under this holder until their client's address is known. */
+/** Connections of trusted proxies wait under this holder until their client's IP address is known. */
 const PROXIES = "proxies";
 /** Enough for a PROXY header and a ClientHello. */
 const MAX_PEEKED_BYTES = 20_000;
@@ -34,7 +34,7 @@ const NOTHING = Buffer.alloc(0);
 
 type TlsConnection = { client: ClientAddress | null; handler: ConnectionHandler | null; settled: () => void };
 
-/** Replaces the fields that a connection needs no more once it has a handler. */
+/** Replaces the fields that a connection does not need any more once it has a handler. */
 const HANDLED = { client: null, settled: () => {} };
 
 type PeekedConnection = {
@@ -90,7 +90,10 @@ export class TlsListener {
     return this.options.isTrustedProxy !== null || this.#challenge !== null || this.#peekedCount > 0;
   }
 
-  /** A listener with a `data` handler also gets all encrypted bytes, so it has one only while it has to peek. */
+  /**
+   * A listener with a `data` handler also gets all encrypted bytes, so it has one only while it has to inspect the
+   * first bytes.
+   */
   #updatePeeking(): void {
     const must = this.#mustPeek();
     if (must === this.#isPeeking) return;
@@ -131,7 +134,7 @@ export class TlsListener {
       settled: () => {},
       close: () => void tcp.terminate(),
     };
-    // A proxy brings many clients, and each is admitted under its own address once that is known.
+    // A proxy forwards many clients, and each is admitted under its own IP address once that is known.
     const close = () => peeked.close();
     const settled = isProxy ? admission.await(PROXIES, close) : admission.admit(client.address, close);
     if (!settled) {
@@ -147,7 +150,7 @@ export class TlsListener {
     tcp.data = peeked;
   }
 
-  /** From here on the TLS socket has to be closed: closing the TCP socket below it has no effect. */
+  /** From here on the TLS socket has to be closed, because closing the TCP socket below it has no effect. */
   #beginTls(tcp: TcpSocket, peeked: PeekedConnection, certificate: Certificate | null, isAcmeChallenge = false): void {
     const { client, bytes, settled } = peeked;
     if (!certificate) {
@@ -177,7 +180,7 @@ export class TlsListener {
       const connection = tls.data;
       if (connection.handler === null) {
         connection.handler = this.#chooseHandler(tls, connection, bytes[0] ?? 0);
-        // The connection may stay open for days, so what it needs no more is released.
+        // The connection may stay open for days, so unneeded objects are released.
         Object.assign(connection, HANDLED);
       }
       connection.handler?.received(bytes);
@@ -211,7 +214,7 @@ export class TlsListener {
     this.#beginTls(tcp, peeked, isAcmeChallenge ? this.#challenge : this.#certificate, isAcmeChallenge);
   }
 
-  /** Whether the certificate authority connects to check the challenge; null when more bytes are needed. */
+  /** Whether the connection is a challenge check of the certificate authority; null when more bytes are needed. */
   #isAcmeChallenge(peeked: PeekedConnection): boolean | "refused" | null {
     if (peeked.isProxy) {
       const header = readProxyHeader(peeked.bytes);
@@ -238,7 +241,7 @@ export class TlsListener {
   }
 }
 
-/** The certificate authority looks at the certificate and closes the connection. */
+/** The certificate authority only reads the certificate and closes the connection. */
 const CHALLENGE_HANDLERS = {
   data() {},
   drain() {},

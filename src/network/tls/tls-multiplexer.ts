@@ -1,4 +1,6 @@
-/** The main thread's half of the TLS thread: it sends the settings, watches the thread and restarts it after a crash. */
+/**
+ * The main thread's half of the TLS thread: it sends the settings, monitors the thread and restarts it after a crash.
+ */
 
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
@@ -17,8 +19,8 @@ const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
 const STABLE_AFTER_MS = 30_000;
 const PING_INTERVAL_MS = 2_000;
 /**
- * A thread that leaves this many pings unanswered hangs and is replaced. Pings are counted, because a deadline would also
- * pass while the whole machine is suspended.
+ * A thread that leaves this many pings unanswered counts as hung and is replaced. Pings are counted, because a deadline
+ * would also pass while the whole machine is suspended.
  */
 const HUNG_AFTER_PINGS = 5;
 
@@ -44,7 +46,10 @@ export const createClientTables = (): ClientTables => ({
   nodes: new ClientTable(),
 });
 
-/** A port is unavailable. It has the members of a system error, so that the command line explains it alike. */
+/**
+ * A port is unavailable. The error has the fields of a system error, so that the command line explains it in the same
+ * way.
+ */
 export class TlsListenError extends Error {
   override readonly name = "EdgeRefused";
   constructor(
@@ -109,7 +114,7 @@ export class TlsMultiplexer {
     return this.#turnPort;
   }
 
-  /** New connections get it at once; open ones stay. */
+  /** New connections use the certificate at once; open ones stay. */
   setCertificate(certificate: Certificate): void {
     this.#settings.certificate = certificate;
     this.#send({ type: "certificate", certificate });
@@ -126,7 +131,7 @@ export class TlsMultiplexer {
     this.#send({ type: "peers", peers: this.#peers });
   }
 
-  /** Ends the allocations of an id and refuses its credentials until they expire. */
+  /** Ends the allocations of an id and rejects its credentials until they expire. */
   revokeRelays(id: string, untilMs: number): void {
     this.#revoked.add(id, untilMs);
     this.#revoked.prune(Date.now());
@@ -160,7 +165,7 @@ export class TlsMultiplexer {
     else {
       const request = message(id);
       this.#pending.set(id, { request, resolve, reject });
-      // A thread that does not listen yet would not answer; it gets the request when it does.
+      // A thread that does not listen yet would not respond; it gets the request when it listens.
       if (this.#isListening) this.#worker.postMessage(request);
     }
     return promise;
@@ -213,7 +218,7 @@ export class TlsMultiplexer {
     this.#hasListened = true;
     this.#isListening = true;
     const pending = [...this.#pending.values()];
-    // The certificate may have changed since the thread was started.
+    // The certificate may have changed since the thread started.
     const { certificate } = this.#settings;
     if (certificate) this.#send({ type: "certificate", certificate });
     this.#send({ type: "peers", peers: this.#peers });

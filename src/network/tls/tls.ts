@@ -16,7 +16,7 @@ import { type ClientTables, createClientTables, TlsMultiplexer } from "./tls-mul
 
 type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
-/** The plan is made before anything listens, so that unusable certificate files stop the start. */
+/** The plan is made before any port is opened, so that unusable certificate files stop the start. */
 type TlsPlan = ListenAddresses & { source: CertificateSource; tables: ClientTables };
 
 export function planTls(deps: Deps): TlsPlan | null {
@@ -69,7 +69,9 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
   };
 }
 
-/** One address gets at most a quarter of all allocations: enough for an office, and a flood leaves room for others. */
+/**
+ * One IP address gets at most a quarter of all allocations: enough for an office, and a flood leaves room for others.
+ */
 const ADDRESS_SHARE = 4;
 
 function turnSettings(config: Config, { announce }: MediaEndpoints, secret: string): TurnSettings {
@@ -89,7 +91,9 @@ function turnSettings(config: Config, { announce }: MediaEndpoints, secret: stri
   };
 }
 
-/** One address of each family. Browsers drop loopback candidates, so loopback is used only without another address. */
+/**
+ * One IP address of each family. Browsers drop loopback candidates, so loopback is only used without another address.
+ */
 function relayAddresses(announce: readonly string[]): string[] {
   const usable = announce.filter((address) => !isLoopback(address));
   const from = usable.length > 0 ? usable : announce;
@@ -98,7 +102,7 @@ function relayAddresses(announce: readonly string[]): string[] {
   );
 }
 
-/** The relay reaches the media workers of this machine over loopback, whatever address a client names. */
+/** The relay reaches the media workers of this machine over loopback, regardless of the address that a client uses. */
 export function localPeers({ announce, ports }: MediaEndpoints): Peer[] {
   return announce.flatMap((address) =>
     ports.map((port) => ({ announced: { address, port }, reached: { address: "127.0.0.1", port } })),
@@ -108,8 +112,9 @@ export function localPeers({ announce, ports }: MediaEndpoints): Peer[] {
 const PRIVATE_RANGES = ["private", "uniqueLocal", "carrierGradeNat"];
 
 /**
- * A media node must not make the relay reach other machines of the private network, nor loopback and link-local addresses:
- * a private address counts only where the node itself answers, or in the operator's ranges for nodes.
+ * A media node must not be able to make the relay send to other machines of the private network, or to loopback and
+ * link-local addresses: a private address is only accepted if the node itself responds there, or if it is in the
+ * operator's ranges for nodes.
  */
 export function nodePeers(
   { announce, ports, answersAt }: NodeEndpoints,

@@ -6,17 +6,17 @@ import type { TurnServer } from "../turn/server.ts";
 import type { ClientTransport, TransportProtocol } from "../turn/transports.ts";
 import { BufferedWriter, type ConnectionHandler, type StreamSocket } from "./sockets.ts";
 
-/** A client that reads too slowly loses whole packets when this is full, as on any narrow link. */
+/** A client that reads too slowly loses whole packets when this buffer is full, as on any slow link. */
 const MAX_WAITING_BYTES = 256 * 1_024;
 /**
- * Older media is useless and delays the media behind it. The limit is not shorter because TCP pauses for some hundred
+ * Older media is useless and delays the media after it. The limit is not shorter because TCP pauses for some hundred
  * milliseconds to resend lost segments, and media right after such a pause is still played.
  */
 const MAX_WAIT_MS = 1_000;
 /** The size of one TLS record. */
 const BATCH_BYTES = 16_000;
 
-/** Media comes in bursts, and one write costs as much as several packets, so a burst is written at once. */
+/** Media arrives in bursts, and one write takes as long as several packets, so a burst is written at once. */
 const COALESCE_MS = 2;
 
 /** Flushes all connections that have unwritten packets with one timer. */
@@ -37,7 +37,7 @@ export class WriteScheduler {
 
 type Waiting = { message: Buffer; atMs: number };
 
-/** One TURN client over TCP or TLS. Packets of one burst leave in one write. */
+/** One TURN client over TCP or TLS. Packets of one burst are sent in one write. */
 export class TurnConnection implements ConnectionHandler, ClientTransport {
   readonly address: string;
   readonly port: number;
@@ -114,7 +114,7 @@ export class TurnConnection implements ConnectionHandler, ClientTransport {
       if (this.#writer.pendingBytes > 0) break;
       taken++;
       this.#waitingBytes -= message.length;
-      // A response is sent however late it is, because clients do not repeat requests over TCP.
+      // A response is sent even if it is late, because clients do not repeat requests over TCP.
       if (atMs < staleBefore && isMedia(message)) this.server.counters.dropped++;
       else this.#add(message);
     }

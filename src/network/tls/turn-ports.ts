@@ -37,7 +37,7 @@ export async function openTurnPorts(
       return { port };
     } catch (error) {
       udp?.close();
-      // The system's choice for UDP may be taken over TCP; another choice may be free over both.
+      // The port that the system chose for UDP may be in use for TCP; another port may be free for both.
       if (address.port !== 0 || attempt === MAX_ATTEMPTS) throw new TurnPortRefused(error, address.port);
     }
   }
@@ -69,7 +69,7 @@ function openUdp({ hostname, port }: BindAddress, server: TurnServer): Promise<B
   });
 }
 
-/** A spoofed source address may be one that nothing can be sent to. */
+/** A spoofed source address may be invalid as a destination. */
 function send(socket: Bun.udp.Socket<"buffer">, message: Uint8Array, port: number, address: string): boolean {
   try {
     return socket.send(message, port, address);

@@ -19,9 +19,12 @@ import { openTurnPorts, TurnPortRefused } from "./turn-ports.ts";
 declare const self: Worker;
 
 const SWEEP_MS = 1_000;
-/** A TURN connection without an allocation is closed after this. */
+/** A TURN connection without an allocation is closed after this time. */
 const UNALLOCATED_MS = 15_000;
-/** Media in the kernel's send buffer cannot be dropped, so the kernel takes only enough to keep a connection busy. */
+/**
+ * Media in the kernel's send buffer cannot be dropped, so the kernel's buffer is only large enough to keep a connection
+ * busy.
+ */
 const MAX_UNSENT_BYTES = 16 * 1_024;
 
 type Running = { listener: TlsListener; turn: TurnServer | null; turnPort: number | null; stats(): TlsStats };

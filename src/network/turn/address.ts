@@ -1,4 +1,4 @@
-/** Transport addresses, and the masked form in which TURN messages carry them (RFC 8489 §14.2). */
+/** Transport addresses, and their masked (XOR) form in TURN messages (RFC 8489 §14.2). */
 import ipaddr from "ipaddr.js";
 import { xorAddress, xorPortAndAddress } from "../../sfu/wire/stun/stun.ts";
 import { HEADER_BYTES } from "./message.ts";
@@ -38,8 +38,8 @@ export function unmaskAddress(value: Buffer, transaction: Uint8Array): Address |
 }
 
 /**
- * The key of a peer, made without decoding its address, which every packet of Firefox contains. A masked IPv4 address is
- * the same in every message; an IPv6 address is masked with the transaction id and has to be decoded.
+ * The key of a peer, made without decoding the peer address, which every packet of Firefox contains. A masked IPv4
+ * address is the same in every message; an IPv6 address is masked with the transaction id and has to be decoded.
  */
 export function peerKey(value: Buffer, message: Buffer): number | string {
   if (value.length === 8) return value.readUInt16BE(2) * 0x1_0000_0000 + value.readUInt32BE(4);

@@ -7,9 +7,9 @@ import type { ClientTransport, OpenRelay, Peer, RelaySocket } from "./transports
 
 const PERMISSION_MS = 300_000;
 const CHANNEL_MS = 600_000;
-/** An allocation that has received no packet from a peer by then is released. */
+/** An allocation that has received no packet from a peer within this time is released. */
 const FIRST_PACKET_MS = 30_000;
-/** ICE checks even an unused candidate pair every 25 s. */
+/** An ICE agent checks even an unused candidate pair every 25 s. */
 const SILENCE_MS = 120_000;
 const MAX_PEERS = 16;
 const MAX_WAITING = 8;
@@ -19,7 +19,7 @@ type KnownPeer = {
   readonly peer: Peer;
   socket: RelaySocket | null;
   waiting: Buffer[];
-  /** 0 means that no channel is bound. */
+  /** 0 if no channel is bound. */
   channel: number;
   channelUntilMs: number;
 };
@@ -29,7 +29,7 @@ export type RelayCounters = {
   packetsOut: number;
   bytesIn: number;
   bytesOut: number;
-  /** Packets over the budget or for a client that reads too slowly. */
+  /** Packets over the rate limit, or for a client that reads too slowly. */
   dropped: number;
 };
 
@@ -81,7 +81,7 @@ export class Allocation {
     this.#permittedUntil.set(address, nowMs + PERMISSION_MS);
   }
 
-  /** False when the channel or the peer is bound to another, or the client has too many peers. */
+  /** False when the channel or the peer is bound differently, or the client has too many peers. */
   bind(channel: number, peer: Peer, key: number | string, nowMs: number): boolean {
     if (!isChannel(channel)) return false;
     const known = this.#knownPeer(peer, key);
@@ -109,7 +109,7 @@ export class Allocation {
   }
 
   sendTo(peer: Peer, key: number | string, data: Buffer, nowMs: number): void {
-    // Without a permission no socket is opened either.
+    // Without a permission no socket is opened.
     if (nowMs >= (this.#permittedUntil.get(peer.announced.address) ?? 0)) return;
     const known = this.#knownPeer(peer, key);
     if (known) this.#toPeer(known, data, nowMs);
@@ -125,7 +125,7 @@ export class Allocation {
     const onPacket = (data: Buffer) => this.#toClient(known, data);
     void open({ peer, client: { address: client.address, port: client.port }, relayed, onPacket }).then(
       (socket) => this.#opened(known, socket),
-      // The client's ICE checks go unanswered, and the next packet tries to open the socket again.
+      // The client's connectivity checks get no response, and the next packet tries to open the socket again.
       () => void this.#knownPeers.delete(key),
     );
     return known;

@@ -91,7 +91,7 @@ export class Allocations {
     this.options.counters.allocations = this.#byClient.size;
   }
 
-  /** The relayed port only names the allocation: the sockets to peers have ports of their own. */
+  /** The relayed port only identifies the allocation: the sockets to peers have their own ports. */
   #takeRelayedPort(isEven: boolean): number | undefined {
     const step = isEven ? 2 : 1;
     const choices = RELAYED_PORTS / step;

@@ -8,7 +8,7 @@ export type TurnUser = { id: string; username: string; key: Buffer };
 
 type AuthenticatorOptions = { secret: string; realm: string; now: Now };
 
-/** Checks long-term credentials (RFC 8489 §9.2), of which the server stores none. */
+/** Verifies long-term credentials (RFC 8489 §9.2), of which the server stores none. */
 export class TurnAuthenticator {
   readonly #revoked = new RevokedIds();
 
@@ -54,8 +54,8 @@ export class TurnAuthenticator {
 }
 
 /**
- * Ids whose credentials are refused until they would have expired. Every participant that leaves is here for hours, so
- * pruning looks only at the oldest entries.
+ * Ids whose credentials are rejected until they would have expired. Every participant that leaves stays in this list
+ * for hours, so pruning only checks the oldest entries.
  */
 export class RevokedIds {
   readonly #untilMs = new Map<string, number>();

@@ -15,7 +15,7 @@ import {
   writeMessage,
 } from "./message.ts";
 
-/** The transport towards the peer is UDP, whatever the transport to the server is. */
+/** The transport to the peer is UDP, regardless of the transport to the server. */
 const UDP = Buffer.from([17, 0, 0, 0]);
 
 export class TurnRefused extends Error {

@@ -1,6 +1,6 @@
 /**
- * Expiring credentials as coturn and others make them: the username holds the expiry and the session's id, the password is
- * its HMAC. A server with the secret needs no list of them.
+ * Expiring credentials in the format of coturn and others: the username contains the expiry and the session's id, the
+ * password is its HMAC. A server with the secret need not store them.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Address } from "./address.ts";
@@ -24,7 +24,7 @@ export function readUsername(username: string): { id: string; expiresAtMs: numbe
 const NONCE_LIFETIME_MS = 3_600_000;
 const NONCE_MAC_CHARACTERS = 16;
 
-/** The server stores no nonces: a nonce holds its time and a MAC over the client's address. */
+/** The server stores no nonces: a nonce contains its time and a MAC over the client's address. */
 export function makeNonce(secret: string, client: Address, nowMs: number): string {
   const time = nowMs.toString(36);
   return `${time}.${nonceMac(secret, client, time)}`;
@@ -34,7 +34,7 @@ export function isNonceFresh(nonce: string, secret: string, client: Address, now
   const [time = "", mac = ""] = nonce.split(".");
   const given = Buffer.from(mac);
   const expected = Buffer.from(nonceMac(secret, client, time));
-  // Lengths are compared in bytes, because text of equal length in characters may differ.
+  // Lengths are compared in bytes, because strings of equal length in characters may differ in bytes.
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
   const age = nowMs - Number.parseInt(time, 36);
   return age >= 0 && age < NONCE_LIFETIME_MS;

@@ -3,7 +3,7 @@ import { HEADER_BYTES, padded } from "./message.ts";
 /** ChannelData, the short form of relayed data: channel number, length and data (RFC 8656 §12). */
 const CHANNEL_HEADER_BYTES = 4;
 const FIRST_CHANNEL = 0x4000;
-/** RFC 8656 ends at 0x4FFF, and clients of its predecessor go further. */
+/** The range of RFC 8656 ends at 0x4FFF, and clients of its predecessor use higher numbers. */
 const LAST_CHANNEL = 0x7fff;
 
 export function isChannel(number: number): boolean {

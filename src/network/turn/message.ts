@@ -1,4 +1,4 @@
-/** STUN and TURN messages (RFC 8489, RFC 8656) as both sides read and write them. */
+/** STUN and TURN messages (RFC 8489, RFC 8656), for clients and servers. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 const COOKIE = 0x2112a442;
@@ -41,7 +41,7 @@ export const ATTRIBUTE = {
   fingerprint: 0x8028,
 } as const;
 
-/** A request with an unknown attribute below this number is refused. */
+/** A request with an unknown attribute below this type is rejected. */
 const OPTIONAL_FROM = 0x8000;
 const KNOWN: ReadonlySet<number> = new Set(Object.values(ATTRIBUTE));
 
@@ -50,7 +50,9 @@ export type Attribute = readonly [name: number, value: Uint8Array];
 export type TurnMessage = {
   readonly data: Buffer;
   readonly type: number;
-  /** The first of each kind. Attributes after MESSAGE-INTEGRITY are unsigned and left out, except FINGERPRINT. */
+  /**
+   * The first attribute of each type. Attributes after MESSAGE-INTEGRITY are unsigned and left out, except FINGERPRINT.
+   */
   readonly attributes: ReadonlyMap<number, Buffer>;
   readonly peers: readonly Buffer[];
   readonly unknown: readonly number[];

@@ -8,7 +8,7 @@ export class RelayBudget {
 
   constructor(bitsPerSecond: number, nowMs: number) {
     this.#perMs = bitsPerSecond / 8_000;
-    // A burst of half a second lets a keyframe pass at once.
+    // A burst of half a second lets a keyframe through at once.
     this.#burst = bitsPerSecond / 16;
     this.#left = this.#burst;
     this.#atMs = nowMs;
@@ -45,7 +45,7 @@ export class CountByHolder {
 const CHALLENGES_PER_SECOND = 5;
 const MAX_ADDRESSES = 10_000;
 
-/** A UDP response goes to an address that may be spoofed, so each address gets only a few per second. */
+/** The source address of a UDP request may be spoofed, so each address gets only a few responses per second. */
 export class ChallengeLimit {
   #second = 0;
   readonly #sent = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * A TURN server (RFC 8656) that relays to a given set of peers only. It owns no sockets: messages come in with the client
- * transport on which the responses leave.
+ * A TURN server (RFC 8656) that relays to a given set of peers only. The server owns no sockets: each message is passed
+ * with the client transport for its responses.
  */
 import type { Now } from "../../kernel/time/clock.ts";
 import { type Address, type Family, familyNamed, familyOf, maskAddress, peerKey, unmaskAddress } from "./address.ts";
@@ -32,7 +32,7 @@ type TurnOptions = {
   relayAddresses: readonly string[];
   limits: TurnLimits;
   open: OpenRelay;
-  /** The holder of the limits that an address counts against. */
+  /** The key of the limits that apply to an IP address. */
   holderOf: (address: string) => string;
   now: Now;
 };
@@ -159,7 +159,8 @@ export class TurnServer {
     const address = this.#relayAddressFor(message);
     if (address === undefined) return new Refusal(440);
     const evenPort = message.attributes.get(ATTRIBUTE.evenPort);
-    // A relayed port is only a name here, so an even one is always available, but a reserved pair would be useless.
+    // The relayed port is only a label here, so an even one is always available; reserving the next port (R bit) would
+    // be useless.
     if ((evenPort?.at(0) ?? 0) & RESERVE_NEXT_PORT) return new Refusal(508);
     const isEven = evenPort !== undefined;
     const allocation = this.#allocations.make({ client: client, ...user, transaction, address, isEven });
@@ -178,7 +179,7 @@ export class TurnServer {
     ];
   }
 
-  /** The address of the requested family, by default IPv4 or else the only one. */
+  /** The relayed address of the requested family; by default IPv4, or the only one. */
   #relayAddressFor(message: TurnMessage): string | undefined {
     const { relayAddresses } = this.options;
     const requested = message.attributes.get(ATTRIBUTE.requestedFamily);
@@ -266,7 +267,7 @@ export class TurnServer {
     return client.protocol !== "udp" || this.#challenges.allows(this.options.holderOf(client.address));
   }
 
-  /** False when the connection is closed because of too many failures. */
+  /** Returns false when the connection is closed because of too many failures. */
   #failed(client: ClientTransport): boolean {
     if (client.protocol === "udp") return true;
     const failures = (this.#failures.get(client) ?? 0) + 1;

@@ -2,7 +2,7 @@ import { type Address, addressText, canonical } from "./address.ts";
 
 export type TransportProtocol = "udp" | "tcp" | "tls";
 
-/** A client's connection, or the address that its datagrams come from; it identifies an allocation. */
+/** A client's connection, or the source address of its datagrams; it identifies an allocation. */
 export type ClientTransport = Address & {
   readonly protocol: TransportProtocol;
   /** False when the client reads too slowly and the message is dropped. The caller may reuse the bytes. */
@@ -10,7 +10,7 @@ export type ClientTransport = Address & {
   close(): void;
 };
 
-/** A media port: the address that clients name, and the address at which the relay reaches it. */
+/** A media port: its address for clients, and the address at which the relay reaches it. */
 export type Peer = { readonly announced: Address; readonly reached: Address };
 
 export type RelaySocket = { send(data: Uint8Array): void; close(): void };
@@ -31,7 +31,7 @@ export class PeerTable {
 
   constructor(peers: readonly Peer[]) {
     for (const peer of peers) {
-      // An operator may write an address in another form than messages do.
+      // An operator may configure an address in another form than messages contain.
       const announced = { ...peer.announced, address: canonical(peer.announced.address) };
       this.#byAddress.set(addressText(announced), { ...peer, announced });
       this.#hosts.add(announced.address);
@@ -42,7 +42,7 @@ export class PeerTable {
     return this.#byAddress.get(addressText(announced));
   }
 
-  /** A permission is for a host with all its ports. */
+  /** A permission applies to an IP address with all its ports. */
   hasHost(address: string): boolean {
     return this.#hosts.has(address);
   }

@@ -1,6 +1,6 @@
 import type { RtcServerStatus } from "../../protocol/enums.ts";
 
-/** A node, as the allocator sees it. A node that has not reported yet (null) counts as idle. */
+/** A node in the form that the allocator uses. A node without heartbeats so far (null) counts as idle. */
 export type Candidate = {
   name: string;
   region: string;
@@ -12,13 +12,13 @@ export type Candidate = {
   memoryPercent: number | null;
 };
 
-/** A node beyond this is the last choice, whatever its region: a distant node is better than an overloaded one. */
+/** A node above this load is the last choice in any region: a distant node is better than an overloaded one. */
 const OVERLOADED_CPU_PERCENT = 90;
 const OVERLOADED_MEMORY_PERCENT = 95;
 
 /**
- * Nodes that can take another room, best first: not overloaded, in the wanted region, least loaded, fewest participants, and then
- * by name, so that the result is deterministic.
+ * Nodes that can accept another room, best first: not overloaded, in the requested region, least loaded, fewest
+ * participants, and then by name, so that the result is deterministic.
  */
 export function allocate<C extends Candidate>(candidates: readonly C[], region: string): C[] {
   const keys = (node: C) => [
@@ -39,7 +39,10 @@ function isOverloaded({ cpuPercent, memoryPercent }: Candidate): boolean {
   return (cpuPercent ?? 0) >= OVERLOADED_CPU_PERCENT || (memoryPercent ?? 0) >= OVERLOADED_MEMORY_PERCENT;
 }
 
-/** In tenths, because smaller differences are noise and the number of participants shows more. */
+/**
+ * The load is rounded to tenths, because smaller differences are noise and the number of participants is more
+ * significant.
+ */
 function loadOf({ cpuPercent, capacity, rooms }: Candidate): number {
   const busy = (cpuPercent ?? 0) / 100;
   const full = capacity === null ? 0 : rooms / capacity;

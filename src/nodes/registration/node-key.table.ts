@@ -4,7 +4,7 @@ export const rtcNodeKeys = sqliteTable("rtc_node_keys", {
   publicId: text("public_id").primaryKey(),
   name: text("name").notNull(),
   createdAt: integer("created_at").notNull(),
-  /** Null until the node has come with it for the first time. */
+  /** Null until the node has used the key for the first time. */
   lastUsedAt: integer("last_used_at"),
   revokedAt: integer("revoked_at"),
 });

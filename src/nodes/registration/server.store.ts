@@ -38,7 +38,7 @@ export function serverStore({ $client: client }: Db) {
     all: (): ServerRow[] => all.all(),
     /** Newest first, after the server registered at `at` under `name`. */
     list: (at: number, name: string, limit: number): ServerRow[] => page.all(at, name, limit),
-    /** A node that comes back reclaims its row, and a draining one keeps draining. */
+    /** A node that registers again reuses its row, and a draining one keeps draining. */
     put: (unit: Unit, row: ServerRow) => void put(unit, row),
     beat(unit: Unit, name: string, figures: Figures, at: number): void {
       const { activeRooms, activeParticipants, cpuPercent, memoryPercent, networkInBps, networkOutBps } = figures;

@@ -18,7 +18,7 @@ export const rtcServers = sqliteTable("rtc_servers", {
   networkOutBps: real("network_out_bps"),
   registeredAt: integer("registered_at").notNull(),
   lastHeartbeatAt: integer("last_heartbeat_at"),
-  /** The later of registration and heartbeat. */
+  /** The time of the registration or of the last heartbeat, whichever is later. */
   seenAt: integer("seen_at").notNull(),
 });
 

@@ -2,7 +2,7 @@ import { startWorker } from "../../kernel/net/descriptors.ts";
 import type { BackupRequest, BackupResponse } from "./backup.worker.ts";
 import type { BackupOptions, BackupReport } from "./make-backup.ts";
 
-/** Makes a backup in a thread, which an abort ends at once; the partial file is left behind. */
+/** Makes a backup in a thread, which an abort ends at once; the partial file remains. */
 export async function makeBackupInThread(options: BackupOptions, signal: AbortSignal): Promise<BackupReport> {
   const { report } = await inThread(options, signal);
   if (report === null) throw new Error("the backup returned no report");
@@ -14,7 +14,7 @@ export async function copyDatabaseInThread(source: string, copy: string, signal:
   await inThread({ source, copy }, signal);
 }
 
-/** Returns what is wrong with the database, or null. */
+/** Returns a description of the damage of the database, or null. */
 export async function checkDatabaseInThread(path: string, signal: AbortSignal): Promise<string | null> {
   return (await inThread({ check: path }, signal)).damage;
 }

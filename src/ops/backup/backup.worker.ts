@@ -6,7 +6,7 @@ declare const self: Worker;
 
 /** A whole backup, a copy of the database alone, or a check of all its pages. */
 export type BackupRequest = BackupOptions | { source: string; copy: string } | { check: string };
-/** `damage` is what a check has found. */
+/** `damage` is the result of a check. */
 export type BackupResponse = { report: BackupReport | null; damage: string | null } | { problem: string };
 
 async function work(request: Exclude<BackupRequest, { check: string }>): Promise<BackupReport | null> {

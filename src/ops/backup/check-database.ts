@@ -1,9 +1,11 @@
 import { openDatabase } from "../../kernel/db/open.ts";
 
-/** After each table the check rests this many times as long as it took, so that it uses at most a fifth of a core. */
+/** After each table the check pauses for this multiple of its duration, so that it uses at most a fifth of a core. */
 const REST_FACTOR = 4;
 
-/** Walks all pages of the database, table by table, and returns the first damage. Writers are not delayed by a reader. */
+/**
+ * Reads all pages of the database, table by table, and returns the first damage. Writers are not delayed by a reader.
+ */
 export async function checkDatabase(
   path: string,
   rest: (ms: number) => Promise<void> = Bun.sleep,

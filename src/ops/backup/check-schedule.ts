@@ -8,7 +8,7 @@ const TEN_MINUTES_MS = 600_000;
 const DAY_MS = 86_400_000;
 const LAST_CHECK = "last-database-check";
 
-/** Checks all pages of the database once a day; restarts do not repeat it. */
+/** Checks all pages of the database once a day; a restart does not repeat the check. */
 export function databaseCheck(
   { config, db, log, metrics, write }: Runtime,
   health: Pick<DatabaseHealth, "checked">,

@@ -19,15 +19,15 @@ export type BackupOptions = { dataDir: string; file: string; now: number; versio
 export type BackupReport = WrittenArchive & {
   file: string;
   attachments: number;
-  /** Attachments that were removed, with their messages, after the database was copied. */
+  /** Attachments that were removed with their messages after the database was copied. */
   removedMeanwhile: number;
-  /** Attachments in a bucket, which needs a backup of its own. */
+  /** Attachments in a bucket, which needs its own backup. */
   elsewhere: number;
 };
 
 /**
- * Writes a consistent state of the database, its files and its secrets into one file. This is safe beside a running
- * server: the copy reads one state of the database while the server writes newer ones.
+ * Writes a consistent state of the database, its files and its secrets into one file. This is safe while a server is
+ * running: the copy reads one state of the database while the server writes newer ones.
  */
 export async function makeBackup({ dataDir, file, now, version }: BackupOptions): Promise<BackupReport> {
   const source = join(dataDir, DATABASE);
@@ -74,7 +74,7 @@ export function copyDatabase(source: string, copy: string): void {
     client.run("VACUUM INTO ?", [copy]);
   } finally {
     try {
-      // The last connection to close writes the log into the database, and that has to be on disk.
+      // The last connection that closes writes the write-ahead log into the database, and this has to be on disk.
       client.run("PRAGMA synchronous = FULL");
     } finally {
       client.close();
@@ -82,7 +82,7 @@ export function copyDatabase(source: string, copy: string): void {
   }
 }
 
-/** Reads the copy, because the database has changed meanwhile. */
+/** The copy is read, because the database has changed in the meantime. */
 function readContents(copy: string): { migrations: string[]; objectKeys: string[]; elsewhere: number } {
   const client = new Database(copy, { readonly: true });
   try {

@@ -16,7 +16,7 @@ type RestoreOptions = {
   dataDir: string;
   migrationsDir: string;
   now: number;
-  /** Tokens of end users that were minted before now stay valid, also those that were revoked since the backup. */
+  /** Tokens of end users that were minted before now stay valid, including those that were revoked after the backup. */
   keepTokens?: boolean;
   /** Changes the restored data in this folder before it replaces the current data. */
   prepare?: (folder: string, backup: Description) => Promise<void>;
@@ -35,7 +35,7 @@ export async function verifyBackup(options: RestoreOptions): Promise<Description
   return description;
 }
 
-/** Replaces the data by that of the backup, which is verified first. No process may be using the data. */
+/** Replaces the data with that of the backup, which is verified first. No process may be using the data. */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { dataDir, now } = options;
   finishExchange(dataDir);
@@ -50,7 +50,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   }
   beginExchange(dataDir, from, aside);
   const kept = join(dataDir, aside);
-  // Files without a database, or a secret alone, are kept too.
+  // Files without a database, or only a secret, are kept too.
   const hadData = (await readdir(kept)).length > 0;
   if (!hadData) await rm(kept, { recursive: true });
   return { ...description, setAside: hadData ? kept : null };
@@ -76,10 +76,10 @@ async function prepareDatabase({ file, migrationsDir, now, keepTokens }: Restore
     if (problem?.integrity_check !== "ok") throw new BackupRefused(`the database in ${file} is damaged.`);
     pendingMigrations(db, readMigrations(migrationsDir));
     await createWriter(db.$client, () => {}).write((unit) => {
-      // Clients that saw events after the backup was made must not take new events with the same numbers for them.
+      // Clients that saw events after the backup was made must not confuse them with new events of the same `seq`.
       renewChatEpoch(unit, db);
       if (!keepTokens) voidTokensBefore(unit, db, now);
-      // Commits that a cluster made since then must not be applied to it.
+      // Commits that a cluster made after the backup must not be applied to it.
       leaveLog(unit, db);
     });
   } catch (error) {

@@ -13,8 +13,8 @@ const PARTIAL = /^stoa-.*\.tar\.partial(\.db)?$/;
 const HOUR_MS = 3_600_000;
 
 /**
- * Makes scheduled backups. The time of the last one is read from the names of the files, so that a restart neither skips
- * a backup nor makes an extra one. A failed backup is tried again after an hour.
+ * Makes scheduled backups. The time of the last one is read from the names of the files, so that a restart neither
+ * skips a backup nor makes an extra one. A failed backup is retried after an hour.
  */
 export function backupSchedule(
   { config, log, metrics }: Runtime,
@@ -50,7 +50,7 @@ export function backupSchedule(
   return {
     giveUp: () => stopping.abort(),
 
-    /** Makes a backup when one is due, and removes the oldest beyond BACKUP_KEEP. */
+    /** Makes a backup when it is due, and removes the oldest beyond BACKUP_KEEP. */
     async runDue(now: number): Promise<void> {
       try {
         await makeDue(now);
@@ -79,7 +79,7 @@ export function backupSchedule(
   }
 }
 
-/** The newest file in BACKUP_DIR; null without any. */
+/** The newest backup in BACKUP_DIR; null without any. */
 export function latestBackup({ BACKUP_DIR: folder }: Pick<Config, "BACKUP_DIR">): string | null {
   if (folder === undefined || !existsSync(folder)) return null;
   const newest = readdirSync(folder)
@@ -89,7 +89,7 @@ export function latestBackup({ BACKUP_DIR: folder }: Pick<Config, "BACKUP_DIR">)
   return newest === undefined ? null : join(folder, newest);
 }
 
-/** Names sort by time and contain no character that a file system refuses. */
+/** Names sort by time and contain no character that a file system forbids. */
 export function backupName(at: number): string {
   return `stoa-${new Date(at).toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar`;
 }

@@ -13,7 +13,7 @@ import {
 } from "../../kernel/data-directory/data-contents.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Entries that are read as text are small; a larger one is an attempt to fill the memory. */
+/** Entries that are read as text are small; a larger entry is an attempt to fill the memory. */
 const MAX_TEXT_BYTES = 256 * 1024 * 1024;
 
 /** Unpacks a backup into an empty folder; throws unless all checksums match. */

@@ -3,7 +3,7 @@ import type { ServerNote, StandbyNote } from "../../kernel/data-directory/data-l
 
 export type Status = "pass" | "warn" | "fail";
 
-/** In the order of the manual, which explains each check. */
+/** The checks in the order of the manual, which explains each one. */
 export const CHECK_NAMES = [
   "data-directory",
   "database",
@@ -45,7 +45,7 @@ export type CheckContext = {
   now: number;
 };
 
-/** What needs a server that serves clients is not checked on a standby. */
+/** Checks that need a server that serves clients are skipped on a standby. */
 export function withoutServer(name: CheckName, { standby }: CheckContext): Check {
   if (standby) return pass(name, "not checked: this server is a standby");
   return warn(name, "no server is running", "Start it and run `stoa doctor` again.");
@@ -62,5 +62,5 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The longest wait for any response from the network. */
+/** The maximum wait for any response from the network. */
 export const TIMEOUT_MS = 5_000;

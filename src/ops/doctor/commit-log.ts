@@ -13,7 +13,7 @@ const GONE_AFTER_MS = 600_000;
 type Query = <Row>(text: string) => Promise<Row[]>;
 type PostgresState = { at: string; version: string; durable: string; fsync: string; tables: string | null };
 
-/** Checks whether the commit log is reachable and whether its servers fit together. */
+/** Checks whether the commit log is reachable and whether its servers are compatible. */
 export async function checkCommitLog({ config }: CheckContext): Promise<Check[]> {
   const { COMMIT_LOG_URL: url, STORAGE_S3_BUCKET: bucket, ROLE: role } = config;
   if (url === undefined) return [pass(NAME, "none: this server stands alone")];
@@ -67,7 +67,7 @@ async function memberProblems({ STOA_SECRET = "", ROLE: role }: Config, query: Q
     "SELECT secret_fingerprint AS fingerprint, leader FROM stoa_log_info",
   );
   if (info === undefined) return [];
-  // A server with another secret is not a member and must not learn about the others.
+  // A server with another secret is not a member and must not be told about the members.
   if (info.fingerprint !== createKeyring(STOA_SECRET).fingerprint) {
     return [fail(NAME, "it was made with another STOA_SECRET", "Give every server of the log the same STOA_SECRET.")];
   }
@@ -94,7 +94,7 @@ async function memberProblems({ STOA_SECRET = "", ROLE: role }: Config, query: Q
   return problems;
 }
 
-/** Followers fetch snapshots from the leader, and commands and proxied requests go there. */
+/** Followers fetch snapshots from the leader, and commands and proxied requests are sent to it. */
 async function unreachable(leader: string): Promise<string | null> {
   try {
     const response = await fetch(`${leader}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS), keepalive: false });

@@ -8,7 +8,7 @@ import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, w
 
 const HOUR_MS = 3_600_000;
 const MIN_FREE_BYTES = 512 * 1024 * 1024;
-/** Linux file systems on another machine, on which SQLite's locks and its log are not safe. */
+/** Network file systems of Linux, on which SQLite's locks and its log are not safe. */
 const REMOTE = new Map([
   [0x6969, "NFS"],
   [0xff534d42, "SMB"],

@@ -48,7 +48,7 @@ async function signIn({ config }: CheckContext): Promise<Check[]> {
   );
 }
 
-/** Any response shows that the machine is reachable. Paths are left out, because they may be secret. */
+/** Any response shows that the machine is reachable. Paths are omitted, because they may be secret. */
 async function webhooks({ config }: CheckContext): Promise<Check[]> {
   const origins = endpointOrigins(join(config.DATA_DIR, "stoa.db"));
   if (origins.length === 0) return [pass("webhooks", "no endpoint is configured")];
@@ -72,7 +72,7 @@ function endpointOrigins(path: string): string[] {
     const rows = client.query<{ url: string }, []>("SELECT url FROM webhook_endpoints").all();
     return [...new Set(rows.map(({ url }) => new URL(url).origin))];
   } catch {
-    // The schema is of another version, which the check of the database reports.
+    // The schema belongs to another version, which the check of the database reports.
     return [];
   } finally {
     client.close();

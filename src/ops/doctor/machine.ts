@@ -29,7 +29,7 @@ async function clock(now: number): Promise<Check> {
   return pass(name, new Date(now).toISOString());
 }
 
-/** The kernel limits socket buffers to these sizes, unless the process may override them. */
+/** The kernel limits socket buffers to these sizes, unless the process has the privilege to override them. */
 function udpBuffers(): Check {
   const name = "udp-buffers";
   const values = ["rmem_max", "wmem_max"].map((file) => numberIn(`/proc/sys/net/core/${file}`));
@@ -40,12 +40,12 @@ function udpBuffers(): Check {
   return warn(name, detail, `Busy rooms lose packets: sysctl -w ${wanted}, and the same in /etc/sysctl.d.`);
 }
 
-/** The limit of the running server, or the one that a server would get from this shell. */
+/** The limit of the running server, or the limit that a server would have when started from this shell. */
 function fileDescriptors(running: { pid: number } | null): Check {
   const name = "file-descriptors";
   const path = `/proc/${running?.pid ?? "self"}/limits`;
   const limits = existsSync(path) ? readFileSync(path, "utf8") : "";
-  // Stoa raises the soft limit to the hard one and uses it to keep a reserve, so only the hard one counts.
+  // Stoa raises the soft limit to the hard one and uses it to keep a reserve, so only the hard limit matters.
   const limit = Number(/^Max open files +\S+ +(\d+)/m.exec(limits)?.[1] ?? WANTED_FILES);
   const detail = `at most ${limit} ${running ? "for the running server" : "in this shell"}`;
   const remedy = "Every connection takes one: raise `ulimit -n`, or LimitNOFILE in the unit.";

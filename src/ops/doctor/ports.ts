@@ -26,7 +26,7 @@ async function httpPort({ config: { HOST, PORT }, running, standby }: CheckConte
   }
 }
 
-/** A standby is never ready: it answers, and says which server leads or what it waits for. */
+/** A standby is never ready: it responds with the leader or with the state that it waits for. */
 async function standbyPort(name: "http-port", url: string): Promise<Check> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const response = await fetch(`${loopbackOf(url)}/readyz`, { signal }).catch(reasonOf);

@@ -7,7 +7,7 @@ export type Probe = { ufrag: string; pwd: string };
 const TRIES = 4;
 const WAIT_MS = 250;
 
-/** A STUN binding request as a browser sends it first, and a test for its response. */
+/** A STUN binding request like the first one of a browser, and a test for its response. */
 export function createStunProbe({ ufrag, pwd }: Probe): { request: Uint8Array; isResponse(data: Buffer): boolean } {
   const transactionId = randomBytes(12);
   const request = new Uint8Array(256);
@@ -53,7 +53,7 @@ export async function respondsOverUdp(address: string, port: number, probe: Prob
   }
 }
 
-/** Over TCP, a packet follows its length (RFC 4571). */
+/** Over TCP, a packet is preceded by its length (RFC 4571). */
 export async function respondsOverTcp(address: string, port: number, probe: Probe): Promise<boolean> {
   const { request, isResponse } = createStunProbe(probe);
   const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -4,7 +4,7 @@ import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, T
 const NAME = "proxy-headers";
 const SHARED_LIMITS = "all clients look like one, and share its limits";
 
-/** Checks the settings, and how a request through the public address arrives at the server. */
+/** Checks the settings, and how a request to the public URL reaches the server. */
 export const checkProxyHeaders: CheckGroup = async (context) => {
   const { TRUSTED_PROXIES } = context.config;
   if (TRUSTED_PROXIES.some((range) => /^(0\.0\.0\.0|::)\/0$/.test(range))) {
@@ -26,7 +26,7 @@ export const checkProxyHeaders: CheckGroup = async (context) => {
   }
 };
 
-/** With https and without a certificate here, a proxy must end TLS. */
+/** With https and without a certificate here, a reverse proxy must terminate TLS. */
 function isProxied({ config: { PUBLIC_URL, TLS_CERT } }: CheckContext): boolean {
   return PUBLIC_URL?.startsWith("https:") === true && TLS_CERT === undefined;
 }

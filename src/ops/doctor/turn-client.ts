@@ -7,7 +7,7 @@ import { TIMEOUT_MS } from "./check.ts";
 
 export type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
 
-/** `turn:host:port?transport=tcp` and the like (RFC 7065). */
+/** Parses `turn:host:port?transport=tcp` and similar URIs (RFC 7065). */
 export function turnTarget(url: string): TurnTarget {
   const {
     scheme,
@@ -28,7 +28,10 @@ export function turnTarget(url: string): TurnTarget {
 type Connection = { write(message: Buffer): void; close(): void };
 type Reader = { onMessage(message: Buffer): void; onFailure(error: Error): void };
 
-/** Allocates a relay with these credentials and releases it. Resolves to its address; throws when it is refused. */
+/**
+ * Allocates a relayed address with these credentials and releases it. Resolves to the address; throws when the
+ * allocation is rejected.
+ */
 export function allocateRelay(target: TurnTarget, username: string, password: string): Promise<string> {
   return withTurn(target, username, password, async (client) => {
     const relay = addressText(await client.allocate());
@@ -70,7 +73,7 @@ async function openUdp({ host, port }: TurnTarget, { onMessage }: Reader): Promi
 async function openTcp({ host, port, transport }: TurnTarget, { onMessage, onFailure }: Reader): Promise<Connection> {
   const stream = new TurnStream();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // SNI takes host names only.
+  // SNI allows host names only.
   const name = isIP(host) === 0 ? { servername: host } : {};
   const socket = transport === "tls" ? connectTls({ host, port, ...name }) : connectTcp({ host, port });
   socket.once(transport === "tls" ? "secureConnect" : "connect", () => resolve());

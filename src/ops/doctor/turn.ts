@@ -8,7 +8,7 @@ import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, w
 import { createStunProbe } from "./probe.ts";
 import { allocateRelay, turnTarget, withTurn } from "./turn-client.ts";
 
-/** Targets that would make the relay a way into this machine's network. */
+/** Targets that would let clients reach this machine's network through the relay. */
 const FORBIDDEN: readonly Address[] = [
   { address: "127.0.0.1", port: 22 },
   { address: "169.254.169.254", port: 80 },
@@ -100,7 +100,7 @@ async function checkClosed(context: CheckContext, { url, username, credential }:
       const announced = running.announce.filter((address) => !address.includes(":"));
       const foreign = FORBIDDEN.filter(({ address }) => !announced.includes(address));
       for (const peer of foreign) await requireRefusal(client.permit(peer), peer.address);
-      // A permission covers all ports of an address; a channel names the port as well.
+      // A permission covers all ports of an IP address; a channel includes the port.
       for (const address of announced) {
         await requireRefusal(client.bind(ANY_CHANNEL, { address, port: SSH_PORT }), `${address}:${SSH_PORT}`);
       }
@@ -110,7 +110,8 @@ async function checkClosed(context: CheckContext, { url, username, credential }:
   } catch (error) {
     if (error instanceof RelayOpen)
       return fail("turn-closed", `${url}: ${error.message}`, "Set TURN to off, and report it.");
-    // A relay that is not reached, for instance because its name does not resolve, has not been found open.
+    // If the relay cannot be reached, for example because its name does not resolve, nothing is known about its
+    // openness.
     return warn("turn-closed", `not checked, ${url}: ${reasonOf(error)}`, "See the check `turn` first.");
   }
 }

@@ -64,7 +64,7 @@ function acmeCertificate({ config, now }: CheckContext, domain: string): Check {
   return problem === "" ? pass(name, detail) : warn(name, detail, remedy);
 }
 
-/** The LiveKit gateway refuses a client without a token with a known message, which shows that it is reachable. */
+/** The LiveKit gateway rejects a client without a token with a known message, which shows that it is reachable. */
 async function checkLivekitClients(context: CheckContext): Promise<Check> {
   const { config, running } = context;
   const name = "livekit-clients";

@@ -5,7 +5,7 @@ import { loopbackOf } from "./ports.ts";
 
 type Cause = { detail: string; remedy: string };
 
-/** The server accepts every WebSocket and then reports what is wrong, so an open socket is enough. */
+/** The server accepts every WebSocket and then reports errors on it, so an open socket is sufficient. */
 export async function checkWebsocket(context: CheckContext): Promise<Check> {
   const { config, running } = context;
   const name = "websocket";
@@ -34,7 +34,10 @@ async function socketProblem(base: string, rejectUnauthorized: boolean): Promise
   return problem;
 }
 
-/** A failed WebSocket has no reason, so the name, the port, the certificate and the proxy are checked one by one. */
+/**
+ * A failed WebSocket does not report a reason, so the name, the port, the certificate and the proxy are checked one by
+ * one.
+ */
 async function causeOf(base: URL, rejectUnauthorized: boolean, problem: string): Promise<Cause> {
   const host = base.hostname.replace(/^\[|\]$/g, "");
   const port = base.port || (base.protocol === "https:" ? "443" : "80");
@@ -48,7 +51,7 @@ async function causeOf(base: URL, rejectUnauthorized: boolean, problem: string):
   const status = await statusOf(base, rejectUnauthorized);
   if (typeof status === "number") return byStatus(status, problem);
   if (base.protocol === "https:" && rejectUnauthorized) {
-    // A response without verification means that clients refuse the certificate.
+    // A response without verification means that clients reject the certificate.
     const unchecked = await statusOf(base, false);
     if (typeof unchecked === "number") return byCertificate(host, status);
   }

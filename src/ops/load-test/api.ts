@@ -1,11 +1,11 @@
-/** The server's REST API with an API key. A refusal is an `ApiFailure`. */
+/** The server's REST API with an API key. A failed request throws an `ApiFailure`. */
 export type Api = (method: string, path: string, body?: object) => Promise<Record<string, unknown>>;
 
-/** A request that the server refused, or that did not reach it; the message is a sentence for the command line. */
+/** A request that the server rejected or did not receive; the message is printed on the command line. */
 export class ApiFailure extends Error {
   constructor(
     message: string,
-    /** The server's code, such as `SVC_CONFLICT`; null when it did not answer. */
+    /** The server's code, such as `SVC_CONFLICT`; null when it did not respond. */
     readonly code: string | null,
   ) {
     super(message);

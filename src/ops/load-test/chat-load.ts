@@ -46,7 +46,7 @@ export async function runChatLoad(load: ChatLoad, progress: (line: string) => vo
   }
 
   async function fill(index: number): Promise<void> {
-    // Rate limits apply per user, so every member of every run has a new user id.
+    // Rate limits apply per user, so every member of every run uses a new user id.
     const names = (role: string, count: number) =>
       Array.from({ length: count }, (_, n) => `load-${run}-${index}-${role}-${n}`);
     const [writing, reading] = [names("sender", senders), names("reader", readers)];

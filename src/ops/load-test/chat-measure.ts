@@ -6,18 +6,18 @@ export type ChatFigures = {
   acks: number;
   /** Counts of messages without acknowledgement by error code. */
   notAcknowledged: Record<string, number>;
-  /** From the send to its acknowledgement. */
+  /** The time from sending to the acknowledgement. */
   ackMs: Percentiles;
   deliveriesExpected: number;
   deliveries: number;
-  /** From the send to a reader. */
+  /** The time from sending to the reception by a reader. */
   deliveryMs: Percentiles;
   lost: number;
   outOfOrder: number;
 };
 
 const ACK_TIMEOUT_MS = 10_000;
-/** Readers have this long after the last acknowledgement. */
+/** The time that readers have after the last acknowledgement. */
 const DRAIN_MS = 5_000;
 const DRAIN_STEP_MS = 50;
 

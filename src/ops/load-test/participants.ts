@@ -8,9 +8,9 @@ const PACKET_BYTES = 1_000;
 const PACKETS_PER_FRAME = 2;
 const FRAME_EVERY_MS = 33;
 const KEYFRAME_EVERY = 60;
-/** The offset of the sending time in a payload, after everything that a server reads. */
+/** The offset of the sending time in a payload, after the bytes that a server reads. */
 const STAMP_AT = 100;
-/** Far more than is sent, so that the server's estimate does not reduce the load. */
+/** Far more than the load needs, so that the server's bandwidth estimate does not reduce it. */
 const REMB_BPS = 50_000_000;
 const REMB_EVERY_MS = 500;
 
@@ -18,7 +18,7 @@ type JoinOptions = {
   url: string;
   token: string;
   certificate: DtlsCertificate;
-  /** Replaces the address in the server's answer, to send packets through a proxy. */
+  /** Replaces the IP address in the server's SDP answer, to send packets through a proxy. */
   via?: (sdp: string) => Promise<string>;
   onClose?: (code: number) => void;
 };

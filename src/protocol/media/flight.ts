@@ -5,7 +5,7 @@ const Rows = (columns: string) => Type.Array(Type.Array(Type.Number()), { descri
 
 export const FlightDump = Type.Object({
   version: Type.Literal(1),
-  /** Milliseconds since 1970; all other times are relative to it. */
+  /** Milliseconds since 1970; all other times in the dump are relative to it. */
   sinceMs: Type.Number(),
   lastedMs: Type.Number(),
   streams: Type.Array(

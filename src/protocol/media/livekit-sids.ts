@@ -1,6 +1,6 @@
 /**
- * Converts ids to LiveKit's SIDs and back, without a table. SIDs are short because two of them name a stream in a session
- * description, of which a browser reads no more than 64 characters.
+ * Converts ids to LiveKit's SIDs and back, without a table. SIDs are short because the stream id in a session
+ * description consists of two of them, and browsers read at most 64 characters of it.
  */
 
 export const roomSid = (roomId: string) => `RM_${shorten(roomId)}`;

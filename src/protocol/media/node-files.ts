@@ -1,8 +1,11 @@
-/** A file of a recording on a remote media node, until the server has fetched it. */
+/** A recorded file on a remote media node, until the control plane has downloaded it. */
 export type NodeFile = { recordingId: string; fileName: string };
 
 export type NodeFiles = {
-  /** Reads from an offset; `size` is that of the whole file. `busy`: still being recorded. Null: no such file. */
+  /**
+   * Reads from an offset; `size` is the size of the whole file. `busy`: the file is still being recorded. Null: the
+   * file does not exist.
+   */
   read(
     file: NodeFile,
     from: number,

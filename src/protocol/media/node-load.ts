@@ -2,18 +2,21 @@
 export type NodeLoad = {
   rooms: number;
   participants: number;
-  /** The CPU usage of the whole process on all cores, or of its busiest worker, if higher; null until it is known. */
+  /** The CPU usage of the whole process on all cores, or of its busiest worker, if higher; null if unknown. */
   cpuPercent: number | null;
   memoryPercent: number | null;
   networkInBps: number;
   networkOutBps: number;
   packetsIn: number;
   packetsOut: number;
-  /** Packets that subscribers (in) and this node (out) requested again, and keyframes likewise. */
+  /** Packets and keyframes that subscribers (in) and this node (out) requested. */
   nacksIn: number;
   nacksOut: number;
   keyframesIn: number;
   keyframesOut: number;
-  /** Packets dropped since the start, by reason: forged checks, unknown addresses, replays, invalid packets. */
+  /**
+   * Packets dropped since the start, by reason: forged connectivity checks, unknown source addresses, replays, invalid
+   * packets.
+   */
   refused: Record<string, number>;
 };

@@ -1,6 +1,6 @@
 /**
- * Schemas of all messages of a remote media node. A node is trusted with its own media and with nothing else: its messages
- * are checked against these schemas before they are used, and unknown fields are dropped.
+ * Schemas of all messages of a remote media node. A node is only trusted with its own media: its messages are checked
+ * against these schemas before they are used, and unknown fields are dropped.
  */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { literals } from "../literals.ts";
@@ -17,7 +17,7 @@ const Id = Type.String({ minLength: 1, maxLength: 128 });
 const Identity = Type.String({ minLength: 1, maxLength: 512 });
 const Count = Type.Integer({ minimum: 0 });
 const NullableNumber = nullable(Type.Number());
-/** Thirty years in both directions, which is within the range of a Date. */
+/** Thirty years in both directions, within the range of a Date. */
 const Ms = Type.Number({ minimum: -1e12, maximum: 1e12 });
 const Pixels = nullable(Type.Integer({ minimum: 0, maximum: 65_535 }));
 const Address = Type.String({ pattern: "^[0-9A-Za-z.:%\\[\\]_-]{0,128}$" });
@@ -85,7 +85,7 @@ const NodeRecordedFile = Type.Object({
   kind: TrackKind,
   source: TrackSource,
   codec: Codec,
-  /** Used as the content type of a download. */
+  /** The value is used as the content type of a download. */
   mimeType: literals(["audio/webm", "video/webm", "audio/mp4", "video/mp4"]),
   offsetMs: Type.Integer({ minimum: -1e12, maximum: 1e12 }),
   durationMs: Type.Integer({ minimum: 0, maximum: 1e12 }),
@@ -100,7 +100,7 @@ const NodePart = Type.Object({
   trackId: Id,
   kind: TrackKind,
   source: TrackSource,
-  /** Written in quotes into a playlist. */
+  /** The value is written in quotes into a playlist. */
   codecs: Type.String({ pattern: "^[A-Za-z0-9.]{1,64}$" }),
   width: Pixels,
   height: Pixels,
@@ -199,7 +199,7 @@ export const NODE_EVENTS = {
 
 const Seq = Type.Integer({ minimum: 0 });
 
-/** Frames by their `type`; the content of events and answers is checked with its own schema. */
+/** Frames by their `type`; the content of events and responses is checked with its own schema. */
 export const NODE_FRAMES = {
   welcome: event("welcome", {
     resumed: Type.Boolean(),
@@ -220,7 +220,7 @@ export const NODE_FRAMES = {
 };
 export type NodeFrame = { [T in keyof typeof NODE_FRAMES]: Static<(typeof NODE_FRAMES)[T]> }[keyof typeof NODE_FRAMES];
 
-/** Methods without a result; the content of their answers is ignored. */
+/** Methods without a result; the content of their responses is ignored. */
 type VoidMethod = { [M in MediaMethod]: MediaResponse<M> extends void ? M : never }[MediaMethod];
 type MethodWithResult = Exclude<MediaMethod, VoidMethod>;
 

@@ -1,4 +1,4 @@
-/** Protobuf's wire format, for messages that are checked before they are decoded, or relayed without being decoded. */
+/** Protobuf's wire format, for messages that are validated before decoding, or relayed without decoding. */
 
 export const VARINT = 0;
 const FIXED64 = 1;
@@ -10,12 +10,12 @@ export type WireType = typeof VARINT | typeof FIXED64 | typeof BYTES | typeof FI
 const MAX_TAG = 2 ** 32;
 const MAX_VARINT_BYTES = 10;
 
-/** Returning false stops the reading. `value` has no tag and no length; a varint is passed on as its bytes. */
+/** Returning false stops the reading. `value` has no tag and no length; a varint is passed as its bytes. */
 type ReadField = (field: number, wire: WireType, value: Buffer) => boolean | undefined;
 
 /**
- * Returns false for bytes that are no message, and when `read` returns false. It accepts nothing that decoders read
- * differently: groups, and tags or lengths beyond 32 bits, of which some decoders ignore the upper bits.
+ * Returns false for bytes that are not a message, and when `read` returns false. Input that decoders interpret
+ * differently is rejected: groups, and tags or lengths beyond 32 bits, of which some decoders ignore the upper bits.
  */
 export function eachField(data: Buffer, read: ReadField): boolean {
   let at = 0;
@@ -50,7 +50,7 @@ function varintEnd(data: Buffer, start: number): number | null {
   return null;
 }
 
-/** The number of a varint, exact up to 2^53. */
+/** The value of a varint, exact up to 2^53. */
 export function numberOf(varint: Buffer): number {
   let value = 0;
   let factor = 1;

@@ -6,16 +6,16 @@ export type RecordingRef = { roomId: string; recordingId: string };
 export type StartRecording = RecordingRef & {
   /** The directory for the files; created if missing. */
   directory: string;
-  /** The server time to which the files' offsets are relative. */
+  /** The server time on which the offsets of the files are based. */
   startedAtMs: number;
   audioOnly: boolean;
-  /** Also sends every part as `recordingPart`, for a live stream. */
+  /** Also sends every partial segment as `recordingPart`, for a live stream. */
   parts?: boolean;
-  /** With `parts`: frames in a codec that HLS does not support are sent as they are, to be transcoded. */
+  /** With `parts`: frames in a codec that HLS does not support are sent unchanged, to be transcoded. */
   feed?: boolean;
 };
 
-/** The form of all file names. A node could otherwise name a path outside of the recording's folder. */
+/** The form of all file names. Otherwise a node could report a path outside of the recording's folder. */
 export const RECORDED_FILE_NAME = /^[A-Za-z0-9_-]{1,128}\.(?:webm|mp4)$/;
 
 export const RECORDING_CODECS = ["opus", "vp8", "vp9", "av1", "h264"] as const;
@@ -24,7 +24,7 @@ type RecordingCodec = (typeof RECORDING_CODECS)[number];
 /** One file of a recording: a published track until its end, or until its codec changed. */
 export type RecordedFile = {
   fileId: string;
-  /** In the recording's directory. */
+  /** The file name in the recording's directory. */
   fileName: string;
   identity: string;
   trackId: string;
@@ -32,7 +32,7 @@ export type RecordedFile = {
   source: TrackSource;
   codec: RecordingCodec;
   mimeType: string;
-  /** Exact once the publisher has sent its clock (RTCP), after some seconds. */
+  /** Exact once the publisher has sent a sender report (RTCP), after some seconds. */
   offsetMs: number;
   durationMs: number;
   bytes: number;
@@ -41,7 +41,7 @@ export type RecordedFile = {
   height: number | null;
 };
 
-/** An HLS part of a recorded track, on the recording's clock. */
+/** A partial segment (HLS) of a recorded track, on the recording's clock. */
 export type RecordedPart = {
   fileId: string;
   identity: string;
@@ -51,13 +51,13 @@ export type RecordedPart = {
   codecs: string;
   width: number | null;
   height: number | null;
-  /** Base64: the initialization segment; only with the track's first part. */
+  /** The initialization segment in base64; only with the track's first partial segment. */
   head: string | null;
-  /** Base64: `moof` and `mdat`. */
+  /** The `moof` and `mdat` boxes in base64. */
   data: string;
   atMs: number;
   durationMs: number;
-  /** A player can start with this part. */
+  /** A player can start with this partial segment. */
   independent: boolean;
   beginsSegment: boolean;
   endsSegment: boolean;
@@ -73,7 +73,7 @@ export type RecordedFeed = {
   height: number | null;
   atMs: number;
   keyframe: boolean;
-  /** The track's first frame, with the header of the file before it. */
+  /** The track's first frame, preceded by the header of the file. */
   begins: boolean;
   /** Base64. */
   data: string;

@@ -2,9 +2,9 @@ import { createDecoder, type OpusDecoderHandle } from "libopus-wasm";
 import type { Pcm } from "./participant-events.ts";
 
 const SAMPLE_RATE = 48_000;
-/** Packets that wait for a missing one: 60 ms of audio. */
+/** The number of packets that wait for a missing one: 60 ms of audio. */
 const PATIENCE_PACKETS = 3;
-/** A longer gap is silence (DTX) instead of loss. */
+/** A longer gap is silence (DTX) and not loss. */
 const MAX_CONCEALED = 5;
 
 /** Decodes Opus packets, which may arrive out of order, to samples, and conceals lost packets. */
@@ -26,7 +26,7 @@ export class AudioReceiver {
     });
   }
 
-  /** `sequenceNumber` has 16 bits. The payload is kept. */
+  /** `sequenceNumber` has 16 bits. The payload is stored without a copy. */
   add(sequenceNumber: number, payload: Uint8Array): void {
     const number = this.#unwrap(sequenceNumber);
     this.#next ??= number;
@@ -60,7 +60,7 @@ export class AudioReceiver {
     }
   }
 
-  /** The packet after a lost one has a coarse copy of it (FEC). */
+  /** The packet after a lost one contains a low-quality copy of it (FEC). */
   #conceal(decoder: OpusDecoderHandle, from: number): void {
     const found = Math.min(...this.#waiting.keys());
     const after = this.#waiting.get(found) ?? null;

@@ -3,7 +3,7 @@ import { type AudioFormat, type AudioSource, frames } from "./audio-source.ts";
 
 const OPUS_RATES = [8_000, 12_000, 16_000, 24_000, 48_000];
 const FRAME_MS = 20;
-/** After a longer stall of the machine, sending continues from now instead of with a burst. */
+/** After a longer stall of the machine, sending continues from the current time instead of catching up in a burst. */
 const MAX_BEHIND_MS = 2_000;
 
 type Packet = { payload: Uint8Array; level: number };

@@ -21,7 +21,7 @@ export async function openAudio(
 }
 
 async function decode(path: string): Promise<Uint8Array> {
-  // A wrong file name is reported as such, instead of by ffmpeg.
+  // A wrong file name is reported as such, and not by ffmpeg.
   await access(path);
   return runFfmpeg(["-i", path, "-vn", "-ar", "48000", "-ac", "2", "-c:a", "pcm_s16le", "-f", "wav", "pipe:1"], path);
 }
@@ -43,7 +43,7 @@ export function readWav(bytes: Uint8Array, name = "the file"): AudioFormat & { s
       format = { sampleRate: view.getUint32(start + 4, true), channels };
     } else if (tag(at) === "data") {
       if (!format) break;
-      // A recorder that could not write the length leaves 0 or the maximum.
+      // A recorder that could not write the length leaves 0 or the maximum in the header.
       const end = Math.min(bytes.length, start + (size === 0 || size === 0xffffffff ? bytes.length : size));
       return { ...format, samples: new Int16Array(bytes.slice(start, end - ((end - start) % 2)).buffer) };
     }
@@ -92,7 +92,7 @@ class Resampler {
   push(chunk: Int16Array): Int16Array {
     const channels = this.#channels;
     const count = Math.floor(chunk.length / channels);
-    // Position −1 is the last sample of the chunk before.
+    // Index −1 is the last sample of the previous chunk.
     const at = (index: number, channel: number) =>
       index < 0 ? (this.#last[channel] ?? 0) : (chunk[index * channels + channel] ?? 0);
     const out: number[] = [];
@@ -110,7 +110,7 @@ class Resampler {
   }
 }
 
-/** A tone for tests, of `seconds` or endless. */
+/** A tone for tests, with a length of `seconds` or endless. */
 export function* tone({
   hz = 440,
   seconds = Number.POSITIVE_INFINITY,

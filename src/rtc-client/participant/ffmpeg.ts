@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 
-/** Returns the output of ffmpeg; `path` is the file for error messages. */
+/** Returns the output of ffmpeg; `path` is the file name in error messages. */
 export function runFfmpeg(args: string[], path: string): Promise<Uint8Array> {
   const child = spawn("ffmpeg", ["-loglevel", "error", ...args], { stdio: ["ignore", "pipe", "pipe"] });
   const [output, errors]: [Buffer[], Buffer[]] = [[], []];

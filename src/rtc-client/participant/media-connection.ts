@@ -14,10 +14,10 @@ import { VideoReceiver } from "./video-receiver.ts";
 import type { VideoCodec } from "./video-source.ts";
 
 const REMB_EVERY_MS = 500;
-/** Far more than any track, so that the server's estimate does not limit what is received. */
+/** Far more than any track needs, so that the server's bandwidth estimate does not limit reception. */
 const REMB_BPS = 20_000_000;
 const PLI_EVERY_MS = 500;
-/** Room for the header, two SSRCs and the SRTCP overhead. */
+/** The size of the header, two SSRCs and the SRTCP overhead. */
 const NACK_BYTES = 64;
 const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
 
@@ -33,7 +33,7 @@ type MediaConnectionDeps = {
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
 };
 
-/** A track that is sent. */
+/** A track that this participant sends. */
 export type Outgoing = {
   trackId: string;
   send(payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number): void;
@@ -126,7 +126,7 @@ export class MediaConnection {
     };
   }
 
-  /** Stops sending on the track's section, which stays, because sections are never removed. */
+  /** Stops sending on the track's section, which remains, because media sections are never removed. */
   unpublish(clientTrackId: string): Promise<void> {
     return this.#next(async () => {
       this.#sources.delete(clientTrackId);
@@ -148,7 +148,7 @@ export class MediaConnection {
     this.#peer = null;
   }
 
-  /** Runs one negotiation at a time. */
+  /** Runs negotiations one at a time. */
   #next<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#negotiating.then(work);
     this.#negotiating = done.catch(() => {});
@@ -164,7 +164,7 @@ export class MediaConnection {
     return tracks;
   }
 
-  /** Puts tracks on free or new sections; returns true when a negotiation is needed. */
+  /** Assigns tracks to free or new sections; returns true when a negotiation is needed. */
   #place(wanted: readonly SubscribedTrack[]): boolean {
     let changed = false;
     for (const section of this.#sections) {
@@ -205,7 +205,7 @@ export class MediaConnection {
       if (receiver?.track === track && unwrapRtx(view, receiver.ssrc, receiver.payloadType)) receiver.add(view);
       return;
     }
-    // A section that was inactive comes back with another SSRC.
+    // A section that was inactive is reactivated with another SSRC.
     if (receiver?.track !== track || receiver.ssrc !== view.ssrc) {
       receiver?.close();
       const { ssrc, payloadType } = view;
@@ -250,14 +250,14 @@ function receiving(kind: TrackKind): Section {
   return { offered, publishes: null, receives: null };
 }
 
-/** Returns a copy, because the packet's memory is reused. */
+/** Returns a copy, because the packet's buffer is reused. */
 function payloadOf({ data, payloadOffset, payloadLength }: RtpView): Uint8Array {
   return data.slice(payloadOffset, payloadOffset + payloadLength);
 }
 
 const RETRANSMISSION_PACKETS = 1_024;
 
-/** Recently sent packets, protected, for retransmission. */
+/** Recently sent packets, encrypted, for retransmission. */
 export class RetransmissionBuffer {
   readonly #packets = new Map<string, Uint8Array>();
 

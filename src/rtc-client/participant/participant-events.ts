@@ -4,7 +4,7 @@ export type EncodedVideo = {
   codec: string;
   data: Uint8Array;
   keyframe: boolean;
-  /** 0 unless it is a keyframe with a size. */
+  /** 0 unless the frame is a keyframe with a size. */
   width: number;
   height: number;
   /** The RTP timestamp, in 1/90,000 s. */
@@ -16,7 +16,7 @@ export type NetworkFaults = {
   loss?: number;
   /** The additional delay in each direction. */
   delayMs?: number;
-  /** The same seed loses the same packets. */
+  /** The same seed drops the same packets. */
   seed?: number;
 };
 

@@ -70,7 +70,7 @@ class Emitter<Events extends Record<keyof Events, unknown[]>> {
 type PublishAudio = Partial<AudioFormat> & { name?: string };
 type PublishVideo = { codec?: VideoCodec; source?: "camera" | "screenShare"; name?: string };
 
-/** Joins the room of the token; `endpoint` comes with the token. */
+/** Joins the room of the token; `endpoint` is returned together with the token. */
 export async function join(endpoint: string, token: string, options: JoinOptions = {}): Promise<Participant> {
   const participant = new Participant(options);
   await participant.start(endpoint, token);
@@ -117,27 +117,27 @@ export class Participant extends Emitter<ParticipantEvents> {
       onClosed: (error) => this.#ended(error),
     });
     await this.#media.connect(this.#wanted());
-    // The simulated network begins after the handshake, because it is meant for media.
+    // The simulated network starts after the handshake, because it is meant for media.
     if (this.#options.network) this.#network.set(this.#options.network);
   }
 
   /**
-   * Publishes PCM samples, a WAV file, or with ffmpeg installed any audio file, by its path. Resolves when the server has accepted
-   * the track.
+   * Publishes PCM samples, a WAV file, or, if ffmpeg is installed, any audio file by its path. Resolves when the server
+   * has accepted the track.
    */
   async publishAudio(source: AudioSource | string, { name, ...options }: PublishAudio = {}): Promise<PublishedTrack> {
     const { source: samples, format } = await openAudio(source, options);
     return this.#publish("audio", "microphone", name, undefined, (send) => {
       let timestamp = 0;
       return new AudioSender(samples, format, ({ payload, level }) => {
-        // Opus timestamps have 48,000 units a second, whatever the sample rate.
+        // Opus timestamps have 48,000 units a second, at any sample rate.
         timestamp += 960;
         send(payload, false, timestamp, level);
       });
     });
   }
 
-  /** Publishes encoded frames, an IVF file, or with ffmpeg installed a Y4M file, by its path. */
+  /** Publishes encoded frames, an IVF file, or, if ffmpeg is installed, a Y4M file by its path. */
   async publishVideo(source: VideoSource | string, options: PublishVideo = {}): Promise<PublishedTrack> {
     const { codec = "VP8", source: what = "camera", name } = options;
     const frames = await openVideo(source);
@@ -159,7 +159,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     await this.#connected.request("participant.update", { metadata });
   }
 
-  /** Simulates a bad network from now on; without faults, a good one. */
+  /** Simulates a bad network from now on; without `faults`, a good one. */
   network(faults: NetworkFaults = {}): void {
     this.#network.set(faults);
   }

@@ -15,7 +15,7 @@ export class Roster {
     this.#emit = emit;
   }
 
-  /** Takes the server's list after a join and emits the differences. A resumed session gets them as pushes. */
+  /** Adopts the server's list after a join and emits the differences. A resumed session gets them as pushes. */
   adopt(records: readonly ParticipantRecord[], self: string, resumed: boolean): void {
     const first = this.#self === "";
     this.#self = self;

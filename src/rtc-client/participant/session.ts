@@ -4,7 +4,7 @@ import type { JoinAck, Push } from "../../protocol/signaling.ts";
 import { RtcRefused, SignalingClient } from "../signaling-client.ts";
 import { WebSocket } from "./web-socket.ts";
 
-/** Final closes: wrong or revoked token, forbidden, no such room, replaced, room closed or removed from it. */
+/** Final closes: wrong or revoked token, forbidden, room not found, replaced, room closed, or removed from the room. */
 const FINAL = new Set([4400, 4401, 4403, 4404, 4409, 4410, 4423, 4440]);
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 5_000;
@@ -96,7 +96,7 @@ export class Session {
         return;
       } catch (error) {
         client.close();
-        // The session that it would resume has ended, so a new one begins.
+        // The session to be resumed has ended, so a new one starts.
         if (error instanceof RtcRefused && error.code !== "CLOSED") resume = undefined;
         if (client.closeCode !== null && FINAL.has(client.closeCode)) break;
       }

@@ -33,7 +33,7 @@ export class SimulatedNetwork {
       socket.once("error", reject);
       socket.bind(0, () => {
         socket.off("error", reject);
-        // An ICMP error means that no one listens there any more: the packet counts as lost.
+        // An ICMP error means that the remote port is closed: the packet counts as lost.
         socket.on("error", () => {});
         const { port } = socket.address();
         resolve({

@@ -22,7 +22,9 @@ type VideoReceiverOutput = {
   lost(sequenceNumbers: number[]): void;
 };
 
-/** Assembles packets of one track to encoded frames, and requests lost packets until they arrive or are too late. */
+/**
+ * Assembles the packets of one track into encoded frames, and requests lost packets until they arrive or are too late.
+ */
 export class VideoReceiver {
   readonly #assembler: FrameAssembler | null;
   readonly #nack = new NackGenerator();

@@ -1,4 +1,5 @@
-// This is apart from the session, because the package exports it and its types must not lead to the protocol's schemas.
+// This module is separate from the session, because the package exports it and its types must not refer to the
+// protocol's schemas.
 import { WebSocket as Fallback } from "ws";
 
 /** The runtime's WebSocket, or a compatible one for Node 20, which has none: `connectChat(…, { WebSocket })`. */

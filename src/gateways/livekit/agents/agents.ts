@@ -22,7 +22,7 @@ const EMPTY_AFTER_LEAVE_MS = 20_000;
 const EMPTY_FROM_START_MS = 300_000;
 /** An agent that does not reconnect in time after a restart is replaced. */
 const RECONNECT_WITHIN_MS = 30_000;
-/** An agent that was told to stop is removed after this. */
+/** An agent that was told to stop is removed after this time. */
 const STOP_GRACE_MS = 3_000;
 
 type AgentsDeps = {
@@ -36,7 +36,7 @@ type AgentsDeps = {
 
 export type Agents = ReturnType<typeof createAgents>;
 
-/** Dispatches agents: unnamed ones into every room, named ones on request. */
+/** Dispatches agents: unnamed agents into every room, named agents on request. */
 export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   const { bus, now, timers, log } = runtime;
   const { signaling, details, apiKeys, signToken, serverInfo, find } = deps;
@@ -54,7 +54,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
   );
 
   function fill(roomAgents: RoomAgents): void {
-    // Most projects have no agents, and their rooms are not looked up.
+    // Most projects have no agents, so their rooms are not looked up.
     const row = workers.servesTenant(roomAgents) ? find(roomAgents.roomId) : undefined;
     if (!row) return;
     const live = registry.room(roomAgents.roomId);
@@ -99,7 +99,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       return;
     }
     const token = await tokenFor(job.room?.name ?? "", identity, accepted);
-    // The dispatch was withdrawn or the room ended meanwhile.
+    // The dispatch was withdrawn or the room was closed in the meantime.
     if (!rooms.isCurrent(roomAgents) || !roomAgents.dispatches.has(dispatch.id)) return;
     assigned.state = "running";
     assigned.worker = accepted.worker;
@@ -237,7 +237,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       }
     },
 
-    /** Null when the room has too many dispatches. With `alone` no unnamed agents join. */
+    /** Null when the room has too many dispatches. With `alone` no unnamed agents join the room. */
     async dispatch(
       room: Pick<LiveRoom, "id" | "projectId" | "environment">,
       wanted: DispatchRequest,

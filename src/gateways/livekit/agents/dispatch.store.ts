@@ -15,7 +15,7 @@ export const agentDispatches = sqliteTable(
     agentName: text("agent_name").notNull(),
     metadata: text("metadata").notNull(),
     attributes: text("attributes", { mode: "json" }).$type<Record<string, string>>().notNull(),
-    /** Unnamed agents do not join beside it. */
+    /** Unnamed agents do not join the room in addition. */
     alone: integer("alone", { mode: "boolean" }).notNull(),
     createdAt: integer("created_at").notNull(),
     /** The job for the whole room, once a worker has accepted it. */

@@ -24,18 +24,18 @@ export type DispatchRequest = { agentName: string; metadata: string; attributes:
 export const UNNAMED: DispatchRequest = { agentName: "", metadata: "", attributes: {} };
 
 /**
- * One job of a dispatch. In `declined` no worker wanted it, and workers that register later are asked. A running job
- * without a worker was started before this process, and its worker has not reconnected yet.
+ * One job of a dispatch. In `declined` every worker has declined it, and workers that register later are offered the
+ * job. A running job without a worker was started before this process, and its worker has not reconnected yet.
  */
 export type AssignedJob = { job: Job; worker: AgentWorker | null; state: "asking" | "running" | "declined" | "ended" };
 
 export type Dispatch = DispatchRequest & {
   readonly id: string;
   readonly createdAt: number;
-  /** Unnamed agents do not join beside it. */
+  /** Unnamed agents do not join the room in addition. */
   readonly alone: boolean;
   isSaved: boolean;
-  /** By target: the room, or one of its participants. */
+  /** Jobs by target: the room, or one of its participants. */
   readonly jobs: Map<string, AssignedJob>;
 };
 
@@ -66,7 +66,7 @@ export function newJob(
   return new Job({ id: `AJ_${randomBase62(12)}`, ...about, room, participant, state });
 }
 
-/** The targets of a job type; null is the whole room. Agents are no targets. */
+/** The targets of a job type; null is the whole room. Agents are not targets. */
 export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSession | null)[] {
   if (type === JobType.JT_ROOM) return [null];
   const participants = [...sessions].filter(({ kind, hidden }) => kind !== "agent" && !hidden);
@@ -89,7 +89,7 @@ export function changeState(job: Job, status: JobStatus, error: string, at: numb
   if (isOver) job.state.endedAt = nanoseconds(at);
 }
 
-/** The dispatches that a token requests (`roomConfig.agents`). Invalid ones are ignored. */
+/** The dispatches that a token requests (`roomConfig.agents`). Invalid dispatches are ignored. */
 export function dispatchesInToken(claims: Record<string, unknown>): DispatchRequest[] {
   const { roomConfig } = claims;
   if (typeof roomConfig !== "object" || roomConfig === null || !("agents" in roomConfig)) return [];

@@ -11,7 +11,7 @@ const ROOM_JOB = `${JobType.JT_ROOM} `;
 
 export const jobKey = (type: JobType, sessionId: string | undefined) => `${type} ${sessionId ?? ""}`;
 
-/** The agents of one room, from the first participant's join until the last one has left. */
+/** The agents of one room, from the first participant's join until the last participant has left. */
 export type RoomAgents = {
   readonly projectId: string;
   readonly environment: LiveRoom["environment"];
@@ -31,7 +31,7 @@ type RoomAgentsDeps = { find: (roomId: string) => KnownRoom | undefined; registr
 export function createRoomAgents({ db, write, log, now }: Runtime, { find, registry }: RoomAgentsDeps) {
   const store = dispatchStore(db);
   const byRoom = new Map<string, RoomAgents>();
-  /** The dispatches that joins under way request, by token. */
+  /** The dispatches that are requested by pending joins, by token. */
   const requested = new Map<string, DispatchRequest[]>();
   /** The projects that have agents or have requested one; rooms of other projects are ignored. */
   const tenants = tenantSet();
@@ -97,7 +97,7 @@ export function createRoomAgents({ db, write, log, now }: Runtime, { find, regis
     /** Watches the rooms of this project from now on; those with participants get the unnamed agents. */
     addTenant,
 
-    /** Keeps the dispatches that a token requests during its join; the returned function drops them. */
+    /** Keeps the dispatches that a token requests during its join; the returned function discards them. */
     expect({ tokenId, ...tenant }: Tenant & { tokenId: string }, wanted: DispatchRequest[]): () => void {
       if (wanted.length === 0) return () => {};
       addTenant(tenant);
@@ -114,7 +114,9 @@ export function createRoomAgents({ db, write, log, now }: Runtime, { find, regis
     isCurrent: (roomAgents: RoomAgents) => byRoom.get(roomAgents.roomId) === roomAgents,
     close: (roomAgents: RoomAgents): void => void byRoom.delete(roomAgents.roomId),
 
-    /** The running jobs of this worker. A job whose worker has disconnected is taken over by the worker that claims it. */
+    /**
+     * The running jobs of this worker. A job whose worker has disconnected is transferred to the worker that claims it.
+     */
     jobsOf(
       worker: AgentWorker,
       jobIds: ReadonlySet<string>,

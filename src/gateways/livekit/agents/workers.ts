@@ -27,7 +27,7 @@ import type { SignalingCore } from "../../signaling/signaling.ts";
 import { decodeBinary, decodeJson, fieldsCost, frameCost } from "../message-reader.ts";
 import type { SigningKeys } from "../tokens.ts";
 
-/** A worker that does not respond in time is passed over. */
+/** A worker that does not respond in time is skipped. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
 /** Workers with the same registration share its jobs. */
@@ -133,7 +133,7 @@ type WorkersDeps = {
 };
 
 type WorkerEvents = {
-  /** The worker can take jobs; `isNew` when it has just registered. */
+  /** The worker can accept jobs; `isNew` when it has just registered. */
   free(worker: AgentWorker, isNew: boolean): void;
   jobChanged(worker: AgentWorker, update: UpdateJobStatus): void;
   /** The worker has reconnected and still runs these jobs. */
@@ -141,7 +141,7 @@ type WorkerEvents = {
 };
 
 export type AcceptedJob = { worker: AgentWorker; registration: WorkerRegistration; response: AvailabilityResponse };
-/** `declined` when every free worker refused, `none` when no worker is free. */
+/** `declined` when every free worker declined, `none` when no worker is free. */
 type JobNotAccepted = "declined" | "none";
 
 export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: WorkerEvents) {
@@ -213,7 +213,7 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
     servesTenant: (tenant: Tenant): boolean => [...workers].some((worker) => isOf(tenant, worker)),
     hasWorker: (tenant: Tenant, type: JobType, agentName: string) => fitting(tenant, type, agentName).length > 0,
 
-    /** Asks free workers one after another, each once. */
+    /** Offers the job to free workers one after another, once each. */
     async findWorker(tenant: Tenant, job: Job): Promise<AcceptedJob | JobNotAccepted> {
       const asked = new Set<AgentWorker>();
       for (;;) {

@@ -18,8 +18,8 @@ export type WantedTrack = { trackId: string; kind: TrackKind };
 export type Missing = Record<TrackKind, number>;
 
 /**
- * Assigns tracks to the sections of one peer connection. A freed section stays inactive for one answer and then takes the
- * next track of its kind.
+ * Assigns tracks to the sections of one peer connection. A freed section stays inactive for one answer and is then
+ * assigned the next track of its kind.
  */
 export class MediaSections {
   readonly #sections = new Map<string, MediaSection>();
@@ -46,7 +46,7 @@ export class MediaSections {
     return this.all().some(({ trackId }) => trackId !== null && !ids.has(trackId)) || this.#waiting(wanted).length > 0;
   }
 
-  /** How many more sections are needed, when freed ones are reused. */
+  /** How many more sections are needed if freed ones are reused. */
   missing(wanted: readonly WantedTrack[]): Missing {
     const missing: Missing = { audio: 0, video: 0 };
     for (const { kind } of this.#waiting(wanted)) missing[kind] += 1;

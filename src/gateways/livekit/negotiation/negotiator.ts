@@ -17,7 +17,7 @@ export type NegotiatorDeps = {
   send(message: Message): void;
 };
 
-/** Negotiates a client's peer connections. Its calls come one after another. */
+/** Negotiates a client's peer connections. Its methods are called one after another. */
 export interface Negotiator {
   readonly sections: MediaSections;
   onOffer(offer: SessionDescription): Promise<void>;
@@ -59,7 +59,7 @@ export function midToTrackId(sections: MediaSections): Record<string, string> {
   );
 }
 
-/** The tracks on the sections are received from now on. */
+/** Reports that the tracks on the sections are received from now on. */
 export function tracksReceived({ session }: NegotiatorDeps, sections: MediaSections): void {
   sections.answered();
   for (const { trackId } of sections.all()) if (trackId !== null) received(session, trackId);

@@ -13,7 +13,10 @@ import {
 } from "./negotiator.ts";
 import { readSections } from "./session-description.ts";
 
-/** Only the client offers. When it has too few sections for the wanted tracks, it is asked for an offer with more. */
+/**
+ * Only the client offers. When it has too few sections for the wanted tracks, it is asked for an offer with more
+ * sections.
+ */
 export function oneConnection(deps: NegotiatorDeps): Negotiator {
   const { session, published, selection, send } = deps;
   const sections = new MediaSections();

@@ -1,4 +1,4 @@
-/** Reads the sections of a client's session description, and writes offers in the client's place. */
+/** Parses the media sections of a client's session description, and writes offers on behalf of the client. */
 import type { TrackKind } from "../../../protocol/room-records.ts";
 
 export type Section = {
@@ -9,7 +9,7 @@ export type Section = {
   cid: string | null;
 };
 
-/** Directions are the writer's. The media node checks limits and refuses malformed descriptions. */
+/** Directions are from the writer's view. The media node checks limits and rejects malformed descriptions. */
 export function readSections(sdp: string): Section[] {
   return sdp
     .split(/^m=/m)
@@ -82,7 +82,7 @@ function codecLines(kind: TrackKind): { formats: number[]; lines: string[] } {
 /** The identifiers of a session that the server offers: the ICE credentials change on a restart. */
 export type OfferedSession = { sessionId: string; ufrag: string; pwd: string };
 
-/** The offer that the client would write; the node's answer to it becomes the server's offer. */
+/** The offer on behalf of the client; the node's answer to it becomes the server's offer. */
 export function writeClientOffer(
   sections: readonly { mid: string; kind: TrackKind }[],
   { sessionId, ufrag, pwd }: OfferedSession,

@@ -25,9 +25,9 @@ import {
 const randomHex = (bytes: number) => randomBytes(bytes).toString("hex");
 
 /**
- * The client offers the connection on which it sends, and the server offers the one on which it receives. The media node can
- * only answer: it gets an offer as the client would write it, its answer is sent to the client as the server's offer, and
- * the client's answer goes to the node as the client's offer.
+ * The client offers the connection on which it sends, and the server offers the one on which it receives. The media
+ * node can only answer: it gets an offer on behalf of the client, its answer is sent to the client as the server's
+ * offer, and the client's answer is passed to the node as the client's offer.
  */
 export function twoConnections(deps: NegotiatorDeps): Negotiator {
   const { session, published, selection, send } = deps;
@@ -42,7 +42,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
       sdp,
       connection: "receive",
       publish: [],
-      // A browser names a section's track after the first one on it, so clients use the stream id for a reused section.
+      // A browser keeps the id of the first track on a section, so clients use the stream id for a reused section.
       subscribe: placedSections(sections, selection, ({ isReused }, group, sid) => (isReused ? sid : group)),
       idleInactive: true,
       data: "packets",
@@ -87,7 +87,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
     async onAnswer({ sdp, id }) {
       if (!isAwaitingAnswer || (id !== 0 && id !== offerId)) return;
       await negotiate(answerToClientOffer(sdp, offered));
-      // Changed ICE credentials would mean a restart to the node, so the next offer uses the client's own.
+      // Changed ICE credentials would mean an ICE restart to the node, so the next offer uses the client's own.
       Object.assign(offered, readCredentials(sdp));
       isAwaitingAnswer = false;
       tracksReceived(deps, sections);
@@ -98,7 +98,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
     update: offerIfNeeded,
 
     async resume() {
-      // New ICE credentials tell the client that this is the restart for which it waits.
+      // New ICE credentials tell the client that this is the ICE restart for which it waits.
       Object.assign(offered, { ufrag: randomHex(4), pwd: randomHex(12) });
       isAwaitingAnswer = false;
       if (offerId > 0) await offer();

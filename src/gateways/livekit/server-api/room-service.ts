@@ -144,7 +144,8 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const { row, ref } = requireAdminRoom(token, room);
       const { identity: removed } = requireParticipant(row, identity);
       const validFrom = await moderation.remove(ref, removed, token.author);
-      // A token that the backend signs when this call has returned is valid, and one that it signed before is not.
+      // A token that the backend signs after this request has returned is valid, and a token that it signed before is
+      // not.
       await new Promise<void>((resolve) => void timers.after(Math.max(0, validFrom - now()), resolve));
       return new RemoveParticipantResponse();
     }),
@@ -205,7 +206,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
   };
 }
 
-/** What cannot be done is refused, so that nobody relies on it. */
+/** Options that are not supported are rejected, so that no caller relies on them. */
 function requireServedOptions({
   egress,
   roomPreset,

@@ -25,7 +25,7 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
     "/twirp/:service/:method",
     async ({ request, params, set }) => {
       try {
-        // This refuses invalid requests, such as those with a wrong Host header.
+        // This call rejects invalid requests, such as those with a wrong Host header.
         const info = infoOf(request);
         const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim() ?? "";
         const form = FORMS[type];
@@ -55,7 +55,9 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
     { detail: { hide: true } },
   );
 
-/** Participants' tokens are refused before the body is read: they are many, and no rate limit applies here. */
+/**
+ * Participants' tokens are rejected before the body is read: there are many of them, and no rate limit applies here.
+ */
 function requireSomeGrant({ grant: { roomAdmin, roomList, roomCreate } }: LivekitToken): void {
   if ([roomAdmin, roomList, roomCreate].includes(true)) return;
   throw new TwirpError("permission_denied", "the token has no roomAdmin, roomList or roomCreate grant");
@@ -121,7 +123,7 @@ function asTwirp(error: unknown): TwirpError | null {
   return refused && new TwirpError(BY_STATUS[refused.status] ?? "internal", refused.message);
 }
 
-/** The name as rooms have it. */
+/** The name in the form that rooms have. */
 export function requireName(name: string): string {
   const known = foreignName(name);
   if (known === null) throw new TwirpError("invalid_argument", `the room's name ${NAME_RULE}`);
@@ -134,10 +136,10 @@ export function requireRoomAdmin({ grant }: LivekitToken, name: string): void {
   throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
 }
 
-/** The token of a request to the server API, and who signed it. */
+/** The token of a request to the server API, and the author who signed it. */
 export type ServerCall = LivekitToken & { author: Author };
 
-/** Takes the body of a request and returns the body of the response, in the same form. */
+/** Parses the body of a request and returns the body of the response, in the same form. */
 export type Method = (call: ServerCall, body: Uint8Array, form: "json" | "protobuf") => Promise<Uint8Array | string>;
 
 export function defineMethod<Request extends Message<Request>, Response extends Message<Response>>(
