@@ -54,7 +54,7 @@ function presentStream(row: LiveStreamRow, viewerCount: number | null) {
 
 /** The handlers of the routes of both guards, which differ only in how the project is found. */
 function streamHandlers({ write }: Runtime, { liveStreams: { streams, counts } }: Services) {
-  const presentWithCount = async (stream: LiveStreamRow) => presentStream(stream, await counts.of(stream));
+  const presentWithCount = (stream: LiveStreamRow) => presentStream(stream, counts.of(stream));
   return {
     list(context: PageContext, { projectId, environment }: Pick<StreamList, "projectId" | "environment">) {
       const { visibility, status } = context.query;
@@ -66,7 +66,7 @@ function streamHandlers({ write }: Runtime, { liveStreams: { streams, counts } }
         position: (row) => [row.id],
         show: (row) => row,
       });
-      return Promise.all(rows.map(presentWithCount));
+      return rows.map(presentWithCount);
     },
     find: (ref: StreamRef) => presentWithCount(streams.find(ref)),
     update: async (ref: StreamRef, input: Parameters<LiveStreamService["update"]>[2], author: Author) =>

@@ -1,10 +1,9 @@
 import type { Runtime } from "../../kernel/runtime.ts";
-import { ApiError } from "../../protocol/errors.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
 import type { LiveStreamStore } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
 
-type ViewerCountDeps = { store: LiveStreamStore; liveRooms: Pick<LiveRooms, "participants"> };
+type ViewerCountDeps = { store: LiveStreamStore; liveRooms: Pick<LiveRooms, "connected"> };
 
 /** When a thousand viewers join at once, the stream is counted a few times, not a thousand times. */
 const COUNT_EVERY_MS = 250;
@@ -17,16 +16,12 @@ export function viewerCounts({ bus, log, timers, write }: Runtime, { store, live
   const lastSignals = new Map<string, string>();
 
   /** The viewers that are connected now; null when the media node cannot be reached. */
-  async function count(stream: LiveStreamRow): Promise<number | null> {
+  function count(stream: LiveStreamRow): number | null {
     if (stream.status === "ENDED") return 0;
-    try {
-      const participants = await liveRooms.participants(stream.roomId);
-      const hosts = new Set(store.hosts(stream.id).map(({ identity }) => identity));
-      return participants.filter(({ identity, state }) => state === "CONNECTED" && !hosts.has(identity)).length;
-    } catch (error) {
-      if (error instanceof ApiError && error.code === "SVC_RTC_SERVER_UNREACHABLE") return null;
-      throw error;
-    }
+    const connected = liveRooms.connected(stream.roomId);
+    if (connected === null) return null;
+    const hosts = new Set(store.hosts(stream.id).map(({ identity }) => identity));
+    return connected.filter((identity) => !hosts.has(identity)).length;
   }
 
   function signal(stream: LiveStreamRow, viewerCount: number | null): void {
@@ -40,7 +35,7 @@ export function viewerCounts({ bus, log, timers, write }: Runtime, { store, live
   async function countAndSignal(streamId: string): Promise<void> {
     const stream = store.find(streamId);
     if (!stream) return;
-    const viewerCount = await count(stream);
+    const viewerCount = count(stream);
     if (viewerCount !== null && viewerCount > stream.peakViewerCount) {
       await write((unit) => store.raisePeak(unit, stream.id, viewerCount));
     }

@@ -13,6 +13,8 @@ export type LiveRooms = {
   /** Sends one query per node, however many rooms are on it. */
   presence(roomIds: string[]): Promise<Map<string, RoomPresence>>;
   participants(roomId: string): Promise<LiveParticipant[]>;
+  /** The identities that are connected, without a query to the node; null while the node of the room cannot be reached. */
+  connected(roomId: string): string[] | null;
   /** The media node of the room; null while the room is empty. */
   serverOf(roomId: string): string | null;
   has(roomId: string, identity: string): boolean;

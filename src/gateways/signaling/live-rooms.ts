@@ -56,6 +56,14 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
       return participants;
     },
 
+    connected(roomId) {
+      const room = registry.room(roomId);
+      if (room?.placed?.node.remote?.connected === false) return null;
+      return [...(room?.sessions.values() ?? [])].flatMap((session) =>
+        connectionState(session) === "CONNECTED" ? [session.identity] : [],
+      );
+    },
+
     serverOf: (roomId) => registry.room(roomId)?.placed?.serverName ?? null,
     has: (roomId, identity) => registry.find(roomId, identity) !== undefined,
     roomsOf: ({ projectId, environment }, identity) =>
