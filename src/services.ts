@@ -58,12 +58,15 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
   const { liveRooms } = signaling;
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
+  const webhooks = createWebhooks(runtime, projects.apiKeys.livekitKey);
   const livekitClients = createLivekitGateway(runtime, {
     ...rooms,
     ...projects,
     signaling: signaling.core,
     moderation,
     originPolicy,
+    hasLivekitEndpoint: webhooks.hasLivekitEndpoint,
+    hasOpenCall: (roomId) => rtcSessions.calls.isOpenIn(roomId),
   });
   const openRoomId = (tenant: Tenant, roomId: string) => rooms.rooms.findActive({ ...tenant, roomId }).id;
   const hasCall = (roomId: string): boolean => rtcSessions.calls.log.liveIn(roomId) !== undefined;
@@ -71,7 +74,6 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const chat = createChat(runtime, { isArchived, originPolicy, openRoomId, hasCall, isLiveStreamRoom });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const push = createPush(runtime, chat);
-  const webhooks = createWebhooks(runtime);
   const rtcSessions: Sessions = createSessions(runtime, {
     ...webhooks,
     mailer: users.mailer,

@@ -85,6 +85,9 @@ export const AUDIT_ACTOR_TYPES = ["user", "api_key", "command_line"] as const;
 export type AuditActorType = (typeof AUDIT_ACTOR_TYPES)[number];
 export type AuditResourceType = (typeof AUDIT_RESOURCE_TYPES)[number];
 
+export const WEBHOOK_FORMATS = ["stoa", "livekit"] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
 export const WEBHOOK_STATUSES = ["ACTIVE", "DISABLED"] as const;
 export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number];
 

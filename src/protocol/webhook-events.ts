@@ -1,3 +1,4 @@
+import type { WebhookFormat } from "./enums.ts";
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
 /** The types of webhook events: 7 of live streams, 9 of chat, 6 of calls, 3 of recordings. */
@@ -33,6 +34,25 @@ export const WEBHOOK_EVENT_TYPES = [
 export const WEBHOOK_TEST_TYPE = "webhook.test";
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
+
+/** The types of events in LiveKit's format. */
+export const LIVEKIT_EVENT_TYPES = [
+  "room_started",
+  "room_finished",
+  "participant_joined",
+  "participant_left",
+  "participant_connection_aborted",
+  "track_published",
+  "track_unpublished",
+] as const;
+
+export type LivekitEventType = (typeof LIVEKIT_EVENT_TYPES)[number];
+
+/** The types that an endpoint of each format can subscribe to. */
+export const EVENT_TYPES_OF: Record<WebhookFormat, readonly (WebhookEventType | LivekitEventType)[]> = {
+  stoa: WEBHOOK_EVENT_TYPES,
+  livekit: LIVEKIT_EVENT_TYPES,
+};
 
 /** The `data` of each event. */
 export type WebhookEventData = { [T in WebhookEventType]: WebhookPayloadOf<T> };

@@ -19,6 +19,8 @@ test("[4.7] creating returns 201 with the secret, which no other response contai
     url: URL_OK,
     description: null,
     environment: "PRODUCTION",
+    format: "stoa",
+    apiKeyId: null,
     events: [],
     status: "ACTIVE",
     disabledReason: null,

@@ -4,6 +4,7 @@ import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { ApiKeyCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -46,6 +47,13 @@ export function apiKeyService(runtime: Runtime) {
 
     signingSecret: (publicId: string): string =>
       signingSecretOf(store.findUsable(publicId) ?? { publicId, createdAt: now() }),
+
+    /** A key for LiveKit's webhooks; null unless it is an active key of this project and environment. */
+    livekitKey({ projectId, environment }: Tenant, keyId: string): { apiKey: string; apiSecret: string } | null {
+      const key = store.find(projectId, keyId);
+      if (!key || key.revokedAt !== null || key.environment !== environment) return null;
+      return { apiKey: key.publicId, apiSecret: signingSecretOf(key) };
+    },
 
     /** The caller of tokens that are signed with this key's signing secret; null when the key is not usable. */
     signer(publicId: string): ApiKeyCaller | null {

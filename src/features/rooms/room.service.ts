@@ -109,6 +109,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         closedAt: null,
       };
       store.insert(unit, row);
+      bus.publish(unit, "roomCreated", row);
       return row;
     },
 

@@ -1,3 +1,4 @@
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { MediaTransport } from "../../protocol/media-node.ts";
 import type { CallVerdict, ParticipantKind, Quality, Track } from "../../protocol/room-records.ts";
@@ -91,7 +92,27 @@ export type RtcRefusedEvent = {
   at: number;
 };
 
+/** The progress of a call, in the transaction that records it. */
+export type CallProgress = Tenant & { roomId: string; at: number } & (
+    | { type: "connected"; connection: RtcConnectionEvent }
+    | {
+        type: "left";
+        sessionId: string;
+        identity: string;
+        joinedAt: number;
+        /** Null when no media of the participant was received. */
+        connectedAt: number | null;
+        reason: LeaveReason;
+        /** Null when the server stopped without notice and the departure was found afterwards. */
+        connection: RtcConnectionEvent | null;
+      }
+    | { type: "ended" }
+  );
+
 declare module "../../kernel/bus.ts" {
+  interface TransactionalEvents {
+    callProgress: CallProgress;
+  }
   interface BusEvents {
     rtcConnection: RtcConnectionEvent;
     rtcRefused: RtcRefusedEvent;

@@ -1,14 +1,18 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import { writeTraceparent } from "../../kernel/tracing/span.ts";
 import { attempt, type Outcome } from "./attempt.ts";
 import { judge } from "./retry.ts";
-import { openSecret, signatureHeaders } from "./signature.ts";
+import { livekitHeaders, openSecret, signatureHeaders } from "./signature.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
 import { loopbackAllowed, targetRule } from "./url-check.ts";
+
+/** The API key with which LiveKit's webhooks are signed; null when it was revoked. */
+export type LivekitKey = (tenant: Tenant, keyId: string) => { apiKey: string; apiSecret: string } | null;
 
 type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
 
@@ -16,6 +20,7 @@ type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
 export function createDelivery(
   runtime: Runtime,
   { endpoints, events, periods, deliveries }: WebhookStores,
+  livekitKey: LivekitKey,
   random: () => number,
 ) {
   const { bus, config, keyring, log, metrics, now, tracing, write } = runtime;
@@ -36,6 +41,14 @@ export function createDelivery(
     }
     const event = events.body(eventId);
     if (!event) return { kind: "abandoned" };
+    const key = endpoint.apiKeyId === null ? null : livekitKey(endpoint, endpoint.apiKeyId);
+    if (endpoint.format === "livekit" && key === null) {
+      return {
+        kind: "unreachable",
+        error: "the API key was revoked; choose another one for the endpoint",
+        durationMs: 0,
+      };
+    }
     const span = tracing?.newContext(tracing.recall(eventId));
     const startMs = now();
     const outcome = await attempt(runtime, {
@@ -43,6 +56,7 @@ export function createDelivery(
       allows: targetRule(endpoint.environment, config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config)),
       headers: {
         ...signatureHeaders(secrets, eventId, event.body, now()),
+        ...(key && (await livekitHeaders(key, event.body, now()))),
         ...(span && { traceparent: writeTraceparent(span) }),
       },
       body: event.body,

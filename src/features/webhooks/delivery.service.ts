@@ -3,7 +3,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import { WEBHOOK_TEST_TYPE } from "../../protocol/webhook-events.ts";
-import { eventBody } from "./outbox.ts";
+import { testBody } from "./outbox.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { DeliveryRow, EndpointRow } from "./store/webhook.table.ts";
 import type { WebhookRef, WebhookService } from "./webhook.service.ts";
@@ -74,11 +74,10 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       const { projectId, environment } = endpoint;
       const at = now();
       const eventId = ids.publicId("event");
-      const event = { type: WEBHOOK_TEST_TYPE, projectId, environment };
       events.insert(unit, {
-        ...event,
+        ...{ type: WEBHOOK_TEST_TYPE, projectId, environment },
         id: eventId,
-        body: eventBody(eventId, { ...event, at, data: { webhookId: endpoint.id } }),
+        body: testBody(eventId, endpoint, at),
         messageId: null,
         orderKey: null,
         createdAt: at,

@@ -1,5 +1,5 @@
 import type { Runtime } from "../../kernel/runtime.ts";
-import { createDelivery } from "./deliver.ts";
+import { createDelivery, type LivekitKey } from "./deliver.ts";
 import { createDeliverySlots, createDeliveryThrottle } from "./delivery-limits.ts";
 import { createOutboxReader, DELIVERIES_AHEAD } from "./outbox-reader.ts";
 import type { PendingDelivery } from "./store/delivery.store.ts";
@@ -21,13 +21,14 @@ const TICK_MS = 1;
 export function createDispatcher(
   runtime: Runtime,
   stores: WebhookStores,
+  livekitKey: LivekitKey,
   random = Math.random,
   clock = () => performance.now(),
 ) {
   const { bus, config, log, now, timers } = runtime;
   const { endpoints, deliveries } = stores;
   const reader = createOutboxReader(runtime, stores, wakeNow);
-  const deliver = createDelivery(runtime, stores, random);
+  const deliver = createDelivery(runtime, stores, livekitKey, random);
   const slots = createDeliverySlots();
   const throttle = createDeliveryThrottle(config.WEBHOOK_RATE);
   /**

@@ -1,5 +1,6 @@
+import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import type { WebhookEventData, WebhookEventType } from "../../protocol/webhook-events.ts";
+import type { LivekitEventType, WebhookEventData, WebhookEventType } from "../../protocol/webhook-events.ts";
 
 /** An event that the project's webhook endpoints can subscribe to. */
 export type WebhookEvent = {
@@ -12,9 +13,18 @@ export type WebhookEvent = {
   };
 }[WebhookEventType];
 
+/** An event for endpoints in LiveKit's format. Events with the same `orderKey` are delivered one after the other. */
+type LivekitWebhook = Tenant & {
+  type: LivekitEventType;
+  at: number;
+  orderKey: string;
+  body: (eventId: string) => string;
+};
+
 declare module "../../kernel/bus.ts" {
   interface TransactionalEvents {
     webhook: WebhookEvent;
+    livekitWebhook: LivekitWebhook;
   }
   interface BusEvents {
     /** An endpoint was created, changed, enabled, disabled or deleted. */

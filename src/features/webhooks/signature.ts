@@ -1,4 +1,5 @@
-import { createHmac, randomBytes } from "node:crypto";
+import { createHash, createHmac, randomBytes } from "node:crypto";
+import { SignJWT } from "jose";
 import { type Keyring, openText, sealText } from "../../kernel/crypto/secrets.ts";
 
 const PREFIX = "whsec_";
@@ -45,4 +46,22 @@ export function signatureHeaders(
     "webhook-timestamp": String(seconds),
     "webhook-signature": standard.map((base64) => `v1,${base64}`).join(" "),
   };
+}
+
+const LIVEKIT_TOKEN_SECONDS = 300;
+
+/** The headers that LiveKit's `WebhookReceiver` expects: a token with the digest of the body, without a scheme. */
+export async function livekitHeaders(
+  { apiKey, apiSecret }: { apiKey: string; apiSecret: string },
+  body: string,
+  now: number,
+): Promise<Record<string, string>> {
+  const seconds = Math.floor(now / 1000);
+  const token = await new SignJWT({ sha256: createHash("sha256").update(body).digest("base64") })
+    .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+    .setIssuer(apiKey)
+    .setNotBefore(seconds)
+    .setExpirationTime(seconds + LIVEKIT_TOKEN_SECONDS)
+    .sign(Buffer.from(apiSecret));
+  return { authorization: token, "content-type": "application/webhook+json" };
 }

@@ -25,10 +25,11 @@ import {
 import type { WebhookRef, WebhookService } from "./webhook.service.ts";
 
 type WebhookServices = { webhooks: WebhookService; deliveries: DeliveryService };
-type Scope = { projectId: string; environment?: Environment };
+/** `keyId` is the API key of the request. */
+type Scope = { projectId: string; environment?: Environment; keyId?: string };
 
 const ListQuery = t.Object({ ...EnvironmentQuery, ...pageQuery });
-const { url, events, description } = CreateWebhook.properties;
+const { environment: _, ...ofKeys } = CreateWebhook.properties;
 
 /** The same routes for members of the project, and for its backends, whose API key determines the environment. */
 export const webhooksRoutes = (http: Http, runtime: Runtime, services: WebhookServices) => (app: Elysia) =>
@@ -51,7 +52,7 @@ export const webhooksRoutes = (http: Http, runtime: Runtime, services: WebhookSe
         listQuery: t.Object(pageQuery) as unknown as typeof ListQuery,
         listSummary: "Webhook endpoints of the key's environment",
         create: {
-          body: t.Object({ url, events, description }, REFUSES_UNKNOWN_FIELDS) as unknown as typeof CreateWebhook,
+          body: t.Object(ofKeys, REFUSES_UNKNOWN_FIELDS) as unknown as typeof CreateWebhook,
         },
         mayRead: {},
         mayManage: {},
@@ -137,7 +138,9 @@ function webhookRoutes(
         const { scope, author, body } = context;
         const environment = scope.environment ?? body.environment ?? author.environment;
         return idempotency.mint(context, () =>
-          write((unit) => webhooks.create(unit, scope.projectId, { ...body, environment }, author)),
+          write((unit) =>
+            webhooks.create(unit, scope.projectId, { apiKeyId: scope.keyId, ...body, environment }, author),
+          ),
         );
       },
       {

@@ -2,20 +2,33 @@ import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Environment, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
-import { DELIVERY_STATUSES, WEBHOOK_DISABLED_REASONS, WEBHOOK_STATUSES } from "../../protocol/enums.ts";
-import { WEBHOOK_EVENT_TYPES } from "../../protocol/webhook-events.ts";
+import {
+  DELIVERY_STATUSES,
+  WEBHOOK_DISABLED_REASONS,
+  WEBHOOK_FORMATS,
+  WEBHOOK_STATUSES,
+} from "../../protocol/enums.ts";
+import { LIVEKIT_EVENT_TYPES, WEBHOOK_EVENT_TYPES } from "../../protocol/webhook-events.ts";
 
 const Url = t.String({ minLength: 1, maxLength: 2048, description: "https; http for loopback in DEVELOPMENT" });
 const Description = nullable(t.String({ maxLength: 500 }));
-const EventFilter = t.Array(oneOf(WEBHOOK_EVENT_TYPES), {
+const EventFilter = t.Array(oneOf([...WEBHOOK_EVENT_TYPES, ...LIVEKIT_EVENT_TYPES]), {
   maxItems: 100,
-  description: "Event types to receive; empty or omitted for all types, including those added later",
+  description: "Event types of the format to receive; empty or omitted for all types, including those added later",
+});
+
+const Format = oneOf(WEBHOOK_FORMATS);
+const ApiKeyId = t.String({
+  maxLength: 100,
+  description: "The key whose LiveKit secret signs events in LiveKit's format; by default the key of this request",
 });
 
 export const CreateWebhook = t.Object(
   {
     url: Url,
     environment: t.Optional(Environment),
+    format: t.Optional(Format),
+    apiKeyId: t.Optional(ApiKeyId),
     events: t.Optional(EventFilter),
     description: t.Optional(Description),
   },
@@ -25,6 +38,7 @@ export const CreateWebhook = t.Object(
 export const UpdateWebhook = t.Object(
   {
     url: t.Optional(Url),
+    apiKeyId: t.Optional(ApiKeyId),
     events: t.Optional(EventFilter),
     description: t.Optional(Description),
     status: t.Optional(oneOf(WEBHOOK_STATUSES)),
@@ -50,6 +64,8 @@ export const Webhook = t.Object({
   url: t.String(),
   description: nullable(t.String()),
   environment: Environment,
+  format: oneOf(WEBHOOK_FORMATS),
+  apiKeyId: nullable(t.String({ description: "The key that signs events in LiveKit's format" })),
   events: t.Array(t.String()),
   status: oneOf(WEBHOOK_STATUSES),
   disabledReason: nullable(oneOf(WEBHOOK_DISABLED_REASONS)),

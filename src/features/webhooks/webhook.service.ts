@@ -1,10 +1,12 @@
 import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { AuditActionName, Environment, WebhookStatus } from "../../protocol/enums.ts";
-import { ApiError } from "../../protocol/errors.ts";
-import type { WebhookEventType } from "../../protocol/webhook-events.ts";
+import type { AuditActionName, Environment, WebhookFormat, WebhookStatus } from "../../protocol/enums.ts";
+import { ApiError, invalid } from "../../protocol/errors.ts";
+import { EVENT_TYPES_OF, type LivekitEventType, type WebhookEventType } from "../../protocol/webhook-events.ts";
+import type { LivekitKey } from "./deliver.ts";
 import { newSecret, sealSecret } from "./signature.ts";
 import type { EndpointChange } from "./store/endpoint.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
@@ -16,22 +18,31 @@ const ROTATION_OVERLAP_SECONDS = 86_400;
 /** The environment of the API key; a member of the project has access to the endpoints of both. */
 export type WebhookRef = { projectId: string; webhookId: string; environment?: Environment };
 
+type EventType = WebhookEventType | LivekitEventType;
+
 type NewWebhook = {
   url: string;
   environment: Environment;
-  events?: WebhookEventType[];
+  format?: WebhookFormat;
+  apiKeyId?: string;
+  events?: EventType[];
   description?: string | null;
 };
 type WebhookChange = {
   url?: string;
-  events?: WebhookEventType[];
+  apiKeyId?: string;
+  events?: EventType[];
   description?: string | null;
   status?: WebhookStatus;
 };
 
 export type WebhookService = ReturnType<typeof webhookService>;
 
-export function webhookService(runtime: Runtime, { endpoints, events, periods }: WebhookStores) {
+export function webhookService(
+  runtime: Runtime,
+  { endpoints, events, periods }: WebhookStores,
+  livekitKey: LivekitKey,
+) {
   const { bus, config, ids, keyring, now } = runtime;
 
   function find({ projectId, webhookId, environment }: WebhookRef): EndpointRow {
@@ -46,6 +57,21 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
     const message = refusalOf(url, environment, config.WEBHOOK_ALLOW_PRIVATE, loopbackAllowed(config));
     if (message === null) return;
     throw new ApiError("SVC_WEBHOOK_URL_REFUSED", `url: ${message}`, { details: [{ field: "url", message }] });
+  }
+
+  function requireTypes(format: WebhookFormat, types: readonly EventType[] = []): void {
+    const wrong = types.find((type) => !EVENT_TYPES_OF[format].includes(type));
+    if (wrong !== undefined) throw invalid("events", `${wrong} is not an event of the format ${format}`);
+  }
+
+  /** The key that signs the endpoint's events; null for our own format, which has a secret for each endpoint. */
+  function signingKey(tenant: Tenant, format: WebhookFormat, apiKeyId: string | undefined): string | null {
+    if (format === "stoa") return null;
+    if (apiKeyId === undefined) throw invalid("apiKeyId", "is required: LiveKit's format is signed with an API key");
+    if (!livekitKey(tenant, apiKeyId)) {
+      throw invalid("apiKeyId", "must be the id of an active API key of this project and environment");
+    }
+    return apiKeyId;
   }
 
   /** `metadata` names the changed fields without their values, because a URL may contain a secret. */
@@ -87,8 +113,10 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
     present,
 
     create(unit: Unit, projectId: string, input: NewWebhook, author: Author) {
-      const { environment } = input;
+      const { environment, format = "stoa" } = input;
       requireAllowedUrl(input.url, environment);
+      requireTypes(format, input.events);
+      const apiKeyId = signingKey({ projectId, environment }, format, input.apiKeyId);
       const max = config.WEBHOOK_MAX_ENDPOINTS;
       if (endpoints.count(projectId, environment) >= max) {
         throw new ApiError(
@@ -104,6 +132,7 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
         environment,
         url: input.url,
         description: input.description || null,
+        ...{ format, apiKeyId },
         events: [...new Set(input.events)],
         status: "ACTIVE",
         disabledReason: null,
@@ -135,11 +164,16 @@ export function webhookService(runtime: Runtime, { endpoints, events, periods }:
       const fields = Object.keys(input);
       if (fields.length === 0) return present(row);
       if (input.url !== undefined) requireAllowedUrl(input.url, row.environment);
+      requireTypes(row.format, input.events);
+      if (input.apiKeyId !== undefined && row.format === "stoa") {
+        throw invalid("apiKeyId", "is only for endpoints in LiveKit's format");
+      }
       const changed = change(
         unit,
         row,
         {
           ...(input.url === undefined ? {} : { url: input.url }),
+          ...(input.apiKeyId === undefined ? {} : { apiKeyId: signingKey(row, row.format, input.apiKeyId) }),
           ...(input.events === undefined ? {} : { events: [...new Set(input.events)] }),
           ...(input.description === undefined ? {} : { description: input.description || null }),
           ...statusChange(row, input.status, now()),
@@ -196,6 +230,7 @@ function present(row: EndpointRow) {
     url: row.url,
     description: row.description,
     environment: row.environment,
+    ...{ format: row.format, apiKeyId: row.apiKeyId },
     events: row.events,
     status: row.status,
     disabledReason: row.disabledReason,

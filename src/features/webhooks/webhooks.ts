@@ -1,4 +1,5 @@
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { LivekitKey } from "./deliver.ts";
 import { deliveryService } from "./delivery.service.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { keepOutbox } from "./outbox.ts";
@@ -18,16 +19,17 @@ function resealSecrets({ keyring, log, write }: Runtime, { endpoints }: WebhookS
 }
 
 /** Webhook endpoints and deliveries. From here on, every webhook event that is published on the bus is stored. */
-export function createWebhooks(runtime: Runtime) {
+export function createWebhooks(runtime: Runtime, livekitKey: LivekitKey) {
   const stores = webhookStores(runtime.db);
-  keepOutbox(runtime, stores);
+  const { hasLivekitEndpoint } = keepOutbox(runtime, stores);
   if (runtime.keyring.previous !== null) resealSecrets(runtime, stores);
-  const webhooks = webhookService(runtime, stores);
+  const webhooks = webhookService(runtime, stores, livekitKey);
   const deliveries = deliveryService(runtime, stores, webhooks);
   return {
     webhooks,
     deliveries,
-    webhookDispatcher: createDispatcher(runtime, stores),
+    webhookDispatcher: createDispatcher(runtime, stores, livekitKey),
+    hasLivekitEndpoint,
     webhookBacklog: deliveries.backlog,
     /** Pending deliveries of all projects, without events in the outbox that are not deliveries yet. */
     webhookQueue: stores.deliveries.pendingCount,

@@ -10,8 +10,12 @@ import { HttpRefusal } from "./refusals.ts";
 import { createDispatchService } from "./server-api/dispatch-service.ts";
 import { createRoomService } from "./server-api/room-service.ts";
 import { createTokenSigner } from "./tokens.ts";
+import { publishWebhooks, type WebhookDeps } from "./webhooks.ts";
 
-type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & { moderation: ModerationService };
+type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & { moderation: ModerationService } & Pick<
+    WebhookDeps,
+    "hasLivekitEndpoint" | "hasOpenCall"
+  >;
 
 export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
 
@@ -25,6 +29,7 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     ...{ ...deps, details, signToken, serverInfo: serverInfo("") },
     find: (roomId) => deps.rooms.byId(roomId),
   });
+  publishWebhooks(runtime, { ...deps, details });
   const connections = createLivekitConnections(runtime, { ...deps, sessions, agents, signToken });
   return {
     isOpen: config.LIVEKIT_CLIENTS === "on",

@@ -67,7 +67,7 @@ const QUALITIES: Record<Quality, ConnectionQuality> = {
 };
 export const qualityOf = (quality: Quality) => QUALITIES[quality];
 
-const KINDS: Record<ParticipantKind, ParticipantInfo_Kind> = {
+export const KINDS: Record<ParticipantKind, ParticipantInfo_Kind> = {
   standard: ParticipantInfo_Kind.STANDARD,
   agent: ParticipantInfo_Kind.AGENT,
   ingress: ParticipantInfo_Kind.INGRESS,
@@ -91,7 +91,7 @@ function mimeOf(codec: string | null, kind: TrackKind): string {
 }
 
 /** `published` is the publisher's own description of the track, if its client is LiveKit's. */
-function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
+export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
   const mimeType = mimeOf(track.codec, track.kind);
   const details = published ?? {
     layers: [],

@@ -29,7 +29,13 @@ test.each([40, 1])(
     const clock = () => ++nowMs;
     const runtime = { ...server.runtime, metrics: createMetrics(), fetch: fetch as unknown as typeof globalThis.fetch };
     const stores = webhookStores(runtime.db);
-    const dispatcher = createDispatcher(runtime, stores, () => 0, clock);
+    const dispatcher = createDispatcher(
+      runtime,
+      stores,
+      () => null,
+      () => 0,
+      clock,
+    );
 
     countTicks();
     await dispatcher.runDue();

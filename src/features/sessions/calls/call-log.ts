@@ -1,5 +1,6 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import { every } from "../../../kernel/time/timers.ts";
 import type { Environment } from "../../../protocol/enums.ts";
@@ -25,6 +26,14 @@ type LiveCall = {
   replacing: Set<string>;
   /** The call began before this process; the media nodes will report who is still in it. */
   recovered: boolean;
+};
+
+type Departure = {
+  at: number;
+  reason: LeaveReason;
+  verdict: CallVerdict | null;
+  /** Null when the departure was found after a restart. */
+  connection: RtcConnectionEvent | null;
 };
 
 type CallLogDeps = {
@@ -54,6 +63,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
   bus.on("rtcConnection", (event) => {
     participations.record(event);
     if (event.type === "started") join(event);
+    else if (event.type === "connected") connect(event);
     else if (event.type === "left") leave(event);
     else if (event.type === "qualityChanged") {
       const call = live.get(event.roomId);
@@ -79,7 +89,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       const participant = { callId: call.id, sessionId, identity, connectionId, joinedAt: at };
       store.addParticipant(
         unit,
-        { ...participant, leftAt: null, leaveReason: null, quality: null, verdict: null },
+        { ...participant, connectedAt: null, leftAt: null, leaveReason: null, quality: null, verdict: null },
         peak,
       );
       const { participantName: name, participantAttributes: attributes, participantKind: kind, metadata } = event;
@@ -87,6 +97,18 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
         type: "call.participant_joined",
         data: { ...idsOf(call), identity, connectionId, name, attributes, kind, metadata, at: iso(at) },
       });
+    });
+  }
+
+  /** A call that is taken over after a restart reports its participants as connected again. */
+  function connect(event: Extract<RtcConnectionEvent, { type: "connected" }>): void {
+    const { roomId, sessionId, at } = event;
+    const call = live.get(roomId);
+    if (!call?.present.has(sessionId)) return;
+    save((unit) => {
+      if (store.presentParticipant(call.id, sessionId)?.connectedAt !== null) return;
+      store.setConnected(unit, call.id, sessionId, at);
+      bus.publish(unit, "callProgress", { ...tenantOf(call), roomId, at, type: "connected", connection: event });
     });
   }
 
@@ -109,7 +131,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
         const row = store.presentParticipant(call.id, sessionId);
         if (!row) return;
         if (quality !== null) store.setQuality(unit, call.id, sessionId, quality);
-        endParticipation(unit, call, row, at, reason, verdict);
+        endParticipation(unit, call, row, { at, reason, verdict, connection: event });
       });
     } else call.replacing.delete(identity);
     if (call.present.size > 0 || call.replacing.size > 0) return;
@@ -139,15 +161,17 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
   function endParticipation(
     unit: Unit,
     call: LiveCall,
-    { sessionId, identity, connectionId, joinedAt }: CallParticipantRow,
-    at: number,
-    reason: LeaveReason,
-    verdict: CallVerdict | null,
+    { sessionId, identity, connectionId, joinedAt, connectedAt }: CallParticipantRow,
+    { at, reason, verdict, connection }: Departure,
   ): void {
     store.leave(unit, call.id, sessionId, { at, reason, verdict });
     publish(unit, call, at, {
       type: "call.participant_left",
       data: { ...idsOf(call), identity, connectionId, reason, durationMs: at - joinedAt, at: iso(at) },
+    });
+    bus.publish(unit, "callProgress", {
+      ...{ ...tenantOf(call), roomId: call.roomId, at, type: "left" },
+      ...{ sessionId, identity, joinedAt, connectedAt, reason, connection },
     });
   }
 
@@ -165,6 +189,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
         ...{ durationMs: endedAt - startedAt, participantCount, peakParticipants },
       },
     });
+    bus.publish(unit, "callProgress", { ...tenantOf(call), roomId: call.roomId, at: endedAt, type: "ended" });
   }
 
   type CallEvent = Extract<Parameters<typeof bus.publish<"webhook">>[2], { type: `call.${string}` }>;
@@ -204,7 +229,10 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
         const at = store.get(call.id)?.lastSeenAt ?? now();
         if (call.present.size === 0) live.delete(call.roomId);
         await write((unit) => {
-          for (const row of gone) endParticipation(unit, call, row, Math.max(at, row.joinedAt), "restart", null);
+          for (const row of gone) {
+            const foundAt = Math.max(at, row.joinedAt);
+            endParticipation(unit, call, row, { at: foundAt, reason: "restart", verdict: null, connection: null });
+          }
           if (call.present.size === 0) end(unit, call, at);
         });
       }
@@ -221,6 +249,8 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       }),
   };
 }
+
+const tenantOf = ({ projectId, environment }: LiveCall): Tenant => ({ projectId, environment });
 
 function idsOf({ publicId, roomId }: LiveCall): { callId: string; roomId: string } {
   return { callId: publicId, roomId };

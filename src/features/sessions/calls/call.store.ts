@@ -42,6 +42,8 @@ export const callParticipants = sqliteTable(
     joinedAt: integer("joined_at").notNull(),
     leftAt: integer("left_at"),
     leaveReason: text("leave_reason"),
+    /** When media was received first; null until then. */
+    connectedAt: integer("connected_at"),
     quality: text("quality").$type<Quality>(),
     /** JSON; null until the participant has left. */
     verdict: text("verdict"),
@@ -104,6 +106,14 @@ export function callStore({ $client: client }: Db) {
     client,
     "UPDATE call_participants SET left_at = ?, leave_reason = ?, verdict = ? WHERE call_id = ? AND session_id = ?",
   );
+  const setConnected = changing(
+    client,
+    "UPDATE call_participants SET connected_at = ? WHERE call_id = ? AND session_id = ?",
+  );
+  const openIn = reading<{ one: number }, [string]>(
+    client,
+    "SELECT 1 AS one FROM calls WHERE room_id = ? AND ended_at IS NULL",
+  );
   const setVerdict = changing(client, "UPDATE calls SET quality = ?, cause = ? WHERE id = ?");
   const setQuality = changing(client, "UPDATE call_participants SET quality = ? WHERE call_id = ? AND session_id = ?");
   const end = changing(client, "UPDATE calls SET ended_at = ?1, last_seen_at = ?1 WHERE id = ?2");
@@ -158,6 +168,11 @@ export function callStore({ $client: client }: Db) {
       const call = byId.get(callId);
       if (verdict && call && isWorse(verdict, call)) setVerdict.run(unit, verdict.quality, verdict.cause, callId);
     },
+
+    setConnected: (unit: Unit, callId: string, sessionId: string, at: number) =>
+      void setConnected.run(unit, at, callId, sessionId),
+    /** Whether the room has a call that has not ended. */
+    isOpenIn: (roomId: string): boolean => (openIn.get(roomId) ?? null) !== null,
 
     setQuality: (unit: Unit, callId: string, sessionId: string, quality: Quality) =>
       void setQuality.run(unit, quality, callId, sessionId),

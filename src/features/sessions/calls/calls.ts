@@ -58,6 +58,7 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, 
 
   return {
     log,
+    isOpenIn: store.isOpenIn,
     list: (filter: CallFilter, after: CallPosition, limit: number): CallRow[] => store.list(filter, after, limit),
     present,
     detail(tenant: Tenant, publicId: string) {

@@ -1,16 +1,15 @@
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import type { Environment } from "../../../protocol/enums.ts";
-import { WEBHOOK_TEST_TYPE } from "../../../protocol/webhook-events.ts";
+import type { Environment, WebhookFormat } from "../../../protocol/enums.ts";
+import { EVENT_TYPES_OF } from "../../../protocol/webhook-events.ts";
 import type { EventRow } from "./webhook.table.ts";
 
-/** Selects events by project, environment and type; an empty list of types selects all. */
-type Reader = { projectId: string; environment: Environment; events: readonly string[] };
+/** Selects events by project, environment and type; an empty list selects all types of the format. */
+type Reader = { projectId: string; environment: Environment; format: WebhookFormat; events: readonly string[] };
 type ReaderValues = [projectId: string, environment: Environment, types: string];
 
-const READABLE = `e.project_id = ?1 AND e.environment = ?2 AND e.type <> '${WEBHOOK_TEST_TYPE}'
-  AND (?3 = '[]' OR e.type IN (SELECT value FROM json_each(?3)))`;
+const READABLE = `e.project_id = ?1 AND e.environment = ?2 AND e.type IN (SELECT value FROM json_each(?3))`;
 const RANGE = `FROM webhook_events e WHERE ${READABLE} AND e.seq > ?4 AND e.seq <= ?5 ORDER BY e.seq LIMIT ?6`;
 
 /** The log of events: the outbox, and the source of redeliveries. */
@@ -58,10 +57,10 @@ export function eventStore({ $client: client }: Db) {
     "DELETE FROM webhook_events WHERE seq IN (SELECT seq FROM webhook_events WHERE created_at < ? LIMIT ?)",
   );
 
-  const valuesOf = ({ projectId, environment, events }: Reader): ReaderValues => [
+  const valuesOf = ({ projectId, environment, format, events }: Reader): ReaderValues => [
     projectId,
     environment,
-    JSON.stringify(events),
+    JSON.stringify(events.length === 0 ? EVENT_TYPES_OF[format] : events),
   ];
 
   return {

@@ -1,6 +1,12 @@
 import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
-import type { DeliveryStatus, Environment, WebhookDisabledReason, WebhookStatus } from "../../../protocol/enums.ts";
-import type { WebhookEventType } from "../../../protocol/webhook-events.ts";
+import type {
+  DeliveryStatus,
+  Environment,
+  WebhookDisabledReason,
+  WebhookFormat,
+  WebhookStatus,
+} from "../../../protocol/enums.ts";
+import type { LivekitEventType, WebhookEventType } from "../../../protocol/webhook-events.ts";
 import { projects } from "../../projects/project.table.ts";
 
 export const webhookEndpoints = sqliteTable(
@@ -13,8 +19,11 @@ export const webhookEndpoints = sqliteTable(
     environment: text("environment").$type<Environment>().notNull(),
     url: text("url").notNull(),
     description: text("description"),
+    format: text("format").$type<WebhookFormat>().notNull().default("stoa"),
+    /** The key whose LiveKit secret signs events in LiveKit's format. */
+    apiKeyId: text("api_key_id"),
     /** An empty list means every type, including types that are added later. */
-    events: text("events", { mode: "json" }).$type<WebhookEventType[]>().notNull().default([]),
+    events: text("events", { mode: "json" }).$type<(WebhookEventType | LivekitEventType)[]>().notNull().default([]),
     status: text("status").$type<WebhookStatus>().notNull().default("ACTIVE"),
     disabledReason: text("disabled_reason").$type<WebhookDisabledReason>(),
     consecutiveFailures: integer("consecutive_failures").notNull().default(0),

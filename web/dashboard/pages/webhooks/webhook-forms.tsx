@@ -1,14 +1,27 @@
 import { useState } from "preact/hooks";
-import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from "../../../../src/protocol/webhook-events.ts";
-import { request } from "../../api.ts";
+import type { WebhookFormat } from "../../../../src/protocol/enums.ts";
+import {
+  EVENT_TYPES_OF,
+  type LivekitEventType,
+  type WebhookEventType,
+} from "../../../../src/protocol/webhook-events.ts";
+import { request, requestPage } from "../../api.ts";
+import { useList } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
-import { Check, FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { Check, FormDialog, Select, type Submit, TextInput, useSubmit } from "../../parts/form.tsx";
 import { localInput } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
 import { useProject } from "../../project.ts";
 
 type EditProps = {
-  webhook: { id: string; url: string; description: string | null; events: string[] };
+  webhook: {
+    id: string;
+    url: string;
+    description: string | null;
+    events: string[];
+    format: WebhookFormat;
+    apiKeyId: string | null;
+  };
   onSaved: () => void;
   onClose: () => void;
 };
@@ -17,9 +30,12 @@ export function EditWebhook({ webhook, onSaved, onClose }: EditProps) {
   const { at } = useProject();
   const [url, setUrl] = useState(webhook.url);
   const [description, setDescription] = useState(webhook.description ?? "");
-  const [events, setEvents] = useState(webhook.events as WebhookEventType[]);
+  const [events, setEvents] = useState(webhook.events as EventType[]);
+  const [apiKeyId, setApiKeyId] = useState(webhook.apiKeyId ?? "");
   const form = useSubmit(async () => {
-    const change = { url, events, description: description === "" ? null : description };
+    const { format } = webhook;
+    const key = format === "livekit" ? { apiKeyId } : {};
+    const change = { url, events, description: description === "" ? null : description, ...key };
     await request(at.webhooks({ webhookId: webhook.id }).patch(change));
     toastDone("Saved.");
     onSaved();
@@ -33,7 +49,8 @@ export function EditWebhook({ webhook, onSaved, onClose }: EditProps) {
       <Field label="Description" error={form.problem("description")}>
         <TextInput maxLength={500} value={description} onValue={setDescription} />
       </Field>
-      <EventFilter events={events} onEvents={setEvents} />
+      {webhook.format === "livekit" && <SigningKey value={apiKeyId} onValue={setApiKeyId} form={form} />}
+      <EventFilter format={webhook.format} events={events} onEvents={setEvents} />
     </FormDialog>
   );
 }
@@ -66,16 +83,39 @@ export function Recover({ webhookId, onClose }: { webhookId: string; onClose: ()
   );
 }
 
-type EventFilterProps = { events: WebhookEventType[]; onEvents: (events: WebhookEventType[]) => void };
+type SigningKeyProps = { value: string; onValue: (apiKeyId: string) => void; form: Submit };
+
+/** The API key with whose LiveKit secret the receiver verifies the events. */
+export function SigningKey({ value, onValue, form }: SigningKeyProps) {
+  const { at, environment, projectId } = useProject();
+  const keys = useList(
+    (page) => requestPage(at["api-keys"].get({ query: { ...page, environment } })),
+    [projectId, environment],
+  );
+  const active = (keys.data ?? []).filter(({ status }) => status === "ACTIVE");
+  return (
+    <Field label="API key" hint="Its LiveKit secret signs the events." error={form.problem("apiKeyId")}>
+      <Select
+        value={value}
+        onValue={onValue}
+        options={[{ value: "", label: "Choose a key" }, ...active.map(({ id, name }) => ({ value: id, label: name }))]}
+      />
+    </Field>
+  );
+}
+
+export type EventType = WebhookEventType | LivekitEventType;
+
+type EventFilterProps = { format: WebhookFormat; events: EventType[]; onEvents: (events: EventType[]) => void };
 
 /** The events that an endpoint receives; none selected means all. */
-export function EventFilter({ events, onEvents }: EventFilterProps) {
+export function EventFilter({ format, events, onEvents }: EventFilterProps) {
   return (
     <details>
       <summary>{events.length === 0 ? "All events, including new ones" : `${events.length} events`}</summary>
       <fieldset class="checks">
         <legend class="hidden">Events</legend>
-        {WEBHOOK_EVENT_TYPES.map((type) => (
+        {EVENT_TYPES_OF[format].map((type) => (
           <Check
             key={type}
             checked={events.includes(type)}

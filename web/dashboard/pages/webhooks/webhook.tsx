@@ -74,6 +74,7 @@ export function OneWebhook() {
             items={[
               ["Description", shown.description],
               ["Environment", humanize(shown.environment)],
+              ["Format", shown.format === "livekit" ? "LiveKit" : "Stoa"],
               ["Events", shown.events.length === 0 ? "all" : shown.events.join(", ")],
               ["Consecutive failures", shown.consecutiveFailures],
               ["Last success", <Ago key="last" at={shown.lastDeliveryAt} />],

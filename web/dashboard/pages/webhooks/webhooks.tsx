@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
-import type { WebhookEventType } from "../../../../src/protocol/webhook-events.ts";
+import type { WebhookFormat } from "../../../../src/protocol/enums.ts";
 import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
-import { FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormDialog, Select, TextInput, useSubmit } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
 import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
-import { EventFilter } from "./webhook-forms.tsx";
+import { EventFilter, type EventType, SigningKey } from "./webhook-forms.tsx";
 
 export function Webhooks() {
   const { at, environment, projectId, path } = useProject();
@@ -54,10 +54,13 @@ function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated:
   const { at, environment } = useProject();
   const [url, setUrl] = useState("");
   const [description, setDescription] = useState("");
-  const [events, setEvents] = useState<WebhookEventType[]>([]);
+  const [events, setEvents] = useState<EventType[]>([]);
+  const [format, setFormat] = useState<WebhookFormat>("stoa");
+  const [apiKeyId, setApiKeyId] = useState("");
   const [secret, setSecret] = useState<string | null>(null);
   const form = useSubmit(async () => {
-    const body = { url, environment, events, description: description === "" ? null : description };
+    const key = format === "livekit" ? { apiKeyId } : {};
+    const body = { url, environment, format, events, description: description === "" ? null : description, ...key };
     setSecret((await request(at.webhooks.post(body))).secret);
     onCreated();
   });
@@ -83,7 +86,21 @@ function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated:
       <Field label="Description" error={form.problem("description")}>
         <TextInput maxLength={500} value={description} onValue={setDescription} />
       </Field>
-      <EventFilter events={events} onEvents={setEvents} />
+      <Field label="Format" hint="LiveKit's, for backends written for a LiveKit server.">
+        <Select
+          value={format}
+          onValue={(chosen) => {
+            setFormat(chosen);
+            setEvents([]);
+          }}
+          options={[
+            { value: "stoa", label: "Stoa" },
+            { value: "livekit", label: "LiveKit" },
+          ]}
+        />
+      </Field>
+      {format === "livekit" && <SigningKey value={apiKeyId} onValue={setApiKeyId} form={form} />}
+      <EventFilter format={format} events={events} onEvents={setEvents} />
     </FormDialog>
   );
 }
