@@ -79,7 +79,10 @@ function createPlugin(deps: PluginDeps) {
   const finish = (info: RequestInfo, request: Request, set: ResponseState, route = "unmatched") => {
     // Bun reads the framework's headers object, which has no prototype, half as fast as a plain object.
     set.headers = { ...set.headers, "x-request-id": info.id };
-    if (info.origin !== null && route !== METRICS_PATH) corsHeaders(set.headers, info.origin);
+    if (info.origin !== null && route !== METRICS_PATH) {
+      corsHeaders(set.headers, info.origin);
+      if (isPreflight(request)) Object.assign(set.headers, preflightHeaders(request));
+    }
     const status = typeof set.status === "number" ? set.status : 200;
     const ms = now() - info.startedAt;
     count(request.method, route, status, ms);
@@ -113,7 +116,7 @@ function createPlugin(deps: PluginDeps) {
     })
     .onError({ as: "global" }, ({ error, code, path, request, set, route }) => {
       const info = infoOfAny(request);
-      // No route accepts OPTIONS, so preflight requests are handled here.
+      // Few routes accept OPTIONS, so the preflight requests of all others are handled here.
       if (info.origin !== null && path !== METRICS_PATH && isPreflight(request)) {
         set.status = 204;
         return preflight(request, info.id, info.origin);
@@ -167,13 +170,19 @@ function preflight(request: Request, requestId: string, origin: string): Respons
     headers: {
       "x-request-id": requestId,
       "access-control-allow-origin": origin,
-      "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
-      "access-control-allow-headers":
-        request.headers.get("access-control-request-headers") ?? "authorization, content-type, idempotency-key",
-      "access-control-max-age": "7200",
       vary: "origin",
+      ...preflightHeaders(request),
     },
   });
+}
+
+function preflightHeaders({ headers }: Request) {
+  return {
+    "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+    "access-control-allow-headers":
+      headers.get("access-control-request-headers") ?? "authorization, content-type, idempotency-key",
+    "access-control-max-age": "7200",
+  };
 }
 
 type RoutePath = { method: string; path: string };

@@ -123,8 +123,7 @@ function grown(before: Footprint, after: Footprint): string[] {
 }
 
 const mostOf = (footprints: readonly Footprint[]) => summed(footprints, (values) => Math.max(...values));
-const medianOf = (footprints: readonly Footprint[]) =>
-  summed(footprints, (values) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0);
+const leastOf = (footprints: readonly Footprint[]) => summed(footprints, (values) => Math.min(...values));
 
 function summed(footprints: readonly Footprint[], one: (values: number[]) => number): Footprint {
   const fields = [...FIELDS, "descriptors"] as const;
@@ -149,9 +148,9 @@ test(`[4] ${ROUNDS} joins and leaves: memory and descriptors are back`, async ()
     batches.push(await footprint());
   } while (batches.length < MOST_BATCHES && grown(before, batches.at(-1) ?? before).length > 0);
   console.log(JSON.stringify({ warm, batches }));
-  // What is compiled, cached or kept for later goes up and stays there; a leak goes on.
+  // What is compiled, cached or kept for later goes up and stays there, or peaks; a leak raises the least of a batch too.
   const halves = [batches.slice(0, MOST_BATCHES / 2), batches.slice(MOST_BATCHES / 2)] as const;
-  if (batches.length === MOST_BATCHES) expect(grown(medianOf(halves[0]), medianOf(halves[1]))).toEqual([]);
+  if (batches.length === MOST_BATCHES) expect(grown(leastOf(halves[0]), leastOf(halves[1]))).toEqual([]);
   expect((batches.at(-1) ?? before).descriptors).toBeLessThanOrEqual(before.descriptors + 5);
   expect(await server.media.node.load()).toMatchObject({ participants: 0 });
 }, 240_000);

@@ -229,6 +229,9 @@ describe("[10] POST /whip and /whep", () => {
       },
     });
     expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
+    expect(preflight.headers.get("access-control-allow-headers")).toBe("authorization,content-type");
     const { headers } = await server.call("POST", `/whep/${roomId}`, {
       key: token,
       raw: "v=0",
