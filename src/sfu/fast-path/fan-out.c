@@ -61,20 +61,21 @@ static void rewrite_vp8(uint8_t *payload, const source_packet *from, const subsc
   }
 }
 
-// As SentPackets.next in wire/rtcp/twcc-feedback.ts: 16 bits of number, 16 of size.
-static uint32_t next_number(transport_numbers *n, const source_packet *from) {
+// As SentPackets.next in wire/rtcp/twcc-feedback.ts: 16 bits of number, 16 of size, 8 of zeros, 13 of the RTP number.
+static uint32_t next_number(transport_numbers *n, const source_packet *from, double outgoing) {
+  uint64_t sequence = outgoing >= 0 && outgoing < MAX_EXTENDED ? (uint64_t)outgoing & 0x1fff : 0;
   uint32_t number = n->next & 0xffff;
   n->next = (number + 1) & 0xffff;
   n->entries[number % NUMBERS_KEPT].sent_at_ms = from->now_ms;
-  n->entries[number % NUMBERS_KEPT].what = number + from->data_bytes * 65536.0;
+  n->entries[number % NUMBERS_KEPT].what = number + from->data_bytes * 65536.0 + (double)sequence * 1099511627776.0;
   return number;
 }
 
 // Returns the length of the protected copy, or 0.
 static uint32_t write_copy(engine *e, uint8_t *packet, const source_packet *from, const subscriber_slot *to) {
-  uint32_t transport_number = to->numbers ? next_number(to->numbers, from) : 0;
-  cipher *c = find_cipher(e, to->cipher);
   double outgoing = from->extended - to->sequence_offset;
+  uint32_t transport_number = to->numbers ? next_number(to->numbers, from, outgoing) : 0;
+  cipher *c = find_cipher(e, to->cipher);
   if (!c || !(outgoing >= 0 && outgoing < MAX_EXTENDED) || to->template_bytes > sizeof to->template) return 0;
   if (to->abs_send_time_at != ABSENT && to->abs_send_time_at + 3u > to->template_bytes) return 0;
   if (to->transport_sequence_at != ABSENT && to->transport_sequence_at + 2u > to->template_bytes) return 0;

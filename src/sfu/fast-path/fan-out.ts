@@ -66,7 +66,7 @@ export function createGroupFanOut(): GroupFanOut {
     const body = plain.subarray(0, view.payloadLength);
     for (const slot of table.slots) {
       const outgoing = describeCopy(slot, packet, nowMs, target);
-      if (slot.numbers !== null) target.transportSequence = slot.numbers.next(view.length, nowMs);
+      if (slot.numbers !== null) target.transportSequence = slot.numbers.next(view.length, nowMs, 0, outgoing);
       const headerLength = writeHeader(header, view, target);
       if (headerLength < 0) continue;
       writePrefix(plain, 0, target);

@@ -42,7 +42,13 @@ export class GroupNackResponder extends NackResponder {
     if (member.to < member.from) this.#memberships.pop();
   }
 
-  protected override recall(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget): void {
+  protected override recall(
+    sequenceNumber: number,
+    nowMs: number,
+    view: RtpView,
+    target: FanOutTarget,
+    repeatsBytes: boolean,
+  ): void {
     for (const { slot, group, ring, from, to, missing } of this.#memberships) {
       const last = to ?? group.highest - slot.sequenceOffset;
       const outgoing = last - ((last - sequenceNumber) & 0xffff);
@@ -53,7 +59,13 @@ export class GroupNackResponder extends NackResponder {
       if (!ring.read(extended, nowMs, view)) continue;
       this.#vp8.parse(view.data, view.payloadOffset, slot.vp8Offsets ? view.payloadLength : 0);
       const packet = { view, extended, vp8: this.#vp8, layer: 0, keyframe: false };
-      describeCopy(slot, packet, ring.arrivedAtMs(extended), target);
+      const sentAtMs = ring.arrivedAtMs(extended);
+      describeCopy(slot, packet, sentAtMs, target);
+      if (repeatsBytes && slot.numbers) {
+        target.transportSequence = slot.numbers.find(sentAtMs, view.length, outgoing);
+        // Other bytes under the same number would reveal the key of the packet's authentication.
+        if (target.transportSequence < 0) return;
+      }
       this.record(target, ring, extended);
     }
   }

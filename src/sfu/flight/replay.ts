@@ -1,7 +1,7 @@
 /** Runs a flight record through the retransmission and bandwidth logic again, to show what was decided and why. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import { BandwidthEstimator } from "../bandwidth/bandwidth-estimator.ts";
-import { NackGenerator } from "../wire/rtcp/nack-generator.ts";
+import { AUDIO_REPAIR, NackGenerator, VIDEO_REPAIR } from "../wire/rtcp/nack-generator.ts";
 import { Reception } from "../wire/rtcp/reception.ts";
 import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
@@ -36,20 +36,20 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
   const replays = new Map(
     streams.map(({ ssrc, kind, codec, clockRate, rid }) => {
       const name = `${kind} ${codec}${rid === null ? "" : ` ${rid}`}`;
-      const nack = kind === "video" ? new NackGenerator() : null;
+      const nack = new NackGenerator(kind === "video" ? VIDEO_REPAIR : AUDIO_REPAIR);
       return [ssrc, { ssrc, name, nack, reception: new Reception(ssrc, clockRate), packets: 0 }];
     }),
   );
   const rttAt = lastKnown(states, 3);
   function ask(atMs: number): void {
     for (const { name, nack } of replays.values()) {
-      if (!nack || nack.missing === 0) continue;
+      if (nack.missing === 0) continue;
       const rttMs = rttAt(atMs);
       if (rttMs !== null) nack.setRtt(rttMs);
       const { abandoned } = nack;
       const due = nack.takeDue(atMs);
       if (due.length > 0) {
-        const why = `missing for more than 10 ms; ${nack.missing} are missing in all`;
+        const why = `did not arrive in order; ${nack.missing} are missing in all`;
         decisions.push({ atMs, about: name, decided: `asked again for ${due.length}: ${spanOf(due)}`, why });
       }
       gaveUp(name, nack, abandoned, atMs);
@@ -58,7 +58,7 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
   function gaveUp(name: string, nack: NackGenerator, before: number, atMs: number): void {
     if (nack.abandoned === before) return;
     const keyframe = nack.takeKeyframeRequest() ? ", and asked for a keyframe" : "";
-    const why = "asked for ten times, or for a second, or too many were missing at once";
+    const why = "asked for as often and as long as is useful, or too many were missing at once";
     decisions.push({ atMs, about: name, decided: `gave up on ${nack.abandoned - before}${keyframe}`, why });
   }
   let askedAtMs = 0;
@@ -67,16 +67,16 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
     const stream = replays.get(ssrc);
     if (!stream) continue;
     const { nack, reception, name } = stream;
-    const abandoned = nack?.abandoned ?? 0;
-    nack?.receive(sequence, atMs);
-    if (nack) gaveUp(name, nack, abandoned, atMs);
+    const { abandoned } = nack;
+    nack.receive(sequence, atMs);
+    gaveUp(name, nack, abandoned, atMs);
     reception.receive(sequence, timestamp, bytes, atMs, repair === 1);
     stream.packets += 1;
   }
   for (; askedAtMs < lastedMs; askedAtMs += ASK_EVERY_MS) ask(askedAtMs + ASK_EVERY_MS);
   const figures = [...replays.values()].map(({ ssrc, name, packets, nack, reception }) => ({
     ...{ ssrc, name, packets, lost: Math.max(0, reception.cumulativeLost), jitterMs: round(reception.jitterMs) },
-    ...{ askedFor: nack?.requested ?? 0, recovered: nack?.recovered ?? 0, givenUp: nack?.abandoned ?? 0 },
+    ...{ askedFor: nack.requested, recovered: nack.recovered, givenUp: nack.abandoned },
   }));
   return { decisions, streams: figures };
 }

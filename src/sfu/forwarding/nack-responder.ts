@@ -124,7 +124,7 @@ export class NackResponder {
     target: FanOutTarget,
     rtx?: RtxAnswer,
   ): boolean {
-    this.recall(sequenceNumber, nowMs, view, target);
+    this.recall(sequenceNumber, nowMs, view, target, rtx === undefined);
     const index = sequenceNumber & this.#mask;
     const resends = this.#words[index * WORDS + RESENDS] as number;
     if (!this.#holds(index, sequenceNumber) || resends >= MAX_RESENDS) return this.#refuse();
@@ -140,7 +140,7 @@ export class NackResponder {
 
   /** Repeats a packet over RTX as padding of a probe. It does not count as an answer. */
   repeat(sequenceNumber: number, nowMs: number, view: RtpView, target: FanOutTarget, rtx: RtxAnswer): boolean {
-    this.recall(sequenceNumber, nowMs, view, target);
+    this.recall(sequenceNumber, nowMs, view, target, false);
     const index = sequenceNumber & this.#mask;
     if (!this.#holds(index, sequenceNumber) || !this.#read(index, nowMs, view)) return false;
     this.#restore(index, target);
@@ -148,8 +148,14 @@ export class NackResponder {
     return true;
   }
 
-  /** A subclass records a packet here that was sent without a record. */
-  protected recall(_sequenceNumber: number, _nowMs: number, _view: RtpView, _target: FanOutTarget): void {}
+  /** A subclass records a packet here that was sent without a record; with every byte of its header, if those are to be repeated. */
+  protected recall(
+    _sequenceNumber: number,
+    _nowMs: number,
+    _view: RtpView,
+    _target: FanOutTarget,
+    _repeatsBytes: boolean,
+  ): void {}
 
   protected hasRecord(sequenceNumber: number, extended: number): boolean {
     const index = sequenceNumber & this.#mask;

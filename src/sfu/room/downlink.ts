@@ -257,7 +257,10 @@ export class Downlink {
     this.#allocation.onLoss(lossRatio, nowMs);
     this.lossPercent = this.#allocation.ownLoss(lossRatio, nowMs) * 100;
     for (const report of ours) {
-      this.rttMs = this.#sections.bySsrc(report.ssrc)?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
+      const section = this.#sections.bySsrc(report.ssrc);
+      this.rttMs = section?.sentReports.roundTripMs(report, nowMs) ?? this.rttMs;
+      if (section?.kind === "audio" && !section.sendsRed)
+        this.#occupant(section)?.publication.downlinkLost(report.fractionLost, nowMs);
     }
   }
 

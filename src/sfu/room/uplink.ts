@@ -210,9 +210,8 @@ export class Uplink {
     this.#closeFastStream(layer);
     this.#flight.received(view, name.repair, nowMs);
     const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
-    if (publication.kind === "video") {
-      if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
-    } else if (this.#extensions.audioLevel >= 0)
+    if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
+    if (publication.kind === "audio" && this.#extensions.audioLevel >= 0)
       this.#room.observeAudioLevel(publication, this.#extensions.audioLevel, nowMs);
     if (layer.needsFeedbackNow) this.#host.expediteFeedback();
     publication.receive(layer, view, extended, codec, nowMs);
@@ -257,8 +256,9 @@ export class Uplink {
     const { publication, layer } = stream;
     if (run.hasTransportNumber) this.feedback.recordedNatively(layer.ssrc);
     layer.reception?.receiveNext(run.count, run.timestamp, run.bytes, nowMs);
-    if (publication.kind === "video") layer.nack.receiveNext(run.count);
-    else if (run.audioLevel >= 0) this.#room.observeAudioLevel(publication, run.audioLevel, nowMs);
+    layer.nack.receiveNext(run.count);
+    if (publication.kind === "audio" && run.audioLevel >= 0)
+      this.#room.observeAudioLevel(publication, run.audioLevel, nowMs);
     publication.receiveRun(layer, run, batch, nowMs);
   }
 

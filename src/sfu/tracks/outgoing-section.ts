@@ -11,6 +11,7 @@ import { createTarget, type FanOutTarget, type FanOutTransport } from "../forwar
 import { firstSequence, PAUSED } from "../forwarding/forwarder.ts";
 import { type ReceivedReport, SentReports } from "../forwarding/sender-report.ts";
 import type { UdpPort } from "../transport/udp.ts";
+import { primaryOfRed } from "../wire/codec/red.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
@@ -48,7 +49,7 @@ export class OutgoingSection {
   /** Null until a track is attached and the connection is up. */
   target: FanOutTarget | null = null;
   forwarder: GroupForwarder | null = null;
-  /** Created for the first video track, because its history takes memory. */
+  /** Created for the first track, because its history takes memory. */
   responder: GroupNackResponder | null = null;
   senderReportDueMs = 0;
   readonly sentReports = new SentReports();
@@ -58,6 +59,7 @@ export class OutgoingSection {
   #codec: NegotiatedCodec | null = null;
   #repairTarget: FanOutTarget | null = null;
   readonly #view = new RtpView();
+  readonly #primary = new RtpView();
   #probeBack = 0;
   readonly #random: () => number;
   readonly #fraction = () => this.#random() / 0x100000000;
@@ -82,13 +84,14 @@ export class OutgoingSection {
     return this.#extensions.transportSequence > 0;
   }
 
-  /**
-   * Is true when the subscriber gets exactly the packets of the group, and each can be retransmitted from its slot: without RTX that
-   * would need the transport-wide number too.
-   */
+  /** Is true when the subscriber gets exactly the packets of the group. */
   get canJoinFanOutGroup(): boolean {
-    if (!this.target || this.unwrapsRed || this.target.transport.deliver !== undefined) return false;
-    return !this.responder || !this.usesTransportSequence || (this.#codec?.rtxPayloadType ?? null) !== null;
+    return this.target !== null && !this.unwrapsRed && this.target.transport.deliver === undefined;
+  }
+
+  /** The subscriber recovers lost audio from the next packet. */
+  get sendsRed(): boolean {
+    return this.#codec?.codec === "red";
   }
 
   get clockRate(): number {
@@ -117,7 +120,7 @@ export class OutgoingSection {
         firstTimestamp: this.#random(),
       });
     }
-    if (this.kind === "video") this.responder ??= new GroupNackResponder();
+    if (this.kind === "video" || codec.nack) this.responder ??= new GroupNackResponder();
     this.responder?.clear();
     for (const layer of source.layers) {
       if (layer.senderReport) this.forwarder.setSenderReport(layer.index, layer.senderReport.reference);
@@ -194,8 +197,10 @@ export class OutgoingSection {
       if (rtx) {
         target.sentAtMs = nowMs;
         if (this.usesTransportSequence) target.transportSequence = sequence.next(this.#view.length, nowMs);
-      }
-      udp.fanOut(this.#view, [target], 1);
+      } else if (this.usesTransportSequence) sequence.sentAgain(target.transportSequence);
+      const packet = this.unwrapsRed ? this.#primary : this.#view;
+      if (this.unwrapsRed && !primaryOfRed(this.#view, packet)) continue;
+      udp.fanOut(packet, [target], 1);
       bytes += this.#view.length;
     }
     udp.schedule();

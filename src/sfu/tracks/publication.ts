@@ -55,6 +55,9 @@ type PublicationOptions = PublishedSection & {
   onUrgentFeedback?(): void;
 };
 
+/** Browsers report on audio every five seconds. */
+const LOSS_KEPT_MS = 6_000;
+
 export class Publication {
   readonly trackId: string;
   readonly clientTrackId: string;
@@ -63,6 +66,8 @@ export class Publication {
   readonly kind: TrackKind;
   readonly source: TrackSource;
   readonly name: string | null;
+  /** The largest loss that a subscriber without redundant audio reported lately, in 256ths. */
+  #downlinkLoss = { fraction: 0, atMs: Number.NEGATIVE_INFINITY };
   /** Lowest first. */
   readonly layers: readonly PublishedLayer[];
   readonly extensions: NegotiatedExtensions;
@@ -100,14 +105,9 @@ export class Publication {
     this.#rids = options.rids;
     const rids = options.rids.length > 0 ? options.rids : [null];
     const urgent = () => options.onUrgentFeedback?.();
-    const layers = rids.map((rid) => new PublishedLayer(layerIndex(rid, options.rids), rid, urgent));
+    const layers = rids.map((rid) => new PublishedLayer(options.kind, layerIndex(rid, options.rids), rid, urgent));
     this.layers = layers.sort((a, b) => a.index - b.index);
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
-  }
-
-  /** Lost audio is not retransmitted, because it would come too late. */
-  get #isRetransmitted(): boolean {
-    return this.kind === "video";
   }
 
   get isSimulcast(): boolean {
@@ -144,7 +144,7 @@ export class Publication {
   receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
     if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
     if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
-    if (this.#isRetransmitted) layer.ring.put(extended, view.data, view.length, nowMs);
+    layer.ring.put(extended, view.data, view.length, nowMs);
     const packet = this.#packet;
     packet.view = view;
     packet.layer = layer.index;
@@ -166,7 +166,7 @@ export class Publication {
     for (const subscriber of this.#slowPath) if (!subscriber.forwardRun && !subscriber.ignores(layer)) return null;
     const { highest } = reception;
     if (group.size > 0 && group.highest !== highest) return null;
-    if (this.kind === "video" && nack.highest !== highest) return null;
+    if (nack.highest !== highest) return null;
     const rewritesVp8 = (group.table.slots[0]?.vp8Offsets ?? null) !== null;
     return { ssrc, payloadType: codec.payloadType, codec: mediaCodec, rewritesVp8, highest };
   }
@@ -174,8 +174,7 @@ export class Publication {
   /** Does the same as `receive` for a run of packets that the fast path has sent to the layer's fan-out group. */
   receiveRun(layer: PublishedLayer, run: PacketRun, batch: ReceiveBatch, nowMs: number): void {
     layer.received(run.timestamp, run.bytes, nowMs);
-    for (let i = 0; this.#isRetransmitted && i < run.count; i++)
-      batch.keep(run.first + i, layer.ring, run.extended + i, nowMs);
+    for (let i = 0; i < run.count; i++) batch.keep(run.first + i, layer.ring, run.extended + i, nowMs);
     if (layer.group.size > 0) layer.group.advanceBy(run, nowMs);
     for (const subscriber of this.#slowPath) subscriber.forwardRun?.(run, batch, layer, nowMs);
   }
@@ -284,6 +283,15 @@ export class Publication {
       layer.clockMoved(byMs);
       this.reported(layer);
     }
+  }
+
+  /** Takes a subscriber's report on audio. */
+  downlinkLost(fraction: number, nowMs: number): void {
+    if (fraction >= this.downlinkLoss(nowMs)) this.#downlinkLoss = { fraction, atMs: nowMs };
+  }
+
+  downlinkLoss(nowMs: number): number {
+    return nowMs - this.#downlinkLoss.atMs < LOSS_KEPT_MS ? this.#downlinkLoss.fraction : 0;
   }
 
   describe(): Track {

@@ -1,9 +1,9 @@
 /** One stream of a published track: its only one, or one of its simulcast layers. */
-import type { Layer } from "../../protocol/room-records.ts";
+import type { Layer, TrackKind } from "../../protocol/room-records.ts";
 import { LayerRate } from "../bandwidth/rate-meter.ts";
 import { FanOutGroup } from "../fast-path/fan-out-group.ts";
 import type { ReceivedReport } from "../forwarding/sender-report.ts";
-import { NackGenerator } from "../wire/rtcp/nack-generator.ts";
+import { AUDIO_REPAIR, NackGenerator, VIDEO_REPAIR } from "../wire/rtcp/nack-generator.ts";
 import { Reception } from "../wire/rtcp/reception.ts";
 import { PacketRing } from "../wire/rtp/packet-ring.ts";
 import { StreamClock } from "./publisher-clock.ts";
@@ -41,7 +41,7 @@ export class PublishedLayer {
   repairSsrc = 0;
   /** The subscribers that get all of its packets. */
   readonly group = new FanOutGroup();
-  readonly nack = new NackGenerator();
+  readonly nack: NackGenerator;
   readonly rate = new LayerRate();
   /** From the newest keyframe; 0 when it is unknown. */
   height = 0;
@@ -57,7 +57,8 @@ export class PublishedLayer {
   readonly #replaced = new Map<number, number>();
   #keyframe: { extended: number; atMs: number } | null = null;
 
-  constructor(index: number, rid: string | null, onUrgentFeedback: () => void = () => {}) {
+  constructor(kind: TrackKind, index: number, rid: string | null, onUrgentFeedback: () => void = () => {}) {
+    this.nack = new NackGenerator(kind === "audio" ? AUDIO_REPAIR : VIDEO_REPAIR);
     this.#onUrgentFeedback = onUrgentFeedback;
     this.index = index;
     this.rid = rid;

@@ -64,18 +64,29 @@ export class PublisherFeedback {
     if (nowMs - this.#twccSentMs >= TWCC_INTERVAL_MS) this.#sendTwcc(nowMs);
     const reports: ReportBlock[] | null = nowMs - this.#reportedMs >= REPORT_INTERVAL_MS ? [] : null;
     let jitterMs = 0;
+    let fractionLost = 0;
     for (const publication of publications) {
       for (const layer of publication.layers) {
         if (layer.ssrc === 0) continue;
-        if (publication.kind === "video") this.#repair(layer, nowMs);
+        this.#repair(publication, layer, nowMs);
         if (rttMs !== null) layer.nack.setRtt(rttMs);
         jitterMs = Math.max(jitterMs, layer.reception?.jitterMs ?? 0);
         if (!reports) continue;
         layer.ring.release(nowMs);
-        if (layer.reception) reports.push(layer.reception.takeReport(nowMs));
+        if (!layer.reception) continue;
+        const report = layer.reception.takeReport(nowMs);
+        fractionLost = Math.max(fractionLost, report.fractionLost);
+        // The encoder adds as much error correction as this figure says, and subscribers without RED need it too.
+        report.fractionLost = Math.max(report.fractionLost, publication.downlinkLoss(nowMs));
+        reports.push(report);
       }
     }
-    if (reports) this.#report(reports, jitterMs, nowMs);
+    if (!reports) return;
+    this.#reportedMs = nowMs;
+    if (reports.length === 0) return;
+    this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
+    this.lossPercent = (fractionLost * 100) / 256;
+    this.jitterMs = jitterMs;
   }
 
   /** Transport-wide feedback is sent alone, because browsers ignore it inside a compound packet. */
@@ -88,11 +99,12 @@ export class PublisherFeedback {
     }
   }
 
-  #repair(layer: PublishedLayer, nowMs: number): void {
+  #repair({ kind, codec }: Publication, layer: PublishedLayer, nowMs: number): void {
     if (layer.nack.missing > 0) {
       this.#unsettledMs = nowMs;
       const due = layer.nack.takeDue(nowMs);
-      if (due.length > 0) {
+      // Clients that did not negotiate it for audio have nothing to send again.
+      if (due.length > 0 && (kind === "video" || codec?.nack)) {
         this.#repairs.nacksOut += due.length;
         this.#send(this.#out.subarray(0, writeNack(this.#out, 0, this.#ssrc, layer.ssrc, due.slice(0, MAX_NACKS))));
       }
@@ -101,14 +113,6 @@ export class PublisherFeedback {
       this.#repairs.keyframesOut += 1;
       this.#send(this.#out.subarray(0, writePli(this.#out, 0, this.#ssrc, layer.ssrc)));
     }
-  }
-
-  #report(reports: ReportBlock[], jitterMs: number, nowMs: number): void {
-    this.#reportedMs = nowMs;
-    if (reports.length === 0) return;
-    this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
-    this.lossPercent = (Math.max(...reports.map((report) => report.fractionLost)) * 100) / 256;
-    this.jitterMs = jitterMs;
   }
 
   reset(): void {

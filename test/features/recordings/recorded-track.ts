@@ -18,6 +18,7 @@ export const VP8: NegotiatedCodec = {
   clockRate: 90_000,
   variant: "",
   profile: "",
+  nack: true,
 };
 export const VP9: NegotiatedCodec = { ...VP8, codec: "VP9", payloadType: 98 };
 export const H264: NegotiatedCodec = { ...VP8, codec: "H264", payloadType: 102 };

@@ -44,9 +44,9 @@ class Viewer {
     const key = { profile, key: new Uint8Array(16).fill(i), salt: new Uint8Array(masterSaltBytes(profile)).fill(i) };
     const srtp = new SrtpSender(key, path.createCipher);
     this.transport = { srtp, address: `10.0.0.${i + 1}`, port: 4_000 + i, deliver: undefined, slots: new Set() };
-    // Only one without transport-wide numbers may do without RTX.
     this.numbers = i % 2 === 0 ? new SentPackets(65_500) : null;
-    this.#rtx = i === 1 ? null : new RtxStream(900 + i, 1_000);
+    // Without RTX the very bytes are repeated, with or without a transport-wide number.
+    this.#rtx = i < 2 ? null : new RtxStream(900 + i, 1_000);
     const extensions = new OutgoingExtensions({
       mid: { id: 1, value: `${i}`.repeat(i + 1) },
       absSendTimeId: 4,

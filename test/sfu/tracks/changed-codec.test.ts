@@ -22,6 +22,7 @@ const codec = (name: "PCMU" | "opus", payloadType: number): NegotiatedCodec => (
   clockRate: name === "opus" ? 48_000 : 8_000,
   variant: "",
   profile: "",
+  nack: true,
 });
 
 test("[4] a subscriber in a fan-out group gets no packet of a codec that it cannot decode", () => {

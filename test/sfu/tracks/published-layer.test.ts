@@ -3,7 +3,7 @@ import { layerIndex, PublishedLayer } from "../../../src/sfu/tracks/published-la
 
 describe("a published layer", () => {
   const running = (frameMs: number, untilMs: number) => {
-    const layer = new PublishedLayer(0, null);
+    const layer = new PublishedLayer("video", 0, null);
     layer.restart(7, 90_000, 0);
     for (let at = 0; at <= untilMs; at += frameMs) layer.received(at * 90, 1_000, 1_000_000 + at);
     return layer;
@@ -31,11 +31,11 @@ describe("a published layer", () => {
   });
 
   test("without a packet is not live", () => {
-    expect(new PublishedLayer(0, null).isLive(0, 0)).toBe(false);
+    expect(new PublishedLayer("video", 0, null).isLive(0, 0)).toBe(false);
   });
 
   test("lets new subscribers start with its newest keyframe for half a second", () => {
-    const layer = new PublishedLayer(0, null);
+    const layer = new PublishedLayer("video", 0, null);
     layer.restart(7, 90_000, 0);
     expect(layer.recentKeyframe(1_000)).toBeNull();
     layer.keyframeForwarded(70_000, 1_000);
@@ -49,7 +49,7 @@ describe("a published layer", () => {
   });
 
   test("ignores packets of a replaced stream for two seconds", () => {
-    const layer = new PublishedLayer(0, null);
+    const layer = new PublishedLayer("video", 0, null);
     layer.restart(7, 90_000, 0);
     layer.repairSsrc = 70;
     const before = layer.ring;
@@ -64,7 +64,7 @@ describe("a published layer", () => {
   });
 
   test("requests one keyframe per half second, and none that has arrived", () => {
-    const layer = new PublishedLayer(0, null);
+    const layer = new PublishedLayer("video", 0, null);
     expect(layer.takeKeyframeRequest(0)).toBe(false);
     layer.requestKeyframe();
     layer.requestKeyframe();

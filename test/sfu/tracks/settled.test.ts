@@ -9,9 +9,9 @@ const repairs = () => ({ nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 
 
 test("a publisher settles some seconds after its first packet, and again after its last loss", () => {
   const feedback = new PublisherFeedback(() => {}, repairs());
-  const layer = new PublishedLayer(0, null);
+  const layer = new PublishedLayer("video", 0, null);
   layer.restart(7, 90_000, START_MS);
-  const publications = [{ kind: "video", layers: [layer] } as unknown as Publication];
+  const publications = [{ kind: "video", layers: [layer], downlinkLoss: () => 0 } as unknown as Publication];
   const at = (seconds: number) => START_MS + seconds * 1_000;
   feedback.arrived(1, 7, at(0));
   layer.nack.receive(1, at(0));

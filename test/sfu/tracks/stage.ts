@@ -34,7 +34,15 @@ export class Stage {
   readonly #viewers = new Map<number, StageViewer>();
 
   constructor(codec: "VP8" | "H264", rids: readonly string[] = []) {
-    this.#codec = { codec, payloadType: 96, rtxPayloadType: 97, clockRate: 90_000, variant: "", profile: "" };
+    this.#codec = {
+      codec,
+      payloadType: 96,
+      rtxPayloadType: 97,
+      clockRate: 90_000,
+      variant: "",
+      profile: "",
+      nack: true,
+    };
     const note = (target: FanOutTarget, { data, payloadOffset, payloadLength }: RtpView) => {
       const { sequenceNumber, timestamp } = target;
       const payload = data.slice(payloadOffset, payloadOffset + payloadLength);

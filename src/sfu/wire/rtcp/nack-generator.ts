@@ -3,15 +3,24 @@
 
 import { SequenceExtender } from "../rtp/sequence.ts";
 
-/** Packets that are out of order by less than this are not lost. */
-const REORDER_MS = 10;
 const MIN_RETRY_MS = 20;
 const MAX_RETRY_MS = 250;
-const MAX_TRIES = 10;
-const MAX_AGE_MS = 1_000;
 /** A wider gap is an outage, which requests for every packet would only prolong. */
 const MAX_MISSING = 400;
 const DEFAULT_RTT_MS = 100;
+
+type RepairLimits = {
+  /** Packets that are out of order by less than this are not lost. */
+  reorderMs: number;
+  maxTries: number;
+  maxAgeMs: number;
+  /** What follows a packet that was given up cannot be decoded without a keyframe. */
+  needsKeyframe: boolean;
+};
+
+export const VIDEO_REPAIR: RepairLimits = { reorderMs: 10, maxTries: 10, maxAgeMs: 1_000, needsKeyframe: true };
+/** Sound is played within a fraction of a second, and a packet of it is small enough to be requested at once. */
+export const AUDIO_REPAIR: RepairLimits = { reorderMs: 0, maxTries: 2, maxAgeMs: 200, needsKeyframe: false };
 
 interface Missing {
   since: number;
@@ -29,6 +38,11 @@ export class NackGenerator {
   requested = 0;
   recovered = 0;
   abandoned = 0;
+  readonly #limits: RepairLimits;
+
+  constructor(limits: RepairLimits = VIDEO_REPAIR) {
+    this.#limits = limits;
+  }
 
   setRtt(ms: number): void {
     this.#rttMs = ms;
@@ -64,11 +78,11 @@ export class NackGenerator {
     if (gap + this.#missing.size > MAX_MISSING) {
       this.abandoned += gap + this.#missing.size;
       this.#missing.clear();
-      this.#keyframeWanted = true;
+      this.#keyframeWanted = this.#limits.needsKeyframe;
       return true;
     }
     for (let lost = highest + 1; lost < extended; lost++) {
-      this.#missing.set(lost, { since: nowMs, dueAt: nowMs + REORDER_MS, tries: 0 });
+      this.#missing.set(lost, { since: nowMs, dueAt: nowMs + this.#limits.reorderMs, tries: 0 });
     }
     return true;
   }
@@ -76,12 +90,13 @@ export class NackGenerator {
   /** Returns the sequence numbers to request now, ascending. Called every 10 … 20 ms while `missing` is not 0. */
   takeDue(nowMs: number): number[] {
     const due: number[] = [];
+    const { maxTries, maxAgeMs, needsKeyframe } = this.#limits;
     for (const [extended, entry] of this.#missing) {
       if (entry.dueAt > nowMs) continue;
-      if (entry.tries >= MAX_TRIES || nowMs - entry.since >= MAX_AGE_MS) {
+      if (entry.tries >= maxTries || nowMs - entry.since >= maxAgeMs) {
         this.#missing.delete(extended);
         this.abandoned += 1;
-        if (extended > this.#lastKeyframe) this.#keyframeWanted = true;
+        if (needsKeyframe && extended > this.#lastKeyframe) this.#keyframeWanted = true;
         continue;
       }
       entry.tries += 1;

@@ -80,14 +80,21 @@ class ReferenceClock {
 
 /** Hands out transport-wide sequence numbers. */
 export type TransportSequence = {
-  next(bytes: number, nowMs: number, probe?: number): number;
+  /** `outgoing` is the RTP sequence number, by which `find` recognises a packet. */
+  next(bytes: number, nowMs: number, probe?: number, outgoing?: number): number;
+  find(sentAtMs: number, bytes: number, outgoing: number): number;
+  sentAgain(sequence: number): void;
   /** The state, for native code that does the same as `next`: `transport_numbers` in fast-path.h. */
   readonly memory?: Uint32Array<ArrayBuffer>;
 };
 
-/** An entry is the time of sending, and the packet's number, size and probe packed into one number. */
+/** An entry is the time of sending, and the packet's number, size, probe and low bits of its RTP number packed into one number. */
 const ENTRY_DOUBLES = 2;
 const PROBE_SHIFT = 0x100000000;
+const OUTGOING_SHIFT = 0x100 * PROBE_SHIFT;
+const OUTGOING_MASK = 0x1fff;
+/** Packets of one burst may be noted in another order than they were sent. */
+const DISORDER_MS = 50;
 /** The next number, and padding, precede the entries. */
 const HEAD_BYTES = 8;
 
@@ -105,13 +112,42 @@ export class SentPackets implements TransportSequence {
     this.#entries = new Float64Array(bytes, HEAD_BYTES).fill(-1);
   }
 
-  next(bytes: number, nowMs: number, probe = 0): number {
+  next(bytes: number, nowMs: number, probe = 0, outgoing = 0): number {
     const sequence = this.memory[0] as number;
     this.memory[0] = (sequence + 1) & 0xffff;
     const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
     this.#entries[at] = nowMs;
-    this.#entries[at + 1] = sequence + bytes * 0x10000 + probe * PROBE_SHIFT;
+    this.#entries[at + 1] =
+      sequence + bytes * 0x10000 + probe * PROBE_SHIFT + (outgoing & OUTGOING_MASK) * OUTGOING_SHIFT;
     return sequence;
+  }
+
+  /**
+   * The number of the packet that was sent then, with that size and RTP number. Returns −1 when none is remembered, or when several
+   * could be it.
+   */
+  find(sentAtMs: number, bytes: number, outgoing: number): number {
+    const wanted = (outgoing & OUTGOING_MASK) * 0x100 * 0x10000 + bytes;
+    let found = -1;
+    for (let back = 1; back <= HISTORY; back++) {
+      const sequence = ((this.memory[0] as number) - back) & 0xffff;
+      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+      const noted = this.#entries[at] as number;
+      if (noted < sentAtMs - DISORDER_MS) break;
+      const entry = this.#entries[at + 1] as number;
+      const packed = entry < 0 ? -1 - entry : entry;
+      if (noted !== sentAtMs || packed % 0x10000 !== sequence || Math.floor(packed / 0x10000) !== wanted) continue;
+      if (found >= 0) return -1;
+      found = sequence;
+    }
+    return found;
+  }
+
+  /** The packet is sent again under its number, so that its arrival tells nothing of the path. */
+  sentAgain(sequence: number): void {
+    const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES + 1;
+    const packed = this.#entries[at] as number;
+    if (packed >= 0 && packed % 0x10000 === sequence) this.#entries[at] = -1 - packed;
   }
 
   /** The remembered packets, oldest first: time, number, bytes, probe. */
@@ -124,7 +160,7 @@ export class SentPackets implements TransportSequence {
       const packed = entry < 0 ? -1 - entry : entry;
       const sentAtMs = this.#entries[at] as number;
       if (sentAtMs < 0 || packed % 0x10000 !== sequence) continue;
-      rows.push([sentAtMs, sequence, Math.floor(packed / 0x10000) & 0xffff, Math.floor(packed / PROBE_SHIFT)]);
+      rows.push([sentAtMs, sequence, Math.floor(packed / 0x10000) & 0xffff, Math.floor(packed / PROBE_SHIFT) & 0xff]);
     }
     return rows;
   }
@@ -159,7 +195,7 @@ export class SentPackets implements TransportSequence {
       acknowledged.sentAtMs[known] = sentAtMs;
       acknowledged.arrivedAtMs[known] = arrivedAtMs;
       acknowledged.bytes[known] = (packed >>> 16) & 0xffff;
-      acknowledged.probe[known] = packed < PROBE_SHIFT ? 0 : Math.floor(packed / PROBE_SHIFT);
+      acknowledged.probe[known] = packed < PROBE_SHIFT ? 0 : Math.floor(packed / PROBE_SHIFT) & 0xff;
       known++;
     }
     acknowledged.count = known;

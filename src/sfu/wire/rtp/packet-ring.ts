@@ -11,8 +11,8 @@ const FIRST_CAPACITY = 64;
 const MAX_CAPACITY = 2_048;
 /** The newest packets stay whatever their age: the packet that begins a keyframe is recognised by those before it. */
 const LOOK_BACK = 32;
-/** Buffer lengths are rounded up to steps of 128 bytes, so that a buffer serves many packets. */
-const STEP_BITS = 7;
+/** Buffer lengths are rounded up to steps of 64 bytes: a buffer serves many packets, and a voice wastes little of its 50 a second. */
+const STEP_BITS = 6;
 const STEP_BYTES = 1 << STEP_BITS;
 /** Per length; more than these are hardly ever released within one burst. */
 const MAX_SPARE = 128;

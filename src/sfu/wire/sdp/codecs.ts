@@ -14,6 +14,8 @@ export type NegotiatedCodec = {
   variant: string;
   /** H.264 `profile-level-id` without its level; empty for other codecs. */
   profile: string;
+  /** The client sends lost packets again, or requests them. */
+  nack: boolean;
 };
 
 const AUDIO: readonly CodecName[] = ["opus", "red", "PCMU", "PCMA"];
@@ -44,6 +46,8 @@ export function negotiateCodecs(section: OfferedSection): NegotiatedCodec[] {
   }
   const byPayloadType = new Map(section.codecs.map((offered) => [offered.payloadType, offered]));
   const byPreference = [...new Set(section.formats)].flatMap((format) => byPayloadType.get(Number(format)) ?? []);
+  // RED has no feedback of its own: its packets are those of Opus.
+  const opus = byPreference.find((offered) => codecName(offered) === "opus");
   return byPreference.flatMap((offered) => {
     const codec = codecName(offered);
     if (!codec || !allowed.includes(codec) || !(offered.clockRate > 0)) return [];
@@ -56,6 +60,7 @@ export function negotiateCodecs(section: OfferedSection): NegotiatedCodec[] {
         variant: variantOf(codec, offered.fmtp),
         profile:
           codec === "H264" ? (fmtpValue(offered.fmtp, "profile-level-id") ?? "42e01f").slice(0, 4).toLowerCase() : "",
+        nack: ((codec === "red" ? opus : offered) ?? offered).feedback.includes("nack"),
       },
     ];
   });

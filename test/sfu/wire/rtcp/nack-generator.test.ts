@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { NackGenerator } from "../../../../src/sfu/wire/rtcp/nack-generator.ts";
+import { AUDIO_REPAIR, NackGenerator } from "../../../../src/sfu/wire/rtcp/nack-generator.ts";
 
 describe("requests for lost packets", () => {
   const feed = (generator: NackGenerator, sequences: number[], nowMs = 0) => {
@@ -16,6 +16,21 @@ describe("requests for lost packets", () => {
     generator.setRtt(50);
     expect(generator.takeDue(200)).toEqual([4]);
     expect(generator).toMatchObject({ requested: 3, recovered: 1, missing: 1 });
+  });
+
+  test("lost audio is requested at once and again after a round trip, and no keyframe is wanted", () => {
+    const generator = new NackGenerator(AUDIO_REPAIR);
+    generator.setRtt(40);
+    feed(generator, [1, 3]);
+    const times: number[] = [];
+    for (let now = 0; now < 500; now++) if (generator.takeDue(now).length > 0) times.push(now);
+    expect(times).toEqual([0, 44]);
+    expect(generator).toMatchObject({ missing: 0, abandoned: 1, wantsKeyframe: false });
+    generator.setRtt(300);
+    feed(generator, [5], 1_000);
+    expect(generator.takeDue(1_000)).toEqual([4]);
+    expect(generator.takeDue(1_250)).toEqual([]);
+    expect(generator.missing).toBe(0);
   });
 
   test("new packets are distinguished from repeated ones", () => {

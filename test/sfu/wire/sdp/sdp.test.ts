@@ -181,6 +181,7 @@ describe("choosing codecs", () => {
       clockRate: 90_000,
       variant: "1",
       profile: "42e0",
+      nack: true,
     } as const;
     expect(matchCodec(published, codecs)?.payloadType).toBe(103);
     expect(matchCodec({ ...published, variant: "0" }, codecs)?.payloadType).toBe(107);
