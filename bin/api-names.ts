@@ -47,6 +47,8 @@ const NAMES: Record<string, [group: string, name: string]> = {
   "GET /v1/people/{userId}/exports/{exportId}": ["people", "getExport"],
   "POST /v1/connections/{connectionId}/dump": ["connections", "dump"],
   "GET /v1/connections/{connectionId}/dumps/{dumpId}": ["connections", "getDump"],
+  "GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}": ["webhooks", "getDelivery"],
+  "POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver": ["webhooks", "redeliver"],
   "GET /v1/metrics": ["observability", "metrics"],
   "GET /v1/diagnostics": ["observability", "diagnostics"],
   "POST /v1/recordings/{recordingId}/composition": ["recordings", "compose"],

@@ -78,6 +78,8 @@ export const ConversationMember = Type.Object({
   role: literals(CHAT_MEMBER_ROLES),
   status: literals(CHAT_MEMBER_STATUSES),
   mutedUntil: NullableText,
+  /** For people to read, if the backend gave one. */
+  name: Type.Optional(Text),
   metadata: NullableMetadata,
   joinedAt: Text,
   leftAt: NullableText,
@@ -106,11 +108,7 @@ export const ReactionSummary = Type.Object({
 export type ReactionSummary = Static<typeof ReactionSummary>;
 
 /** The sender's name of messages from a backend. */
-const SERVER_NAME = "System";
-
-export function senderNameOf(senderId: string | null): string {
-  return senderId ?? SERVER_NAME;
-}
+export const SERVER_NAME = "System";
 
 export const Message = Type.Object({
   id: Text,
@@ -119,7 +117,9 @@ export const Message = Type.Object({
   conversationId: Text,
   /** Null for a backend. */
   senderId: NullableText,
-  senderName: Type.String({ description: "For people to read: the sender's id, or `System` for the server" }),
+  senderName: Type.String({
+    description: "For people to read: the member's name or else its id; `System` for the server",
+  }),
   type: literals(MESSAGE_TYPES),
   text: NullableText,
   replyTo: NullableText,

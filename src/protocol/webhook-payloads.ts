@@ -69,7 +69,7 @@ export const WebhookPayloads = {
   "call.participant_joined": Type.Object({ ...InCall, ...Profile.properties, metadata: NullableText }),
   "call.participant_left": Type.Object({ ...InCall, reason: LeaveReason, durationMs: Type.Integer() }),
   "call.ended": Type.Object({
-    ...{ callId: Text, roomId: Text, startedAt: Text, endedAt: Text, durationMs: Type.Integer() },
+    ...{ callId: Text, roomId: Text, roomName: Text, startedAt: Text, endedAt: Text, durationMs: Type.Integer() },
     participantCount: Type.Integer({ description: "Distinct identities" }),
     peakParticipants: Type.Integer({ description: "The most participants at the same time" }),
   }),

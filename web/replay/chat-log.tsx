@@ -1,10 +1,12 @@
 import { useComputed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Player } from "./player.ts";
-import { clockText, type Entry } from "./replay.ts";
+import { clockText, type Entry, type NameOf } from "./replay.ts";
+
+type ChatLogProps = { player: Player; messages: readonly Entry[]; nameOf: NameOf };
 
 /** The chat up to the current position; clicking a message's time seeks to it. */
-export function ChatLog({ player, messages }: { player: Player; messages: readonly Entry[] }) {
+export function ChatLog({ player, messages, nameOf }: ChatLogProps) {
   const count = useComputed(() => messages.findLastIndex(({ atMs }) => atMs <= player.positionMs.value) + 1);
   const end = useRef<HTMLLIElement>(null);
   const visibleCount = count.value;
@@ -21,7 +23,7 @@ export function ChatLog({ player, messages }: { player: Player; messages: readon
             <button type="button" onClick={() => player.seek(atMs)} title="Go to this moment">
               {clockText(atMs)}
             </button>
-            <strong>{senderId ?? "server"}</strong>
+            <strong>{nameOf(senderId ?? "System")}</strong>
             <span>{text ?? "(no text)"}</span>
           </li>
         ))}

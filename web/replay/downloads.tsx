@@ -1,13 +1,13 @@
 import { pathOf } from "./player.ts";
-import type { Replay } from "./replay.ts";
+import type { NameOf, Replay } from "./replay.ts";
 
 /** Links to the files of the recording, and to its composition. */
-export function Downloads({ replay: { recording, downloads } }: { replay: Replay }) {
+export function Downloads({ replay: { recording, downloads }, nameOf }: { replay: Replay; nameOf: NameOf }) {
   if (downloads.length === 0) return null;
   const textOf = (fileId: string) => {
     if (fileId === recording.composition?.fileId) return "The whole call as one video";
     const file = recording.files.find(({ id }) => id === fileId);
-    return file ? `${file.identity}: ${SOURCES[file.source] ?? file.kind}` : fileId;
+    return file ? `${nameOf(file.identity)}: ${SOURCES[file.source] ?? file.kind}` : fileId;
   };
   return (
     <details class="downloads">

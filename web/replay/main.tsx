@@ -3,7 +3,7 @@ import { render } from "preact";
 import { ChatLog } from "./chat-log.tsx";
 import { Downloads } from "./downloads.tsx";
 import { Player } from "./player.ts";
-import { type Replay, readReplay } from "./replay.ts";
+import { type NameOf, type Replay, readReplay } from "./replay.ts";
 import { Stage } from "./stage.tsx";
 import { TimeBar, toggleFullScreen } from "./time-bar.tsx";
 
@@ -24,6 +24,7 @@ function Page() {
   }
   const { replay, player } = value;
   const { recording, timeline } = replay;
+  const nameOf: NameOf = (identity) => replay.names[identity] ?? identity;
   const messages = timeline.filter(({ type }) => type === "message");
   return (
     <div class={messages.length > 0 ? "replay with-chat" : "replay"}>
@@ -36,17 +37,17 @@ function Page() {
             {recording.status === "INTERRUPTED" ? ". The recording was interrupted and ends early." : ""}
           </p>
         </div>
-        <Downloads replay={replay} />
+        <Downloads replay={replay} nameOf={nameOf} />
       </header>
       <main>
         {recording.files.length === 0 ? (
           <p class="empty">No participant sent audio or video during this recording.</p>
         ) : (
-          <Stage player={player} timeline={timeline} />
+          <Stage player={player} timeline={timeline} nameOf={nameOf} />
         )}
-        <TimeBar player={player} timeline={timeline} />
+        <TimeBar player={player} timeline={timeline} nameOf={nameOf} />
       </main>
-      {messages.length > 0 ? <ChatLog player={player} messages={messages} /> : null}
+      {messages.length > 0 ? <ChatLog player={player} messages={messages} nameOf={nameOf} /> : null}
     </div>
   );
 }

@@ -14,6 +14,8 @@ export type Entry = {
 
 export type Replay = {
   recording: Recording;
+  /** Names for people to read, by identity. */
+  names: Record<string, string>;
   timeline: Entry[];
   downloads: { fileId: string; url: string }[];
 };
@@ -33,6 +35,9 @@ export async function readReplay(hash: string): Promise<Replay> {
     path = next;
   }
 }
+
+/** What to call a participant: the name, or else the identity. */
+export type NameOf = (identity: string) => string;
 
 /** The path of the timeline's next page. */
 function nextOf(link: string | null): string | null {

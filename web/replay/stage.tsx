@@ -1,14 +1,16 @@
 import { signal, useComputed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Player, Track } from "./player.ts";
-import { type Entry, participantsAt, speakersAt } from "./replay.ts";
+import { type Entry, type NameOf, participantsAt, speakersAt } from "./replay.ts";
 
 type Layout = "grid" | "speaker";
 const layout = signal<Layout>("grid");
 /** The last speaker stays large during silence. */
 const large = signal<string | null>(null);
 
-export function Stage({ player, timeline }: { player: Player; timeline: readonly Entry[] }) {
+type StageProps = { player: Player; timeline: readonly Entry[]; nameOf: NameOf };
+
+export function Stage({ player, timeline, nameOf }: StageProps) {
   const identities = [...new Set(player.tracks.map(({ file }) => file.identity))];
   const people = useComputed(() => participantsAt(timeline, identities, player.positionMs.value).join("\n"));
   const speakers = useComputed(() => speakersAt(timeline, player.positionMs.value).join("\n"));
@@ -33,6 +35,7 @@ export function Stage({ player, timeline }: { player: Player; timeline: readonly
           <Person
             key={identity}
             {...{ identity, player }}
+            name={nameOf(identity)}
             tracks={player.tracks.filter(({ file }) => file.identity === identity)}
             isAbsent={!present.includes(identity)}
             isSpeaking={speaking.includes(identity)}
@@ -46,6 +49,7 @@ export function Stage({ player, timeline }: { player: Player; timeline: readonly
 
 type PersonProps = {
   identity: string;
+  name: string;
   player: Player;
   tracks: readonly Track[];
   isAbsent: boolean;
@@ -53,23 +57,23 @@ type PersonProps = {
   isLarge: boolean;
 };
 
-function Person({ identity, player, tracks, isAbsent, isSpeaking, isLarge }: PersonProps) {
+function Person({ identity, name, player, tracks, isAbsent, isSpeaking, isLarge }: PersonProps) {
   const videos = tracks.filter(({ file }) => file.kind === "video" && player.present.value.has(file.id));
   // A shared screen takes precedence over the camera.
   const shown = videos.find(({ file }) => file.source === "screenShare") ?? videos[0];
   const classes = ["person", isSpeaking ? "speaking" : "", isLarge ? "large" : ""].filter(Boolean).join(" ");
   return (
     <li class={classes} hidden={isAbsent}>
-      {shown ? <TrackVideo track={shown} /> : <span class="initial">{identity.slice(0, 1).toUpperCase()}</span>}
+      {shown ? <TrackVideo track={shown} /> : <span class="initial">{name.slice(0, 1).toUpperCase()}</span>}
       <footer>
-        <span>{identity}</span>
+        <span>{name}</span>
         <input
           type="range"
           min="0"
           max="1"
           step="0.05"
           defaultValue="1"
-          aria-label={`Volume of ${identity}`}
+          aria-label={`Volume of ${name}`}
           onInput={({ currentTarget }) => player.setVolume(identity, currentTarget.valueAsNumber)}
         />
       </footer>

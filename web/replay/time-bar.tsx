@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Player } from "./player.ts";
-import { clockText, type Entry, speakingIntervals } from "./replay.ts";
+import { clockText, type Entry, type NameOf, speakingIntervals } from "./replay.ts";
 
 /** The hue differs by this many degrees from one speaker to the next, so that neighbours are easy to tell apart. */
 const HUE_STEP = 137;
@@ -27,14 +27,16 @@ const LEGEND: Record<string, string> = {
   message: "Message",
 };
 /** The text of a mark on the bar, by the entry's type. */
-const MARKS: Record<string, (entry: Entry) => string> = {
-  "participant.joined": ({ identity }) => `${identity} joined`,
-  "participant.left": ({ identity }) => `${identity} left`,
-  "quality.changed": ({ identity, quality }) => `${identity}: quality ${quality}`,
-  message: ({ senderId }) => `${senderId ?? "The server"} wrote`,
+const MARKS: Record<string, (entry: Entry, name: string) => string> = {
+  "participant.joined": (_, name) => `${name} joined`,
+  "participant.left": (_, name) => `${name} left`,
+  "quality.changed": ({ quality }, name) => `${name}: quality ${quality}`,
+  message: (_, name) => `${name} wrote`,
 };
 
-export function TimeBar({ player, timeline }: { player: Player; timeline: readonly Entry[] }) {
+type TimeBarProps = { player: Player; timeline: readonly Entry[]; nameOf: NameOf };
+
+export function TimeBar({ player, timeline, nameOf }: TimeBarProps) {
   const { durationMs } = player;
   const marks = timeline.filter(
     ({ type, quality }) => type in MARKS && (type !== "quality.changed" || quality !== "excellent"),
@@ -50,7 +52,7 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
           <i
             key={`${entry.atMs} ${entry.type} ${entry.identity ?? entry.messageId}`}
             class={entry.type.replace(".", "-")}
-            title={`${clockText(entry.atMs)} ${MARKS[entry.type]?.(entry) ?? ""}`}
+            title={`${clockText(entry.atMs)} ${MARKS[entry.type]?.(entry, nameOf(entry.identity ?? entry.senderId ?? "System")) ?? ""}`}
             style={{ left: percent(entry.atMs) }}
           />
         ))}
@@ -59,7 +61,7 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
         {intervals.map(({ identity, fromMs, toMs }) => (
           <i
             key={fromMs}
-            title={`${clockText(fromMs)} ${identity} speaks`}
+            title={`${clockText(fromMs)} ${nameOf(identity)} speaks`}
             style={{
               left: percent(fromMs),
               width: percent(toMs - fromMs),
@@ -115,7 +117,8 @@ export function TimeBar({ player, timeline }: { player: Player; timeline: readon
           ))}
         {speakers.slice(0, MAX_SPEAKERS_NAMED).map((identity) => (
           <li key={identity}>
-            <i class="speaker" style={{ background: colourOf(identity) }} aria-hidden="true" /> {identity} speaks
+            <i class="speaker" style={{ background: colourOf(identity) }} aria-hidden="true" /> {nameOf(identity)}{" "}
+            speaks
           </li>
         ))}
       </ul>

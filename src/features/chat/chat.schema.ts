@@ -29,12 +29,21 @@ const RetentionDays = wholeNumber({ min: 1, max: 3650 });
 const optionalText = (maxLength: number) => t.Optional(t.String({ maxLength }));
 const OptionalIdentity = t.Optional(t.Union([Identity, t.Literal("")]));
 
-export const AddMember = t.Object({ userId: Identity, role: t.Optional(Role), metadata: t.Optional(Metadata) });
+// The service counts code points.
+const DisplayName = t.String({ maxLength: 256, description: "For people to read: any text of at most 128 characters" });
+
+export const AddMember = t.Object({
+  userId: Identity,
+  role: t.Optional(Role),
+  name: t.Optional(DisplayName),
+  metadata: t.Optional(Metadata),
+});
 
 export const UpdateMember = t.Object({
   role: t.Optional(Role),
   mutedUntil: t.Optional(nullable(Timestamp)),
   status: t.Optional(oneOf(["ACTIVE", "BANNED"])),
+  name: t.Optional(nullable(DisplayName)),
   metadata: t.Optional(nullable(Metadata)),
 });
 

@@ -51,7 +51,8 @@ export function renewChatEpoch(unit: Unit, db: Db): void {
 export type EventLog = ReturnType<typeof eventLog>;
 
 /** Numbers every durable event of a conversation, in order, and replays events. */
-export function eventLog({ db, bus, metrics }: Runtime, { conversations, messages, reactions }: ChatStores) {
+export function eventLog({ db, bus, metrics }: Runtime, stores: ChatStores) {
+  const { conversations, messages, reactions } = stores;
   const recorded = metrics.counter("stoa_chat_events_total", "Durable chat events by type", ["type"]);
   bus.on("chatEvent", ({ event }) => recorded.inc({ type: event.type }));
   const insert = inserter<EventRow>(db.$client, conversationEvents);
@@ -96,9 +97,9 @@ export function eventLog({ db, bus, metrics }: Runtime, { conversations, message
     const thread = root ? { thread: { rootId: root.publicId, replyCount: root.replyCount } } : {};
     switch (type) {
       case "message":
-        return { ...base, type, message: presentMessage(conversation, message, reactions), ...thread };
+        return { ...base, type, message: presentMessage(conversation, message, stores), ...thread };
       case "message.updated":
-        return { ...base, type, message: presentMessage(conversation, message, reactions) };
+        return { ...base, type, message: presentMessage(conversation, message, stores) };
       case "message.deleted":
         return { ...deletion, ...thread };
       default:

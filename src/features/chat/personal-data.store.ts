@@ -45,6 +45,7 @@ export const chatPersonalColumns: PersonalColumns = {
     "messages.client_message_id",
     "attachments.filename",
     "attachments.metadata",
+    "conversation_members.name",
     "conversation_members.metadata",
     "conversation_events.detail",
     "message_reports.note_text",

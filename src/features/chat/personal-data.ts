@@ -114,8 +114,14 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
         return redacted && JSON.stringify(redacted) !== JSON.stringify(note) ? [{ row, note: redacted }] : [];
       }),
     );
+    const nameOf = (participant: string) => chat.members.nameOf(conversation.id, participant);
     await changeEach(write, naming, (unit, { row, note }) => {
-      const changed: MessageRow = { ...row, text: callText(note), metadata: callNoteMetadata(note), updatedAt: now() };
+      const changed: MessageRow = {
+        ...row,
+        text: callText(note, nameOf),
+        metadata: callNoteMetadata(note),
+        updatedAt: now(),
+      };
       chat.posting.change(unit, conversation, changed, now());
     });
   }

@@ -6,13 +6,15 @@ import {
   type ConversationMember,
   type Message,
   type Metadata,
-  senderNameOf,
+  SERVER_NAME,
 } from "../../protocol/chat-records.ts";
 import type { ConversationRow, MemberRow } from "./conversations/conversation.table.ts";
 import type { MessageRow } from "./messages/message.table.ts";
-import type { ReactionStore } from "./messages/reaction.store.ts";
+import type { ChatStores } from "./stores.ts";
 
 export const MESSAGE_CURSOR = "m";
+
+type MessageStores = Pick<ChatStores, "members" | "reactions">;
 
 function parsed<T>(json: string | null): T | null {
   return json === null ? null : (JSON.parse(json) as T);
@@ -43,20 +45,21 @@ export function presentMember(row: MemberRow): ConversationMember {
     role: row.role,
     status: row.status,
     mutedUntil: iso(row.mutedUntil),
+    ...(row.name === null ? {} : { name: row.name }),
     metadata: parsed<Metadata>(row.metadata),
     joinedAt: iso(row.joinedAt),
     leftAt: iso(row.leftAt),
   };
 }
 
-export function presentMessage(conversation: ConversationRow, row: MessageRow, reactions: ReactionStore): Message {
+export function presentMessage(conversation: ConversationRow, row: MessageRow, stores: MessageStores): Message {
   const createdAt = iso(row.createdAt);
   return {
     id: row.publicId,
     seq: row.seq,
     conversationId: conversation.publicId,
     senderId: row.senderId,
-    senderName: senderNameOf(row.senderId),
+    senderName: row.senderId === null ? SERVER_NAME : stores.members.nameOf(row.conversationId, row.senderId),
     type: row.type,
     text: row.text,
     replyTo: row.replyTo,
@@ -66,7 +69,7 @@ export function presentMessage(conversation: ConversationRow, row: MessageRow, r
     attachment: parsed<Attachment>(row.attachment),
     metadata: parsed<Metadata>(row.metadata),
     mentions: parsed<string[]>(row.mentions) ?? [],
-    reactions: row.reactionCount === 0 ? [] : reactions.summary(row.id),
+    reactions: row.reactionCount === 0 ? [] : stores.reactions.summary(row.id),
     pinned: row.pinnedAt !== null,
     edited: row.editedAt !== null,
     editedAt: iso(row.editedAt),

@@ -15,7 +15,12 @@ const USER_ID_FIELDS = new Set([
 ]);
 
 /** Fields with personal data in an object that has the user's id, and the values that replace them on erasure. */
-const FIELDS_ABOUT_USER: Record<string, unknown> = { metadata: null, name: null, attributes: {} };
+const FIELDS_ABOUT_USER: Record<string, unknown> = {
+  metadata: null,
+  name: null,
+  senderName: ERASED,
+  attributes: {},
+};
 
 /** A copy of an event or record without the user's id, personal fields, mentions and attachment. */
 export function withoutUser(value: unknown, userId: string): unknown {

@@ -33,6 +33,9 @@ export const ViewUrl = t.Object({
 
 export const Replay = t.Object({
   recording: Recording,
+  names: t.Record(t.String(), t.String(), {
+    description: "Names for people to read, by identity; of those who have one",
+  }),
   timeline: t.Array(TimelineEntry),
   downloads: t.Array(t.Object({ fileId: t.String(), url: t.String(), expiresAt: Timestamp })),
 });
@@ -41,5 +44,5 @@ export const ComposeRecording = t.Object({
   layout: oneOf(["grid", "speaker"]),
   width: t.Optional(wholeNumber({ min: 160, max: 3_840, description: "Of the video; 1280 by default" })),
   height: t.Optional(wholeNumber({ min: 120, max: 2_160, description: "Of the video; 720 by default" })),
-  names: t.Optional(t.Boolean({ description: "Write each participant's identity into its tile; true by default" })),
+  names: t.Optional(t.Boolean({ description: "Write each participant's name into its tile; true by default" })),
 });

@@ -15,6 +15,7 @@ import { hlsService } from "./hls/hls.service.ts";
 import { createHls } from "./hls/hls.ts";
 import { recordingService } from "./recording.service.ts";
 import { recordingStore } from "./recording.store.ts";
+import type { RecordingRow } from "./recording.table.ts";
 import { recordingFolder } from "./recording-folder.ts";
 import { replayService } from "./replay.service.ts";
 import { createStorageLocations } from "./storage-locations/storage-locations.ts";
@@ -25,7 +26,7 @@ type Deps = {
   rooms: RoomService;
   nodes: MediaNodes;
   liveRooms: Pick<LiveRooms, "serverOf">;
-  calls: Pick<Calls, "log">;
+  calls: Pick<Calls, "log" | "namesIn">;
   liveStreams: { streams: Pick<LiveStreamService, "find" | "ofRoom"> };
   rtcTokens: Pick<RtcTokenService, "verify">;
 };
@@ -50,7 +51,8 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   const active = createActiveRecordings(runtime, {
     ...{ store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream },
   });
-  const composer = createComposer(runtime, { store, folder, locations });
+  const namesIn = (row: RecordingRow) => calls.namesIn(row, row.roomId, row.startedAt, row.endedAt ?? runtime.now());
+  const composer = createComposer(runtime, { store, folder, locations, namesIn });
   const liveState = (roomId: string) => ({
     serverName: liveRooms.serverOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
@@ -59,7 +61,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     ...{ store, folder, locations, active, hls, composer, liveState, requireSpace },
     roomMessages: chat.roomMessages,
   });
-  const replays = replayService(runtime, store, recordings);
+  const replays = replayService(runtime, { store, recordings, namesIn });
   /**
    * The call in which a room was recorded automatically: after a recording was stopped, it is not started again in the
    * same call.

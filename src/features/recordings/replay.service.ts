@@ -8,8 +8,14 @@ import type { RecordingRow } from "./recording.table.ts";
 
 const DEFAULT_TTL_SECONDS = 3_600;
 
+type ReplayDeps = {
+  store: RecordingStore;
+  recordings: RecordingService;
+  namesIn: (row: RecordingRow) => ReadonlyMap<string, string>;
+};
+
 /** Links to replays. A link works until it expires or the recording is deleted. */
-export function replayService({ keyring, now }: Runtime, store: RecordingStore, recordings: RecordingService) {
+export function replayService({ keyring, now }: Runtime, { store, recordings, namesIn }: ReplayDeps) {
   const tokens = viewTokens(keyring);
   return {
     async share(row: RecordingRow, ttlSeconds: number | undefined, publicUrl: string, author: Author) {
@@ -31,6 +37,7 @@ export function replayService({ keyring, now }: Runtime, store: RecordingStore, 
       return {
         row,
         recording,
+        names: Object.fromEntries(namesIn(row)),
         downloads: fileIds.map((fileId) => ({ fileId, ...recordings.signedUrl(fileId, publicUrl, expiresAt) })),
       };
     },

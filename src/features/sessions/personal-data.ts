@@ -12,6 +12,7 @@ export const sessionPersonalColumns: PersonalColumns = {
     "call_participants.identity": "JOIN calls c ON c.id = call_id",
   },
   content: [
+    "call_participants.name",
     "rtc_connections.ip_address",
     "rtc_connections.user_agent",
     "rtc_connections.sdk",

@@ -76,7 +76,7 @@ afterAll(async () => {
 /** Chat: what they said and did, and what was said and done about them. Answers the room that it belongs to. */
 async function talk(): Promise<string> {
   const media = await post("/v1/rooms", { name: "studio" });
-  const members = [{ userId: ZOE, role: "MODERATOR", metadata: { nick: WORD } }, { userId: "bob" }];
+  const members = [{ userId: ZOE, role: "MODERATOR", name: NAME, metadata: { nick: WORD } }, { userId: "bob" }];
   const room = await post("/v1/chat/conversations", { name: "hall", roomId: media.id, members });
   const at = `/v1/chat/conversations/${room.id}`;
   const own = await post(`${at}/messages`, {

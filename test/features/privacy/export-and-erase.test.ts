@@ -37,7 +37,7 @@ beforeAll(async () => {
       { actor: null, request: null, environment: "DEVELOPMENT" },
     ),
   );
-  const members = [{ userId: ZOE, metadata: { nick: WORD } }, { userId: "bob" }];
+  const members = [{ userId: ZOE, name: `${WORD} Z.`, metadata: { nick: WORD } }, { userId: "bob" }];
   room = await post("/v1/chat/conversations", { name: "hall", members });
   const at = `/v1/chat/conversations/${room.id}`;
   theirs = [];

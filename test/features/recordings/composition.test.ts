@@ -135,6 +135,7 @@ describe("[18] the command of a composition", () => {
     const shown = (identity: string, source = "camera") => captionOf({ identity, source });
     expect(shown("a':,;[]%{n}\\\nb")).toBe("a':,;[]%{n}\\ b");
     expect(shown("ada", "screenShare")).toBe("ada · screen");
+    expect(captionOf({ identity: "p-1", source: "camera" }, "Pat")).toBe("Pat");
     expect([...shown("é".repeat(80))]).toHaveLength(40);
   });
 

@@ -55,6 +55,8 @@ describe("[17] calls", () => {
     await bob.ask("room.leave");
     await settled();
     const [ended] = await calls(`?roomId=${roomId}&status=ENDED`);
+    const { name } = (await server.call("GET", `/v1/rooms/${roomId}`, { key })).body;
+    expect(told(roomId).at(-1)).toMatchObject({ type: "call.ended", data: { roomName: name } });
     expect(ended).toMatchObject({ id: live?.id, status: "ENDED", durationMs: 3_000, participantCount: 2 });
     expect(types(roomId)).toEqual([
       "started",

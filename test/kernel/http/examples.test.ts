@@ -19,6 +19,9 @@ function objectsIn(value: unknown): Json[] {
   return Array.isArray(value) ? inner : [value as Json, ...inner];
 }
 
+const ringsCaller = ({ callerId, members }: Json) =>
+  callerId !== undefined && Array.isArray(members) && members.some(({ userId }) => userId === callerId);
+
 /** What cannot be true of one and the same record. */
 function contradictions(example: unknown): string[] {
   return objectsIn(example).flatMap((record) => {
@@ -39,6 +42,8 @@ function contradictions(example: unknown): string[] {
       ...(isBefore("endedAt", "startedAt") ? ["it ended before it began"] : []),
       ...(isBefore("updatedAt", "createdAt") ? ["it was changed before it was made"] : []),
       ...(record.edited === false && at("editedAt") !== null ? ["it was edited and was not"] : []),
+      ...(record.status === "READY" && record.error != null ? ["it failed and is ready"] : []),
+      ...(ringsCaller(record) ? ["the caller rings itself"] : []),
       ...(record.deleted === false && at("deletedAt") !== null ? ["it was deleted and was not"] : []),
     ];
   });
@@ -50,7 +55,9 @@ describe("[10] the example of a webhook event", () => {
     expect([...Value.Errors(schema, example)].map(({ path, message }) => `${path} ${message}`)).toEqual([]);
     expect(contradictions(example)).toEqual([]);
     for (const record of objectsIn(example)) {
-      const placeholders = Object.keys(record).filter((name) => name !== "type" && record[name] === "text");
+      const placeholders = Object.keys(record).filter(
+        (name) => name !== "type" && [record[name]].flat().includes("text"),
+      );
       expect(placeholders).toEqual([]);
       for (const [name, prefix] of Object.entries({ callId: "call_", messageId: "msg_", streamId: "stream_" })) {
         if (typeof record[name] === "string") expect(record[name]).toStartWith(prefix);

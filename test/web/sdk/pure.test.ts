@@ -10,7 +10,7 @@ import { tuneOpusAnswer, tuneOpusOffer } from "../../../web/sdk/room/peer/opus.t
 import { packSdp, unpackSdp } from "../../../web/sdk/room/peer/sdp.ts";
 import { UpdateThrottle } from "../../../web/sdk/room/peer/subscriptions.ts";
 
-const where = { conversationId: "conv_1", senderId: "anna" };
+const where = { conversationId: "conv_1", senderId: "anna", senderName: "anna" };
 const outgoing = (id: string): Outgoing => ({ input: { text: id }, clientMessageId: id, clientSentAt: 0 });
 const message = (seq: number): Message => {
   const { status: _, ...record } = pendingMessage(outgoing(`m${seq}`), where);

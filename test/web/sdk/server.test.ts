@@ -164,6 +164,8 @@ describe("[21] mintJoin against a real server", () => {
         permissions: { publish: false },
       });
       expect(watching.rtc).toMatchObject({ name: "Carl C.", metadata: "on call", attributes: { role: "nurse" } });
+      const named = await stoa.conversations.members(watching.conversation.id).toArray();
+      expect(named.find(({ userId }) => userId === "carl")?.name).toBe("Carl C.");
       expect(watching.room.id).toBe(anna?.room.id ?? "");
       expect(watching.rtc.permissions.publish).toBe(false);
 

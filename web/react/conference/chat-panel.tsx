@@ -118,7 +118,7 @@ function Message({ message, conversation, onFailure }: MessageProps) {
   return (
     <li data-status={message.status}>
       <b>
-        {message.senderId ?? "Server"}
+        {message.senderName}
         {message.status === "failed" && " (not sent)"}
       </b>
       {deleted ? <p>This message was deleted.</p> : text && <p>{text}</p>}

@@ -8,7 +8,7 @@ import { useRecording } from "../room-hooks.ts";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
 import { useSignals } from "./signals.ts";
-import { Stage, type View } from "./stage.tsx";
+import { displayName, Stage, type View } from "./stage.tsx";
 import { type Panel, Toolbar } from "./toolbar.tsx";
 import { useStyle } from "./use-style.ts";
 
@@ -24,12 +24,16 @@ export type ConferenceProps = {
   /** Captions, shown over the video. */
   captions?: ReactNode;
   options?: RoomOptions;
+  /** The user has left. */
   onLeave?: () => void;
+  /** Something failed, or the call is over for the user: `error.reason` is then `room-closed`, `removed` or `replaced`. */
   onError?: (error: StoaError) => void;
   onJoined?: () => void;
 };
 
 const NOTICE_MS = 6_000;
+/** The user cannot rejoin after these with the same token. */
+const OVER: readonly string[] = ["room-closed", "removed"];
 
 /** A complete call UI: participants, screen sharing, chat, devices, raised hands and reactions. It fills its container. */
 export function Conference({ endpoint, token, options, onError, ...rest }: ConferenceProps) {
@@ -62,28 +66,24 @@ export function Conference({ endpoint, token, options, onError, ...rest }: Confe
   return (
     <section ref={element} className="stoa-conference" part="conference" aria-label="Call">
       {left ? (
-        <StatusMessage text="You have left the call." action="Join rejoin" onAction={rejoin} />
+        <StatusMessage text="You have left the call." action="Rejoin" onAction={rejoin} />
       ) : (
         <StoaRoom key={attempt} endpoint={endpoint} token={token} options={options} onError={failed}>
-          <Call {...rest} notify={setNotice} leave={leave} rejoin={rejoin} />
+          <Call {...rest} notice={notice} notify={setNotice} leave={leave} rejoin={rejoin} />
         </StoaRoom>
-      )}
-      {notice !== null && !left && (
-        <p className="stoa-notice" role="status">
-          {notice}
-        </p>
       )}
     </section>
   );
 }
 
 type CallProps = Omit<ConferenceProps, "endpoint" | "token" | "options" | "onLeave" | "onError"> & {
+  notice: string | null;
   notify: (notice: string | null) => void;
   leave: () => void;
   rejoin: () => void;
 };
 
-function Call({ chat, audio = true, video = true, captions, onJoined, notify, leave, rejoin }: CallProps) {
+function Call({ chat, audio = true, video = true, captions, onJoined, notice, notify, leave, rejoin }: CallProps) {
   const { room, state, error } = useRoom();
   const [view, setView] = useState<View>("grid");
   const [panel, setPanel] = useState<Panel>(null);
@@ -100,7 +100,10 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notify, le
     if (room) onJoined?.();
   }, [room, onJoined]);
 
-  if (error && !room) return <StatusMessage text={error.message} action="Try rejoin" onAction={rejoin} alert />;
+  if (error && !room) {
+    const action = OVER.includes(error.reason) ? undefined : "Try again";
+    return <StatusMessage text={error.message} action={action} onAction={rejoin} alert />;
+  }
   if (!room) return <StatusMessage text="Joining…" />;
   return (
     <>
@@ -114,7 +117,7 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notify, le
         <ul className="stoa-reactions" aria-live="polite">
           {signals.reactions.map(({ id, identity, emoji }) => (
             <li key={id}>
-              {emoji} {identity}
+              {emoji} {displayName(room, identity)}
             </li>
           ))}
         </ul>
@@ -124,6 +127,11 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notify, le
           </div>
         )}
       </div>
+      {notice !== null && (
+        <p className="stoa-notice" role="status">
+          {notice}
+        </p>
+      )}
       {state === "RECONNECTING" && (
         <p className="stoa-notice" role="status">
           Connection lost. Reconnecting…

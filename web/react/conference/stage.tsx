@@ -1,4 +1,5 @@
 /** @jsxImportSource react */
+import type { Room } from "../../sdk/index.ts";
 import { useRoom } from "../context.tsx";
 import { type TrackReference, useParticipants, useSpeakers, useTracks } from "../room-hooks.ts";
 import { VideoTile } from "../video-tile.tsx";
@@ -8,6 +9,7 @@ export type View = "grid" | "speaker";
 type TileState = {
   key: string;
   identity: string;
+  name: string;
   isLocal: boolean;
   source: string;
   video: TrackReference | null;
@@ -61,6 +63,7 @@ function useTiles(): TileState[] {
     return {
       key: `${identity} ${source}`,
       identity,
+      name: displayName(room, identity),
       isLocal: identity === localIdentity,
       source,
       video,
@@ -77,8 +80,8 @@ function useTiles(): TileState[] {
 }
 
 function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; hand: number }) {
-  const { identity, isLocal, source, video, micMuted } = tile;
-  const name = isLocal ? `${identity} (you)` : identity;
+  const { isLocal, source, video, micMuted } = tile;
+  const name = isLocal ? `${tile.name} (you)` : tile.name;
   return (
     <figure
       className="stoa-tile"
@@ -90,7 +93,7 @@ function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; ha
         <VideoTile track={video.track} aria-hidden />
       ) : (
         <span className="stoa-initials" aria-hidden="true">
-          {initials(identity)}
+          {initials(tile.name)}
         </span>
       )}
       {hand >= 0 && source === "camera" && <span className="stoa-hand">✋ {hand + 1}</span>}
@@ -107,14 +110,21 @@ function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; ha
   );
 }
 
+/** What to call a participant: the name from the token, or else the identity. */
+export function displayName(room: Room | null, identity: string): string {
+  const local = room?.localParticipant;
+  const participant = identity === local?.identity ? local : room?.participants.get(identity);
+  return participant?.name ?? identity;
+}
+
 export function columnsFor(count: number): number {
   if (count <= 1) return 1;
   if (count <= 4) return 2;
   return count <= 9 ? 3 : 4;
 }
 
-export function initials(identity: string): string {
-  const words = identity.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+export function initials(name: string): string {
+  const words = name.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const [first = "?", second] = words;
   return ((first[0] ?? "?") + (second?.[0] ?? first[1] ?? "")).toUpperCase();
 }

@@ -85,7 +85,9 @@ export class Conversation extends ConversationArchive {
   async send(input: string | SendInput): Promise<Message> {
     this.#typingThrottle.stop();
     const { outgoing, done } = this.#outbox.add(typeof input === "string" ? { text: input } : input);
-    this.#timeline.addPending(pendingMessage(outgoing, { conversationId: this.id, senderId: this.#userId }));
+    const senderId = this.#userId;
+    const senderName = this.messages.findLast((message) => message.senderId === senderId)?.senderName ?? senderId;
+    this.#timeline.addPending(pendingMessage(outgoing, { conversationId: this.id, senderId, senderName }));
     this.#changed();
     try {
       const message = await done;

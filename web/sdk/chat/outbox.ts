@@ -65,15 +65,13 @@ export class Outbox {
 /** The local copy of a message until the server has stored it. */
 export function pendingMessage(
   { input, clientMessageId, clientSentAt }: Outgoing,
-  { conversationId, senderId }: { conversationId: string; senderId: string },
+  sender: Pick<LocalMessage, "conversationId" | "senderId" | "senderName">,
 ): LocalMessage {
   const at = new Date(clientSentAt).toISOString();
   return {
     id: clientMessageId,
     seq: Number.MAX_SAFE_INTEGER,
-    conversationId,
-    senderId,
-    senderName: senderId,
+    ...sender,
     type: input.attachment ? "attachment" : "text",
     text: input.text ?? null,
     replyTo: input.replyTo ?? null,

@@ -8,7 +8,7 @@ export type JoinInput = {
   user: string;
   /** The permissions; by default the participant may subscribe, publish and send data. */
   permissions?: Partial<Permissions>;
-  /** The participant's name for people to read: any text of at most 128 characters. */
+  /** The name for people to read, in the room, the chat and recordings: any text of at most 128 characters. */
   name?: string;
   /** The participant's metadata: at most 1024 characters, which every client receives. */
   metadata?: string;
@@ -35,7 +35,7 @@ export async function mintJoin(
       ttlSeconds,
       ...profile,
     }),
-    conversationOf(api, room, user),
+    conversationOf(api, room, { userId: user, name: profile.name }),
   ]);
   const chat = await api.chatTokens.mint({ userId: user, conversations: [conversation.id], ttlSeconds });
   return { room, rtc, conversation, chat };
@@ -52,10 +52,12 @@ async function roomOf(api: Api, name: string): Promise<Room> {
   }
 }
 
-async function conversationOf(api: Api, room: Room, userId: string): Promise<Conversation> {
-  const members = [{ userId }];
+type Member = { userId: string; name?: string };
+
+async function conversationOf(api: Api, room: Room, member: Member): Promise<Conversation> {
+  const members = [member];
   const known = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
-  if (known) return addMember(api, known, userId);
+  if (known) return addMember(api, known, member);
   // The name may be taken by the conversation of a closed room.
   for (const name of [room.name, room.id.replace(/^/, "room-")]) {
     const created = await api.conversations
@@ -63,13 +65,13 @@ async function conversationOf(api: Api, room: Room, userId: string): Promise<Con
       .catch(unless("SVC_CONFLICT"));
     if (created) return created;
     const existing = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
-    if (existing) return addMember(api, existing, userId);
+    if (existing) return addMember(api, existing, member);
   }
   throw new Error(`the conversation of ${room.name} could neither be found nor created`);
 }
 
-async function addMember(api: Api, conversation: Conversation, userId: string): Promise<Conversation> {
-  await api.conversations.addMember(conversation.id, { userId });
+async function addMember(api: Api, conversation: Conversation, member: Member): Promise<Conversation> {
+  await api.conversations.addMember(conversation.id, member);
   return conversation;
 }
 

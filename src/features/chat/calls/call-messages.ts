@@ -81,12 +81,14 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
       .filter((userId) => !present.has(userId));
   }
 
+  const textOf = ({ id }: ConversationRow, call: CallNote) => callText(call, (userId) => members.nameOf(id, userId));
+
   function post(unit: Unit, conversation: ConversationRow, at: number, key: string, call: CallNote): void {
     posting.post(unit, conversation, at, {
       publicId: ids.publicId("message"),
       senderId: null,
       type: "event",
-      text: callText(call),
+      text: textOf(conversation, call),
       replyTo: null,
       threadRootId: null,
       clientMessageId: key,
@@ -102,7 +104,7 @@ export function keepCallMessages({ bus, ids }: Runtime, deps: CallMessagesDeps):
     row: MessageRow,
     at: number,
     call: CallNote,
-    text: string | null = callText(call),
+    text: string | null = textOf(conversation, call),
   ): void {
     const changed = { ...row, text, metadata: callNoteMetadata(call), updatedAt: at };
     if (changed.metadata !== row.metadata) posting.change(unit, conversation, changed, at);

@@ -22,10 +22,17 @@ export type CallNote = {
 export const MAX_NAMES = 50;
 const NAMES_IN_TEXT = 3;
 
-export function callText({ status, participants, participantCount, durationMs, missed, callerId }: CallNote): string {
+/** `nameOf` gives the name of a participant for people to read. */
+export function callText(
+  { status, participants, participantCount, durationMs, missed, callerId }: CallNote,
+  nameOf: (userId: string) => string = (userId) => userId,
+): string {
+  const missedText = (caller: string | null) =>
+    caller === null ? "Missed call" : `Missed call from ${nameOf(caller)}`;
   switch (status) {
     case "LIVE":
-      return participantCount === 0 ? "Call started" : `Call started: ${joinedText(participants, participantCount)}`;
+      if (participantCount === 0) return "Call started";
+      return `Call started: ${joinedText(participants.slice(0, NAMES_IN_TEXT).map(nameOf), participantCount)}`;
     case "MISSED":
       return missedText(callerId);
     case "ENDED":
@@ -36,12 +43,7 @@ export function callText({ status, participants, participantCount, durationMs, m
   }
 }
 
-function missedText(callerId: string | null): string {
-  return callerId === null ? "Missed call" : `Missed call from ${callerId}`;
-}
-
-function joinedText(names: string[], count: number): string {
-  const listed = names.slice(0, NAMES_IN_TEXT);
+function joinedText(listed: string[], count: number): string {
   const others = count - listed.length;
   if (others > 0) return `${listed.join(", ")} and ${others} ${others === 1 ? "other" : "others"} joined`;
   const last = listed.pop();

@@ -3,6 +3,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import type { ChatMemberRole, Metadata } from "../../../protocol/chat-records.ts";
 import { ApiError } from "../../../protocol/errors.ts";
+import { checkedDisplayName } from "../../rooms/participant.ts";
 import { type Access, hasScope, requireActive, requireScope } from "../access.ts";
 import type { EventLog } from "../event-log.ts";
 import { storedMetadata } from "../input.ts";
@@ -10,12 +11,13 @@ import { presentMember } from "../present.ts";
 import type { ChatStores } from "../stores.ts";
 import type { ConversationRow, MemberRow } from "./conversation.table.ts";
 
-export type NewMember = { userId: string; role?: ChatMemberRole; metadata?: Metadata };
+export type NewMember = { userId: string; role?: ChatMemberRole; name?: string; metadata?: Metadata };
 
 export type UpdateMember = {
   role?: ChatMemberRole;
   mutedUntil?: string | null;
   status?: "ACTIVE" | "BANNED";
+  name?: string | null;
   metadata?: Metadata | null;
 };
 
@@ -84,9 +86,10 @@ export function memberService(
   return {
     list: store.list,
     find: store.find,
+    nameOf: store.nameOf,
     present: presentMember,
 
-    /** Adds or reactivates a member. An active member gets the new role and metadata, with `added` false. */
+    /** Adds or reactivates a member. An active member gets the new role, name and metadata, with `added` false. */
     add(unit: Unit, conversationId: string, input: NewMember): { member: MemberRow; added: boolean } {
       const conversation = findConversation(conversationId);
       if (conversation.status === "ARCHIVED") throw new ApiError("SVC_CONVERSATION_ARCHIVED");
@@ -101,6 +104,7 @@ export function memberService(
           role: input.role ?? "MEMBER",
           status: "ACTIVE",
           mutedUntil: null,
+          name: checkedDisplayName(input.name ?? null),
           metadata: metadataOf(input.metadata),
           joinedAt: at,
           leftAt: null,
@@ -110,7 +114,8 @@ export function memberService(
         return { member, added: true };
       }
       const metadata = input.metadata === undefined ? known.metadata : metadataOf(input.metadata);
-      const member: MemberRow = { ...known, role: input.role ?? known.role, metadata };
+      const name = input.name === undefined ? known.name : checkedDisplayName(input.name);
+      const member: MemberRow = { ...known, role: input.role ?? known.role, name, metadata };
       const added = known.status !== "ACTIVE";
       if (added) {
         requireDirectCapacity(conversation);
@@ -136,14 +141,16 @@ export function memberService(
       if (member.status !== "ACTIVE") return;
       const at = now();
       conversations.countMembers(unit, conversation.id, -1);
-      const gone: MemberRow = { ...member, status: "LEFT", leftAt: at, metadata: null };
+      const gone: MemberRow = { ...member, status: "LEFT", leftAt: at, name: null, metadata: null };
       const { userId, role } = member;
       log.record(unit, conversation, "member.left", at, null, { userId, role, member: presentMember(gone) });
     },
 
-    /** Roles and metadata need chat:manage; muting and banning need chat:moderate and a higher role than the member's. */
+    /** Roles, names and metadata need chat:manage; muting and banning need chat:moderate and a higher role than the member's. */
     change(unit: Unit, access: Access, userId: string, input: UpdateMember): MemberRow {
-      requireScope(access, input.role !== undefined || input.metadata !== undefined ? "chat:manage" : "chat:moderate");
+      const { role, name, metadata } = input;
+      const isManaged = role !== undefined || name !== undefined || metadata !== undefined;
+      requireScope(access, isManaged ? "chat:manage" : "chat:moderate");
       requireActive(access);
       const { conversation } = access;
       const known = store.find(conversation.id, userId);
@@ -157,10 +164,11 @@ export function memberService(
       if (status === "ACTIVE" && known.status !== "ACTIVE") requireDirectCapacity(conversation);
       const member: MemberRow = {
         ...known,
-        role: input.role ?? known.role,
+        role: role ?? known.role,
         status,
         mutedUntil: input.mutedUntil === undefined ? known.mutedUntil : millis(input.mutedUntil),
-        metadata: input.metadata === undefined ? known.metadata : metadataOf(input.metadata),
+        name: name === undefined ? known.name : checkedDisplayName(name),
+        metadata: metadata === undefined ? known.metadata : metadataOf(metadata),
         joinedAt: status === "ACTIVE" && known.status !== "ACTIVE" ? at : known.joinedAt,
         leftAt: status === "ACTIVE" ? null : (known.leftAt ?? at),
       };

@@ -10,6 +10,10 @@ export function memberStore({ $client: client }: Db) {
     client,
     `SELECT ${columns} FROM conversation_members WHERE conversation_id = ? AND user_id = ?`,
   );
+  const name = reading<Pick<MemberRow, "name">, [string, string]>(
+    client,
+    "SELECT name FROM conversation_members WHERE conversation_id = ? AND user_id = ?",
+  );
   const list = reading<MemberRow, (string | number)[]>(
     client,
     `SELECT ${columns} FROM conversation_members
@@ -19,11 +23,13 @@ export function memberStore({ $client: client }: Db) {
   const remove = changing(client, "DELETE FROM conversation_members WHERE conversation_id = ? AND user_id = ?");
   return {
     find: (conversationId: string, userId: string): MemberRow | null => find.get(conversationId, userId),
+    /** The name for people to read: the member's name, or its id where there is none. */
+    nameOf: (conversationId: string, userId: string): string => name.get(conversationId, userId)?.name ?? userId,
     save: inserter<MemberRow>(
       client,
       conversationMembers,
       `ON CONFLICT (conversation_id, user_id) DO UPDATE SET role = excluded.role, status = excluded.status,
-       muted_until = excluded.muted_until, metadata = excluded.metadata, joined_at = excluded.joined_at,
+       muted_until = excluded.muted_until, name = excluded.name, metadata = excluded.metadata, joined_at = excluded.joined_at,
        left_at = excluded.left_at`,
     ),
     remove: (unit: Unit, conversationId: string, userId: string) => void remove.run(unit, conversationId, userId),

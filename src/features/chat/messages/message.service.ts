@@ -67,7 +67,7 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     [0.01, 0.05, 0.1, 0.25, 1, 5],
   );
   const present = (conversation: ConversationRow, row: MessageRow): Message =>
-    presentMessage(conversation, row, reactions);
+    presentMessage(conversation, row, deps.stores);
 
   /** Half a surrogate pair cannot be stored as UTF-8, and the acknowledged text must be the stored one. */
   function checkedText(text: string | undefined): string | null {

@@ -25,7 +25,7 @@ export type Posting = ReturnType<typeof createPosting>;
 
 /** Stores new and changed messages and publishes them. Callers check the permissions. */
 export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log: EventLog) {
-  const { conversations, messages, reactions, mentions } = stores;
+  const { conversations, messages, mentions } = stores;
   const sent = metrics.counter("stoa_chat_messages_total", "Messages stored");
 
   function indexMentions(unit: Unit, row: Pick<MessageRow, "conversationId" | "ordinal" | "mentions">): void {
@@ -57,7 +57,7 @@ export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log
       };
       const id = messages.insert(unit, row);
       indexMentions(unit, row);
-      const message = presentMessage(conversation, { ...row, id }, reactions);
+      const message = presentMessage(conversation, { ...row, id }, stores);
       const thread = this.countReply(unit, row.threadRootId, 1);
       const content = { message, ...thread };
       log.recordAs(unit, conversation, {
@@ -80,7 +80,7 @@ export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log
       messages.edit(unit, row);
       mentions.remove(unit, row.conversationId, row.ordinal);
       indexMentions(unit, row);
-      const message = presentMessage(conversation, row, reactions);
+      const message = presentMessage(conversation, row, stores);
       const { seq } = log.record(unit, conversation, "message.updated", at, row.publicId, { message });
       const { projectId, environment } = conversation;
       const data = { message, seq };

@@ -37,7 +37,13 @@ async function outputOf(command: string[]): Promise<string> {
 
 type VideoFile = { identity: string; source: string };
 
-export async function writeCaptions(folder: string, font: string, files: readonly VideoFile[]): Promise<Captions> {
+/** `names` are the names for people to read, by identity. */
+export async function writeCaptions(
+  folder: string,
+  font: string,
+  files: readonly VideoFile[],
+  names: ReadonlyMap<string, string>,
+): Promise<Captions> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await symlink(font, join(folder, "font"));
   const fileOf = new Map<string, string>();
@@ -46,14 +52,14 @@ export async function writeCaptions(folder: string, font: string, files: readonl
     if (fileOf.has(tile)) continue;
     const textFile = `name${fileOf.size}`;
     fileOf.set(tile, textFile);
-    await writeFile(join(folder, textFile), captionOf(file), { mode: 0o600 });
+    await writeFile(join(folder, textFile), captionOf(file, names.get(file.identity)), { mode: 0o600 });
   }
   return { font: "font", fileOf };
 }
 
 /** A single line that fits into a small tile. */
-export function captionOf({ identity, source }: VideoFile): string {
-  const characters = [...identity.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")];
+export function captionOf({ identity, source }: VideoFile, displayName = identity): string {
+  const characters = [...displayName.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")];
   const name =
     characters.length > MAX_CHARACTERS ? `${characters.slice(0, MAX_CHARACTERS - 1).join("")}…` : characters.join("");
   return source === "screenShare" ? `${name} · screen` : name;

@@ -13,7 +13,12 @@ import type { SpeakersEvent } from "./stage.ts";
 
 export type ComposeInput = { layout: Layout; width?: number; height?: number; names?: boolean };
 
-type ComposerDeps = { store: RecordingStore; folder: RecordingFolder; locations: StorageLocations };
+type ComposerDeps = {
+  store: RecordingStore;
+  folder: RecordingFolder;
+  locations: StorageLocations;
+  namesIn: (row: RecordingRow) => ReadonlyMap<string, string>;
+};
 
 type Output = Required<Pick<ComposeInput, "layout" | "width" | "height">> &
   Pick<ComposeInput, "names"> & { durationMs: number; output: string; workFolder: string };
@@ -29,7 +34,8 @@ const STARTED: CompositionState = { status: "RUNNING", progress: 0, fileId: null
 const failed = (error: string): CompositionState => ({ status: "FAILED", progress: 0, fileId: null, error });
 
 /** Composes one video from a recording's files, one recording after the other. */
-export function createComposer({ ids, log, write }: Runtime, { store, folder, locations }: ComposerDeps) {
+export function createComposer({ ids, log, write }: Runtime, deps: ComposerDeps) {
+  const { store, folder, locations, namesIn } = deps;
   const jobs = new Map<string, Job>();
   let last: Promise<void> = Promise.resolve();
 
@@ -95,7 +101,9 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
       const speakers = await speakersOf(store, recordingId);
       const files = [];
       for (const file of filesOf(recordingId)) files.push({ ...file, path: await locations.copyBack(file) });
-      const captions = output.names === false ? null : await captionsOf(program, workFolder, files);
+      const row = store.get(recordingId);
+      const captions =
+        output.names === false || !row ? null : await captionsOf(program, workFolder, files, namesIn(row));
       if (job.cancelled) return;
       const parameters = compositionCommand({ ...output, files, speakers, captions });
       job.run = runFfmpeg(program, parameters, captions === null ? folder.of(recordingId) : workFolder, progress);
@@ -109,6 +117,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
     program: string,
     workFolder: string,
     files: readonly RecordingFileRow[],
+    names: ReadonlyMap<string, string>,
   ): Promise<Captions | null> {
     const font = await findFont(program);
     if (font !== null)
@@ -116,6 +125,7 @@ export function createComposer({ ids, log, write }: Runtime, { store, folder, lo
         workFolder,
         font,
         files.filter(({ kind }) => kind === "video"),
+        names,
       );
     log.warn("recordings: captions unavailable, no font or no drawtext in ffmpeg");
     return null;

@@ -86,13 +86,13 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     save((unit) => {
       if (!known) insert(unit, call, at);
       if (!store.get(call.id)) return;
-      const participant = { callId: call.id, sessionId, identity, connectionId, joinedAt: at };
+      const { participantName: name, participantAttributes: attributes, participantKind: kind, metadata } = event;
+      const participant = { callId: call.id, sessionId, identity, name, connectionId, joinedAt: at };
       store.addParticipant(
         unit,
         { ...participant, connectedAt: null, leftAt: null, leaveReason: null, quality: null, verdict: null },
         peak,
       );
-      const { participantName: name, participantAttributes: attributes, participantKind: kind, metadata } = event;
       publish(unit, call, at, {
         type: "call.participant_joined",
         data: { ...idsOf(call), identity, connectionId, name, attributes, kind, metadata, at: iso(at) },
@@ -185,7 +185,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     publish(unit, call, endedAt, {
       type: "call.ended",
       data: {
-        ...{ ...idsOf(call), startedAt: iso(startedAt), endedAt: iso(endedAt) },
+        ...{ ...idsOf(call), roomName: call.roomName, startedAt: iso(startedAt), endedAt: iso(endedAt) },
         ...{ durationMs: endedAt - startedAt, participantCount, peakParticipants },
       },
     });

@@ -36,9 +36,9 @@ export function callTimeline(
   const add = (at: number, type: string, identity: string, more: object = {}) =>
     entries.push({ atMs: Math.max(0, at - startedAt), type, identity, ...more });
 
-  for (const { identity, connectionId, joinedAt, leftAt, leaveReason } of participants) {
+  for (const { identity, name, connectionId, joinedAt, leftAt, leaveReason } of participants) {
     if (entries.length >= MAX_ENTRIES) break;
-    add(joinedAt, "participant.joined", identity, { connectionId });
+    add(joinedAt, "participant.joined", identity, { connectionId, ...(name === null ? {} : { name }) });
     const key = { projectId, environment, connectionId, roomId, identity };
     const { events, errors } = connectionHistory(key, joinedAt, leftAt ?? until);
     for (const event of events) {

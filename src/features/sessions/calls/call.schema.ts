@@ -29,6 +29,7 @@ export const Call = t.Object({
 
 export const CallParticipant = t.Object({
   identity: t.String(),
+  name: nullable(t.String({ description: "For people to read, if the backend gave one" })),
   connectionId: t.String(),
   joinedAt: Timestamp,
   leftAt: NullableTimestamp,

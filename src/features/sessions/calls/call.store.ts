@@ -38,6 +38,8 @@ export const callParticipants = sqliteTable(
       .references(() => calls.id, { onDelete: "cascade" }),
     sessionId: text("session_id").notNull(),
     identity: text("identity").notNull(),
+    /** For people to read. */
+    name: text("name"),
     connectionId: text("connection_id").notNull(),
     joinedAt: integer("joined_at").notNull(),
     leftAt: integer("left_at"),
@@ -128,6 +130,12 @@ export function callStore({ $client: client }: Db) {
     client,
     `SELECT ${PARTICIPANT} FROM call_participants WHERE call_id = ? ORDER BY joined_at, session_id LIMIT ?`,
   );
+  const names = reading<{ identity: string; name: string }, [string, string, string, number, number]>(
+    client,
+    `SELECT DISTINCT p.identity, p.name FROM calls c JOIN call_participants p ON p.call_id = c.id
+       WHERE c.project_id = ?1 AND c.environment = ?2 AND c.room_id = ?3 AND p.name IS NOT NULL
+       AND c.started_at <= ?5 AND (c.ended_at IS NULL OR c.ended_at >= ?4) ORDER BY p.joined_at`,
+  );
   const prune = changing(
     client,
     "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
@@ -143,6 +151,9 @@ export function callStore({ $client: client }: Db) {
   const lists = new Map<string, ReturnType<typeof listed>>();
 
   return {
+    /** The names for people to read, in the room's calls between two times. */
+    names: ({ projectId, environment }: Tenant, roomId: string, from: number, until: number) =>
+      names.all(projectId, environment, roomId, from, until),
     insert: (unit: Unit, row: CallRow) => void insertCall(unit, row),
 
     /** Counts the identity if it is new to the call. */

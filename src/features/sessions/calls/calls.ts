@@ -43,9 +43,9 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, 
   }
 
   function presentParticipant(row: CallParticipantRow) {
-    const { sessionId, identity, connectionId, joinedAt, leftAt, leaveReason, quality, verdict } = row;
+    const { sessionId, identity, name, connectionId, joinedAt, leftAt, leaveReason, quality, verdict } = row;
     return {
-      ...{ identity, connectionId, joinedAt: iso(joinedAt), leftAt: iso(leftAt), leaveReason, quality },
+      ...{ identity, name, connectionId, joinedAt: iso(joinedAt), leftAt: iso(leftAt), leaveReason, quality },
       verdict: verdict === null ? log.liveVerdict(sessionId) : (JSON.parse(verdict) as CallVerdict),
     };
   }
@@ -66,6 +66,10 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, 
       const participants = store.participants(row.id, MAX_PARTICIPANTS_SHOWN).map(presentParticipant);
       return { ...present(row), participants };
     },
+
+    /** The names that participants had in the room's calls between two times, by identity. */
+    namesIn: (tenant: Tenant, roomId: string, from: number, until: number): Map<string, string> =>
+      new Map(store.names(tenant, roomId, from, until).map(({ identity, name }) => [identity, name])),
 
     /** Returns entries in order. Texts of messages are only returned to callers who may read them. */
     timeline(tenant: Tenant, publicId: string, { texts }: { texts: boolean }) {

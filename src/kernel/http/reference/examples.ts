@@ -8,12 +8,16 @@ const PROJECT = "0199b0c0-11aa-7c02-8a44-90d1f5e3b702";
 const TIME = "2026-03-01T12:00:00.000Z";
 const LATER = "2026-03-01T13:00:00.000Z";
 const HOUR_MS = 3_600_000;
+const RING_EXPIRES = "2026-03-01T12:00:30.000Z";
+const RING_ANSWERED = "2026-03-01T12:00:08.000Z";
 
 const EVENT_ID = "evt_9Lx4cQ7zS2hB6vM1kD8pR5tW";
 
 /** Values by field, or by record and field where that matters: all examples belong to one fictitious project. */
 const FIELDS: Record<string, unknown> = {
   "Message.id": "msg_4Tq8mZ1xW7cK2rB9nF6dY3sL",
+  "Message.mentions": [],
+  "Message.reactions": [],
   "Attachment.id": "att_8Hs2kV5pQ1zN7wC4xJ9mT6bR",
   "Conversation.id": "conv_2Jw7rX4nL9kD1sV6tH8qP3mZ",
   "LiveStream.id": "stream_6Pd3bM8vK1yT5gR9jW2nX7cQ",
@@ -32,11 +36,21 @@ const FIELDS: Record<string, unknown> = {
   "Recording.id": "rec_7Qm2xB9kV4wN1tR6cH3pZ8sD",
   "Recording.name": "Stand-up of 1 March",
   "Recording.status": "READY",
+  "Recording.error": null,
   "Recording.bytes": 412_000_000,
   "RecordingFile.id": "0199b0c8-4b5c-7d6e-8f70-81927a3b4c5d",
   "RecordingFile.mimeType": "video/webm",
   "Ring.id": "ring_1Yt6nC8vM3xK5bW9qL2rF7hJ",
   "Ring.status": "RINGING",
+  "Ring.members": [{ userId: "grace", status: "RINGING" }],
+  "Ring.endedAt": null,
+  "ConversationMember.name": "Ada Lovelace",
+  "CallParticipant.name": "Ada Lovelace",
+  "AddMember.name": "Ada Lovelace",
+  "MintRtcToken.name": "Ada Lovelace",
+  "RtcToken.name": "Ada Lovelace",
+  "Participant.name": "Ada Lovelace",
+  "LiveParticipant.name": "Ada Lovelace",
   "Call.status": "ENDED",
   "CallDetail.status": "ENDED",
   "Session.id": "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
@@ -139,7 +153,7 @@ const FIELDS: Record<string, unknown> = {
   sdk: "stoa-js/0.2.0+5c1d9e7",
   secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
   senderId: "ada",
-  senderName: "ada",
+  senderName: "Ada Lovelace",
   seq: 42,
   serverName: "local",
   sessionId: "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
@@ -192,9 +206,13 @@ const EVENTS: Record<string, Change> = {
     message: { ...message, edited: true, editedAt: LATER, updatedAt: LATER },
   }),
   "message.deleted": () => ({ deletedAt: LATER, deletedBy: "ada" }),
-  "call.ringing": ({ ring }) => ({ ring: { ...ring, status: "RINGING", expiresAt: LATER, endedAt: null } }),
+  "call.participant_joined": () => ({ name: "Ada Lovelace" }),
+  "call.ringing": ({ ring }) => ({ ring: { ...ring, expiresAt: RING_EXPIRES } }),
   "call.ring_ended": ({ ring }) => ({
-    ring: { ...ring, status: "ANSWERED", members: [{ userId: "grace", status: "ANSWERED" }], endedAt: LATER },
+    ring: {
+      ...{ ...ring, status: "ANSWERED", members: [{ userId: "grace", status: "ANSWERED" }] },
+      ...{ expiresAt: RING_EXPIRES, endedAt: RING_ANSWERED },
+    },
   }),
   "recording.started": ({ recording }) => ({
     recording: { ...recording, status: "RECORDING", endedAt: null, durationMs: 0, bytes: 0, files: [] },
@@ -279,7 +297,9 @@ function exampleOfObject(schema: Json, resolve: Resolve, record: string): Json {
 
 /** The known value of the field, if the schema accepts it. */
 function knownValue(schema: Json, field: string, record: string): unknown {
-  const value = FIELDS[`${record}.${field}`] ?? FIELDS[field];
+  const own = FIELDS[`${record}.${field}`];
+  if (own === null && allowsNull(schema)) return null;
+  const value = own ?? FIELDS[field];
   if (value === undefined) return undefined;
   const types = [schema.type ?? (schema.anyOf as Json[] | undefined)?.map(({ type }) => type)].flat(2);
   const type = Array.isArray(value) ? "array" : typeof value;
@@ -289,6 +309,6 @@ function knownValue(schema: Json, field: string, record: string): unknown {
   const constants = ((schema.anyOf ?? []) as Json[]).flatMap((variant): unknown[] => [variant.const ?? []].flat());
   if (constants.length > 0) return constants.includes(value) ? value : undefined;
   if (schema.pattern !== undefined && !new RegExp(String(schema.pattern)).test(String(value))) return undefined;
-  if (Array.isArray(value) && (schema.items as Json | undefined)?.properties) return undefined;
+  if (own === undefined && Array.isArray(value) && (schema.items as Json | undefined)?.properties) return undefined;
   return value;
 }

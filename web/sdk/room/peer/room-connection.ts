@@ -145,10 +145,10 @@ export class RoomConnection {
 }
 
 function byeError(reason: string): StoaError {
-  const removed = reason === "removed" || reason === "revoked";
-  return new StoaError(
-    reason.toUpperCase(),
-    removed ? "removed" : reason === "replaced" ? "replaced" : "room-closed",
-    removed ? "You were removed from the room." : `The room has ended for you (${reason}).`,
-  );
+  const code = reason.toUpperCase();
+  if (reason === "removed" || reason === "revoked")
+    return new StoaError(code, "removed", "You were removed from the room.");
+  if (reason === "replaced")
+    return new StoaError(code, "replaced", "You joined this room in another tab or on another device.");
+  return new StoaError(code, "room-closed", "The room was closed.");
 }
