@@ -144,7 +144,12 @@ export type DataChannelDelivery = { from: string | null; topic?: string; payload
  * client has received; later ones are sent again. On such a channel each side regularly sends `{ heard }` with the last
  * `seq` received.
  */
-export const DATA_NUMBERED = /^numbered\.(\d{1,15})$/;
+export const DATA_NUMBERED = /^(?:numbered|packets)\.(\d{1,15})$/;
+/**
+ * The subprotocol of a channel whose messages are LiveKit's `DataPacket` instead of JSON frames; on the `reliable`
+ * channel `packets.N` continues after the delivery N, which is the packet's field `sequence`.
+ */
+export const DATA_PACKETS = /^packets(?:\.\d{1,15})?$/;
 /** The labels of the client's two channels: ordered and retransmitted, or neither. */
 export const DATA_CHANNELS = { reliable: "reliable", lossy: "lossy" } as const;
 

@@ -41,10 +41,10 @@ describe("data of one sender to many", () => {
     }
   }
 
-  test("delivers 2,000 a second and no more, however many listen", () => {
+  test("delivers 2,500 a second and no more, however many listen", () => {
     flood(["p0"], 8);
-    expect(deliveries.get("p0")).toBeGreaterThanOrEqual(8 * 2_000);
-    expect(deliveries.get("p0")).toBeLessThanOrEqual(9 * 2_000 + 15);
+    expect(deliveries.get("p0")).toBeGreaterThanOrEqual(8 * 2_500);
+    expect(deliveries.get("p0")).toBeLessThanOrEqual(9 * 2_500 + 15);
   });
 
   test("delivers 8 MiB a second and no more, however large its messages are", () => {

@@ -1,14 +1,22 @@
 /** A data message in the two formats that clients read, each serialized when first needed. */
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
-import { type DataPacket, isUser, type Sender, userNonce, writeDataPacket } from "./livekit-data-packet.ts";
+import {
+  type DataPacket,
+  isStreamPart,
+  isUser,
+  type Sender,
+  userNonce,
+  writeDataPacket,
+} from "./livekit-data-packet.ts";
 
-/** JSON frames for Stoa clients, protobuf packets for LiveKit clients. */
+/** Protobuf packets, or JSON frames for older Stoa clients. */
 export type DataDialect = "frames" | "packets";
 
 export class DataMessage {
-  /** For Stoa clients; null when the payload is not text. */
+  /** The message as a frame; null when it is not text. */
   readonly delivery: DataChannelDelivery | null;
   readonly size: number;
+  readonly isStreamPart: boolean;
   /** Null for a message to all participants. */
   readonly #to: { identities: ReadonlySet<string>; participantIds: ReadonlySet<string> } | null;
   readonly #makePacket: () => Buffer;
@@ -20,7 +28,9 @@ export class DataMessage {
     size: number,
     to: { identities: readonly string[]; participantIds: readonly string[] },
     makePacket: () => Buffer,
+    isPart = false,
   ) {
+    this.isStreamPart = isPart;
     this.delivery = delivery;
     this.size = size;
     const { identities, participantIds } = to;
@@ -57,7 +67,7 @@ export class DataMessage {
         ? null
         : { from: from?.identity ?? null, ...(topic === null || topic === "" ? {} : { topic }), payload };
     const to = { identities: destinations, participantIds: destinationIds };
-    return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet));
+    return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet), isStreamPart(content));
   }
 
   isFor({ identity, participantId }: Sender): boolean {
@@ -75,7 +85,7 @@ export class DataMessage {
   }
 }
 
-/** Stoa clients send and receive text; other bytes are delivered to LiveKit clients only. */
+/** Frames and the RTC socket carry text; other bytes are delivered in packets only. */
 function textOf(payload: Buffer): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload);

@@ -3,13 +3,14 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import {
   DATA_CHANNELS,
   DATA_FRAME_MAX_BYTES,
+  DATA_PACKETS,
   DataChannelFrame,
   type DataDropReason,
 } from "../../protocol/signaling.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../werift/werift-hooks.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
-import { readDataPacket, type Sender } from "./livekit-data-packet.ts";
+import { numbered, readDataPacket, type Sender } from "./livekit-data-packet.ts";
 import { lastAcknowledged, ReliableQueue } from "./reliable-queue.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
@@ -20,20 +21,32 @@ const MAX_HANDED_OVER_BYTES = 65_536;
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
 /** A client that connects or reconnects has its channels by then, or gets data on its RTC socket. */
 const AWAITED_MS = 20_000;
-const MESSAGES_PER_SECOND = 500;
+/** A thousand answered requests per second take two messages each. */
+const MESSAGES_PER_SECOND = 2_500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
+/** Twice what a client sends without an acknowledgement. */
+const MAX_HELD_MESSAGES = 1_000;
+const MAX_HELD_BYTES = 1_024 * 1_024;
+/** The tick acknowledges less. */
+const ACKNOWLEDGED_MESSAGES = 100;
+const ACKNOWLEDGED_BYTES = 128 * 1_024;
 const CHANNELS_PER_KIND = 1;
 /** As many messages as a client keeps; further repetitions count against its message rate. */
 const FREE_REPEATS = 400;
 const HEARD = /^\{"heard":(\d{1,15})\}$/;
 const MAX_HEARD_LENGTH = 32;
 
-const LABELS: Record<string, { kind: DataKind; dialect: DataDialect }> = {
-  [DATA_CHANNELS.reliable]: { kind: "reliable", dialect: "frames" },
-  [DATA_CHANNELS.lossy]: { kind: "lossy", dialect: "frames" },
-  _reliable: { kind: "reliable", dialect: "packets" },
-  _lossy: { kind: "lossy", dialect: "packets" },
-};
+type ChannelFormat = { kind: DataKind; dialect: DataDialect; isLivekit: boolean };
+
+const LIVEKIT_LABELS: Record<string, DataKind> = { _reliable: "reliable", _lossy: "lossy" };
+
+function formatOf({ label, protocol }: DataChannel): ChannelFormat | null {
+  const livekitKind = LIVEKIT_LABELS[label];
+  if (livekitKind) return { kind: livekitKind, dialect: "packets", isLivekit: true };
+  const kind = label === DATA_CHANNELS.reliable || label === DATA_CHANNELS.lossy ? label : null;
+  return kind && { kind, dialect: DATA_PACKETS.test(protocol) ? "packets" : "frames", isLivekit: false };
+}
+
 /** LiveKit clients always open this channel and treat its closing as an error. */
 const IGNORED_LABEL = "_data_track";
 
@@ -69,7 +82,14 @@ export class DataRelay {
   readonly #dropped: DroppedData;
   readonly #now: () => number;
   #dialect: DataDialect = "frames";
+  #isLivekit = false;
+  /** Messages of a client that acknowledges, which wait for its budget or its room's. */
+  readonly #held: HeldMessage[] = [];
+  #heldBytes = 0;
+  #unacknowledged = { messages: 0, bytes: 0 };
   readonly #reliable = new ReliableQueue();
+  /** Is true after the loss of a reliable channel. */
+  #isReplaced = false;
   /** Since when the reliable channel is expected. */
   #awaitedSinceMs = Number.NEGATIVE_INFINITY;
 
@@ -95,24 +115,31 @@ export class DataRelay {
 
   /** LiveKit clients receive data even when they may not send any. */
   get alwaysReceives(): boolean {
-    return this.#dialect === "packets";
+    return this.#isLivekit;
   }
 
   /** Called when a LiveKit client begins to connect: it gets data only on its channels, so reliable messages wait for them. */
   expectPackets(): void {
-    if (this.#dialect === "packets") return;
+    if (this.#isLivekit) return;
     this.#dialect = "packets";
+    this.#isLivekit = true;
     this.#awaitedSinceMs = this.#now();
+  }
+
+  /** Called when a client offers data channels: what the RTC socket cannot carry waits for them. */
+  expectChannels(): void {
+    if (this.#channels.size === 0 && !this.#isLivekit) this.#awaitedSinceMs = this.#now();
   }
 
   opened(channel: DataChannel): void {
     if (channel.label === IGNORED_LABEL) return;
-    const label = LABELS[channel.label];
-    if (!label || this.#openOf(label.kind).length >= CHANNELS_PER_KIND) channel.close();
+    const format = formatOf(channel);
+    if (!format || this.#openOf(format.kind).length >= CHANNELS_PER_KIND) channel.close();
     else {
-      this.#dialect = label.dialect;
-      this.#channels.set(label.kind, channel);
-      if (label.kind === "reliable") this.#began(channel);
+      this.#dialect = format.dialect;
+      this.#isLivekit = format.isLivekit;
+      this.#channels.set(format.kind, channel);
+      if (format.kind === "reliable") this.#began(channel);
     }
   }
 
@@ -121,6 +148,7 @@ export class DataRelay {
     this.#reliable.channelOpened(lastAcknowledged(channel.protocol));
     // An acknowledgement of 0 tells the client that acknowledgements will come.
     this.#isAcknowledged = false;
+    channel.onLow = () => this.#pump();
     this.#pump();
   }
 
@@ -131,43 +159,87 @@ export class DataRelay {
 
   received(channel: DataChannel, data: string | Buffer): void {
     if (this.#reliable.isAcknowledged && typeof data === "string" && this.#isHeard(data)) return;
-    const reason = this.#passOn(LABELS[channel.label]?.kind, data);
-    if (reason) this.#dropped.add(reason);
+    const format = formatOf(channel);
+    const size = typeof data === "string" ? Buffer.byteLength(data) : data.length;
+    const waits = format?.kind === "reliable" && format.dialect === "packets" && this.#reliable.isAcknowledged;
+    if (waits) this.#hold({ format, data, size });
+    else if (!this.#takeBudget(size)) this.#dropped.add("rate_limited");
+    else {
+      const reason = this.#passOn(format, this.#read(format, data, size));
+      if (reason) this.#dropped.add(reason);
+    }
   }
 
   /** Takes the client's acknowledgement, which does not count as a message. */
   #isHeard(text: string): boolean {
     const seq = text.length <= MAX_HEARD_LENGTH ? HEARD.exec(text)?.[1] : undefined;
-    if (seq !== undefined) this.#reliable.acknowledge(Number(seq));
-    return seq !== undefined;
+    if (seq === undefined) return false;
+    this.#reliable.acknowledge(Number(seq));
+    this.#pump();
+    return true;
+  }
+
+  /** A client that waits for acknowledgements is slowed down by their delay, so that it loses nothing to a limit. */
+  #hold(message: HeldMessage): void {
+    if (this.#held.length >= MAX_HELD_MESSAGES || this.#heldBytes + message.size > MAX_HELD_BYTES) {
+      this.#dropped.add("rate_limited");
+      return;
+    }
+    this.#held.push(message);
+    this.#heldBytes += message.size;
+    this.#relayHeld();
+  }
+
+  #relayHeld(): void {
+    for (let next = this.#held[0]; next; next = this.#held[0]) {
+      if (next.message === undefined) {
+        if (!this.#takeBudget(next.size)) return;
+        next.message = this.#read(next.format, next.data, next.size);
+      }
+      const reason = this.#passOn(next.format, next.message);
+      if (reason === "rate_limited") return;
+      if (reason) this.#dropped.add(reason);
+      this.#held.shift();
+      this.#heldBytes -= next.size;
+      this.#unacknowledged.messages += 1;
+      this.#unacknowledged.bytes += next.size;
+      const { messages, bytes } = this.#unacknowledged;
+      if (messages >= ACKNOWLEDGED_MESSAGES || bytes >= ACKNOWLEDGED_BYTES) this.#acknowledge();
+    }
+  }
+
+  #takeBudget(size: number): boolean {
+    if (!this.#messages.take(1)) return false;
+    if (this.#bytes.take(size)) return true;
+    this.#messages.give(1);
+    return false;
   }
 
   /** Returns null when the message was relayed now or before, otherwise the reason why not. */
-  #passOn(kind: DataKind | undefined, data: string | Buffer): DataDropReason | null {
-    const size = typeof data === "string" ? Buffer.byteLength(data) : data.length;
-    if (!this.#messages.take(1) || !this.#bytes.take(size)) return "rate_limited";
+  #passOn(format: ChannelFormat | null, message: DataMessage | "again" | null): DataDropReason | null {
     if (!this.#owner.permissions.publishData) return "permission_denied";
-    const message = kind && size <= DATA_FRAME_MAX_BYTES ? this.#read(kind, data) : null;
     if (message === "again") {
       this.#repeats += 1;
       if (this.#repeats <= FREE_REPEATS) this.#messages.give(1);
       return null;
     }
-    if (!kind || !message) return "invalid";
-    return this.#room.relay(this.#owner, kind, message, this.#share) ? null : "rate_limited";
+    if (!format || !message) return "invalid";
+    return this.#room.relay(this.#owner, format.kind, message, this.#share) ? null : "rate_limited";
   }
 
-  #read(kind: DataKind, data: string | Buffer): DataMessage | "again" | null {
+  #read(format: ChannelFormat | null, data: string | Buffer, size: number): DataMessage | "again" | null {
+    if (!format || size > DATA_FRAME_MAX_BYTES) return null;
     if (typeof data === "string") {
-      const frame = this.#dialect === "frames" ? parseFrame(data) : null;
-      if (kind === "reliable" && frame && this.#isKnown(frame)) return "again";
+      const frame = format.dialect === "frames" ? parseFrame(data) : null;
+      if (format.kind === "reliable" && frame && this.#isKnown(frame)) return "again";
       return frame && DataMessage.ofFrame(this.#owner.self, frame);
     }
-    const packet = this.#dialect === "packets" ? readDataPacket(data) : null;
+    const packet = format.dialect === "packets" ? readDataPacket(data) : null;
     if (!packet) return null;
-    if (kind === "reliable" && packet.sequence > 0) {
+    if (format.kind === "reliable" && packet.sequence > 0) {
       if (packet.sequence <= this.lastSequence) return "again";
       this.lastSequence = packet.sequence;
+      this.#isAcknowledged = false;
     }
     return DataMessage.ofPacket(this.#owner.self, packet, data.length);
   }
@@ -189,23 +261,23 @@ export class DataRelay {
     if (text === null) return true;
     if (kind === "lossy") {
       if (channel.bufferedAmount > MAX_HANDED_OVER_BYTES) this.lost++;
-      else channel.send(text);
+      else channel.send(typeof text === "string" || this.#isLivekit ? text : numbered(text, 0));
       return true;
     }
-    this.#reliable.add(text, message.size);
+    this.#reliable.add(message);
     if (this.#reliable.bytes > MAX_WAITING_BYTES) this.#giveUp(channel);
     else this.#pump();
     return true;
   }
 
-  /** Queues a message while the client's connection is being established. */
+  /** Queues a message while the client's connection is being established; the RTC socket would carry text only. */
   #waitsForChannel(message: DataMessage): boolean {
     this.#noticeClosed();
     if (!this.#isAwaited) this.#reliable.clear();
-    const waits = !this.#reliable.isEmpty || this.#awaitsPackets;
-    const text = waits ? message.in(this.#dialect) : null;
-    if (text === null || this.#reliable.bytes + message.size > MAX_WAITING_BYTES) return false;
-    this.#reliable.add(text, message.size);
+    const follows = this.#isReplaced && !this.#reliable.isEmpty;
+    const waits = this.#isAwaited && (follows || this.#isLivekit || message.delivery === null);
+    if (!waits || this.#reliable.bytes + message.size > MAX_WAITING_BYTES) return false;
+    this.#reliable.add(message);
     return true;
   }
 
@@ -214,6 +286,7 @@ export class DataRelay {
     const channel = this.#channels.get("reliable");
     if (!channel || channel.isOpen) return;
     this.#channels.delete("reliable");
+    this.#isReplaced = true;
     this.#awaitedSinceMs = this.#now();
   }
 
@@ -222,12 +295,13 @@ export class DataRelay {
   }
 
   get #awaitsPackets(): boolean {
-    return this.#dialect === "packets" && this.#isAwaited;
+    return this.#isLivekit && this.#isAwaited;
   }
 
   tick(): void {
     this.#noticeClosed();
     this.#pump();
+    this.#relayHeld();
     if (!this.#isAcknowledged) this.#acknowledge();
     this.#dropped.tick(this.#now());
   }
@@ -235,6 +309,7 @@ export class DataRelay {
   /** Another connection follows: waiting and unacknowledged messages are sent on its channel. */
   reset(): void {
     this.#channels.clear();
+    this.#isReplaced = true;
     this.#awaitedSinceMs = this.#now();
   }
 
@@ -246,9 +321,9 @@ export class DataRelay {
   }
 
   #pump(): void {
-    const channel = this.#reliable.next && this.#carrier;
-    while (channel && this.#reliable.next && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
-      const text = this.#reliable.take();
+    const channel = this.#reliable.hasNext && this.#carrier;
+    while (channel && this.#reliable.hasNext && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
+      const text = this.#reliable.take(this.#dialect);
       if (text !== null) channel.send(text);
     }
   }
@@ -258,7 +333,8 @@ export class DataRelay {
     const [channel] = this.#reliable.isAcknowledged ? this.#openOf("reliable") : [];
     if (!channel) return;
     this.#isAcknowledged = true;
-    channel.send(JSON.stringify({ heard: this.#lastFrame.seq }));
+    this.#unacknowledged = { messages: 0, bytes: 0 };
+    channel.send(JSON.stringify({ heard: this.#dialect === "packets" ? this.lastSequence : this.#lastFrame.seq }));
   }
 
   #giveUp(channel: DataChannel): void {
@@ -266,6 +342,14 @@ export class DataRelay {
     this.#reliable.clear();
   }
 }
+
+type HeldMessage = {
+  format: ChannelFormat;
+  data: string | Buffer;
+  size: number;
+  /** Undefined until it is within the client's own budget. */
+  message?: DataMessage | "again" | null;
+};
 
 function parseFrame(text: string): DataChannelFrame | null {
   try {
@@ -304,8 +388,8 @@ class DroppedData {
 
 type Rates = { deliveriesPerSecond: number; bytesPerSecond: number };
 
-/** For one sender: sixty messages a second to thirty participants, for example. */
-const SENDER_RATES: Rates = { deliveriesPerSecond: 2_000, bytesPerSecond: 8 * 1_024 * 1_024 };
+/** For one sender: eighty messages a second to thirty participants, for example. */
+const SENDER_RATES: Rates = { deliveriesPerSecond: 2_500, bytesPerSecond: 8 * 1_024 * 1_024 };
 /** For all senders in a room, so that the worker has capacity left for media. */
 export const ROOM_RATES: Rates = { deliveriesPerSecond: 4_000, bytesPerSecond: 16 * 1_024 * 1_024 };
 

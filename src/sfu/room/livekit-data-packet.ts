@@ -27,6 +27,9 @@ const PARTICIPANT_SID = 17;
  */
 const RELAYED: ReadonlySet<number> = new Set([6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18]);
 
+/** Header, chunk and trailer of a stream. */
+const STREAM_PARTS: ReadonlySet<number> = new Set([13, 14, 15]);
+
 /** Field numbers of the `UserPacket` in it. */
 const USER_SENDER_SID = 1;
 const USER_PAYLOAD = 2;
@@ -62,9 +65,14 @@ export type DataPacket = {
 /** An application's message; the other contents are those of the LiveKit SDK itself. */
 export type UserContent = { payload: Buffer; topic: string | null; more: Buffer[] };
 
+export const isStreamPart = (content: DataPacket["content"]) => !isUser(content) && STREAM_PARTS.has(content.field);
+
 export type Sender = { identity: string; participantId: string };
 
 export const isUser = (content: DataPacket["content"]): content is UserContent => "payload" in content;
+
+/** The packet with its number for one reader instead of the sender's, because decoders take the last value; 0 is none. */
+export const numbered = (packet: Buffer, seq: number) => Buffer.concat([packet, writeNumber(SEQUENCE, seq)]);
 
 /** Returns null for a malformed packet, one without content, and one whose content is not relayed. */
 export function readDataPacket(data: Buffer): DataPacket | null {

@@ -97,7 +97,10 @@ export class Participant implements MediaOwner, TrackOwner {
     const tracks = receives ? [] : this.uplink.negotiated(offer, sections, wanted.publish);
     if (receives || isForAll) this.downlink.subscribe(wanted.subscribe);
     const data = offer.sections.find((section) => section.kind === "application" && !section.rejected);
-    if (data) connection.openSctp(data.sctpPort ?? 5000);
+    if (data) {
+      this.data.expectChannels();
+      connection.openSctp(data.sctpPort ?? 5000);
+    }
     const streams = new Map([...placed].flatMap(([mid, stream]) => (stream === undefined ? [] : [[mid, stream]])));
     return {
       sdp: peerConnection.answer(offer, sections, { outgoing: this.downlink.outgoingStreams, streams }),

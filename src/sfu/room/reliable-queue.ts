@@ -3,8 +3,10 @@
  * way on a lost connection are sent again on the next.
  */
 import { DATA_NUMBERED } from "../../protocol/signaling.ts";
+import type { DataDialect, DataMessage } from "./data-message.ts";
+import { numbered } from "./livekit-data-packet.ts";
 
-export type Delivery = { text: string | Buffer; size: number; seq: number };
+type Delivery = { message: DataMessage /** 0 until it is sent for the first time. */; seq: number };
 
 /** The last number that a client has received, from its channel's protocol; null when the client does not acknowledge. */
 export function lastAcknowledged(protocol: string): number | null {
@@ -15,7 +17,11 @@ export function lastAcknowledged(protocol: string): number | null {
 export class ReliableQueue {
   #isOn = false;
   #lastSeq = 0;
+  /** Sent on an earlier channel and perhaps lost with it. */
+  #repeated: Delivery[] = [];
   #waiting: Delivery[] = [];
+  /** Parts of streams, which others do not wait for. */
+  #waitingParts: Delivery[] = [];
   /** Sent and not yet acknowledged. */
   #unacknowledged: Delivery[] = [];
   #bytes = 0;
@@ -31,60 +37,61 @@ export class ReliableQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#waiting.length === 0 && this.#unacknowledged.length === 0;
+    return !this.hasNext && this.#unacknowledged.length === 0;
   }
 
-  get next(): Delivery | undefined {
-    return this.#waiting[0];
+  get hasNext(): boolean {
+    return this.#repeated.length > 0 || this.#waiting.length > 0 || this.#waitingParts.length > 0;
   }
 
   /** Continues on another reliable channel of a client that has received everything up to `seq`, or does not acknowledge. */
   channelOpened(seq: number | null): void {
     this.#isOn = seq !== null;
-    if (seq === null) {
-      this.#forget(this.#unacknowledged);
-      this.#unacknowledged = [];
-      return;
-    }
-    this.acknowledge(seq);
-    // A restarted node continues with the client's number.
-    this.#lastSeq = Math.max(this.#lastSeq, seq);
-    this.#waiting = [...this.#unacknowledged, ...this.#waiting];
+    if (seq !== null) {
+      this.acknowledge(seq);
+      // A restarted node continues with the client's number.
+      this.#lastSeq = Math.max(this.#lastSeq, seq);
+      this.#repeated = [...this.#unacknowledged, ...this.#repeated];
+    } else this.#forget(this.#unacknowledged);
     this.#unacknowledged = [];
   }
 
-  add(text: string | Buffer, size: number): void {
-    this.#lastSeq += 1;
-    this.#waiting.push({ text, size, seq: this.#lastSeq });
-    this.#bytes += size;
+  add(message: DataMessage): void {
+    (message.isStreamPart ? this.#waitingParts : this.#waiting).push({ message, seq: 0 });
+    this.#bytes += message.size;
   }
 
-  /** Takes the next message as it is sent on the channel. */
-  take(): string | Buffer | null {
-    const next = this.#waiting.shift();
+  /** Takes the next message as it is sent on the channel; null when it has no form in the dialect. */
+  take(dialect: DataDialect): string | Buffer | null {
+    const next = this.#repeated.shift() ?? this.#waiting.shift() ?? this.#waitingParts.shift();
     if (!next) return null;
-    const { text, seq } = next;
-    if (!this.#isOn || typeof text !== "string") {
-      this.#bytes -= next.size;
+    const text = next.message.in(dialect);
+    if (!this.#isOn || text === null) {
+      this.#bytes -= next.message.size;
       return text;
     }
+    if (next.seq === 0) next.seq = ++this.#lastSeq;
     this.#unacknowledged.push(next);
-    // The text is serialized once for all clients, so each client's number is inserted here.
-    return `{"seq":${seq},${text.slice(1)}`;
+    // The message is serialized once for all clients, so each client's number is inserted here.
+    return typeof text === "string" ? `{"seq":${next.seq},${text.slice(1)}` : numbered(text, next.seq);
   }
 
   acknowledge(seq: number): void {
-    const first = this.#unacknowledged.findIndex((one) => one.seq > seq);
-    this.#forget(this.#unacknowledged.splice(0, first === -1 ? this.#unacknowledged.length : first));
+    for (const list of [this.#unacknowledged, this.#repeated]) {
+      const first = list.findIndex((one) => one.seq > seq);
+      this.#forget(list.splice(0, first === -1 ? list.length : first));
+    }
   }
 
   clear(): void {
+    this.#repeated = [];
     this.#waiting = [];
+    this.#waitingParts = [];
     this.#unacknowledged = [];
     this.#bytes = 0;
   }
 
   #forget(deliveries: readonly Delivery[]): void {
-    for (const { size } of deliveries) this.#bytes -= size;
+    for (const { message } of deliveries) this.#bytes -= message.size;
   }
 }

@@ -204,6 +204,8 @@ export type DataChannel = {
   readonly isOpen: boolean;
   /** Bytes that were handed over and not yet sent. */
   readonly bufferedAmount: number;
+  /** Called when little is left of what was handed over. */
+  onLow?: () => void;
   send(data: string | Buffer): void;
   close(): void;
 };
@@ -238,6 +240,8 @@ const CHANNEL_OPEN = 3;
 const MAX_OPEN_BYTES = 1_024;
 /** Ours are two, LiveKit's three. */
 const MAX_CHANNELS = 16;
+/** So little that the next messages come before the channel is idle. */
+const LOW_BYTES = 32_768;
 /** Channels whose acknowledgement the client has not received. */
 const MAX_OPENING = 16;
 
@@ -287,6 +291,8 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
       send: (data) => opened.send(data),
       close: () => opened.close(),
     };
+    opened.bufferedAmountLowThreshold = LOW_BYTES;
+    opened.bufferedAmountLow.subscribe(() => channel.onLow?.());
     opened.onMessage.subscribe((data) => events.onMessage(channel, data));
     opened.stateChange.subscribe((state) => {
       if (state === "closed") events.onClosed(channel);

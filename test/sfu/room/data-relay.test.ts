@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { DataPacket, UserPacket } from "@livekit/protocol";
+import { DataPacket, DataStream_Chunk, UserPacket } from "@livekit/protocol";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
 import { type DataOwner, DataRelay } from "../../../src/sfu/room/data-relay.ts";
+import { readDataPacket } from "../../../src/sfu/room/livekit-data-packet.ts";
 import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
 
 type FakeChannel = DataChannel & { sent: (string | Buffer)[]; bufferedAmount: number; isOpen: boolean };
@@ -71,9 +72,9 @@ describe("data of one participant", () => {
 
   test("dropped messages are reported to the sender by reason, at most once a second", () => {
     const reliable = channel("reliable");
-    for (let i = 0; i < 600; i++) data.received(reliable, '{"payload":"x"}');
+    for (let i = 0; i < 2_600; i++) data.received(reliable, '{"payload":"x"}');
     data.tick();
-    expect([relayed.length, emitted]).toEqual([500, [{ messages: 100, reason: "rate_limited" }]]);
+    expect([relayed.length, emitted]).toEqual([2_500, [{ messages: 100, reason: "rate_limited" }]]);
     data.received(reliable, '{"payload":"x"}');
     nowMs += 999;
     data.tick();
@@ -114,8 +115,8 @@ describe("data of one participant", () => {
   });
 
   test("a flood is limited, and later messages pass", () => {
-    for (let i = 0; i < 2_000; i++) data.received(channel("lossy"), '{"payload":"x"}');
-    expect(relayed.length).toBe(500);
+    for (let i = 0; i < 4_000; i++) data.received(channel("lossy"), '{"payload":"x"}');
+    expect(relayed.length).toBe(2_500);
     nowMs += 1_000;
     data.received(channel("lossy"), '{"payload":"later"}');
     expect(relayed.at(-1)?.message.delivery).toEqual({ from: "ann", payload: "later" });
@@ -307,6 +308,148 @@ describe("data of one participant", () => {
     for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
     expect(reliable.isOpen).toBe(false);
     expect(deliver("reliable", "x")).toBe(false);
+  });
+
+  describe("of a client that speaks packets", () => {
+    let spent: boolean;
+    beforeEach(() => {
+      spent = false;
+      const sink = {
+        relay: (_from: DataOwner, kind: string, message: DataMessage) => {
+          if (!spent) relayed.push({ kind, message });
+          return !spent;
+        },
+      };
+      data = new DataRelay(sink, owner, () => nowMs);
+    });
+    const had = (seq: number) => channel("reliable", `packets.${seq}`);
+    const packet = (sequence: number, payload: string | Uint8Array, content?: DataPacket["value"]) =>
+      Buffer.from(
+        new DataPacket({
+          value: content ?? { case: "user", value: new UserPacket({ payload: Buffer.from(payload) }) },
+          sequence,
+        }).toBinary(),
+      );
+    const fromBen = (content: Buffer) => {
+      const read = readDataPacket(content);
+      if (!read) throw new Error("no packet");
+      return DataMessage.ofPacket({ identity: "ben", participantId: "p2" }, read, content.length);
+    };
+    const packetsOf = (from: FakeChannel) =>
+      from.sent.filter((sent) => typeof sent !== "string").map((sent) => DataPacket.fromBinary(sent as Buffer));
+    const heard = (from: FakeChannel) => from.sent.filter((sent) => typeof sent === "string").map(String);
+
+    test("each delivery has the reader's own number, and unacknowledged ones are sent again with it", () => {
+      const first = had(0);
+      data.opened(first);
+      for (const sequence of [70, 71, 72]) data.deliver("reliable", fromBen(packet(sequence, Buffer.from([0xff]))));
+      expect(packetsOf(first).map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+      data.received(first, JSON.stringify({ heard: 1 }));
+      data.reset();
+      const second = had(2);
+      data.opened(second);
+      data.deliver("reliable", fromBen(packet(0, "later")));
+      expect(packetsOf(second).map(({ sequence, participantIdentity }) => [sequence, participantIdentity])).toEqual([
+        [3, "ben"],
+        [4, "ben"],
+      ]);
+      expect(data.refused).toBe(0);
+    });
+
+    test("a lossy packet cannot carry a number of its sender's", () => {
+      const lossy = channel("lossy", "packets");
+      data.opened(lossy);
+      data.deliver("lossy", fromBen(packet(4_000_000_000, "x")));
+      expect(packetsOf(lossy).map(({ sequence }) => sequence)).toEqual([0]);
+    });
+
+    test("bytes wait for the channel, text goes to the RTC socket meanwhile, and neither waits for ever", () => {
+      const bytes = () => fromBen(packet(0, Buffer.from([0xff, 0x00])));
+      expect(data.deliver("reliable", bytes())).toBe(false);
+      data.expectChannels();
+      expect([data.deliver("reliable", bytes()), deliver("reliable", "text")]).toEqual([true, false]);
+      nowMs += 21_000;
+      expect(data.deliver("reliable", bytes())).toBe(false);
+      data.expectChannels();
+      expect(data.deliver("reliable", bytes())).toBe(true);
+      const reliable = had(0);
+      data.opened(reliable);
+      expect(packetsOf(reliable)).toHaveLength(1);
+    });
+
+    test("a client of frames gets no bytes, and what waited for it is forgotten", () => {
+      data.expectChannels();
+      expect(data.deliver("reliable", fromBen(packet(0, Buffer.from([0xff]))))).toBe(true);
+      const reliable = channel("reliable", "numbered.0");
+      data.opened(reliable);
+      expect(deliver("reliable", "text")).toBe(true);
+      expect(reliable.sent.map((text) => JSON.parse(String(text)).payload)).toEqual(["text"]);
+    });
+
+    test("parts of streams wait behind other messages", () => {
+      const chunk = (index: number) =>
+        packet(0, "", {
+          case: "streamChunk",
+          value: new DataStream_Chunk({ streamId: "s", chunkIndex: BigInt(index), content: Buffer.alloc(15_000) }),
+        });
+      const reliable = had(0);
+      data.opened(reliable);
+      for (let index = 0; index < 20; index++) data.deliver("reliable", fromBen(chunk(index)));
+      data.deliver("reliable", fromBen(packet(0, "soon")));
+      const before = packetsOf(reliable).length;
+      expect(before).toBeLessThan(10);
+      while (packetsOf(reliable).length < 21) {
+        reliable.bufferedAmount = 0;
+        reliable.onLow?.();
+      }
+      const kinds = packetsOf(reliable).map(({ value }) => value.case);
+      expect(kinds.indexOf("user")).toBe(before);
+      const indexes = packetsOf(reliable).flatMap(({ value }) =>
+        value.case === "streamChunk" ? [Number(value.value.chunkIndex)] : [],
+      );
+      expect(indexes).toEqual(Array.from({ length: 20 }, (_, index) => index));
+      expect(packetsOf(reliable).map(({ sequence }) => sequence)).toEqual(
+        Array.from({ length: 21 }, (_, index) => index + 1),
+      );
+    });
+
+    test("messages over a budget are acknowledged late instead of dropped, up to a bound", () => {
+      const reliable = had(0);
+      data.opened(reliable);
+      spent = true;
+      for (let seq = 1; seq <= 400; seq++) data.received(reliable, packet(seq, "x"));
+      data.tick();
+      expect([relayed.length, data.refused]).toEqual([0, 0]);
+      spent = false;
+      data.tick();
+      expect(relayed).toHaveLength(400);
+      expect(heard(reliable).at(-1)).toBe('{"heard":400}');
+      for (let seq = 401; seq <= 6_000; seq++) data.received(reliable, packet(seq, "x"));
+      data.tick();
+      expect(relayed.length).toBe(2_500);
+      nowMs += 1_000;
+      data.tick();
+      expect([relayed.length, data.refused]).toEqual([3_500, 2_500]);
+      expect(emitted).toContainEqual({ messages: 2_500, reason: "rate_limited" });
+    });
+
+    test("what it repeats is relayed once, and acknowledged with its own number", () => {
+      const first = had(0);
+      data.opened(first);
+      for (const seq of [1, 2]) data.received(first, packet(seq, `${seq}`));
+      data.reset();
+      const second = had(0);
+      data.opened(second);
+      for (const seq of [1, 2, 3]) data.received(second, packet(seq, `${seq}`));
+      data.tick();
+      expect(relayed.map(({ message }) => message.delivery?.payload)).toEqual(["1", "2", "3"]);
+      expect(heard(second)).toEqual(['{"heard":3}']);
+    });
+
+    test("[2] after publishData was taken away it no longer receives", () => {
+      data.opened(had(0));
+      expect(data.alwaysReceives).toBe(false);
+    });
   });
 
   describe("of LiveKit clients", () => {
