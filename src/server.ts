@@ -72,7 +72,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   let isStarted = false;
   readiness.add("starting", () => (isStarted ? null : "the server is starting"));
   readiness.add("stopping", () => (lifecycle.draining ? "the server is stopping" : null));
-  const database = watchDatabase({ ...runtime, latestBackup: () => latestBackup(config) });
+  const isMember = cluster !== null;
+  const database = watchDatabase({ ...runtime, latestBackup: () => latestBackup(config), isMember });
+  lifecycle.started("database health", database.stop);
   readiness.add("database_corrupt", database.problem);
   lifecycle.started("event loop", measureEventLoop(runtime.metrics));
   if (!options.inMemory) measureDisk(runtime.metrics, config.DATA_DIR);
@@ -112,7 +114,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("webhooks", (_reason, deadline) => services.webhookDispatcher.stop(deadline));
   services.push.dispatcher.start();
   lifecycle.started("push", (_reason, deadline) => services.push.dispatcher.stop(deadline));
-  const jobs = createJobs(runtime, services);
+  const jobs = createJobs(runtime, services, database);
   if (!options.inMemory) jobs.push(databaseCheck(runtime, database));
   lifecycle.started("jobs", startJobs(jobs, runtime));
   lifecycle.started("chat clock", await services.chat.sockets.start());

@@ -8,6 +8,7 @@ import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
 import { DataInUse } from "../kernel/data-directory/data-lock.ts";
 import { SecretMismatch } from "../kernel/data-directory/installation.ts";
 import { LogRefused } from "../kernel/db/commit-log.ts";
+import { isDamage, sqliteCode } from "../kernel/db/health.ts";
 import { logPosition } from "../kernel/db/log-position.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
@@ -88,11 +89,13 @@ function explain(error: unknown, config: Config): unknown {
   const listening = listenFailure(error, config);
   if (listening) return listening;
   if (!(error instanceof Error && "code" in error)) return error;
-  if (/^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(String(error.code))) {
-    const backup = latestBackup(config) ?? "FILE";
-    return new CommandFailure(
-      `the database in ${config.DATA_DIR} is damaged (${error.code}). Restore a backup: stoa restore ${backup}`,
-    );
+  const sqlite = sqliteCode(error);
+  if (sqlite?.startsWith("SQLITE_IOERR") || isDamage(error)) {
+    const remedy =
+      config.COMMIT_LOG_URL === undefined
+        ? `Restore a backup: stoa restore ${latestBackup(config) ?? "FILE"}`
+        : `Move ${databasePath(config)} away, and the server fetches a copy from another one.`;
+    return new CommandFailure(`the database in ${config.DATA_DIR} is damaged (${sqlite}). ${remedy}`);
   }
   switch (error.code) {
     case "ENOSPC":

@@ -1,5 +1,6 @@
 import { ReplicaDiverged } from "../kernel/db/changesets.ts";
 import { type CommitLog, type Leadership, LogRolledBack, LogTruncated } from "../kernel/db/commit-log.ts";
+import { isDamage } from "../kernel/db/health.ts";
 import { LogForged } from "../kernel/db/log-seal.ts";
 import { MigrationRefused } from "../kernel/db/migrate.ts";
 import type { Log } from "../kernel/log.ts";
@@ -84,6 +85,7 @@ export async function followUntilLeading({
 
 /** A broken connection, a restarting Postgres or a full disk does not affect the local database. */
 function isTransient(error: unknown): boolean {
+  if (isDamage(error)) return false;
   return ![ReplicaDiverged, LogTruncated, LogRolledBack, LogForged, MigrationRefused].some(
     (kind) => error instanceof kind,
   );

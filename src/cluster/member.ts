@@ -6,6 +6,7 @@ import { createKeyring } from "../kernel/crypto/secrets.ts";
 import { type DataLock, lockData } from "../kernel/data-directory/data-lock.ts";
 import { ReplicaDiverged } from "../kernel/db/changesets.ts";
 import { type Leadership, LogRefused, LogTruncated } from "../kernel/db/commit-log.ts";
+import { isDamage } from "../kernel/db/health.ts";
 import { LogSeal } from "../kernel/db/log-seal.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
@@ -251,7 +252,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
         if (isFatal(error) && !isSettled) return settled.reject(error);
         problem = error instanceof Error ? error.message : String(error);
         log.error({ err: error }, "cluster: cannot follow or lead, retrying");
-        if (error instanceof ReplicaDiverged || error instanceof LogTruncated) {
+        if (error instanceof ReplicaDiverged || error instanceof LogTruncated || isDamage(error)) {
           await fetchSnapshot(state.leader).catch((err) =>
             log.error({ err }, "cluster: replacing the diverged replica by a snapshot failed"),
           );

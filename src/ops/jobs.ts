@@ -1,3 +1,4 @@
+import type { DatabaseHealth } from "../kernel/db/health.ts";
 import { shrinkDatabase } from "../kernel/db/shrink.ts";
 import { pruneCopies, type Runtime } from "../kernel/runtime.ts";
 import { every } from "../kernel/time/timers.ts";
@@ -49,8 +50,8 @@ export function startJobs(jobs: readonly Job[], runtime: Runtime): () => Promise
 }
 
 /** Every recurring job of the server. */
-export function createJobs(runtime: Runtime, services: Services): Job[] {
-  const backups = backupSchedule(runtime);
+export function createJobs(runtime: Runtime, services: Services, database?: Pick<DatabaseHealth, "report">): Job[] {
+  const backups = backupSchedule(runtime, { database });
   const { attachments, chat, deliveries, idempotency, retention, rtcTokens, rtcSessions, recordings, privacy, push } =
     services;
   return [

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SQL } from "bun";
 import { openDatabase } from "../../src/kernel/db/open.ts";
@@ -114,7 +114,7 @@ test("after kill -9 of the leader under load nothing is lost, doubled, skipped o
   expect(load.refused).toEqual([]);
 }, 180_000);
 
-test("a standby that lacks trimmed records, or has a foreign file, starts from a snapshot and can lead", async () => {
+test("a standby that lacks trimmed records, or has a foreign or damaged file, starts from a snapshot and can lead", async () => {
   await group.startFirst();
   await group.leader();
   let standby = await group.start("second");
@@ -145,8 +145,29 @@ test("a standby that lacks trimmed records, or has a foreign file, starts from a
   await caughtUp();
   while (setAside() < 2) await Bun.sleep(50);
   await caughtUp();
+
+  await group.stop(standby);
+  damageMessages(join(standby.dataDir, "stoa.db"));
+  standby = await group.start("second");
+  await load.more(20);
+  while (setAside() < 3) await Bun.sleep(50);
+  await caughtUp();
   await group.kill(await group.leader());
   expect((await group.leader()).name).toBe("second");
   await load.more(20);
   expect(await load.finish()).toEqual(NOTHING_WRONG);
-}, 180_000);
+}, 300_000);
+
+/** Overwrites the first pages of the messages and their indexes, which a start does not read. */
+function damageMessages(path: string): void {
+  const { $client: client } = openDatabase(path, { readonly: true });
+  const roots = client
+    .query<{ page: number }, []>(
+      "SELECT rootpage AS page FROM sqlite_schema WHERE tbl_name = 'messages' AND rootpage > 0",
+    )
+    .all();
+  client.close();
+  const bytes = readFileSync(path);
+  for (const { page } of roots) bytes.fill(0xff, (page - 1) * 4_096, page * 4_096);
+  writeFileSync(path, bytes);
+}

@@ -1,13 +1,17 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Abstention } from "../../src/cluster/abstention.ts";
+import { followUntilLeading } from "../../src/cluster/follow.ts";
 import { removablePosition } from "../../src/cluster/maintenance.ts";
 import { dataOrigin, makeLogBase, Replica } from "../../src/cluster/replica.ts";
 import { takeOver } from "../../src/cluster/take-over.ts";
 import { ReplicaDiverged } from "../../src/kernel/db/changesets.ts";
+import { isDamage } from "../../src/kernel/db/health.ts";
 import { type Migration, MigrationRefused, migrate } from "../../src/kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
+import { createLog } from "../../src/kernel/log.ts";
 import { differencesOf } from "../harness/logged-runtime.ts";
 import { memoryLog, SharedMemory } from "../harness/memory-log.ts";
 
@@ -123,4 +127,29 @@ test("the log keeps the records a member needs, unless it is long silent, an edg
   expect(await forgotten(50_000, leader, { position: 0, role: "edge" })).toBe(40_000);
   expect(await forgotten(5_000, { ...leader, position: 5_000 })).toBe(0);
   expect(await forgotten(1_500_000, { ...leader, position: 1_500_000 }, { position: 3_000 })).toBe(500_000);
+});
+
+test("a follower whose file is damaged asks for a snapshot instead of waiting for the log", async () => {
+  const memory = shared();
+  const log = memoryLog(memory);
+  const [one, two] = twoFiles(memory);
+  await takeOver({ path: one, log, term: 1, migrations: NEW, now });
+  const { $client: client } = openDatabase(two);
+  const { page } = client
+    .query<{ page: number }, []>("SELECT rootpage AS page FROM sqlite_schema WHERE name = 'notes'")
+    .get() ?? { page: 0 };
+  client.close();
+  const bytes = readFileSync(two);
+  writeFileSync(two, bytes.fill(0xff, (page - 1) * 4_096, page * 4_096));
+  const replica = new Replica(two, NEW);
+  const lines: string[] = [];
+  const logger = createLog({ level: "warn", format: "json", write: (line) => void lines.push(line) });
+  const following = followUntilLeading({
+    ...{ log, replica, url: "http://two", abstention: new Abstention(), logger },
+    signal: new AbortController().signal,
+  });
+  const error = await following.catch((failure: unknown) => failure);
+  replica.close();
+  expect(isDamage(error)).toBe(true);
+  expect(lines).toEqual([]);
 });

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeRuntime, createRuntime, type Runtime } from "../../src/kernel/runtime.ts";
+import { watchDatabase } from "../../src/kernel/db/health.ts";
+import { closeRuntime, createRuntime, databasePath, type Runtime } from "../../src/kernel/runtime.ts";
 import { verifyBackup } from "../../src/ops/backup/restore.ts";
 import { backupName, backupSchedule } from "../../src/ops/backup/schedule.ts";
 import { testConfig } from "../harness/test-config.ts";
@@ -61,9 +62,11 @@ test("[11] backups are made at their interval, survive restarts and replace the 
 
 test("[11] a backup that fails removes no older one and is tried again within the hour", async () => {
   let attempts = 0;
-  const schedule = backupSchedule(runtimeWith(folder), async () => {
-    attempts++;
-    throw new Error("no space left on device");
+  const schedule = backupSchedule(runtimeWith(folder), {
+    make: async () => {
+      attempts++;
+      throw new Error("no space left on device");
+    },
   });
   await backupSchedule(runtimeWith(folder)).runDue(START);
   const due = START + 6 * HOUR_MS;
@@ -74,12 +77,31 @@ test("[11] a backup that fails removes no older one and is tried again within th
   expect(readdirSync(folder)).toEqual([backupName(START)]);
 });
 
+test("[11] a damaged page that only a backup reads fails readiness", async () => {
+  const runtime = runtimeWith(folder);
+  const health = watchDatabase({ ...runtime, latestBackup: () => null, isMember: false });
+  // Flushes the log into the file, so that the copy reads the pages from there.
+  runtime.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  const root = runtime.db.$client
+    .query<{ page: number }, []>("SELECT rootpage AS page FROM sqlite_schema WHERE name = 'attachments'")
+    .get();
+  const file = openSync(databasePath(runtime.config), "r+");
+  writeSync(file, Buffer.alloc(4_096, 0xff), 0, 4_096, ((root?.page ?? 0) - 1) * 4_096);
+  closeSync(file);
+  expect(health.problem()).toBeNull();
+  await expect(backupSchedule(runtime, { database: health }).runDue(START)).rejects.toThrow("malformed");
+  expect(health.problem()).toContain("the database is damaged (SQLITE_CORRUPT");
+  health.stop();
+});
+
 test("[11] a server that stops does not wait for a backup", async () => {
-  const schedule = backupSchedule(runtimeWith(folder), (_options, signal) => {
-    schedule.giveUp();
-    return new Promise((_, reject) => {
-      if (signal.aborted) reject(new Error("given up"));
-    });
+  const schedule = backupSchedule(runtimeWith(folder), {
+    make: (_options, signal) => {
+      schedule.giveUp();
+      return new Promise((_, reject) => {
+        if (signal.aborted) reject(new Error("given up"));
+      });
+    },
   });
   await expect(schedule.runDue(START)).rejects.toThrow("given up");
 });

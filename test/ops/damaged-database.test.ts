@@ -2,10 +2,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import {
   closeSync,
+  copyFileSync,
   cpSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   truncateSync,
@@ -115,15 +118,41 @@ test("a file that was cut off while the server runs is noticed when it is read",
   expect(server.child.exitCode).toBeNull();
 }, 60_000);
 
+/** The files are looked at every two seconds, whether a request comes or not. */
+async function untilNotReady(): Promise<string> {
+  let { status, reasons } = await readiness();
+  while (status === 200) ({ status, reasons } = await readiness());
+  return reasons.database_corrupt ?? "";
+}
+
 test("a deleted write-ahead log is noticed, and nothing acknowledged is lost by it", async () => {
   const { client } = await server.member("alice", room);
-  expect((await client.ask("message.send", { room, text: "last", clientMessageId: "last" })).type).toBe("ack");
+  const send = (text: string) => client.ask("message.send", { room, text, clientMessageId: text });
+  expect((await send("last")).type).toBe("ack");
   rmSync(`${path()}-wal`);
-  let { status, reasons } = await readiness();
-  // The file is looked at every two seconds.
-  while (status === 200) ({ status, reasons } = await readiness());
-  expect(reasons.database_corrupt).toContain("stoa.db-wal was deleted or replaced");
+  expect(await untilNotReady()).toContain("stoa.db-wal was deleted or replaced");
+  // What would be in the deleted file only is not acknowledged.
+  expect((await send("too late")).type).toBe("error");
   await server.stop("SIGKILL");
+  server = await served(dataDir);
+  expect(await server.texts(room, "alice")).toEqual([...texts.slice(1), "last"]);
+}, 60_000);
+
+test("a database file that was deleted or replaced is noticed, and is whole in its descriptor", async () => {
+  const { client } = await server.member("alice", room);
+  const send = (text: string) => client.ask("message.send", { room, text, clientMessageId: text });
+  expect((await send("last")).type).toBe("ack");
+  rmSync(path());
+  const { pid } = server.child;
+  expect(await untilNotReady()).toContain(`stoa.db was deleted or replaced, so that nothing more is written`);
+  expect(await metric(/^stoa_database_damaged (\d)/m)).toBe(1);
+  expect((await send("too late")).type).toBe("error");
+  const deleted = readdirSync(`/proc/${pid}/fd`)
+    .map((fd) => `/proc/${pid}/fd/${fd}`)
+    .find((link) => readlinkSync(link) === `${path()} (deleted)`);
+  copyFileSync(deleted ?? "", path());
+  await server.stop("SIGKILL");
+  for (const suffix of ["-wal", "-shm"]) rmSync(path() + suffix, { force: true });
   server = await served(dataDir);
   expect(await server.texts(room, "alice")).toEqual([...texts.slice(1), "last"]);
 }, 60_000);
@@ -154,5 +183,11 @@ test("a start with a file that is no database says which backup to restore", asy
   writeFileSync(path(), Buffer.alloc(PAGE_BYTES * 4, 0xff));
   const start = await stoa(["serve", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir]);
   expect(start.code).toBe(1);
-  expect(start.err).toContain(`the database in ${dataDir} is damaged (SQLITE_NOTADB)`);
+  expect(start.err).toContain(`the database in ${dataDir} is damaged (SQLITE_NOTADB). Restore a backup`);
+  const env = { COMMIT_LOG_URL: "postgres://127.0.0.1:1/none", STOA_SECRET: "x".repeat(32) };
+  const member = await stoa(["serve", "--port", "0", "--media-udp-port", "0", "--data-dir", dataDir], { env });
+  expect(member.code).toBe(1);
+  expect(member.err).toBe(
+    `stoa: the database in ${dataDir} is damaged (SQLITE_NOTADB). Move ${path()} away, and the server fetches a copy from another one.\n`,
+  );
 }, 60_000);

@@ -16,6 +16,8 @@ export type PlainStatement = {
 
 /** The only connection that writes; it records its changes. */
 export class RecordingConnection {
+  /** Any statement may be the first to read a damaged page. */
+  onError: (error: unknown) => void = () => {};
   readonly #client: DatabaseSync;
   readonly #execute = new Map<string, StatementSync>();
   #session: Session | null = null;
@@ -25,7 +27,7 @@ export class RecordingConnection {
   }
 
   prepare(sql: string): PlainStatement {
-    return new RecordedStatement(this.#client, sql);
+    return new RecordedStatement(this.#client, sql, (error) => this.onError(error));
   }
 
   exec(sql: string): void {
@@ -70,7 +72,12 @@ export class RecordingConnection {
   #run(sql: string): void {
     const known = this.#execute.get(sql) ?? this.#client.prepare(sql);
     this.#execute.set(sql, known);
-    known.run();
+    try {
+      known.run();
+    } catch (error) {
+      this.onError(error);
+      throw error;
+    }
   }
 }
 
@@ -81,16 +88,17 @@ class RecordedStatement implements PlainStatement {
   constructor(
     private readonly client: DatabaseSync,
     private readonly sql: string,
+    private readonly onError: (error: unknown) => void = () => {},
   ) {
     this.#rows = client.prepare(sql);
   }
 
   get(...values: SQLQueryBindings[]): unknown {
-    return this.#rows.get(...bindable(values)) ?? null;
+    return this.#reporting(() => this.#rows.get(...bindable(values)) ?? null);
   }
 
   all(...values: SQLQueryBindings[]): unknown[] {
-    return this.#rows.all(...bindable(values));
+    return this.#reporting(() => this.#rows.all(...bindable(values)));
   }
 
   values(...values: SQLQueryBindings[]): unknown[][] {
@@ -98,11 +106,21 @@ class RecordedStatement implements PlainStatement {
       this.#arrays = this.client.prepare(this.sql);
       this.#arrays.setReturnArrays(true);
     }
-    return this.#arrays.all(...bindable(values)) as unknown as unknown[][];
+    const arrays = this.#arrays;
+    return this.#reporting(() => arrays.all(...bindable(values)) as unknown as unknown[][]);
   }
 
   run(...values: SQLQueryBindings[]): { changes: number; lastInsertRowid: number | bigint } {
-    return this.#rows.run(...bindable(values)) as { changes: number; lastInsertRowid: number | bigint };
+    return this.#reporting(() => this.#rows.run(...bindable(values)) as ReturnType<PlainStatement["run"]>);
+  }
+
+  #reporting<Result>(execute: () => Result): Result {
+    try {
+      return execute();
+    } catch (error) {
+      this.onError(error);
+      throw error;
+    }
   }
 }
 

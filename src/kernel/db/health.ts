@@ -4,8 +4,9 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Now } from "../time/clock.ts";
+import { every, type Timers } from "../time/timers.ts";
 import { type Db, ReportingDatabase } from "./open.ts";
-import { SplitClient } from "./split-client.ts";
+import { refuseWrites, SplitClient } from "./split-client.ts";
 
 /** An error of the device may be temporary; a damaged page stays until a backup is restored. */
 const DEVICE_ERROR_LASTS_MS = 30_000;
@@ -26,6 +27,11 @@ export function sqliteCode(error: unknown): string | null {
   return typeof code === "string" && code.startsWith("SQLITE_") ? code : null;
 }
 
+/** Whether the file itself is damaged, as opposed to a device that reports errors or a disk that is full. */
+export function isDamage(error: unknown): boolean {
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(sqliteCode(error) ?? "");
+}
+
 /** A full disk has its own error for clients. Null for every other error. */
 export function storageFullError(error: unknown): ApiError | null {
   const isFull = (error as { code?: unknown } | null)?.code === "ENOSPC" || sqliteCode(error) === "SQLITE_FULL";
@@ -37,6 +43,9 @@ export type DatabaseHealth = {
   problem(): string | null;
   /** Called with the result of a check of all pages; null when no damage was found. */
   checked(found: string | null): void;
+  /** Called with an error that another connection to the file has met; errors that are not SQLite's are ignored. */
+  report(error: unknown): void;
+  stop(): void;
 };
 
 export type HealthOptions = {
@@ -44,22 +53,29 @@ export type HealthOptions = {
   log: Log;
   metrics: Metrics;
   now: Now;
+  timers: Timers;
   /** The newest backup, for the remedy in the message. */
   latestBackup: () => string | null;
+  /** A server of a cluster gets a whole file from another one, and must not restore a backup by itself. */
+  isMember: boolean;
 };
 
-export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOptions): DatabaseHealth {
+export function watchDatabase(options: HealthOptions): DatabaseHealth {
+  const { db, log, metrics, now, latestBackup, isMember } = options;
   const client: unknown = db.$client;
   const reader = client instanceof SplitClient ? client.reader : client;
   const errors = metrics.counter("stoa_sqlite_errors_total", "Statements that SQLite refused, by its code.", ["code"]);
   let damage: string | null = null;
   let deviceError: { code: string; at: number } | null = null;
-  const wal = watchWal(db.$client.filename, now, () => db.$client.run("PRAGMA wal_checkpoint(PASSIVE)"));
+  const files = watchFiles(options);
   metrics.gaugeOf("stoa_database_damaged", "1 when the database is damaged or cannot be read, otherwise 0.", () =>
     problem() === null ? 0 : 1,
   );
 
   function advice(): string {
+    if (isMember) {
+      return `stop the server, move ${db.$client.filename} away and start it: it fetches a copy from another server`;
+    }
     const backup = latestBackup();
     return backup === null
       ? "stop the server and restore a backup with `stoa restore FILE`"
@@ -77,7 +93,7 @@ export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOpt
     // A violated constraint is an expected result, not an error of the database.
     if (code === null || code.startsWith("SQLITE_CONSTRAINT")) return;
     errors.inc({ code });
-    if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) damaged(code);
+    if (isDamage(error)) damaged(code);
     if (!code.startsWith("SQLITE_IOERR")) return;
     if (deviceError === null) log.error({ code }, "database: device reports errors, check the disk");
     deviceError = { code, at: now() };
@@ -89,14 +105,17 @@ export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOpt
     if (deviceError !== null) {
       return `the database's disk reports errors (${deviceError.code}): check the disk; if it is broken, ${advice()}`;
     }
-    return wal();
+    return files.problem();
   }
 
   if (reader instanceof ReportingDatabase) reader.onError = report;
+  if (client instanceof SplitClient) client.recording.onError = report;
   return {
+    report,
+    stop: files.stop,
     problem() {
       try {
-        // Reads a page, so that a file that is gone or unreadable is noticed without any other request.
+        // A read needs the file's locks, and its pages unless they are cached.
         db.$client.query("SELECT count(*) FROM installation").get();
       } catch {
         return problem() ?? "the database does not respond";
@@ -111,23 +130,33 @@ export function watchDatabase({ db, log, metrics, now, latestBackup }: HealthOpt
 }
 
 /**
- * Without its file, the write-ahead log exists only in the open descriptor: its content is copied into the database at
- * once, but another process would create a new log, and both would write.
+ * Without their names, the files exist only in the open descriptors: what is written to them is lost when the process
+ * ends, and another process would create new ones. What is in the log is copied into the database, and nothing more is
+ * acknowledged.
  */
-function watchWal(database: string, now: Now, checkpoint: () => void): () => string | null {
-  if (database === "" || database === ":memory:") return () => null;
-  const inodeOf = () => statSync(`${database}-wal`, { throwIfNoEntry: false })?.ino ?? null;
-  const inode = inodeOf();
-  let checkedAt = now();
-  let isGone = false;
-  return () => {
-    if (!isGone && inode !== null && Math.abs(now() - checkedAt) >= CHECK_EVERY_MS) {
-      checkedAt = now();
-      isGone = inodeOf() !== inode;
-      if (isGone) checkpoint();
-    }
-    return isGone
-      ? `${database}-wal was deleted or replaced: restart the server, and let nothing else change its files`
-      : null;
+function watchFiles(options: Pick<HealthOptions, "db" | "log" | "timers">): { problem(): string | null; stop(): void } {
+  const { $client: client } = options.db;
+  const { filename } = client;
+  if (filename === "" || filename === ":memory:") return { problem: () => null, stop: () => {} };
+  const inodeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+  // A database that nobody has read since it was opened has no log yet.
+  const watched = [filename, `${filename}-wal`].map((path) => ({ path, inode: inodeOf(path) }));
+  let lost: string | null = null;
+  const remedyFor = (path: string) =>
+    path === filename
+      ? `save the deleted file from /proc/${process.pid}/fd before you stop the server`
+      : "restart the server, and let nothing else change its files";
+  const stop = every(options, CHECK_EVERY_MS, () => {
+    const gone = watched.find(({ path, inode }) => inode !== null && inodeOf(path) !== inode);
+    if (lost !== null || gone === undefined) return;
+    lost = gone.path;
+    options.log.error({ path: lost }, "database: file was deleted or replaced, writes are refused");
+    client.run("PRAGMA wal_checkpoint(PASSIVE)");
+    refuseWrites(client);
+  });
+  return {
+    stop,
+    problem: () =>
+      lost === null ? null : `${lost} was deleted or replaced, so that nothing more is written: ${remedyFor(lost)}`,
   };
 }

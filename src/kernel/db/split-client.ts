@@ -94,3 +94,9 @@ export function releaseMemory(client: Database | SplitClient): void {
   const connections = client instanceof SplitClient ? [client.recording, client.reader] : [client];
   for (const connection of connections) connection.exec("PRAGMA shrink_memory");
 }
+
+/** From now on every write fails, and none is acknowledged that would be lost. */
+export function refuseWrites(client: Database | SplitClient): void {
+  const writing = client instanceof SplitClient ? client.recording : client;
+  writing.exec("PRAGMA query_only = ON");
+}

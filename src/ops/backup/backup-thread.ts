@@ -26,7 +26,7 @@ async function inThread(request: BackupRequest, signal: AbortSignal): Promise<Do
   const { promise, resolve, reject } = Promise.withResolvers<Done>();
   worker.onmessage = ({ data }: MessageEvent<BackupResponse>) => {
     if ("report" in data) resolve(data);
-    else reject(new Error(data.problem));
+    else reject(Object.assign(new Error(data.problem), { code: data.code }));
   };
   worker.onerror = ({ message }) => reject(new Error(message));
   signal.addEventListener("abort", () => reject(new Error("the server is stopping; this is done later")));

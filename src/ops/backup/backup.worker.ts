@@ -1,4 +1,5 @@
 /** Entry point of the thread that makes scheduled backups and checks the database, because both block their thread. */
+import { sqliteCode } from "../../kernel/db/health.ts";
 import { checkDatabase } from "./check-database.ts";
 import { type BackupOptions, type BackupReport, copyDatabase, makeBackup } from "./make-backup.ts";
 
@@ -6,8 +7,10 @@ declare const self: Worker;
 
 /** A whole backup, a copy of the database alone, or a check of all its pages. */
 export type BackupRequest = BackupOptions | { source: string; copy: string } | { check: string };
-/** `damage` is the result of a check. */
-export type BackupResponse = { report: BackupReport | null; damage: string | null } | { problem: string };
+/** `damage` is the result of a check, `code` SQLite's name for the problem. */
+export type BackupResponse =
+  | { report: BackupReport | null; damage: string | null }
+  | { problem: string; code: string | null };
 
 async function work(request: Exclude<BackupRequest, { check: string }>): Promise<BackupReport | null> {
   if ("dataDir" in request) return makeBackup(request);
@@ -22,6 +25,6 @@ self.onmessage = async ({ data }: MessageEvent<BackupRequest>) => {
     self.postMessage({ report, damage } satisfies BackupResponse);
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
-    self.postMessage({ problem } satisfies BackupResponse);
+    self.postMessage({ problem, code: sqliteCode(error) } satisfies BackupResponse);
   }
 };

@@ -3,6 +3,7 @@ import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { removeGradually } from "../../kernel/archive/remove-gradually.ts";
 import type { Config } from "../../kernel/config/index.ts";
+import type { DatabaseHealth } from "../../kernel/db/health.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { VERSION } from "../../kernel/version.ts";
 import { makeBackupInThread } from "./backup-thread.ts";
@@ -12,13 +13,18 @@ const NAME = /^stoa-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z\.tar$/;
 const PARTIAL = /^stoa-.*\.tar\.partial(\.db)?$/;
 const HOUR_MS = 3_600_000;
 
+type BackupDeps = {
+  make?: (options: BackupOptions, signal: AbortSignal) => Promise<BackupReport>;
+  database?: Pick<DatabaseHealth, "report">;
+};
+
 /**
  * Makes scheduled backups. The time of the last one is read from the names of the files, so that a restart neither
  * skips a backup nor makes an extra one. A failed backup is retried after an hour.
  */
 export function backupSchedule(
   { config, log, metrics }: Runtime,
-  make: (options: BackupOptions, signal: AbortSignal) => Promise<BackupReport> = makeBackupInThread,
+  { make = makeBackupInThread, database }: BackupDeps = {},
 ) {
   const { BACKUP_DIR: folder, BACKUP_EVERY_HOURS: everyHours, BACKUP_KEEP: keep, DATA_DIR: dataDir } = config;
   if (folder === undefined) return { runDue: async () => {}, giveUp: () => {} };
@@ -56,6 +62,8 @@ export function backupSchedule(
         await makeDue(now);
       } catch (error) {
         if (!stopping.signal.aborted) succeeded = false;
+        // The copy reads every table, so that it may be the first to meet a damaged page.
+        database?.report(error);
         throw error;
       }
     },

@@ -46,10 +46,13 @@ export const ALERTS: readonly Alert[] = [
   },
   {
     name: "StoaDescriptorsExhausted",
-    expression: "stoa_descriptors_used > 0.7 * stoa_descriptors_allowed",
+    // Silent connections are closed again and again, so that the descriptors in use vary from scrape to scrape.
+    expression:
+      "increase(stoa_connections_refused_total[5m]) > 0 or stoa_descriptors_used > 0.7 * stoa_descriptors_allowed",
     holds: "1m",
     severity: "warning",
-    summary: "Most file descriptors are in use; new connections are, or soon will be, refused.",
+    summary:
+      "New connections were refused in the last five minutes, or soon will be: most file descriptors are in use.",
   },
   {
     name: "StoaCertificateExpires",
