@@ -5,7 +5,7 @@ import { MissingAttributes, missingText } from "./missing-attributes.tsx";
 import { StoaElement } from "./stoa-element.ts";
 
 /**
- * `<stoa-room endpoint token chat-endpoint? chat-token? audio="off"? video="off"?>`. Dispatches `joined`, `left` and
+ * `<stoa-room endpoint token chat-endpoint? chat-token? audio="off|music"? video="off"?>`. Dispatches `joined`, `left` and
  * `error`; the slot `captions` is shown over the video; its parts are `conference`, `tile` and `bar`.
  */
 export class StoaRoomElement extends StoaElement {
@@ -21,7 +21,7 @@ export class StoaRoomElement extends StoaElement {
         endpoint={endpoint}
         token={token}
         chat={chatEndpoint && chatToken ? { endpoint: chatEndpoint, token: chatToken } : undefined}
-        audio={this.isOn("audio")}
+        audio={this.getAttribute("audio") === "music" ? "music" : this.isOn("audio")}
         video={this.isOn("video")}
         captions={<slot name="captions" />}
         onJoined={this.#joined}

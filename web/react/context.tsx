@@ -17,8 +17,8 @@ export type StoaRoomProps = {
   /** The endpoint and the token come from your backend: `rtc.endpoint` and `rtc.token` of `mintJoin`. */
   endpoint: string;
   token: string;
-  /** Whether to open the microphone on joining. */
-  audio?: boolean;
+  /** Whether to open the microphone on joining; `"music"` sends stereo without voice processing. */
+  audio?: boolean | "music";
   /** Whether to open the camera on joining. */
   video?: boolean;
   /** The room's options, read once on joining. */
@@ -38,7 +38,9 @@ export function StoaRoom({ endpoint, token, audio, video, options, onError, chil
     return room?.on("error", (failure) => onError?.(failure));
   }, [room, onError]);
   useEffect(() => {
-    if (room && audio) room.localParticipant.enableMicrophone().catch((failure) => onError?.(toStoaError(failure)));
+    const music = audio === "music";
+    if (room && audio)
+      room.localParticipant.enableMicrophone({ music }).catch((failure) => onError?.(toStoaError(failure)));
   }, [room, audio, onError]);
   useEffect(() => {
     if (room && video) room.localParticipant.enableCamera().catch((failure) => onError?.(toStoaError(failure)));

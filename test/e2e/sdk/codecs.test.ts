@@ -169,54 +169,58 @@ describe("[11] audio", () => {
     for (const page of [sender, viewer]) await page.context().close();
   }, 180_000);
 
-  test("a screen's audio arrives in stereo and without DTX", async () => {
+  test("music arrives in stereo, its channels at least 40 dB apart, without DTX and RED", async () => {
     const [sender, viewer] = await pair("music");
     await sender.evaluate(async () => {
       const context = new AudioContext();
       const merger = new ChannelMergerNode(context, { numberOfInputs: 2 });
-      const tone = new OscillatorNode(context, { frequency: 440 });
-      tone.connect(merger, 0, 0);
+      for (const [channel, frequency] of [440, 660].entries()) {
+        const tone = new OscillatorNode(context, { frequency });
+        tone.connect(merger, 0, channel);
+        tone.start();
+      }
       const destination = new MediaStreamAudioDestinationNode(context, { channelCount: 2 });
       merger.connect(destination);
-      tone.start();
       const [track] = destination.stream.getAudioTracks();
-      if (track) await window.room.localParticipant.publish(track, { source: "screenShareAudio" });
+      if (track) await window.room.localParticipant.publish(track, { source: "microphone", music: true });
     });
     await receivesAudio(viewer, 40_000);
     const sent = await sentAudioParameters(sender);
-    expect(sent).toMatch(/^a=fmtp:111 .*stereo=1/m);
-    expect(sent).not.toMatch(/usedtx=1/);
+    expect(sent).toMatch(/^m=audio \d+ \S+ 111\r$/m);
+    for (const parameter of ["stereo=1", "maxaveragebitrate=128000", "usedtx=0"]) expect(sent).toContain(parameter);
     // Audio may arrive before the track is subscribed.
     await viewer.waitForFunction(
-      () => Boolean(window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack),
+      () => Boolean(window.room.participants.get("sender")?.track("microphone")?.mediaStreamTrack),
       null,
       { polling: 50 },
     );
-    const [left = 0, right = 1] = await viewer.evaluate(async () => {
-      const track = window.room.participants.get("sender")?.track("screenShareAudio")?.mediaStreamTrack;
+    const apart = await viewer.evaluate(async () => {
+      const track = window.room.participants.get("sender")?.track("microphone")?.mediaStreamTrack;
       const context = new AudioContext();
       const source = new MediaStreamAudioSourceNode(context, { mediaStream: new MediaStream(track ? [track] : []) });
       const splitter = new ChannelSplitterNode(context, { numberOfOutputs: 2 });
       source.connect(splitter);
       const ears = [0, 1].map((channel) => {
-        const ear = new AnalyserNode(context);
+        const ear = new AnalyserNode(context, { fftSize: 8_192, smoothingTimeConstant: 0, minDecibels: -140 });
         splitter.connect(ear, channel);
         return ear;
       });
-      const loudness = (ear: AnalyserNode) => {
-        const samples = new Float32Array(ear.fftSize);
-        ear.getFloatTimeDomainData(samples);
-        return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      const decibels = (ear: AnalyserNode, frequency: number) => {
+        const bins = new Float32Array(ear.frequencyBinCount);
+        ear.getFloatFrequencyData(bins);
+        return bins[Math.round((frequency * ear.fftSize) / context.sampleRate)] ?? Number.NaN;
       };
-      for (let n = 0; n < 100; n++) {
+      let best = Number.NEGATIVE_INFINITY;
+      for (let n = 0; n < 300 && best < 40; n++) {
         await new Promise((wake) => setTimeout(wake, 100));
-        const heard = ears.map(loudness);
-        if ((heard[0] ?? 0) > 0.01) return heard;
+        const [left, right] = ears as [AnalyserNode, AnalyserNode];
+        if (decibels(left, 440) < -40 || decibels(right, 660) < -40) continue;
+        const apart = [decibels(left, 440) - decibels(right, 440), decibels(right, 660) - decibels(left, 660)];
+        best = Math.max(best, Math.min(...apart));
       }
-      return ears.map(loudness);
+      return best;
     });
-    expect(left).toBeGreaterThan(0.01);
-    expect(right).toBeLessThan(left / 20);
+    expect(apart).toBeGreaterThanOrEqual(40);
     for (const page of [sender, viewer]) await page.context().close();
   }, 180_000);
 });

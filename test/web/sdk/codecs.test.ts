@@ -37,10 +37,14 @@ afterEach(() => {
   else Reflect.deleteProperty(globalThis, "RTCRtpReceiver");
 });
 
-function preferred(...[kind, first]: [kind: "audio" | "video", first?: "VP8" | "H264" | "VP9" | "AV1"]): string[] {
+function preferred(
+  kind: "audio" | "video",
+  first?: "VP8" | "H264" | "VP9" | "AV1",
+  limit: { maxBitrate?: number } = {},
+): string[] {
   const set: Codec[] = [];
   const transceiver = { setCodecPreferences: (codecs: Codec[]) => set.push(...codecs) };
-  preferCodecs(transceiver as unknown as RTCRtpTransceiver, kind, first);
+  preferCodecs(transceiver as unknown as RTCRtpTransceiver, kind, { first, ...limit });
   return set.map(({ mimeType, sdpFmtpLine }) => [mimeType.split("/")[1], sdpFmtpLine].filter(Boolean).join(" "));
 }
 
@@ -48,8 +52,10 @@ const H264 = "H264 level-asymmetry-allowed=1;packetization-mode=1;profile-level-
 const VP9 = "VP9 profile-id=0";
 const AV1 = "AV1 level-idx=5;profile=0;tier=0";
 
-test("[2] audio offers only RED, where supported, and Opus", () => {
+test("[2] audio offers only RED, where supported and up to 96 kbit/s, and Opus", () => {
   expect(preferred("audio")).toEqual(["red", "opus minptime=10;useinbandfec=1"]);
+  expect(preferred("audio", undefined, { maxBitrate: 96_000 })).toContain("red");
+  expect(preferred("audio", undefined, { maxBitrate: 128_000 })).toEqual(["opus minptime=10;useinbandfec=1"]);
 });
 
 test("[2] video offers the one profile per codec that all browsers decode, and RTX, but no FEC", () => {

@@ -5,8 +5,9 @@ import { LAYER_RIDS } from "../../../src/protocol/room-records.ts";
 import { Outbox, type Outgoing, pendingMessage } from "../../../web/sdk/chat/outbox.ts";
 import { Timeline } from "../../../web/sdk/chat/timeline.ts";
 import { closeError, StoaError } from "../../../web/sdk/errors.ts";
+import { LocalTrack, type PublishOptions } from "../../../web/sdk/room/local-track.ts";
 import { activateOnly, videoEncodings } from "../../../web/sdk/room/peer/encodings.ts";
-import { tuneOpusAnswer, tuneOpusOffer } from "../../../web/sdk/room/peer/opus.ts";
+import { type AudioContent, tuneOpusAnswer, tuneOpusOffer } from "../../../web/sdk/room/peer/opus.ts";
 import { packSdp, unpackSdp } from "../../../web/sdk/room/peer/sdp.ts";
 import { UpdateThrottle } from "../../../web/sdk/room/peer/subscriptions.ts";
 
@@ -132,18 +133,33 @@ describe("opus parameters", () => {
     `a=rtpmap:111 opus/48000/2\r\na=rtcp-fb:111 transport-cc\r\na=fmtp:111 ${parameters}\r\n`;
   const video = "m=video 9 X 96\r\na=mid:9\r\na=recvonly\r\na=rtpmap:96 VP8/90000\r\na=fmtp:96 x=1\r\n";
 
-  test("a voice contents DTX; a screen's audio contents stereo and no DTX", () => {
-    const contents: Record<string, "voice" | "music"> = { 0: "voice", 1: "music" };
+  test("a voice has DTX; music has stereo, a rate and no DTX", () => {
+    const contents: Record<string, AudioContent> = { 0: "voice", 1: { maxBitrate: 128_000 } };
     const answer = section("0", "recvonly") + section("1", "recvonly") + section("2", "sendonly") + video;
     const changed = tuneOpusAnswer(answer, (mid) => contents[mid]);
     const parameters = [...changed.matchAll(/^a=fmtp:111 (.*)\r$/gm)].map(([, text]) => text);
     expect(parameters).toEqual([
       "minptime=10;useinbandfec=1;usedtx=1",
-      "minptime=10;useinbandfec=1;usedtx=0;stereo=1",
+      "minptime=10;useinbandfec=1;usedtx=0;cbr=0;stereo=1;sprop-stereo=1;maxaveragebitrate=128000",
       "minptime=10;useinbandfec=1",
     ]);
     expect(changed).toEndWith(video);
     expect(tuneOpusAnswer(changed, (mid) => contents[mid])).toBe(changed);
+  });
+
+  test("a screen's audio and what is published as music are music, a microphone is not", () => {
+    const track = { kind: "audio", getSettings: () => ({}) } as unknown as MediaStreamTrack;
+    const sent = (options: PublishOptions) => {
+      const { music, maxBitrate } = new LocalTrack(track, options);
+      return { music, maxBitrate };
+    };
+    expect(sent({ source: "microphone" })).toEqual({ music: false, maxBitrate: 48_000 });
+    expect(sent({ source: "screenShareAudio" })).toEqual({ music: true, maxBitrate: 128_000 });
+    expect(sent({ source: "microphone", music: true })).toEqual({ music: true, maxBitrate: 128_000 });
+    const encodings = [{ maxBitrate: 256_000 }];
+    expect(sent({ music: true, encodings })).toEqual({ music: true, maxBitrate: 256_000 });
+    const video = { kind: "video", getSettings: () => ({ height: 720 }) } as unknown as MediaStreamTrack;
+    expect(new LocalTrack(video, { music: true }).music).toBe(false);
   });
 
   test("the offer enables NACK for all audio sections and stereo for receiving ones", () => {

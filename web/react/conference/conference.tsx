@@ -18,8 +18,11 @@ export type ConferenceProps = {
   token: string;
   /** The `chat` credentials of `mintJoin`; without them the conference has no chat. `tokenProvider` returns new tokens. */
   chat?: { endpoint: string; token: string; tokenProvider?: TokenProvider };
-  /** Whether to open the microphone and the camera on joining, if the token allows it; true by default. */
-  audio?: boolean;
+  /**
+   * Whether to open the microphone and the camera on joining, if the token allows it; true by default. The audio `"music"` is
+   * stereo, without voice processing.
+   */
+  audio?: boolean | "music";
   video?: boolean;
   /** Captions, shown over the video. */
   captions?: ReactNode;
@@ -162,7 +165,11 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notice, no
           <DevicesPanel notify={notify} />
         </aside>
       )}
-      <Toolbar {...{ signals, view, setView, panel, setPanel, notify, leave }} hasChat={chat !== undefined} />
+      <Toolbar
+        {...{ signals, view, setView, panel, setPanel, notify, leave }}
+        hasChat={chat !== undefined}
+        music={audio === "music"}
+      />
     </>
   );
 }
@@ -170,7 +177,7 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notice, no
 /** Opens one device after the other, so that the browser asks for each separately, and only those the token allows. */
 function useDevicesOnJoin(
   room: ReturnType<typeof useRoom>["room"],
-  audio: boolean,
+  audio: boolean | "music",
   video: boolean,
   notify: (notice: string) => void,
 ) {
@@ -178,9 +185,10 @@ function useDevicesOnJoin(
     const permissions = room?.localParticipant.permissions;
     if (!room || !permissions) return;
     let isMounted = true;
+    const music = audio === "music";
     const open = async () => {
       const wanted = [
-        audio && mayPublish(permissions, "audio") ? () => room.localParticipant.enableMicrophone() : null,
+        audio && mayPublish(permissions, "audio") ? () => room.localParticipant.enableMicrophone({ music }) : null,
         video && mayPublish(permissions, "video") ? () => room.localParticipant.enableCamera() : null,
       ];
       for (const enable of wanted) {

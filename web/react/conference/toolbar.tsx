@@ -17,11 +17,13 @@ type ToolbarProps = {
   panel: Panel;
   setPanel: (panel: Panel) => void;
   hasChat: boolean;
+  /** The microphone is opened for music. */
+  music: boolean;
   notify: (notice: string) => void;
   leave: () => void;
 };
 
-export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, notify, leave }: ToolbarProps) {
+export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, music, notify, leave }: ToolbarProps) {
   const { room } = useRoom();
   const own = useTracks().filter(({ isLocal }) => isLocal);
   const [reactionsOpen, setReactionsOpen] = useState(false);
@@ -36,7 +38,7 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, noti
   const local = room?.localParticipant;
   const toggleMicrophone = () => {
     const track = local?.track("microphone");
-    attempt(isOn("microphone") && track ? local?.mute(track) : local?.enableMicrophone());
+    attempt(isOn("microphone") && track ? local?.mute(track) : local?.enableMicrophone({ music }));
   };
   return (
     <div className="stoa-bar" part="bar" role="toolbar" aria-label="Call">

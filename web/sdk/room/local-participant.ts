@@ -6,7 +6,10 @@ import { LocalTrack, type PublishOptions } from "./local-track.ts";
 
 /** Options for `enableCamera`; the default is 1280×720 at 30 frames per second. */
 export type CameraOptions = PublishOptions & { deviceId?: string; width?: number; height?: number; frameRate?: number };
-/** Options for `enableMicrophone`; echo cancellation, noise suppression and gain control are on unless `constraints` override them. */
+/**
+ * Options for `enableMicrophone`; echo cancellation, noise suppression and gain control are on, unless `music` is true or
+ * `constraints` override them.
+ */
 export type MicrophoneOptions = PublishOptions & { deviceId?: string; constraints?: MediaTrackConstraints };
 /** Options for `shareScreen`; `audio: false` omits the screen's audio. */
 export type ScreenOptions = PublishOptions & { audio?: boolean };
@@ -72,9 +75,7 @@ export class LocalParticipant {
     requirePublish(this.permissions, "audio");
     const { deviceId, constraints, ...publish } = options;
     const audio = {
-      echoCancellation: true,
-      noiseSuppression: true,
-      autoGainControl: true,
+      ...(options.music ? MUSIC : VOICE),
       ...constraints,
       ...exactDevice(deviceId),
     };
@@ -84,7 +85,7 @@ export class LocalParticipant {
   /** Publishes the screen that the user picks, with its audio where the browser supports it. */
   async shareScreen({ audio = true, ...publish }: ScreenOptions = {}): Promise<LocalTrack> {
     requirePublish(this.permissions, "video");
-    const tracks = await captureScreen({ video: { frameRate: 15 }, audio: audio && SCREEN_AUDIO });
+    const tracks = await captureScreen({ video: { frameRate: 15 }, audio: audio && MUSIC });
     const [audioTrack] = tracks.filter(({ kind }) => kind === "audio");
     const [video] = tracks.filter(({ kind }) => kind === "video");
     if (!video) throw new StoaError("NO_SCREEN", "device-not-found", "No screen was chosen.");
@@ -206,8 +207,9 @@ export class LocalParticipant {
   }
 }
 
-/** Voice processing would distort the audio of a screen. */
-const SCREEN_AUDIO = { channelCount: 2, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+const VOICE = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
+/** Voice processing would distort music, and the audio of a screen. */
+const MUSIC = { channelCount: 2, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 function exactDevice(deviceId: string | undefined): MediaTrackConstraints {
   return deviceId === undefined ? {} : { deviceId: { exact: deviceId } };

@@ -9,6 +9,11 @@ export type PublishOptions = {
   source?: TrackSource;
   /** The track's name for other participants, at most 128 characters. */
   name?: string;
+  /**
+   * Whether an audio track is music: stereo, at 128 kbit/s and without DTX. True by default for a screen's audio.
+   * `encodings: [{ maxBitrate }]` sets another rate, up to 256,000.
+   */
+  music?: boolean;
   /** Whether to send several layers of a video, so that each subscriber receives the one that fits; true by default. */
   simulcast?: boolean;
   /** The video codec; VP8 by default. A subscriber that cannot decode it is notified and receives no video. */
@@ -30,6 +35,8 @@ export class LocalTrack {
   /** @internal */
   readonly codec: VideoCodec | undefined;
   /** @internal */
+  readonly music: boolean;
+  /** @internal */
   readonly encodings: RTCRtpEncodingParameters[];
   /** The track's id on the server; null until it is published. */
   id: string | null = null;
@@ -49,16 +56,22 @@ export class LocalTrack {
     this.source = options.source ?? "other";
     this.name = options.name;
     this.codec = options.codec;
+    this.music = this.kind === "audio" && (options.music ?? this.source === "screenShareAudio");
     const { height = 720 } = track.getSettings();
     this.encodings =
       options.encodings ??
       (this.kind === "audio"
-        ? [{ maxBitrate: this.source === "screenShareAudio" ? 128_000 : 48_000 }]
+        ? [{ maxBitrate: this.music ? 128_000 : 48_000 }]
         : videoEncodings(this.source, height, {
             // Firefox encodes each layer of VP9 at the size of the smallest one.
             simulcast: (options.simulcast ?? true) && (options.codec !== "VP9" || supportsScalabilityMode()),
             codec: options.codec,
           }));
+  }
+
+  /** @internal The limit for the whole track. */
+  get maxBitrate(): number {
+    return this.encodings.at(-1)?.maxBitrate ?? Number.POSITIVE_INFINITY;
   }
 
   /** Plays the track in an element, without sound; creates the element if none is passed. */

@@ -3,17 +3,27 @@ export type VideoCodec = "VP8" | "H264" | "VP9" | "AV1";
 
 const CODEC_ORDER: readonly VideoCodec[] = ["VP8", "H264", "VP9", "AV1"];
 
+/** RED doubles the rate, so above this one lost audio is only sent again. */
+const MAX_RED_BITRATE = 96_000;
+
 /** Offers few codecs to keep offers short: with fifty media sections, 57 KB instead of 148 KB. */
-export function preferCodecs(transceiver: RTCRtpTransceiver, kind: "audio" | "video", first?: VideoCodec): void {
+export function preferCodecs(
+  transceiver: RTCRtpTransceiver,
+  kind: "audio" | "video",
+  { first, maxBitrate = 0 }: { first?: VideoCodec | undefined; maxBitrate?: number } = {},
+): void {
   const capabilities = RTCRtpReceiver.getCapabilities(kind)?.codecs ?? [];
-  const wanted = kind === "audio" ? audioCodecs(capabilities) : videoCodecs(capabilities, first);
+  const redundant = maxBitrate <= MAX_RED_BITRATE;
+  const wanted = kind === "audio" ? audioCodecs(capabilities, redundant) : videoCodecs(capabilities, first);
   // Firefox before 128 lacks `setCodecPreferences`.
   if (wanted.length > 0) transceiver.setCodecPreferences?.(wanted);
 }
 
 /** RED comes first where it is supported: each packet repeats the previous one, which conceals single losses. */
-function audioCodecs(codecs: RTCRtpCodec[]): RTCRtpCodec[] {
-  return ["red", "opus"].flatMap((name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `audio/${name}`));
+function audioCodecs(codecs: RTCRtpCodec[], redundant: boolean): RTCRtpCodec[] {
+  return (redundant ? ["red", "opus"] : ["opus"]).flatMap((name) =>
+    codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `audio/${name}`),
+  );
 }
 
 function videoCodecs(codecs: RTCRtpCodec[], first: VideoCodec | undefined): RTCRtpCodec[] {

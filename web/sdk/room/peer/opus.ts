@@ -1,5 +1,5 @@
-/** The content of an audio track; that of a shared screen counts as music. */
-export type AudioContent = "voice" | "music";
+/** The content of an audio track: a voice, or music with its rate. */
+export type AudioContent = "voice" | { maxBitrate: number };
 
 /** Enables retransmission of audio and reception of stereo, which browsers support but do not offer by default. */
 export function tuneOpusOffer(sdp: string): string {
@@ -20,9 +20,14 @@ export function tuneOpusAnswer(sdp: string, contentOf: (mid: string) => AudioCon
   return eachOpusSection(sdp, (section, payloadType) => {
     const content = contentOf(/^a=mid:(.*)\r$/m.exec(section)?.[1] ?? "");
     if (content === undefined) return section;
-    const wanted: Record<string, number> = content === "music" ? { usedtx: 0, stereo: 1 } : { usedtx: 1 };
+    const wanted: Record<string, number> = content === "voice" ? { usedtx: 1 } : musicParameters(content.maxBitrate);
     return withParameters(section, payloadType, { useinbandfec: 1, ...wanted });
   });
+}
+
+function musicParameters(maxBitrate: number): Record<string, number> {
+  const rate: Record<string, number> = Number.isFinite(maxBitrate) ? { maxaveragebitrate: maxBitrate } : {};
+  return { usedtx: 0, cbr: 0, stereo: 1, "sprop-stereo": 1, ...rate };
 }
 
 function eachOpusSection(sdp: string, change: (section: string, payloadType: string) => string): string {

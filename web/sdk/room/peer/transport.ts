@@ -83,7 +83,9 @@ export class Transport {
   /** Sends the track on an idle section of the same shape, or on a new one. */
   async send(track: LocalTrack): Promise<void> {
     this.#negotiationNeeded = true;
-    const shape = `${track.kind} ${track.source} ${track.encodings.length} ${track.codec ?? ""}`;
+    const { kind, source, encodings, codec, maxBitrate } = track;
+    const audio = kind === "audio" ? `${track.music} ${maxBitrate}` : "";
+    const shape = `${kind} ${source} ${encodings.length} ${codec ?? ""} ${audio}`;
     for (const [transceiver, current] of this.#sending) {
       if (current !== null || this.#shapes.get(transceiver) !== shape) continue;
       this.#sending.set(transceiver, track);
@@ -93,9 +95,9 @@ export class Transport {
     }
     const transceiver = this.pc.addTransceiver(track.mediaStreamTrack, {
       direction: "sendonly",
-      sendEncodings: track.encodings,
+      sendEncodings: encodings,
     });
-    preferCodecs(transceiver, track.kind, track.codec);
+    preferCodecs(transceiver, kind, { first: codec, maxBitrate });
     this.#sending.set(transceiver, track);
     this.#shapes.set(transceiver, shape);
     track.sender = transceiver.sender;
@@ -185,7 +187,7 @@ export class Transport {
 
   #audioContent(mid: string): AudioContent | undefined {
     for (const [transceiver, track] of this.#sending) {
-      if (transceiver.mid === mid) return track?.source === "screenShareAudio" ? "music" : "voice";
+      if (transceiver.mid === mid) return track?.music ? { maxBitrate: track.maxBitrate } : "voice";
     }
     return undefined;
   }
