@@ -54,8 +54,12 @@ export const Attributes = Type.Record(
   Type.String({ maxLength: ATTRIBUTES_MAX_BYTES }),
   { maxProperties: 256 },
 );
-/** A client (`standard`), an AI agent, or an encoder (`ingress`). */
-export const ParticipantKind = literals(["standard", "agent", "ingress"]);
+export const PARTICIPANT_KINDS = ["standard", "agent", "ingress", "egress", "sip", "connector", "bridge"] as const;
+/**
+ * A client (`standard`), an AI agent, an encoder (`ingress`), a recorder (`egress`), a telephone (`sip`), or a link to
+ * another service (`connector`, `bridge`).
+ */
+export const ParticipantKind = literals(PARTICIPANT_KINDS);
 export type ParticipantKind = Static<typeof ParticipantKind>;
 
 /** The public properties of a participant besides its identity and metadata. */

@@ -149,6 +149,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const livekitSession = new LivekitSession({
       ...{ runtime, signaling, details, session, client: parameters.client, mode: parameters.mode },
       autoSubscribe: parameters.autoSubscribe,
+      isRecorder: token.grant.recorder === true,
       row: () => rooms.byId(caller.roomId),
       sessionOf: sessions.of,
     });
@@ -161,7 +162,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const region = session.room.placed?.region ?? "";
     const row = rooms.byId(session.room.id);
     return new JoinResponse({
-      ...(row && { room: roomInfo(row, session.room) }),
+      ...(row && { room: roomInfo(row, session.room, details) }),
       participant: client.notifier.self(),
       otherParticipants: client.notifier.others(),
       serverVersion: LIVEKIT_VERSION,

@@ -4,6 +4,7 @@ import {
   RequestResponse,
   RequestResponse_Reason,
   SignalResponse,
+  type SimulateScenario,
   type SubscriptionPermission,
   type TrackInfo,
   TrackSubscribed,
@@ -36,6 +37,7 @@ import { TrackSelection } from "./track-selection.ts";
 export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
 /** LiveKit's clients send one frame for each change, while our clients send several changes in one frame. */
 const FRAMES_PER_OURS = 5;
+const MAX_SIMULATED_SECONDS = 60;
 /** LiveKit's browser client takes two seconds to reconnect, even if it is connected sooner. */
 const DEFER_CHANGES_MS = 2_500;
 
@@ -47,6 +49,7 @@ type LivekitSessionDeps = {
   client: ClientInfo;
   mode: ConnectionMode;
   autoSubscribe: boolean;
+  isRecorder: boolean;
   row(): RoomRow | undefined;
   sessionOf(sessionId: string): LivekitSession | undefined;
 };
@@ -56,6 +59,7 @@ export class LivekitSession {
   readonly session: RtcSession;
   readonly client: ClientInfo;
   readonly mode: ConnectionMode;
+  readonly isRecorder: boolean;
   readonly notifier: SignalNotifier;
   readonly published: PublishedTracks;
   readonly #selection: TrackSelection;
@@ -73,6 +77,7 @@ export class LivekitSession {
     this.session = session;
     this.client = deps.client;
     this.mode = deps.mode;
+    this.isRecorder = deps.isRecorder;
     const send = (message: Message) => this.send(message);
     session.publishing = {
       mayReceive: (receiver, trackId) => this.#receivers.mayReceive(receiver, trackId),
@@ -93,6 +98,7 @@ export class LivekitSession {
       node: () => this.#node(),
       refuse: (request, reason, message) => this.refuse(request, reason, message),
       leave: () => this.#leave(),
+      simulate: (scenario) => this.#simulate(scenario),
       setReceivers: (permission) => this.#setReceivers(permission),
     });
     const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
@@ -186,6 +192,38 @@ export class LivekitSession {
     this.deps.signaling.membership.leave(this.session, "left");
     this.#link?.network.close(1000, "left");
     this.#link = null;
+  }
+
+  /** Test scenarios of LiveKit's clients. Returns false for those that are not served. */
+  #simulate({ scenario }: SimulateScenario): boolean {
+    const { deps, session, notifier } = this;
+    switch (scenario.case) {
+      case "speakerUpdate": {
+        const speakers = [{ identity: session.identity, level: 0.9 }];
+        notifier.push({ seq: 0, type: "speakers.changed", speakers });
+        const silent = () => notifier.push({ seq: 0, type: "speakers.changed", speakers: [] });
+        deps.runtime.timers.after(Math.min(scenario.value, MAX_SIMULATED_SECONDS) * 1000, silent);
+        return true;
+      }
+      // The session is gone without notice, so the client's attempt to resume ends in a new join.
+      case "nodeFailure":
+        deps.signaling.membership.leave(session, "failed");
+        this.#link?.network.close(CLOSE_CODES.restart, "simulated");
+        return true;
+      // The session stays where it is: only the client's part of a migration can be tested, which is to resume.
+      case "migration":
+        this.#link?.network.close(CLOSE_CODES.restart, "simulated");
+        return true;
+      case "leaveRequestFullReconnect":
+        notifier.bye("restart", "rejoin");
+        return true;
+      case "serverLeave":
+        notifier.bye("restart", "stop");
+        this.#leave();
+        return true;
+      default:
+        return false;
+    }
   }
 
   handle(request: Request): void {
@@ -300,19 +338,25 @@ export function createLivekitSessions({ bus }: Runtime) {
     } else if (event.type === "trackUnpublished") tracks.delete(event.trackId);
     else {
       sessions.delete(event.sessionId);
+      if (session.isRecorder) notifyRoom(event.roomId);
       for (const trackId of session.session.tracks.keys()) tracks.delete(trackId);
     }
   });
-  bus.on("roomChanged", ({ roomId }) => {
+  const notifyRoom = (roomId: string) => {
     for (const one of sessions.values()) if (one.session.room.id === roomId) one.notifier.roomChanged();
-  });
+  };
+  bus.on("roomChanged", ({ roomId }) => notifyRoom(roomId));
   const details: LivekitDetails = {
     client: (sessionId) => sessions.get(sessionId)?.client,
     track: (trackId) => tracks.get(trackId),
+    isRecorder: (sessionId) => sessions.get(sessionId)?.isRecorder ?? false,
   };
   return {
     details,
     of: (sessionId: string): LivekitSession | undefined => sessions.get(sessionId),
-    add: (session: LivekitSession): void => void sessions.set(session.session.id, session),
+    add(session: LivekitSession): void {
+      sessions.set(session.session.id, session);
+      if (session.isRecorder) notifyRoom(session.session.room.id);
+    },
   };
 }

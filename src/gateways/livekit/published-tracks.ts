@@ -3,7 +3,7 @@ import { mayPublish } from "../../protocol/may-publish.ts";
 import { newTrackId, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../protocol/media-node.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
-import type { Section } from "./negotiation/session-description.ts";
+import type { PublishPreference, Section } from "./negotiation/session-description.ts";
 import { groupOf, kindOf, sourceOf } from "./records.ts";
 
 export const MAX_TRACKS = 64;
@@ -77,6 +77,22 @@ export class PublishedTracks {
       }
       return [{ mid, ...track.section }];
     });
+  }
+
+  /** How the sections of these tracks are to be negotiated. */
+  preferences(sections: readonly NamedSection[]): Map<string, PublishPreference> {
+    return new Map(
+      sections.map(({ mid, trackId }) => {
+        const { info } = this.find(trackId ?? "") ?? {};
+        const isAudio = info?.type === TrackType.AUDIO;
+        const codec = isAudio
+          ? info.disableRed
+            ? "opus"
+            : "red"
+          : (info?.mimeType.split("/")[1]?.toLowerCase() ?? null);
+        return [mid, { codec, dtx: isAudio && !info.disableDtx, stereo: isAudio && info.stereo }];
+      }),
+    );
   }
 
   #named({ mid, cid }: Section, midToTrackId: Record<string, string>): PublishedTrack | undefined {

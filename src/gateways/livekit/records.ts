@@ -24,7 +24,6 @@ import type {
   IceServer,
   Layer,
   ParticipantKind,
-  Permissions,
   Quality,
   Track,
   TrackKind,
@@ -71,6 +70,10 @@ export const KINDS: Record<ParticipantKind, ParticipantInfo_Kind> = {
   standard: ParticipantInfo_Kind.STANDARD,
   agent: ParticipantInfo_Kind.AGENT,
   ingress: ParticipantInfo_Kind.INGRESS,
+  egress: ParticipantInfo_Kind.EGRESS,
+  sip: ParticipantInfo_Kind.SIP,
+  connector: ParticipantInfo_Kind.CONNECTOR,
+  bridge: ParticipantInfo_Kind.BRIDGE,
 };
 
 export const LEAVE_REASONS: Record<LeaveReason, DisconnectReason> = {
@@ -98,8 +101,10 @@ export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
     codecs: track.kind === "video" ? [new SimulcastCodecInfo({ mimeType })] : [],
     stream: groupOf(track),
   };
+  // The codec that the client announced may not be the one that was negotiated.
+  const codecs = details.codecs.map((codec) => new SimulcastCodecInfo({ ...codec, mimeType }));
   return new TrackInfo({
-    ...details,
+    ...{ ...details, codecs },
     sid: trackSid(track.id),
     type: track.kind === "audio" ? TrackType.AUDIO : TrackType.VIDEO,
     name: track.name ?? "",
@@ -110,7 +115,10 @@ export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
   });
 }
 
-export function permissionInfo(permissions: Permissions, hidden: boolean): ParticipantPermission {
+export function permissionInfo(
+  { id, permissions, hidden }: Pick<RtcSession, "id" | "permissions" | "hidden">,
+  { isRecorder }: LivekitDetails,
+): ParticipantPermission {
   const kinds: [TrackKind, LivekitSource[]][] = [
     ["audio", [LivekitSource.MICROPHONE, LivekitSource.SCREEN_SHARE_AUDIO]],
     ["video", [LivekitSource.CAMERA, LivekitSource.SCREEN_SHARE]],
@@ -124,6 +132,7 @@ export function permissionInfo(permissions: Permissions, hidden: boolean): Parti
     canPublishData: permissions.publishData,
     canPublishSources: publishSources.length > 0 ? publishSources.map((source) => SOURCES[source]) : ofKinds,
     hidden,
+    recorder: isRecorder(id),
     canUpdateMetadata: permissions.updateMetadata,
   });
 }
@@ -132,6 +141,8 @@ export function permissionInfo(permissions: Permissions, hidden: boolean): Parti
 export type LivekitDetails = {
   client(sessionId: string): ClientInfo | undefined;
   track(trackId: string): TrackInfo | undefined;
+  /** Whether the participant joined with the `recorder` grant: the room then counts as recorded. */
+  isRecorder(sessionId: string): boolean;
 };
 
 export function participantInfo(session: RtcSession, details: LivekitDetails, left?: LeaveReason): ParticipantInfo {
@@ -146,7 +157,7 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
     joinedAt: BigInt(Math.floor(session.joinedAt / 1000)),
     joinedAtMs: BigInt(session.joinedAt),
     name: session.name ?? "",
-    permission: permissionInfo(session.permissions, session.hidden),
+    permission: permissionInfo(session, details),
     isPublisher: session.tracks.size > 0,
     kind: KINDS[session.kind],
     attributes: session.attributes,
@@ -157,9 +168,14 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
   });
 }
 
-export function roomInfo(row: RoomRow, live: Pick<LiveRoom, "recording" | "sessions"> | undefined): Room {
+export function roomInfo(
+  row: RoomRow,
+  live: Pick<LiveRoom, "recording" | "sessions"> | undefined,
+  { isRecorder }: LivekitDetails,
+): Room {
   const { id, name, createdAt, metadata, emptyTimeout, departureTimeout, maxParticipants } = row;
-  const present = [...(live?.sessions.values() ?? [])].filter(({ hidden }) => !hidden);
+  const sessions = [...(live?.sessions.values() ?? [])];
+  const present = sessions.filter(({ hidden }) => !hidden);
   return new Room({
     sid: roomSid(id),
     name,
@@ -167,7 +183,7 @@ export function roomInfo(row: RoomRow, live: Pick<LiveRoom, "recording" | "sessi
     creationTimeMs: BigInt(createdAt),
     numParticipants: present.length,
     numPublishers: present.filter(({ tracks }) => tracks.size > 0).length,
-    activeRecording: live?.recording ?? row.recording,
+    activeRecording: (live?.recording ?? row.recording) || sessions.some(({ id }) => isRecorder(id)),
     metadata: metadata ?? "",
     emptyTimeout: emptyTimeout ?? 0,
     departureTimeout,

@@ -153,7 +153,7 @@ export class SignalNotifier {
   roomChanged(): void {
     const row = this.deps.row();
     if (!row) return;
-    const room = roomInfo(row, this.deps.session.room);
+    const room = roomInfo(row, this.deps.session.room, this.deps.details);
     this.deps.send({ case: "roomUpdate", value: new RoomUpdate({ room }) });
   }
 

@@ -3,6 +3,7 @@ import {
   RequestResponse,
   RequestResponse_Reason,
   SignalRequest,
+  type SimulateScenario,
   type SubscriptionPermission,
   TrackPublishedResponse,
   type UpdateParticipantMetadata,
@@ -33,6 +34,8 @@ type RequestDeps = {
   send(message: Message): void;
   refuse(request: Request, reason: RequestResponse_Reason, message: string): void;
   leave(): void;
+  /** Returns false for a scenario that is not served. */
+  simulate(scenario: SimulateScenario): boolean;
   setReceivers(permission: SubscriptionPermission): Promise<void>;
 };
 
@@ -112,6 +115,9 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
         return updateMetadata(request.value);
       case "leave":
         return deps.leave();
+      case "simulate":
+        if (!deps.simulate(request.value)) unsupported(request);
+        return;
       case "subscriptionPermission":
         return deps.setReceivers(request.value);
       // These requests only inform the server.

@@ -8,7 +8,13 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { every } from "../../kernel/time/timers.ts";
 import { foreignName } from "../../protocol/ids.ts";
-import type { ParticipantKind, Permissions, Profile, TrackSource } from "../../protocol/room-records.ts";
+import {
+  PARTICIPANT_KINDS,
+  type ParticipantKind,
+  type Permissions,
+  type Profile,
+  type TrackSource,
+} from "../../protocol/room-records.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import { asTokenRefusal, TokenRefused } from "./refusals.ts";
 
@@ -25,6 +31,7 @@ type VideoGrant = {
   roomCreate?: boolean;
   agent?: boolean;
   hidden?: boolean;
+  recorder?: boolean;
   canPublish?: boolean;
   canSubscribe?: boolean;
   canPublishData?: boolean;
@@ -116,7 +123,7 @@ export function joinTarget({ grant, identity: sub }: LivekitToken): { roomName: 
   return { roomName, identity };
 }
 
-const KINDS: Record<string, ParticipantKind> = { standard: "standard", agent: "agent", ingress: "ingress" };
+const kindNamed = (name: unknown): ParticipantKind | undefined => PARTICIPANT_KINDS.find((kind) => kind === name);
 
 export function profileOf({ claims, grant }: LivekitToken): { profile: Profile; metadata: string | null } {
   return asTokenRefusal(() => ({
@@ -124,7 +131,8 @@ export function profileOf({ claims, grant }: LivekitToken): { profile: Profile; 
     profile: {
       name: checkedDisplayName(typeof claims.name === "string" ? claims.name : null),
       attributes: mergedAttributes({}, textsOf(claims.attributes)),
-      kind: KINDS[String(claims.kind)] ?? (grant.agent ? "agent" : "standard"),
+      kind:
+        grant.agent && (claims.kind ?? "standard") === "standard" ? "agent" : (kindNamed(claims.kind) ?? "standard"),
     },
   }));
 }

@@ -48,7 +48,7 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
 
   function roomOf(roomId: string): Room {
     const row = rooms.byId(roomId);
-    return row ? roomInfo(row, registry.room(roomId)) : new Room({ sid: roomSid(roomId) });
+    return row ? roomInfo(row, registry.room(roomId), details) : new Room({ sid: roomSid(roomId) });
   }
 
   function joined({ sessionId, participantIdentity: identity }: RtcConnectionEvent): ParticipantInfo {
@@ -77,7 +77,9 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
 
   bus.inTransaction("roomCreated", (unit, row) => {
     if (!hasLivekitEndpoint(row)) return;
-    publish(unit, { ...row, roomId: row.id, at: row.createdAt }, "room_started", { room: roomInfo(row, undefined) });
+    publish(unit, { ...row, roomId: row.id, at: row.createdAt }, "room_started", {
+      room: roomInfo(row, undefined, details),
+    });
   });
   // While a call goes on, the participants of a closed room leave first, and then the room is finished.
   bus.inTransaction("roomClosed", (unit, { roomId, ...tenant }) => {

@@ -43,7 +43,7 @@ export type RemoteParticipant = {
   metadata: string | null;
   name: string | null;
   attributes: Readonly<Record<string, string>>;
-  kind: "standard" | "agent" | "ingress";
+  kind: "standard" | "agent" | "ingress" | "egress" | "sip" | "connector" | "bridge";
   joinedAt: string;
   tracks: readonly RemoteTrack[];
 };

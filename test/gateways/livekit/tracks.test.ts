@@ -55,3 +55,34 @@ for (const script of ["livekit-client", "livekit-client-two-connections"] satisf
     5 * WAIT_MS,
   );
 }
+
+test(
+  "a client that asks for H.264 sends it, its audio has redundancy and pauses in silence, and all are told the codec",
+  async () => {
+    const [ann, ben] = [await stage.page("livekit-client"), await stage.page("livekit-client")];
+    const room = { publishDefaults: { videoCodec: "h264" } };
+    await joinLivekit(ann, stage.wsUrl, await stage.token("codecs", "ann"), { room });
+    await joinLivekit(ben, stage.wsUrl, await stage.token("codecs", "ben"), { publish: false });
+    await sees(ben, "ann");
+    const sent = await ann.evaluate(() => {
+      const connection = window.livekit.engine.pcManager.publisher._pc as RTCPeerConnection;
+      const senders = connection.getSenders().filter(({ track }) => track !== null);
+      return {
+        codecs: senders.map((sender) => sender.getParameters().codecs[0]?.mimeType).sort(),
+        dtx: connection.remoteDescription?.sdp.includes("usedtx=1"),
+      };
+    });
+    expect(sent).toEqual({ codecs: ["audio/red", "video/H264"], dtx: true });
+    const told = await ben.evaluate(() => {
+      const { trackInfo } = window.livekit.remoteParticipants.get("ann").getTrackPublication("camera");
+      return [trackInfo.mimeType, ...trackInfo.codecs.map(({ mimeType }: { mimeType: string }) => mimeType)];
+    });
+    expect(told).toEqual(["video/H264", "video/H264"]);
+    await ben.waitForFunction(() => {
+      const { audioLevel } = window.livekit.remoteParticipants.get("ann");
+      return audioLevel > 0;
+    });
+    for (const page of [ann, ben]) await page.context().close();
+  },
+  3 * WAIT_MS,
+);

@@ -78,7 +78,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
 
   function jobFor(dispatch: Dispatch, type: JobType, target: RtcSession | null, row: RoomRow): Job {
     const participant = target ? participantInfo(target, details) : undefined;
-    return newJob(dispatch, type, roomInfo(row, registry.room(row.id)), participant);
+    return newJob(dispatch, type, roomInfo(row, registry.room(row.id), details), participant);
   }
 
   async function assign(roomAgents: RoomAgents, dispatch: Dispatch, key: string, assigned: AssignedJob): Promise<void> {

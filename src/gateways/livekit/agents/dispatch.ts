@@ -69,7 +69,7 @@ export function newJob(
 /** The targets of a job type; null is the whole room. Agents are not targets. */
 export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSession | null)[] {
   if (type === JobType.JT_ROOM) return [null];
-  const participants = [...sessions].filter(({ kind, hidden }) => kind !== "agent" && !hidden);
+  const participants = [...sessions].filter(({ kind, hidden }) => kind !== "agent" && kind !== "egress" && !hidden);
   return type === JobType.JT_PARTICIPANT ? participants : participants.filter(({ tracks }) => tracks.size > 0);
 }
 

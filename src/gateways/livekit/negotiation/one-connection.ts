@@ -11,7 +11,7 @@ import {
   refOf,
   tracksReceived,
 } from "./negotiator.ts";
-import { readSections } from "./session-description.ts";
+import { readSections, withPreferences } from "./session-description.ts";
 
 /**
  * Only the client offers. When it has too few sections for the wanted tracks, it is asked for an offer with more
@@ -44,7 +44,7 @@ export function oneConnection(deps: NegotiatorDeps): Negotiator {
       session.wantsMedia = true;
       const answer = await deps.node().negotiate({
         ...refOf(session),
-        sdp,
+        sdp: withPreferences(sdp, published.preferences(publish)),
         publish,
         subscribe: placedSections(sections, selection, (_section, group) => group),
         idleInactive: true,

@@ -34,6 +34,40 @@ export function readSections(sdp: string): Section[] {
     });
 }
 
+/** What the description of a published track asks for beyond what a browser offers by itself. */
+export type PublishPreference = { codec: string | null; dtx: boolean; stereo: boolean };
+
+/**
+ * The client's offer with the codec of each published track in front and with DTX and stereo for its Opus, because a
+ * browser sends what the answer lists first, and the answer follows the offer.
+ */
+export function withPreferences(sdp: string, preferences: ReadonlyMap<string, PublishPreference>): string {
+  const [head = "", ...sections] = sdp.split(/^(?=m=)/m);
+  const changed = sections.map((text) => {
+    const wanted = preferences.get(/^a=mid:(\S+)/m.exec(text)?.[1] ?? "");
+    return wanted ? preferring(text, wanted) : text;
+  });
+  return [head, ...changed].join("");
+}
+
+function preferring(section: string, { codec, dtx, stereo }: PublishPreference): string {
+  const named = new Map(
+    [...section.matchAll(/^a=rtpmap:(\d+) ([^/\s]+)/gm)].map(([, type = "", name = ""]) => [type, name.toLowerCase()]),
+  );
+  const opus = [...named].find(([, name]) => name === "opus")?.[0];
+  const more = `${dtx ? ";usedtx=1" : ""}${stereo ? ";stereo=1" : ""}`;
+  const ordered = section.replace(/^(m=\S+ \d+ \S+) (.*?)(\r?)$/m, (_, start: string, formats: string, end: string) => {
+    const types = formats.split(" ");
+    const first = types.filter((type) => codec !== null && named.get(type) === codec);
+    return `${start} ${[...first, ...types.filter((type) => !first.includes(type))].join(" ")}${end}`;
+  });
+  if (opus === undefined || more === "") return ordered;
+  return ordered.replace(
+    new RegExp(`^(a=fmtp:${opus} \\S+?)(\\r?)$`, "m"),
+    (_, line: string, end: string) => line + more + end,
+  );
+}
+
 const EXTENSIONS = [
   "1 urn:ietf:params:rtp-hdrext:sdes:mid",
   "2 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01",

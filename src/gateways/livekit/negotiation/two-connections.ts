@@ -19,6 +19,7 @@ import {
   type OfferedSession,
   readCredentials,
   readSections,
+  withPreferences,
   writeClientOffer,
 } from "./session-description.ts";
 
@@ -75,9 +76,10 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
     async onOffer({ sdp, id, midToTrackId: named }) {
       const publish = published.publishedSections(readSections(sdp), named);
       session.wantsMedia = true;
+      const preferred = withPreferences(sdp, published.preferences(publish));
       const answer = await deps
         .node()
-        .negotiate({ ...refOf(session), sdp, publish, subscribe: [], idleInactive: true, data: "packets" });
+        .negotiate({ ...refOf(session), sdp: preferred, publish, subscribe: [], idleInactive: true, data: "packets" });
       send({ case: "answer", value: new SessionDescription({ type: "answer", sdp: answer.sdp, id }) });
       for (const { trackId } of publish) await muteIfAnnouncedMuted(deps, trackId);
       // Some clients wait for the second connection even without tracks, so it is offered at once.

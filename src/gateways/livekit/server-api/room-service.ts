@@ -78,7 +78,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     return session;
   }
 
-  const presentRoom = (row: RoomRow): Room => roomInfo(row, registry.room(row.id));
+  const presentRoom = (row: RoomRow): Room => roomInfo(row, registry.room(row.id), details);
 
   function requireMetadata(metadata: string): void {
     const problem = metadataProblem(metadata);
@@ -174,7 +174,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       await moderation.update(ref, session.identity, change, token.author);
       return new ParticipantInfo({
         ...participantInfo(session, details),
-        permission: permissionInfo(session.permissions, session.hidden),
+        permission: permissionInfo(session, details),
       });
     }),
 

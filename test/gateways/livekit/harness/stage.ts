@@ -24,12 +24,13 @@ type ServerSdk = {
     key: string,
     secret: string,
     options: object,
-  ) => { addGrant(grant: Grant): void; roomConfig?: Anything; toJwt(): Promise<string> };
+  ) => { addGrant(grant: Grant): void; roomConfig?: Anything; kind?: string; toJwt(): Promise<string> };
   RoomServiceClient: new (url: string, key: string, secret: string) => Anything;
   AgentDispatchClient: new (url: string, key: string, secret: string) => Anything;
 };
 
 type TokenOptions = {
+  kind?: string;
   grant?: Grant;
   name?: string;
   metadata?: string;
@@ -126,8 +127,9 @@ export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, fi
     dispatches: new sdk.AgentDispatchClient(url, apiKey, apiSecret),
 
     token(room: string, identity: string, options: TokenOptions = {}): Promise<string> {
-      const { grant, key = apiKey, secret = apiSecret, roomConfig, ...rest } = options;
+      const { grant, key = apiKey, secret = apiSecret, roomConfig, kind, ...rest } = options;
       const token = new sdk.AccessToken(key, secret, { identity, ...rest });
+      if (kind) token.kind = kind;
       if (roomConfig) token.roomConfig = new RoomConfiguration(roomConfig);
       token.addGrant({ roomJoin: true, room, canUpdateOwnMetadata: true, ...grant });
       return token.toJwt();
