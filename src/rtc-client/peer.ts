@@ -7,7 +7,12 @@ import { randomBytes } from "node:crypto";
 import { DtlsClient } from "werift";
 import type { MediaNode } from "../protocol/media-node.ts";
 import type { PublishedSection, SubscribedSection } from "../protocol/signaling.ts";
-import { createCertificate, type DtlsCertificate, SRTP_PROFILE_NUMBERS } from "../sfu/werift/werift-hooks.ts";
+import {
+  createCertificate,
+  type DtlsCertificate,
+  keepRecordNumbersIncreasing,
+  SRTP_PROFILE_NUMBERS,
+} from "../sfu/werift/werift-hooks.ts";
 import { parseRtcp, type RtcpPacket } from "../sfu/wire/rtcp/rtcp.ts";
 import { writeRemb } from "../sfu/wire/rtcp/rtcp-write.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/wire/rtcp/twcc.ts";
@@ -212,6 +217,7 @@ export class RtcPeer {
       srtpProfiles: [SRTP_PROFILE_NUMBERS[profile]],
       extendedMasterSecret: true,
     });
+    keepRecordNumbersIncreasing((this.#dtls as unknown as { dtls: { recordSequenceNumber: number } }).dtls);
     this.#dtls.onConnect.once(() => {
       const keys = this.#dtls?.extractSessionKeys(MASTER_KEY_BYTES, masterSaltBytes(profile));
       if (!keys) return;
@@ -264,8 +270,8 @@ export class RtcPeer {
     if (this.outgoing) this.sendRaw(packet.subarray(0, this.outgoing.protectRtcp(packet, length)));
   }
 
-  sendData(packet: Buffer): void {
-    this.#dtls?.send(packet).catch(() => {});
+  async sendData(packet: Buffer): Promise<void> {
+    await this.#dtls?.send(packet).catch(() => {});
   }
 
   sendRemb(bitrate: number): void {

@@ -47,6 +47,9 @@ type Identity = {
   hasData?: boolean;
 };
 
+/** The section of data channels keeps its name when others are added before it. */
+const DATA_MID = "data";
+
 export function writeOffer(
   sections: readonly PeerSection[],
   { sessionId, ice, certificate, hasData = false }: Identity,
@@ -58,7 +61,7 @@ export function writeOffer(
     `o=- ${sessionId} 2 IN IP4 127.0.0.1`,
     "s=-",
     "t=0 0",
-    `a=group:BUNDLE ${Array.from({ length: sections.length + (hasData ? 1 : 0) }, (_, i) => i).join(" ")}`,
+    `a=group:BUNDLE ${[...sections.keys(), ...(hasData ? [DATA_MID] : [])].join(" ")}`,
   ];
   const transportLines = [
     `a=ice-ufrag:${ice.ufrag}`,
@@ -93,7 +96,7 @@ export function writeOffer(
     if (section.ssrc !== undefined) lines.push(`a=ssrc:${section.ssrc} cname:stoa`);
   });
   if (hasData) {
-    lines.push("m=application 9 UDP/DTLS/SCTP webrtc-datachannel", "c=IN IP4 0.0.0.0", `a=mid:${sections.length}`);
+    lines.push("m=application 9 UDP/DTLS/SCTP webrtc-datachannel", "c=IN IP4 0.0.0.0", `a=mid:${DATA_MID}`);
     lines.push(...transportLines, "a=sctp-port:5000");
   }
   return `${lines.join("\r\n")}\r\n`;

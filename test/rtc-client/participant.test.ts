@@ -79,7 +79,7 @@ test("[21] audio, video and data reach the other participant, with roster and sp
 
   const data = once((done) => ben.once("dataReceived", done));
   await anna.sendData("hello", { topic: "greeting" });
-  expect(await data).toEqual({ from: "anna", topic: "greeting", payload: "hello" });
+  expect(await data).toMatchObject({ from: "anna", topic: "greeting", payload: "hello" });
 
   const gone = once<string>((done) => ben.once("trackUnpublished", ({ id }) => done(id)));
   await voice.stop();

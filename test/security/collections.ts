@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript-5";
 
-/** Tools that an operator starts and that end, and what is printed or built: nobody else's requests come there. */
-const NOT_SERVERS = ["cli/", "kernel/archive/", "ops/backup/", "ops/doctor/", "ops/load-test/", "rtc-client/"];
+/** Tools that an operator starts and that end, what is printed or built, and what clients run: nobody else's requests come there. */
+const NOT_SERVERS = [
+  ...["cli/", "kernel/archive/", "ops/backup/", "ops/doctor/", "ops/load-test/", "protocol/data/", "rtc-client/"],
+];
 const GROWS = new Set(["set", "add", "push", "unshift"]);
 /** Whose callback is over when they return. */
 const AT_ONCE = new Set(["map", "flatMap", "filter", "forEach", "some", "every", "find", "reduce", "sort", "replace"]);

@@ -15,7 +15,9 @@ export {
   useDevices,
   useParticipants,
   useRecording,
+  useRequest,
   useSpeakers,
+  useStream,
   useTracks,
 } from "./room-hooks.ts";
 export { VideoTile, type VideoTileProps } from "./video-tile.tsx";

@@ -7,9 +7,11 @@ import {
   onDevicesChanged,
   type RemoteParticipant,
   type RemoteTrack,
+  type RequestHandler,
   type Room,
   type RoomEvents,
   type Speaker,
+  type StreamHandler,
   type TrackSource,
 } from "../sdk/index.ts";
 import { useRoom } from "./context.tsx";
@@ -112,6 +114,22 @@ export function useData(listener: (message: DataMessage) => void): void {
   useEffect(() => {
     return room?.on("dataReceived", listener);
   }, [room, listener]);
+}
+
+/** Handles the streams and files of a topic; pass a stable function. */
+export function useStream(topic: string, handler: StreamHandler): void {
+  const { room } = useRoom();
+  useEffect(() => {
+    return room?.onStream(topic, handler);
+  }, [room, topic, handler]);
+}
+
+/** Answers the requests of a method; pass a stable function. */
+export function useRequest(method: string, handler: RequestHandler): void {
+  const { room } = useRoom();
+  useEffect(() => {
+    return room?.onRequest(method, handler);
+  }, [room, method, handler]);
 }
 
 /** The connected cameras, microphones or speakers; updates when a device is plugged in or removed. */

@@ -21,6 +21,11 @@ export type {
   Typing,
   Unread,
 } from "../../src/protocol/chat-records.ts";
+export type { StreamHandler } from "../../src/protocol/data/data-streams.ts";
+export { RequestError, type RequestHandler, type RequestOptions } from "../../src/protocol/data/requests.ts";
+export type { DataMessage, DataOptions, SendFileOptions } from "../../src/protocol/data/room-data.ts";
+export type { StreamReader } from "../../src/protocol/data/stream-reader.ts";
+export type { StreamOptions, StreamWriter } from "../../src/protocol/data/stream-writer.ts";
 export type { Layer, Permissions, Quality, Speaker, TrackKind, TrackSource } from "../../src/protocol/room-records.ts";
 export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/chat.ts";
 export type { Conversation } from "./chat/conversation.ts";
@@ -35,7 +40,6 @@ export { type DeviceKind, listDevices, onDevicesChanged } from "./room/devices.t
 export type { CameraOptions, LocalParticipant, MicrophoneOptions, ScreenOptions } from "./room/local-participant.ts";
 export type { LocalTrack, PublishOptions } from "./room/local-track.ts";
 export type { VideoCodec } from "./room/peer/codecs.ts";
-export type { DataMessage, DataOptions } from "./room/peer/data.ts";
 export type { RoomStats, TrackStats } from "./room/peer/stats.ts";
 export type { Delivered, RemoteParticipant, RemoteTrack } from "./room/remote-participant.ts";
 export type { RoomEvents, RoomOptions } from "./room/room-events.ts";

@@ -1,4 +1,4 @@
-/** Protobuf's wire format, for messages that are validated before decoding, or relayed without decoding. */
+/** Protobuf's wire format, for messages that are validated before decoding, relayed without decoding, or few. */
 
 export const VARINT = 0;
 const FIXED64 = 1;
@@ -11,13 +11,13 @@ const MAX_TAG = 2 ** 32;
 const MAX_VARINT_BYTES = 10;
 
 /** Returning false stops the reading. `value` has no tag and no length; a varint is passed as its bytes. */
-type ReadField = (field: number, wire: WireType, value: Buffer) => boolean | undefined;
+type ReadField<B extends Uint8Array> = (field: number, wire: WireType, value: B) => boolean | undefined;
 
 /**
  * Returns false for bytes that are not a message, and when `read` returns false. Input that decoders interpret
  * differently is rejected: groups, and tags or lengths beyond 32 bits, of which some decoders ignore the upper bits.
  */
-export function eachField(data: Buffer, read: ReadField): boolean {
+export function eachField<B extends Uint8Array>(data: B, read: ReadField<B>): boolean {
   let at = 0;
   while (at < data.length) {
     const tag = varintEnd(data, at);
@@ -37,21 +37,21 @@ export function eachField(data: Buffer, read: ReadField): boolean {
       end = at + length;
     } else return false;
     if (end === null || end > data.length) return false;
-    if (read(Math.floor(key / 8), wire, data.subarray(at, end)) === false) return false;
+    if (read(Math.floor(key / 8), wire, data.subarray(at, end) as B) === false) return false;
     at = end;
   }
   return true;
 }
 
 /** The position after the varint; null when it is truncated or too long. */
-function varintEnd(data: Buffer, start: number): number | null {
+function varintEnd(data: Uint8Array, start: number): number | null {
   const last = Math.min(data.length, start + MAX_VARINT_BYTES);
   for (let at = start; at < last; at++) if ((data[at] ?? 0) < 128) return at + 1;
   return null;
 }
 
 /** The value of a varint, exact up to 2^53. */
-export function numberOf(varint: Buffer): number {
+export function numberOf(varint: Uint8Array): number {
   let value = 0;
   let factor = 1;
   for (const byte of varint) {
@@ -61,20 +61,32 @@ export function numberOf(varint: Buffer): number {
   return value;
 }
 
-function varint(value: number): Buffer {
+function varint(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = value;
   while (rest > 127) {
     bytes.push((rest & 127) | 128);
     rest = Math.floor(rest / 128);
   }
-  return Buffer.from([...bytes, rest]);
+  return Uint8Array.from([...bytes, rest]);
 }
 
-export function writeField(field: number, wire: WireType, value: Buffer): Buffer {
+export function writeField(field: number, wire: WireType, value: Uint8Array): Uint8Array {
   const tag = varint(field * 8 + wire);
-  return Buffer.concat(wire === BYTES ? [tag, varint(value.length), value] : [tag, value]);
+  return concat(wire === BYTES ? [tag, varint(value.length), value] : [tag, value]);
 }
 
-export const writeText = (field: number, value: string) => writeField(field, BYTES, Buffer.from(value));
+const encoder = new TextEncoder();
+
+export const writeText = (field: number, value: string) => writeField(field, BYTES, encoder.encode(value));
 export const writeNumber = (field: number, value: number) => writeField(field, VARINT, varint(value));
+
+export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

@@ -1,6 +1,9 @@
 /** The media connection of a headless participant: its sections, and the tracks that it sends and receives on them. */
+import type { DataChannelLike } from "../../protocol/data/data-channels.ts";
+import type { RoomData } from "../../protocol/data/room-data.ts";
 import type { NegotiateAnswer } from "../../protocol/media-node.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
+import { createSctpClient, type SctpClient } from "../../sfu/werift/werift-hooks.ts";
 import { writeNack, writePli } from "../../sfu/wire/rtcp/rtcp-write.ts";
 import type { RtpView } from "../../sfu/wire/rtp/rtp.ts";
 import { unwrapRtx } from "../../sfu/wire/rtp/rtx.ts";
@@ -19,6 +22,8 @@ const REMB_BPS = 20_000_000;
 const PLI_EVERY_MS = 500;
 /** The size of the header, two SSRCs and the SRTCP overhead. */
 const NACK_BYTES = 64;
+/** A packet of 64 KB and its framing. */
+const MAX_DATA_MESSAGE_BYTES = 70_000;
 const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
 
 export type SubscribedTrack = { trackId: string; identity: string; kind: TrackKind };
@@ -28,6 +33,7 @@ type Receiver = { track: SubscribedTrack; ssrc: number; payloadType: number; add
 
 type MediaConnectionDeps = {
   network: SimulatedNetwork;
+  data: RoomData;
   negotiate: (offer: { sdp: string; publish?: unknown; subscribe?: unknown }) => Promise<NegotiateAnswer>;
   onAudio: (track: SubscribedTrack, pcm: Pcm) => void;
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
@@ -47,6 +53,8 @@ export class MediaConnection {
   readonly #sources = new Map<string, RtpSource>();
   #answers: SectionAnswer[] = [];
   #peer: RtcPeer | null = null;
+  #sctp: SctpClient | null = null;
+  #connected = new AbortController();
   #negotiating: Promise<unknown> = Promise.resolve();
   #timer: ReturnType<typeof setInterval> | null = null;
   #lastPliAt = 0;
@@ -68,6 +76,7 @@ export class MediaConnection {
       ...{ node: { negotiate }, roomId: "", participantId: "" },
       sections: this.#sections.map(({ offered }) => offered),
       openSocket: network.open,
+      onData: (packet) => this.#sctp?.deliver(packet),
       onRtp: (view, _peer, mid) => this.#receive(view, mid),
       onRtcp: (packet, peer) => {
         if (packet.type !== "nack") return;
@@ -78,6 +87,17 @@ export class MediaConnection {
     this.#answers = readAnswer(this.#peer.answerSdp);
     this.#timer = setInterval(() => this.#peer?.sendRemb(REMB_BPS), REMB_EVERY_MS);
     this.#peer.sendRemb(REMB_BPS);
+    this.#openData(this.#peer);
+  }
+
+  #openData(peer: RtcPeer): void {
+    const sctp = createSctpClient(MAX_DATA_MESSAGE_BYTES, (packet) => peer.sendData(packet));
+    this.#sctp = sctp;
+    this.#connected = new AbortController();
+    this.#deps.data.connect({
+      ended: this.#connected.signal,
+      addChannel: (label, options = {}) => channelLike(sctp.open(label, options)),
+    });
   }
 
   /** Replaces the connection; published tracks are offered again. */
@@ -144,6 +164,9 @@ export class MediaConnection {
     if (this.#timer) clearInterval(this.#timer);
     for (const receiver of this.#receivers.values()) receiver.close();
     this.#receivers.clear();
+    this.#connected.abort();
+    this.#sctp?.close();
+    this.#sctp = null;
     this.#peer?.close();
     this.#peer = null;
   }
@@ -242,6 +265,24 @@ export class MediaConnection {
     const out = new Uint8Array(64);
     this.#peer?.sendRtcp(out, writePli(out, 0, 1, ssrc));
   }
+}
+
+/** A data channel with the events of a browser's. */
+function channelLike(channel: ReturnType<SctpClient["open"]>): DataChannelLike {
+  return {
+    binaryType: "arraybuffer",
+    get readyState() {
+      return channel.readyState;
+    },
+    send: (data) => channel.send(typeof data === "string" ? data : Buffer.from(data)),
+    addEventListener(type: "open" | "close" | "message", listener: (event: { data: unknown }) => void) {
+      if (type === "message") channel.onMessage.subscribe((data) => listener({ data }));
+      else
+        channel.stateChange.subscribe((state) => {
+          if (state === (type === "open" ? "open" : "closed")) listener({ data: null });
+        });
+    },
+  };
 }
 
 function receiving(kind: TrackKind): Section {

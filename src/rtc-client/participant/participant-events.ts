@@ -1,3 +1,7 @@
+import type { DataMessage } from "../../protocol/data/room-data.ts";
+
+export type { DataMessage, DataOptions, SendFileOptions } from "../../protocol/data/room-data.ts";
+
 export type Pcm = { samples: Int16Array; sampleRate: number; channels: 1 | 2 };
 
 export type EncodedVideo = {
@@ -48,15 +52,6 @@ export type RemoteParticipant = {
   tracks: readonly RemoteTrack[];
 };
 
-export type DataMessage = {
-  /** Null for messages of a backend. */
-  from: string | null;
-  topic?: string;
-  payload: string;
-};
-
-export type SendOptions = { topic?: string; to?: string[] };
-
 export type PublishedTrack = {
   id: string;
   kind: "audio" | "video";
@@ -82,6 +77,8 @@ export type ParticipantEvents = {
   /** One encoded video frame. */
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
+  /** A participant has read so little of a stream that it was left out. */
+  dataDropped: [dropped: { messages: number; reason: "slow_reader"; identity: string; topic: string }];
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   reconnecting: [];
   reconnected: [];

@@ -1,16 +1,19 @@
 /** `stoa/participant`: a participant without a browser, for Node 20 or later and Bun: bots, recorders and tests. */
+import type { StreamHandler } from "../../protocol/data/data-streams.ts";
+import type { RequestHandler, RequestOptions } from "../../protocol/data/requests.ts";
+import { type DataMessage, type DataOptions, RoomData, type SendFileOptions } from "../../protocol/data/room-data.ts";
+import type { StreamOptions, StreamWriter } from "../../protocol/data/stream-writer.ts";
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
+import { RtcRefused } from "../signaling-client.ts";
 import { AudioSender } from "./audio-sender.ts";
 import { type AudioFormat, type AudioSource, openAudio } from "./audio-source.ts";
 import { MediaConnection, type SubscribedTrack } from "./media-connection.ts";
 import type {
-  DataMessage,
   JoinOptions,
   NetworkFaults,
   ParticipantEvents,
   PublishedTrack,
   RemoteParticipant,
-  SendOptions,
 } from "./participant-events.ts";
 import { Roster } from "./roster.ts";
 import { Session } from "./session.ts";
@@ -18,6 +21,10 @@ import { SimulatedNetwork } from "./simulated-network.ts";
 import { VideoSender } from "./video-sender.ts";
 import { openVideo, type VideoCodec, type VideoSource } from "./video-source.ts";
 
+export type { StreamHandler } from "../../protocol/data/data-streams.ts";
+export { RequestError, type RequestHandler, type RequestOptions } from "../../protocol/data/requests.ts";
+export type { StreamReader } from "../../protocol/data/stream-reader.ts";
+export type { StreamOptions, StreamWriter } from "../../protocol/data/stream-writer.ts";
 export type { AudioFormat, AudioSource } from "./audio-source.ts";
 export { tone } from "./audio-source.ts";
 export type * from "./participant-events.ts";
@@ -83,6 +90,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   readonly #options: JoinOptions;
   readonly #network = new SimulatedNetwork();
   readonly #roster = new Roster((event, ...args) => this.emit(event, ...(args as never)));
+  readonly #data: RoomData;
   readonly #media: MediaConnection;
   readonly #published = new Map<string, { track: PublishedTrack; stop(): void }>();
   #session: Session | null = null;
@@ -92,8 +100,19 @@ export class Participant extends Emitter<ParticipantEvents> {
   constructor(options: JoinOptions) {
     super();
     this.#options = options;
+    this.#data = new RoomData({
+      present: () => [...this.participants.keys()],
+      newId: () => crypto.randomUUID(),
+      sendBySocket: (frame) => this.#connected.request("data.send", frame),
+      onMessage: (message) => this.emit("dataReceived", message),
+      onLeftOut: (identity, topic) => this.emit("dataDropped", { messages: 1, reason: "slow_reader", identity, topic }),
+      onError: (error) => this.emit("error", error instanceof Error ? error : new Error(String(error))),
+      fail: (code, message) => new RtcRefused(code, message),
+    });
+    this.on("participantLeft", ({ identity }) => this.#data.participantLeft(identity));
     this.#media = new MediaConnection({
       network: this.#network,
+      data: this.#data,
       negotiate: (offer) => this.#connected.negotiate(offer),
       onAudio: ({ identity, trackId }, pcm) => this.emit("audio", { identity, trackId, ...pcm }),
       onVideo: ({ identity, trackId }, frame) => this.emit("video", { identity, trackId, ...frame }),
@@ -150,9 +169,49 @@ export class Participant extends Emitter<ParticipantEvents> {
     );
   }
 
-  /** Sends text of at most 8 KB to all or some participants. */
-  async sendData(payload: string, options: SendOptions = {}): Promise<void> {
-    await this.#connected.request("data.send", { payload, ...options });
+  /** Sends text or bytes of at most 64 KB to all or some participants. */
+  sendData(payload: string | Uint8Array, options: DataOptions = {}): Promise<void> {
+    return this.#data.sendData(payload, options);
+  }
+
+  /** Handles the messages of a topic; returns a function that removes the handler. */
+  onData(topic: string, handler: (message: DataMessage) => void): () => void {
+    return this.#data.onData(topic, handler);
+  }
+
+  /** Sends a file of any size; resolves when all of it has been sent. */
+  sendFile(file: Blob, options: SendFileOptions = {}): Promise<void> {
+    return this.#data.sendFile(file, options);
+  }
+
+  /** Sends a text of any length as a stream. */
+  sendText(text: string, options: StreamOptions = {}): Promise<void> {
+    return this.#data.sendText(text, options);
+  }
+
+  /** Begins a stream of text. */
+  streamText(options: StreamOptions = {}): StreamWriter {
+    return this.#data.streams.write("text", options);
+  }
+
+  /** Begins a stream of bytes. */
+  streamBytes(options: StreamOptions = {}): StreamWriter {
+    return this.#data.streams.write("bytes", options);
+  }
+
+  /** Handles the streams and files of a topic; returns a function that removes the handler. */
+  onStream(topic: string, handler: StreamHandler): () => void {
+    return this.#data.streams.onStream(topic, handler);
+  }
+
+  /** Asks a participant and resolves with its answer; fails with a `RequestError`. */
+  request(identity: string, method: string, payload = "", options: RequestOptions = {}): Promise<string> {
+    return this.#data.requests.request(identity, method, payload, options);
+  }
+
+  /** Answers the requests of a method; returns a function that removes the handler. */
+  onRequest(method: string, handler: RequestHandler): () => void {
+    return this.#data.requests.onRequest(method, handler);
   }
 
   async setMetadata(metadata: string | null): Promise<void> {
@@ -221,6 +280,8 @@ export class Participant extends Emitter<ParticipantEvents> {
     const first = this.#sessionId === "";
     this.#sessionId = ack.sessionId;
     this.#roster.adopt(ack.participants, this.identity, resumed);
+    this.#data.permit(ack.permissions.publishData);
+    if (!resumed) this.#data.newSession();
     if (first) return Promise.resolve();
     return (resumed ? this.#media.subscribe(this.#wanted()) : this.#media.reconnect(this.#wanted())).then(() => {
       this.emit("reconnected");
@@ -230,9 +291,10 @@ export class Participant extends Emitter<ParticipantEvents> {
   #receive(push: Push): void {
     if (push.type === "data") {
       const { from, topic, payload } = push;
-      this.emit("dataReceived", { from, payload, ...(topic !== undefined && { topic }) } satisfies DataMessage);
+      this.#data.deliver(from, topic, new TextEncoder().encode(payload));
       return;
     }
+    if (push.type === "permissions.changed") this.#data.permit(push.permissions.publishData);
     if (this.#roster.receive(push)) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
   }
 
@@ -251,5 +313,6 @@ export class Participant extends Emitter<ParticipantEvents> {
     for (const { stop } of this.#published.values()) stop();
     this.#published.clear();
     this.#media.close();
+    this.#data.close();
   }
 }

@@ -45,7 +45,7 @@ const USER_RELAYED: ReadonlyMap<number, WireType> = new Map([
   [11, BYTES],
 ]);
 
-export const userNonce = (nonce: Buffer) => writeField(11, BYTES, nonce);
+export const userNonce = (nonce: Uint8Array) => writeField(11, BYTES, nonce);
 
 const MAX_DESTINATIONS = 500;
 /** Beside its destinations a packet has one field of each kind. */
@@ -63,7 +63,7 @@ export type DataPacket = {
 };
 
 /** An application's message; the other contents are those of the LiveKit SDK itself. */
-export type UserContent = { payload: Buffer; topic: string | null; more: Buffer[] };
+export type UserContent = { payload: Buffer; topic: string | null; more: Uint8Array[] };
 
 export const isStreamPart = (content: DataPacket["content"]) => !isUser(content) && STREAM_PARTS.has(content.field);
 

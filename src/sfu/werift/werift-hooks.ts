@@ -4,7 +4,7 @@
  */
 import "./reflect.ts";
 import { createDecipheriv } from "node:crypto";
-import { CipherContext, DtlsServer, Event, RTCSctpTransport } from "werift";
+import { CipherContext, DtlsServer, Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";
 import { MASTER_KEY_BYTES, masterSaltBytes, type SrtpMasterKey, type SrtpProfile } from "../wire/srtp/srtp-cipher.ts";
 import { RECEIVE_WINDOW_BYTES } from "./sctp-inbound.ts";
 import { type LossyAssociation, patchAbandonment } from "./sctp-patches.ts";
@@ -188,7 +188,7 @@ function createRenumbering(): (datagram: Buffer) => Buffer {
  * werift resets the record number to 0 after Finished, which had a higher one in the same epoch: a later record would repeat its
  * number, hence its nonce under the same key, and the peer would drop it as a replay.
  */
-function keepRecordNumbersIncreasing(dtls: Internals["dtls"]): void {
+export function keepRecordNumbersIncreasing(dtls: Pick<Internals["dtls"], "recordSequenceNumber">): void {
   let last = dtls.recordSequenceNumber;
   Object.defineProperty(dtls, "recordSequenceNumber", {
     get: () => last,
@@ -265,19 +265,51 @@ function limitChannels(sctp: RTCSctpTransport, association: SctpInternals): void
   };
 }
 
-/** Creates the association of one peer; the client opens it and its channels. */
-export function createSctp(maxMessageSize: number, remotePort: number, events: SctpEvents): SctpEngine {
+const SCTP_PORT = 5000;
+
+function associate(maxMessageSize: number, role: "controlled" | "controlling", send: SctpEvents["send"]) {
   const onStateChange = new Event<[string]>();
-  const sctp = new RTCSctpTransport(5000, maxMessageSize);
+  const sctp = new RTCSctpTransport(SCTP_PORT, maxMessageSize);
   const dtlsTransport = {
     id: sctp.id,
-    iceTransport: { role: "controlled" },
+    iceTransport: { role },
     onStateChange,
-    sendData: events.send,
+    sendData: send,
     dataReceiver: (_data: Buffer) => {},
   };
   sctp.setDtlsTransport(dtlsTransport as unknown as Parameters<RTCSctpTransport["setDtlsTransport"]>[0]);
   sctp.setRemoteMaxMessageSize(maxMessageSize);
+  const association = sctp.sctp as unknown as SctpInternals;
+  const receiver = patchSctp(association);
+  const engine: SctpEngine = {
+    deliver: (packet) => receiver.receive(packet),
+    close() {
+      sctp.stop().catch(() => {});
+      onStateChange.execute("closed");
+    },
+  };
+  return { sctp, association, engine };
+}
+
+export type SctpClient = SctpEngine & { open(label: string, options: RTCDataChannelInit): RTCDataChannel };
+
+/** Creates the association of a client, which opens it and its channels. */
+export function createSctpClient(maxMessageSize: number, send: SctpEvents["send"]): SctpClient {
+  const { sctp, engine } = associate(maxMessageSize, "controlling", send);
+  sctp.start(SCTP_PORT).catch(() => {});
+  return {
+    ...engine,
+    open: (label, { ordered = true, maxRetransmits, protocol = "" }) =>
+      new RTCDataChannel(
+        sctp,
+        new RTCDataChannelParameters({ label, ordered, maxRetransmits, protocol, negotiated: false }),
+      ),
+  };
+}
+
+/** Creates the association of one peer; the client opens it and its channels. */
+export function createSctp(maxMessageSize: number, remotePort: number, events: SctpEvents): SctpEngine {
+  const { sctp, association, engine } = associate(maxMessageSize, "controlled", events.send);
   sctp.onDataChannel.subscribe((opened) => {
     const channel: DataChannel = {
       label: opened.label,
@@ -299,15 +331,7 @@ export function createSctp(maxMessageSize: number, remotePort: number, events: S
     });
     events.onChannel(channel);
   });
-  const association = sctp.sctp as unknown as SctpInternals;
-  const receiver = patchSctp(association);
   limitChannels(sctp, association);
   sctp.start(remotePort).catch(() => {});
-  return {
-    deliver: (packet) => receiver.receive(packet),
-    close() {
-      sctp.stop().catch(() => {});
-      onStateChange.execute("closed");
-    },
-  };
+  return engine;
 }

@@ -177,8 +177,15 @@ test("the code blocks of the SDK guide run one after the other in a page of anot
     const said = await page.evaluate(
       async ({ script, sdk, given }) => {
         const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
-        const { connect, connectChat } = await import(sdk);
-        const names = { connect, connectChat, ...given, renew: () => given.rtc, renewChat: () => given.chat };
+        const { connect, connectChat, RequestError } = await import(sdk);
+        const names = {
+          connect,
+          connectChat,
+          RequestError,
+          ...given,
+          renew: () => given.rtc,
+          renewChat: () => given.chat,
+        };
         try {
           await new AsyncFunction(...Object.keys(names), script)(...Object.values(names));
           return "done";

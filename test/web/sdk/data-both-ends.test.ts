@@ -1,13 +1,11 @@
 /** Tests the reliable data of the SDK and the server together, on connections that fail at any moment. */
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { seededRandom } from "../../../src/kernel/net/impairment.ts";
+import type { DataTransport } from "../../../src/protocol/data/data-channels.ts";
+import { RoomData } from "../../../src/protocol/data/room-data.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
 import { DataRelay } from "../../../src/sfu/room/data-relay.ts";
 import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
-import type { RtcRequest } from "../../../web/sdk/protocol.ts";
-import { DataChannels } from "../../../web/sdk/room/peer/data.ts";
-import { ReliableDataBuffer } from "../../../web/sdk/room/peer/reliable-data-buffer.ts";
-import type { Transport } from "../../../web/sdk/room/peer/transport.ts";
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
@@ -17,10 +15,11 @@ const SEEDS = [1, 2, 3];
 
 class ClientChannel extends EventTarget {
   readyState = "connecting";
+  binaryType = "";
   constructor(
     readonly label: string,
     readonly protocol: string,
-    readonly send: (text: string) => void,
+    readonly send: (data: string | Uint8Array) => void,
   ) {
     super();
   }
@@ -28,8 +27,8 @@ class ClientChannel extends EventTarget {
 
 /** A fake connection with its reliable channel and the messages in transit. */
 class Connection {
-  readonly #up: string[] = [];
-  readonly #down: string[] = [];
+  readonly #up: (string | Buffer)[] = [];
+  readonly #down: (string | Buffer)[] = [];
   readonly #ended = new AbortController();
   #client: ClientChannel | undefined;
   #server: DataChannel | undefined;
@@ -37,11 +36,15 @@ class Connection {
   readonly transport = {
     ended: this.#ended.signal,
     addChannel: (label: string, { protocol = "" }: RTCDataChannelInit) => {
-      const channel = new ClientChannel(label, protocol, (text) => void this.#up.push(text));
+      const channel = new ClientChannel(
+        label,
+        protocol,
+        (data) => void this.#up.push(typeof data === "string" ? data : Buffer.from(data)),
+      );
       if (label === "reliable") this.#client = channel;
       return channel;
     },
-  } as unknown as Transport;
+  } as unknown as DataTransport;
 
   open(relay: DataRelay): void {
     const client = this.#client;
@@ -52,9 +55,9 @@ class Connection {
       protocol: client.protocol,
       isOpen: true,
       get bufferedAmount() {
-        return down.reduce((sum, text) => sum + text.length, 0);
+        return down.reduce((sum, data) => sum + data.length, 0);
       },
-      send: (text) => void down.push(String(text)),
+      send: (data) => void down.push(data),
       close: () => {},
     };
     relay.opened(this.#server);
@@ -63,8 +66,11 @@ class Connection {
   }
 
   carry(relay: DataRelay, count: number): void {
-    for (const text of this.#up.splice(0, count)) if (this.#server) relay.received(this.#server, text);
-    for (const data of this.#down.splice(0, count)) this.#client?.dispatchEvent(new MessageEvent("message", { data }));
+    for (const data of this.#up.splice(0, count)) if (this.#server) relay.received(this.#server, data);
+    for (const sent of this.#down.splice(0, count)) {
+      const data = typeof sent === "string" ? sent : new Uint8Array(sent).buffer;
+      this.#client?.dispatchEvent(new MessageEvent("message", { data }));
+    }
   }
 
   die(): void {
@@ -92,22 +98,21 @@ test.each(SEEDS)(
       owner,
       () => nowMs,
     );
-    const buffer = new ReliableDataBuffer();
-    const bySocket = (async (_type: string, { payload }: { payload: string }) => {
-      atServer.push(payload);
-      return {};
-    }) as RtcRequest;
+    const data = new RoomData({
+      present: () => [],
+      newId: () => "id",
+      onLeftOut: () => {},
+      onError: () => {},
+      sendBySocket: async ({ payload }) => atServer.push(payload),
+      onMessage: ({ payload }) => void atClient.push(payload),
+      fail: (_, message) => new Error(message),
+    });
     const connect = () => {
       const connection = new Connection();
-      const data = new DataChannels(
-        connection.transport,
-        bySocket,
-        buffer,
-        ({ payload }) => void atClient.push(payload),
-      );
-      return { connection, data };
+      data.connect(connection.transport);
+      return connection;
     };
-    let { connection, data } = connect();
+    let connection = connect();
     connection.open(relay);
     let [sent, delivered] = [0, 0];
     const deliver = () => {
@@ -118,14 +123,14 @@ test.each(SEEDS)(
     for (let step = 0; step < STEPS; step++) {
       nowMs += 10;
       jest.advanceTimersByTime(10);
-      if (random() < 0.5) void data.send(String(sent++), {});
+      if (random() < 0.5) void data.sendData(String(sent++), {});
       if (random() < 0.5) deliver();
       connection.carry(relay, Math.floor(random() * 3));
       if (step % 10 === 0) relay.tick();
       if (random() < 0.02) {
         connection.die();
         relay.reset();
-        ({ connection, data } = connect());
+        connection = connect();
         for (let n = Math.floor(random() * 5); n > 0; n--) deliver();
         connection.open(relay);
       }

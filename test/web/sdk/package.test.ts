@@ -25,7 +25,7 @@ async function compile(source: string): Promise<string> {
 }
 
 const APP = `
-import { connect, connectChat, type RemoteTrack, type Room, StoaError } from "./sdk.js";
+import { connect, connectChat, type RemoteTrack, RequestError, type Room, StoaError, type StreamReader } from "./sdk.js";
 
 const room: Room = await connect("wss://rtc.example.com/v1/rtc", "token", { tokenProvider: async () => "fresh" });
 room.on("trackSubscribed", (track: RemoteTrack, participant) => {
@@ -37,6 +37,13 @@ room.on("participantJoined", ({ identity, metadata }) => console.log(identity, m
 const camera = await room.localParticipant.enableCamera({ height: 1080 });
 await room.localParticipant.mute(camera);
 await room.sendData("hello", { reliable: false, topic: "greeting" });
+await room.sendFile(new Blob(["x"]), { to: ["ben"], onProgress: (fraction) => console.log(fraction.toFixed()) });
+room.onStream("files", async (reader: StreamReader, from) => console.log(from, reader.name, (await reader.blob()).size));
+room.onRequest("add", (payload) => {
+  if (payload === "") throw new RequestError(10, "nothing to add");
+  return String(Number(payload) + 1);
+});
+const answer: string = await room.request("ben", "add", "41", { timeoutMs: 5_000 });
 for (const { kind, height } of (await room.getStats())?.tracks ?? []) console.log(kind, height);
 
 const chat = await connectChat("wss://rtc.example.com/v1/chat/ws", "token");
@@ -81,9 +88,12 @@ test("the types expose no internals", () => {
     "LocalTrack",
     "RemoteParticipant",
     "RemoteTrack",
+    "RequestError",
     "Ring",
     "Room",
     "StoaError",
+    "StreamReader",
+    "StreamWriter",
   ]);
 });
 

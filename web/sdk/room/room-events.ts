@@ -1,8 +1,8 @@
+import type { DataMessage } from "../../../src/protocol/data/room-data.ts";
 import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { StoaError } from "../errors.ts";
 import type { LocalTrack } from "./local-track.ts";
-import type { DataMessage } from "./peer/data.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
 
 /** Options for `connect`. */
@@ -57,8 +57,18 @@ export type RoomEvents = {
   /** Your backend has changed the local participant's permissions. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];
-  /** The server has dropped data messages of the local participant; emitted at most once a second. */
-  dataDropped: [dropped: { messages: number; reason: "rate_limited" | "permission_denied" | "invalid" }];
+  /**
+   * Data messages of the local participant were dropped; emitted at most once a second. With `slow_reader` a participant
+   * has read so little of a stream that it was left out.
+   */
+  dataDropped: [
+    dropped: {
+      messages: number;
+      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader";
+      identity?: string;
+      topic?: string;
+    },
+  ];
   /** The browser blocks audio until the user interacts with the page: call `room.startAudio()` from a click handler. */
   audioBlocked: [];
   /** An operation failed in the background. */

@@ -1,15 +1,24 @@
+import type { StreamHandler } from "../../../src/protocol/data/data-streams.ts";
+import type { RequestHandler, RequestOptions } from "../../../src/protocol/data/requests.ts";
+import {
+  type DataMessage,
+  type DataOptions,
+  RoomData,
+  type RoomDataDeps,
+  type SendFileOptions,
+} from "../../../src/protocol/data/room-data.ts";
+import type { StreamOptions, StreamWriter } from "../../../src/protocol/data/stream-writer.ts";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
-import { isLost, StoaError } from "../errors.ts";
+import { type ErrorReason, isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
 import { uuid } from "../uuid.ts";
 import { AudioOutput } from "./audio-output.ts";
 import { LocalParticipant } from "./local-participant.ts";
 import type { LocalTrack } from "./local-track.ts";
-import type { DataOptions } from "./peer/data.ts";
 import { Media } from "./peer/media.ts";
 import { type JoinMode, RoomConnection } from "./peer/room-connection.ts";
 import type { RoomStats } from "./peer/stats.ts";
@@ -37,6 +46,7 @@ export class Room extends Emitter<RoomEvents> {
   readonly #connection: RoomConnection;
   readonly #roster: Roster;
   readonly #media: Media;
+  readonly #data: RoomData;
   readonly #audio: AudioOutput;
   readonly #telemetry: Telemetry;
   #state: ConnectionState = "CONNECTING";
@@ -76,10 +86,19 @@ export class Room extends Emitter<RoomEvents> {
       onChanged: (event, track) => this.emit(LOCAL_EVENTS[event], track),
       onError,
     });
+    this.#data = new RoomData({
+      ...{ onError, newId: uuid },
+      present: () => [...this.#roster.participants.keys()],
+      sendBySocket: (frame) => this.#connection.request("data.send", frame),
+      onMessage: (message) => this.emit("dataReceived", message),
+      onLeftOut: (identity, topic) => this.emit("dataDropped", { messages: 1, reason: "slow_reader", identity, topic }),
+      fail: (code, message) => new StoaError(code, DATA_FAILURES[code], message),
+    });
+    this.on("participantLeft", ({ identity }) => this.#data.participantLeft(identity));
     this.#media = new Media({
       ...{ connection: this.#connection, subscriptions, localTracks: this.localParticipant.tracks, onError },
       relayOnly: options.relayOnly ?? false,
-      onData: (message) => this.emit("dataReceived", message),
+      data: this.#data,
       onFlow: (mediaFlows) => {
         this.#mediaFlows = mediaFlows;
         this.#stateChanged(null);
@@ -109,9 +128,49 @@ export class Room extends Emitter<RoomEvents> {
     await this.#connection.start();
   }
 
-  /** Sends a text message of at most 64 KB to all participants, or to those in `options.to`. */
-  sendData(payload: string, options: DataOptions = {}): Promise<void> {
-    return this.#media.sendData(payload, options);
+  /** Sends text or bytes of at most 64 KB to all participants, or to those in `options.to`. */
+  sendData(payload: string | Uint8Array, options: DataOptions = {}): Promise<void> {
+    return this.#data.sendData(payload, options);
+  }
+
+  /** Handles the messages of a topic, beside the event `dataReceived`; returns a function that removes the handler. */
+  onData(topic: string, handler: (message: DataMessage) => void): () => void {
+    return this.#data.onData(topic, handler);
+  }
+
+  /** Sends a file of any size; resolves when all of it has been sent. */
+  sendFile(file: Blob, options: SendFileOptions = {}): Promise<void> {
+    return this.#data.sendFile(file, options);
+  }
+
+  /** Sends a text of any length as a stream. */
+  sendText(text: string, options: StreamOptions = {}): Promise<void> {
+    return this.#data.sendText(text, options);
+  }
+
+  /** Begins a stream of text. */
+  streamText(options: StreamOptions = {}): StreamWriter {
+    return this.#data.streams.write("text", options);
+  }
+
+  /** Begins a stream of bytes. */
+  streamBytes(options: StreamOptions = {}): StreamWriter {
+    return this.#data.streams.write("bytes", options);
+  }
+
+  /** Handles the streams and files of a topic, one handler for each; returns a function that removes it. */
+  onStream(topic: string, handler: StreamHandler): () => void {
+    return this.#data.streams.onStream(topic, handler);
+  }
+
+  /** Asks a participant and resolves with its answer; fails with a `RequestError`. */
+  request(identity: string, method: string, payload = "", options: RequestOptions = {}): Promise<string> {
+    return this.#data.requests.request(identity, method, payload, options);
+  }
+
+  /** Answers the requests of a method, one handler for each; returns a function that removes it. */
+  onRequest(method: string, handler: RequestHandler): () => void {
+    return this.#data.requests.onRequest(method, handler);
   }
 
   /** The connection's current statistics; null before media is connected. */
@@ -192,7 +251,7 @@ export class Room extends Emitter<RoomEvents> {
         this.#permissionsChanged(push.permissions);
         break;
       case "data":
-        this.emit("dataReceived", { from: push.from, topic: push.topic, payload: push.payload });
+        this.#data.deliver(push.from, push.topic, new TextEncoder().encode(push.payload));
         break;
       case "data.dropped":
         this.emit("dataDropped", { messages: push.messages, reason: push.reason });
@@ -272,3 +331,15 @@ export class Room extends Emitter<RoomEvents> {
     this.localParticipant.close();
   }
 }
+
+const DATA_FAILURES: Record<Parameters<RoomDataDeps["fail"]>[0], ErrorReason> = {
+  PAYLOAD_TOO_LARGE: "invalid",
+  NOT_CONNECTED: "closed",
+  PERMISSION_DENIED: "not-allowed",
+  HANDLER_EXISTS: "invalid",
+  NO_READER: "not-found",
+  STREAM_ENDED: "cancelled",
+  STREAM_ABORTED: "cancelled",
+  STREAM_INCOMPLETE: "invalid",
+  STREAM_UNREAD: "invalid",
+};

@@ -1,12 +1,11 @@
+import type { RoomData } from "../../../../src/protocol/data/room-data.ts";
 import type { Permissions } from "../../../../src/protocol/room-records.ts";
 import type { JoinAck } from "../../../../src/protocol/signaling.ts";
 import { isLost, StoaError } from "../../errors.ts";
 import type { LocalTrack } from "../local-track.ts";
-import { DataChannels, type DataMessage, type DataOptions } from "./data.ts";
 import { MediaRecovery } from "./media-recovery.ts";
 import { MuteSync } from "./mute-sync.ts";
 import { watchQualityLimitation } from "./quality-limitation.ts";
-import { ReliableDataBuffer } from "./reliable-data-buffer.ts";
 import type { RoomConnection } from "./room-connection.ts";
 import { type RoomStats, StatsReader } from "./stats.ts";
 import type { Subscriptions } from "./subscriptions.ts";
@@ -16,7 +15,7 @@ export type MediaDeps = {
   connection: Pick<RoomConnection, "request" | "open" | "probe" | "startOver">;
   subscriptions: Subscriptions;
   localTracks: ReadonlySet<LocalTrack>;
-  onData: (message: DataMessage) => void;
+  data: RoomData;
   /** Called when media stops or flows again. */
   onFlow: (flowing: boolean) => void;
   relayOnly: boolean;
@@ -31,8 +30,6 @@ export class Media {
   readonly #muteSync: MuteSync;
   #stats = new StatsReader();
   #transport: Transport | null = null;
-  #data: DataChannels | null = null;
-  #dataBuffer = new ReliableDataBuffer();
   #joined: JoinAck | null = null;
   #stopWatching: () => void = () => {};
 
@@ -60,7 +57,7 @@ export class Media {
   /** Opens a new peer connection after a join and publishes the local tracks again. */
   connect(joined: JoinAck): void {
     this.#muteSync.reset();
-    this.#dataBuffer = new ReliableDataBuffer();
+    this.#deps.data.newSession();
     this.#open(joined, (transport) => this.#recovery.watch(transport)).catch(this.#deps.onError);
   }
 
@@ -90,7 +87,6 @@ export class Media {
     this.#transport = transport;
     this.#joined = joined;
     this.#stats = new StatsReader();
-    this.#data = null;
     this.#stopWatching();
     this.#stopWatching = watchQualityLimitation(transport.pc, (limitation, seconds) =>
       this.#deps.record("participant_connection_quality_changed", { limitation, seconds }),
@@ -153,11 +149,6 @@ export class Media {
     this.#muteSync.mutedByServer(track);
   }
 
-  async sendData(payload: string, options: DataOptions): Promise<void> {
-    if (!this.#data) throw new StoaError("PERMISSION_DENIED", "not-allowed", "This token does not permit data.");
-    await this.#data.send(payload, options);
-  }
-
   async stats(): Promise<RoomStats | null> {
     return this.#transport ? this.#stats.read(this.#transport.pc) : null;
   }
@@ -168,7 +159,7 @@ export class Media {
     this.#stopWatching();
     this.#transport?.close();
     this.#transport = null;
-    this.#data = null;
+    this.#deps.data.close();
   }
 
   /** Records the path too, because `tcp` or `relay` explains why a call is slow. */
@@ -179,8 +170,9 @@ export class Media {
 
   /** Opens the data channels and receiving sections that the permissions allow. */
   #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
-    if (!publishData) this.#data = null;
-    else this.#data ??= new DataChannels(transport, this.#deps.connection.request, this.#dataBuffer, this.#deps.onData);
+    const { data } = this.#deps;
+    data.permit(publishData);
+    if (publishData && !data.isConnected) data.connect(transport);
     if (subscribe && transport.sections.length === 0) {
       transport.addSections("audio", FIRST_SECTIONS);
       transport.addSections("video", FIRST_SECTIONS);

@@ -1,0 +1,164 @@
+/** The fields of LiveKit's `DataPacket` that clients write and read: messages, streams and requests. */
+import { BYTES, concat, eachField, numberOf, VARINT, writeField, writeNumber, writeText } from "../media/protobuf.ts";
+
+/** An application's message. */
+export type UserContent = { payload?: Uint8Array; topic?: string };
+
+export type StreamHeader = {
+  streamId?: string;
+  timestamp?: number;
+  topic?: string;
+  mimeType?: string;
+  /** In bytes; absent while the sender does not know it. */
+  totalLength?: number;
+  attributes?: Record<string, string>;
+  /** One of the two is present. */
+  text?: object;
+  file?: { name?: string };
+  /** Not 0 when the content is compressed, which is offered to clients that ask for it only. */
+  compression?: number;
+  /** Is 1 when the sender waits for credit; other decoders skip the field. */
+  credited?: number;
+};
+
+export type RpcFailure = { code?: number; message?: string; data?: string };
+
+export type PacketContent = {
+  user?: UserContent;
+  request?: { id?: string; method?: string; payload?: string; timeoutMs?: number; version?: number };
+  requestAck?: { id?: string };
+  response?: { id?: string; payload?: string; error?: RpcFailure };
+  header?: StreamHeader;
+  chunk?: { streamId?: string; index?: number; content?: Uint8Array };
+  /** With a reason the stream has ended before its end. */
+  trailer?: { streamId?: string; reason?: string };
+};
+
+export type DataPacket = PacketContent & {
+  /** 1 for a lossy packet. */
+  kind?: number;
+  /** The sender's identity, which the server sets; absent for a backend. */
+  from?: string;
+  /** The identities of the receivers; absent for all. */
+  to?: string[];
+  sequence?: number;
+};
+
+type Kind = "text" | "texts" | "bytes" | "number" | "map" | Fields;
+type Fields = { readonly [name: string]: readonly [field: number, kind: Kind] };
+
+const ENTRY = { key: [1, "text"], value: [2, "text"] } as const;
+
+const PACKET: Fields = {
+  kind: [1, "number"],
+  user: [2, { payload: [2, "bytes"], topic: [4, "text"] }],
+  from: [4, "text"],
+  to: [5, "texts"],
+  request: [
+    10,
+    { id: [1, "text"], method: [2, "text"], payload: [3, "text"], timeoutMs: [4, "number"], version: [5, "number"] },
+  ],
+  requestAck: [11, { id: [1, "text"] }],
+  response: [
+    12,
+    {
+      id: [1, "text"],
+      payload: [2, "text"],
+      error: [3, { code: [1, "number"], message: [2, "text"], data: [3, "text"] }],
+    },
+  ],
+  header: [
+    13,
+    {
+      streamId: [1, "text"],
+      timestamp: [2, "number"],
+      topic: [3, "text"],
+      mimeType: [4, "text"],
+      totalLength: [5, "number"],
+      attributes: [8, "map"],
+      text: [9, {}],
+      file: [10, { name: [1, "text"] }],
+      compression: [12, "number"],
+      credited: [1_001, "number"],
+    },
+  ],
+  chunk: [14, { streamId: [1, "text"], index: [2, "number"], content: [3, "bytes"] }],
+  trailer: [15, { streamId: [1, "text"], reason: [2, "text"] }],
+  sequence: [16, "number"],
+};
+
+/** A packet of 64 KB could have tens of thousands of empty ones. */
+const MAX_FIELDS = 2_000;
+
+const decoder = new TextDecoder();
+
+export const encodePacket = (packet: DataPacket): Uint8Array<ArrayBuffer> => write(PACKET, packet);
+
+/** Returns null for bytes that are not a packet. Fields that are absent or of another type stay undefined. */
+export const decodePacket = (data: Uint8Array): DataPacket | null => read(PACKET, data);
+
+function write(fields: Fields, message: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
+  const parts: Uint8Array[] = [];
+  for (const [name, [field, kind]] of Object.entries(fields)) {
+    const value = message[name];
+    if (value !== undefined) parts.push(...writeValue(field, kind, value));
+  }
+  return concat(parts);
+}
+
+function writeValue(field: number, kind: Kind, value: unknown): Uint8Array[] {
+  switch (kind) {
+    case "text":
+      return [writeText(field, value as string)];
+    case "texts":
+      return (value as string[]).map((text) => writeText(field, text));
+    case "bytes":
+      return [writeField(field, BYTES, value as Uint8Array)];
+    case "number":
+      return [writeNumber(field, value as number)];
+    case "map":
+      return Object.entries(value as Record<string, string>).map(([key, value]) =>
+        writeField(field, BYTES, write(ENTRY, { key, value })),
+      );
+    default:
+      return [writeField(field, BYTES, write(kind, value as Record<string, unknown>))];
+  }
+}
+
+function read(fields: Fields, data: Uint8Array): Record<string, unknown> | null {
+  const message: Record<string, unknown> = {};
+  const names = new Map(Object.entries(fields).map(([name, [field, kind]]) => [field, { name, kind }]));
+  let count = 0;
+  const isMessage = eachField(data, (field, wire, value) => {
+    count += 1;
+    if (count > MAX_FIELDS) return false;
+    const known = names.get(field);
+    if (!known || wire !== (known.kind === "number" ? VARINT : BYTES)) return true;
+    const { name, kind } = known;
+    switch (kind) {
+      case "text":
+        message[name] = decoder.decode(value);
+        return true;
+      case "texts":
+        message[name] = [...((message[name] as string[] | undefined) ?? []), decoder.decode(value)];
+        return true;
+      case "bytes":
+        message[name] = value;
+        return true;
+      case "number":
+        message[name] = numberOf(value);
+        return true;
+      case "map": {
+        const { key = "", value: text = "" } = (read(ENTRY, value) ?? {}) as { key?: string; value?: string };
+        message[name] = Object.fromEntries([...Object.entries(message[name] ?? {}), [key, text]]);
+        return true;
+      }
+      default: {
+        const inner = read(kind, value);
+        message[name] = inner;
+        return inner !== null;
+      }
+    }
+  });
+  return isMessage ? message : null;
+}

@@ -1,0 +1,204 @@
+/** The data of one participant in a room: messages, streams and requests, across its connections and sessions. */
+import { DataChannels, type DataFrame, type DataTransport, textOf } from "./data-channels.ts";
+import type { DataPacket } from "./data-packet.ts";
+import { DataStreams, type StreamsDeps } from "./data-streams.ts";
+import { ReliableBuffer } from "./reliable-buffer.ts";
+import { Requests } from "./requests.ts";
+import type { StreamOptions } from "./stream-writer.ts";
+
+/** Options for `room.sendData`. */
+export type DataOptions = {
+  /** Whether messages are retransmitted and kept in order; true by default. */
+  reliable?: boolean;
+  /** The message's topic, passed on to the receivers. */
+  topic?: string;
+  /** The identities of the receivers; all participants by default. */
+  to?: string[];
+};
+
+/** A received data message. */
+export type DataMessage = {
+  /** The sender's identity, or null for the server. */
+  from: string | null;
+  /** The message's topic, if it has one. */
+  topic?: string;
+  /** The message as text; empty if its bytes are not UTF-8. */
+  payload: string;
+  /** The message as bytes. */
+  bytes: Uint8Array;
+};
+
+/** Options for `room.sendFile`. */
+export type SendFileOptions = Omit<StreamOptions, "size"> & {
+  /** Called with the sent fraction, from 0 to 1. */
+  onProgress?: (fraction: number) => void;
+  /** Cancels the sending; the receivers get an error. */
+  signal?: AbortSignal;
+};
+
+type FailureCode = Parameters<StreamsDeps["fail"]>[0] | "PAYLOAD_TOO_LARGE" | "NOT_CONNECTED" | "PERMISSION_DENIED";
+
+export type RoomDataDeps = Pick<StreamsDeps, "present" | "newId" | "onLeftOut" | "onError"> & {
+  sendBySocket(frame: DataFrame): Promise<unknown>;
+  onMessage(message: DataMessage): void;
+  fail(code: FailureCode, message: string): Error;
+};
+
+/** Handles the messages of a topic. */
+type MessageHandler = (message: DataMessage) => void;
+
+export class RoomData {
+  readonly streams: DataStreams;
+  readonly requests: Requests;
+  readonly #deps: RoomDataDeps;
+  readonly #handlers = new Map<string, Set<MessageHandler>>();
+  #buffer = new ReliableBuffer();
+  #channels: DataChannels | null = null;
+  #isPermitted = true;
+  #isClosed = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(deps: RoomDataDeps) {
+    this.#deps = deps;
+    const { present, newId, onLeftOut, onError, fail } = deps;
+    const send = (packet: DataPacket) => this.#send(packet);
+    const waitForSpace = async () => this.#channels?.waitForStreamSpace();
+    this.streams = new DataStreams({ send, waitForSpace, present, newId, onLeftOut, onError, fail });
+    this.requests = new Requests({ send, streams: this.streams, present, newId, onError });
+  }
+
+  /** Opens the channels of a new connection; what was sent on an earlier one of the session continues. */
+  connect(transport: DataTransport): void {
+    const { sendBySocket, fail } = this.#deps;
+    this.#channels = new DataChannels({
+      ...{ transport, sendBySocket, fail, buffer: this.#buffer },
+      onPacket: (packet) => this.#receive(packet),
+    });
+    this.#proceed();
+  }
+
+  /** The connection's channels are in use. */
+  get isConnected(): boolean {
+    return this.#channels !== null && !this.#channels.isEnded;
+  }
+
+  /** Whether this participant may send data. */
+  permit(isPermitted: boolean): void {
+    this.#isPermitted = isPermitted;
+    this.#proceed();
+  }
+
+  /** What belongs to the last session does not come back. */
+  newSession(): void {
+    this.#buffer = new ReliableBuffer();
+    this.#channels = null;
+    this.streams.reset();
+    this.requests.reset();
+    this.#proceed();
+  }
+
+  close(): void {
+    this.newSession();
+    this.#isClosed = true;
+  }
+
+  async sendData(payload: string | Uint8Array, { reliable = true, topic, to }: DataOptions): Promise<void> {
+    const packet: DataPacket = { user: { payload: bytesOf(payload), topic }, to };
+    if (reliable) return this.#send(packet);
+    if (!this.#channels || !this.#isPermitted) throw this.#unavailable();
+    await this.#channels.sendLossy(packet);
+  }
+
+  /** Returns a function that removes the handler. */
+  onData(topic: string, handler: MessageHandler): () => void {
+    const handlers = this.#handlers.get(topic) ?? new Set();
+    this.#handlers.set(topic, handlers.add(handler));
+    return () => void handlers.delete(handler);
+  }
+
+  async sendFile(file: Blob, { onProgress, signal, ...options }: SendFileOptions = {}): Promise<void> {
+    const { name = (file as Partial<File>).name, mimeType = file.type || undefined } = options;
+    const cancelled = () => this.#deps.fail("STREAM_ENDED", "The sending was cancelled.");
+    if (signal?.aborted) throw cancelled();
+    const writer = this.streams.write("bytes", { ...options, name, mimeType, size: file.size });
+    const abort = () => void writer.abort().catch(() => {});
+    signal?.addEventListener("abort", abort);
+    try {
+      for (let at = 0; at < file.size; at += FILE_PIECE_BYTES) {
+        const piece = await file.slice(at, at + FILE_PIECE_BYTES).arrayBuffer();
+        await writer.write(new Uint8Array(piece));
+        onProgress?.((at + piece.byteLength) / file.size);
+      }
+      await writer.close();
+      if (file.size === 0) onProgress?.(1);
+    } catch (error) {
+      await writer.abort(signal?.aborted ? "cancelled" : "failed").catch(() => {});
+      throw signal?.aborted ? cancelled() : error;
+    } finally {
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  async sendText(text: string, options: StreamOptions = {}): Promise<void> {
+    const writer = this.streams.write("text", { ...options, size: bytesOf(text).length });
+    await writer.write(text);
+    await writer.close();
+  }
+
+  participantLeft(identity: string): void {
+    this.streams.left(identity);
+    this.requests.left(identity);
+  }
+
+  /** Delivers a message, also one that came by the socket. */
+  deliver(from: string | null, topic: string | undefined, bytes: Uint8Array): void {
+    const message = { from, ...(topic ? { topic } : {}), payload: textOf(bytes) ?? "", bytes };
+    this.#deps.onMessage(message);
+    for (const handler of [...(this.#handlers.get(topic ?? "") ?? [])]) {
+      try {
+        handler(message);
+      } catch (error) {
+        this.#deps.onError(error);
+      }
+    }
+  }
+
+  #receive(packet: DataPacket): void {
+    if (this.streams.receive(packet) || this.requests.receive(packet)) return;
+    const { from, user } = packet;
+    if (user) this.deliver(from || null, user.topic, user.payload ?? new Uint8Array());
+  }
+
+  /** Sends reliably and in order, also across connections of the session. */
+  #send(packet: DataPacket): Promise<void> {
+    const buffer = this.#buffer;
+    const sent = buffer.lastSend.then(() => this.#sendNext(packet, buffer));
+    buffer.lastSend = sent.catch(() => {});
+    return sent;
+  }
+
+  async #sendNext(packet: DataPacket, buffer: ReliableBuffer): Promise<void> {
+    for (;;) {
+      if (buffer !== this.#buffer || !this.#isPermitted || this.#isClosed) throw this.#unavailable();
+      const channels = this.#channels;
+      if (channels && !channels.isEnded && (await channels.sendReliable(packet))) return;
+      if (channels === this.#channels) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  #proceed(): void {
+    for (const proceed of this.#waiting.splice(0)) proceed();
+  }
+
+  #unavailable(): Error {
+    return this.#isPermitted
+      ? this.#deps.fail("NOT_CONNECTED", "The session has ended before the data was sent.")
+      : this.#deps.fail("PERMISSION_DENIED", "This token does not permit data.");
+  }
+}
+
+const FILE_PIECE_BYTES = 15_000 * 16;
+
+function bytesOf(payload: string | Uint8Array): Uint8Array {
+  return typeof payload === "string" ? new TextEncoder().encode(payload) : payload;
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
+import {
+  join,
+  type Participant,
+  RequestError,
+  type StreamReader,
+} from "../../src/rtc-client/participant/participant.ts";
+import { Stoa } from "../../web/sdk/server.ts";
+
+let server: RunningStoa;
+let stoa: Stoa;
+const open: Participant[] = [];
+beforeAll(async () => {
+  server = await startStoa();
+  stoa = new Stoa(server);
+});
+afterAll(async () => {
+  for (const participant of open) await participant.close();
+  await server.stop();
+});
+
+async function enter(room: string, user: string): Promise<Participant> {
+  const { rtc } = await stoa.mintJoin({ room, user });
+  const participant = await join(rtc.endpoint, rtc.token);
+  open.push(participant);
+  return participant;
+}
+
+const arrives = (participant: Participant, topic: string) =>
+  new Promise<StreamReader>((resolve) => participant.onStream(topic, (reader) => resolve(reader)));
+
+function noise(size: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(size);
+  for (let at = 0; at < size; at += 65_536) crypto.getRandomValues(bytes.subarray(at, Math.min(size, at + 65_536)));
+  return bytes;
+}
+
+test("bytes, streams and requests pass between participants, also on a network that loses packets", async () => {
+  const [anna, ben] = [await enter("data", "anna"), await enter("data", "ben")];
+  const got = new Promise<Uint8Array>((resolve) => ben.onData("bytes", ({ bytes }) => resolve(bytes)));
+  await anna.sendData(Uint8Array.of(0xff, 0x00), { topic: "bytes", to: ["ben"] });
+  expect([...(await got)]).toEqual([0xff, 0]);
+
+  ben.onRequest("add", (payload, from) => `${from} ${Number(payload) + 1}`);
+  expect(await anna.request("ben", "add", "41")).toBe("anna 42");
+  const failure = await anna.request("ben", "unknown").catch((error) => error);
+  expect([failure instanceof RequestError, failure.code]).toEqual([true, 1400]);
+
+  for (const one of [anna, ben]) one.network({ loss: 0.05, seed: 3 });
+  const content = noise(400_000);
+  const reading = arrives(ben, "files").then((reader) => reader.bytes());
+  await anna.sendFile(new Blob([content]), { topic: "files" });
+  expect(Bun.hash(await reading)).toBe(Bun.hash(content));
+}, 150_000);
+
+test("a file is whole although its reader's connection is replaced meanwhile", async () => {
+  const [carl, dora] = [await enter("again", "carl"), await enter("again", "dora")];
+  const content = noise(1_500_000);
+  const reading = arrives(dora, "files").then(async (reader) => {
+    const pieces: Uint8Array[] = [];
+    for await (const piece of reader) {
+      // The socket is lost, and the session is resumed on another.
+      if (pieces.push(piece) === 10) dora.simulateReconnect();
+    }
+    return Buffer.concat(pieces);
+  });
+  await carl.sendFile(new Blob([content]), { topic: "files", to: ["dora"] });
+  expect(Bun.hash(await reading)).toBe(Bun.hash(content));
+}, 150_000);
