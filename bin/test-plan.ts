@@ -1,13 +1,13 @@
 /**
  * Which tests run when, beside what, and which programs they need. What holds for a folder stands here; a file that differs
- * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// needs: gcc libssl-dev`.
+ * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// runs: alone`, `// needs: gcc libssl-dev`.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** `default` runs in `bin/test`, `all` in `bin/test --all`, `soak` (long rounds and matrices) in `bin/test --soak`. */
 export type Suite = "default" | "all" | "soak";
-export type TestFile = { path: string; folder: string; suite: Suite; needs: string[] };
+export type TestFile = { path: string; folder: string; suite: Suite; alone: boolean; needs: string[] };
 
 /** How the tests of a folder run, where they do not run like all others. */
 type Kind = {
@@ -17,6 +17,8 @@ type Kind = {
   slow?: true;
   /** Measures how smoothly something runs, or loads the machine on purpose: runs last, with nothing beside it. */
   alone?: true;
+  /** Waits for most of its time, for leases, resume windows or certificates: runs as a third, beside two that compute. */
+  waits?: true;
   /** Drives a browser: at most one such folder runs at a time, as two cores bear no more. */
   browser?: true;
   /**
@@ -28,22 +30,21 @@ type Kind = {
 
 /** By the folder below test/ (`folderOf`). A folder that is not listed is fast and runs in `bin/test`. */
 const KINDS: Record<string, Kind> = {
-  cluster: { onlyAll: true, slow: true, ownNetwork: true },
+  cluster: { onlyAll: true, slow: true, waits: true, ownNetwork: true },
   "e2e/binary": { slow: true },
-  "e2e/faults": { onlyAll: true, slow: true, alone: true },
+  "e2e/faults": { onlyAll: true, slow: true },
   "e2e/journey": { slow: true, browser: true },
-  "e2e/media": { onlyAll: true, slow: true, alone: true },
   "e2e/networks": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
   "e2e/verdicts": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
-  e2e: { onlyAll: true, slow: true, alone: true },
+  e2e: { onlyAll: true, slow: true, browser: true },
   "features/recordings": { onlyAll: true, slow: true },
   foreign: { onlyAll: true, slow: true, ownNetwork: true },
-  "gateways/livekit": { onlyAll: true, slow: true },
-  "network/acme": { onlyAll: true, slow: true },
+  "gateways/livekit": { onlyAll: true, slow: true, waits: true },
+  "network/acme": { onlyAll: true, slow: true, waits: true },
   "network/tls": { onlyAll: true, slow: true },
   "network/turn": { onlyAll: true, slow: true },
-  "nodes/remote": { onlyAll: true, slow: true, ownNetwork: true },
-  ops: { onlyAll: true, slow: true, ownNetwork: true },
+  "nodes/remote": { onlyAll: true, slow: true, waits: true, ownNetwork: true },
+  ops: { onlyAll: true, slow: true, waits: true, ownNetwork: true },
   "ops/load-test": { onlyAll: true },
   "rtc-client": { onlyAll: true, slow: true },
   "web/package": { onlyAll: true, slow: true },
@@ -147,6 +148,7 @@ function describeTest(root: string, path: string): TestFile {
     path,
     folder,
     suite: own ?? (kindOf(folder).onlyAll ? "all" : "default"),
+    alone: kindOf(folder).alone ?? /^\/\/ runs: alone$/m.test(head),
     needs: [...new Set([...(PACKAGES[folder] ?? []), ...needs])],
   };
 }

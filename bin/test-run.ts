@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-type FileResult = { passed: number; failed: number };
+type FileResult = { passed: number; failed: number; seconds: number };
 type RunOptions = { timeoutMs: number; env: Record<string, string | undefined>; ownNetwork?: boolean };
 type Run = { code: number; output: string };
 
@@ -21,7 +21,8 @@ export async function runFiles(
   const results = existsSync(report) ? readReport(readFileSync(report, "utf8")) : new Map<string, FileResult>();
   rmSync(folder, { recursive: true });
   // A file that broke before its first test, or whose process crashed, has no line in the report.
-  for (const file of files) if (!results.has(file) && ran.code !== 0) results.set(file, { passed: 0, failed: 1 });
+  for (const file of files)
+    if (!results.has(file) && ran.code !== 0) results.set(file, { passed: 0, failed: 1, seconds: 0 });
   return { ...ran, files: results };
 }
 
@@ -42,6 +43,7 @@ function readReport(xml: string): Map<string, FileResult> {
     results.set(attribute("file"), {
       passed: Number(attribute("tests")) - failed - Number(attribute("skipped") || 0),
       failed,
+      seconds: Number(attribute("time")),
     });
   }
   return results;

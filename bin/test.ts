@@ -3,7 +3,8 @@
  * nothing of the system but a missing Chromium. `bin/test --all` runs everything and installs the Debian packages it needs;
  * `bin/test --soak` runs the long rounds and matrices. A filter runs the test files whose path contains it.
  *
- * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time.
+ * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, and a third
+ * that mostly waits.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,9 +19,32 @@ const ROOT = join(import.meta.dir, "..");
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 /** How long each folder took the last time: the longest begin, so that none is left over for the end. */
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
+/** Those of a fresh clone, where they are longer than usual. */
+const FIRST_DURATIONS: Record<string, number> = {
+  "gateways/livekit": 350,
+  "e2e/sdk": 250,
+  cluster: 200,
+  foreign: 200,
+  "e2e/dashboard": 150,
+  "e2e/embed": 150,
+  ops: 125,
+  "features/recordings": 100,
+  sfu: 90,
+  spec: 80,
+  "e2e (alone)": 80,
+  "web/package": 80,
+  security: 75,
+  "features/chat": 50,
+  cli: 20,
+  "web/sdk": 20,
+  "web/docs": 20,
+};
 const SLOW_TEST_MS = 180_000;
 const FAST_TEST_MS = 30_000;
 const LINES_BEFORE_A_FAILURE = 25;
+const SLOWEST_FILES = 12;
+
+type TestProcess = { name: string; folder: string; files: TestFile[] };
 
 const { values, positionals } = parseArgs({
   options: { all: { type: "boolean" }, soak: { type: "boolean" }, help: { type: "boolean" } },
@@ -36,6 +60,7 @@ const startedAt = performance.now();
 const total = { passed: 0, failed: 0 };
 const skipped: { test: TestFile; missing: string[] }[] = [];
 const durations: Record<string, number> = readDurations();
+const secondsOfFiles = new Map<string, number>();
 
 const found = findTests(ROOT, filter).filter(({ suite }) => suites.includes(suite));
 if (found.length === 0) {
@@ -56,17 +81,21 @@ const lint =
 const binary = await build();
 await lint;
 
-const folders = [...Map.groupBy(tests, ({ folder }) => folder)].sort(([a], [b]) => secondsOf(b) - secondsOf(a));
-const alone = folders.filter(([folder]) => kindOf(folder).alone);
-const browsers = folders.filter(([folder]) => kindOf(folder).browser && !kindOf(folder).alone);
-const others = folders.filter(([folder]) => !kindOf(folder).browser && !kindOf(folder).alone);
+const shared = processesOf(tests.filter(({ alone }) => !alone));
+const alone = processesOf(tests.filter(({ alone }) => alone));
+const browsers = shared.filter(({ folder }) => kindOf(folder).browser);
+const waiting = shared.filter(({ folder }) => kindOf(folder).waits);
+const others = shared.filter(({ folder }) => !kindOf(folder).browser && !kindOf(folder).waits);
+const processes = shared.length + alone.length;
 let begun = 0;
 await Promise.all([
   Promise.resolve(types).then(async () => {
     await runEach(browsers);
     await runEach(others);
+    await runEach(waiting);
   }),
-  runEach(others),
+  runEach(others).then(() => runEach(waiting)),
+  runEach(waiting),
 ]);
 await runEach(alone);
 report();
@@ -102,13 +131,20 @@ async function build(): Promise<string | null> {
   process.exit(1);
 }
 
-/** Takes folders off the list until it is empty: two workers may share one list. */
-async function runEach(list: [string, TestFile[]][]): Promise<void> {
-  for (let next = list.shift(); next; next = list.shift()) await runFolder(...next);
+/** One process for each folder; the longest of the last run come first. */
+function processesOf(tests: TestFile[]): TestProcess[] {
+  return [...Map.groupBy(tests, ({ folder }) => folder)]
+    .map(([folder, files]) => ({ name: files[0]?.alone ? `${folder} (alone)` : folder, folder, files }))
+    .sort((a, b) => secondsOf(b) - secondsOf(a));
 }
 
-async function runFolder(folder: string, files: TestFile[]): Promise<void> {
-  const finish = begin(`test/${folder}`, ` (${++begun} of ${folders.length})`);
+/** Takes processes off the list until it is empty: workers may share a list. */
+async function runEach(list: TestProcess[]): Promise<void> {
+  for (let next = list.shift(); next; next = list.shift()) await runProcess(next);
+}
+
+async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
+  const finish = begin(`test/${name}`, ` (${++begun} of ${processes})`);
   const began = performance.now();
   const {
     code,
@@ -119,9 +155,10 @@ async function runFolder(folder: string, files: TestFile[]): Promise<void> {
     files.map(({ path }) => path),
     optionsOf(folder),
   );
-  durations[folder] = Math.round((performance.now() - began) / 1000);
+  durations[name] = Math.round((performance.now() - began) / 1000);
   let [passed, failed] = [0, 0];
-  for (const result of results.values()) {
+  for (const [file, result] of results) {
+    secondsOfFiles.set(file, result.seconds);
     passed += result.passed;
     failed += result.failed;
   }
@@ -147,21 +184,26 @@ function report(): void {
       for (const { test } of group) console.log(`    bin/test --all ${test.path}`);
     }
   }
+  if (filter === undefined) {
+    const slowest = [...secondsOfFiles].sort(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES);
+    console.log("\nThe slowest files:");
+    for (const [file, seconds] of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`);
+  }
   console.log(`\nin ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes`);
   const notRun = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
   console.log(`${total.passed} passed, ${total.failed} failed${notRun}`);
   process.exit(total.failed === 0 ? 0 : 1);
 }
 
-function secondsOf(folder: string): number {
-  return durations[folder] ?? (kindOf(folder).slow ? 60 : 5);
+function secondsOf({ name, folder }: TestProcess): number {
+  return durations[name] ?? (kindOf(folder).slow ? 60 : 5);
 }
 
 function readDurations(): Record<string, number> {
   try {
     return JSON.parse(readFileSync(DURATIONS, "utf8")) as Record<string, number>;
   } catch {
-    return { sfu: 90, security: 75, spec: 55, "features/chat": 30, cli: 30, "web/sdk": 20, "web/docs": 20 };
+    return FIRST_DURATIONS;
   }
 }
 

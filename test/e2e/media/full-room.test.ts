@@ -1,3 +1,4 @@
+// runs: alone
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { runFullRoom, TILES } from "../../bench/harness/full-room.ts";

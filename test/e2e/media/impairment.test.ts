@@ -1,3 +1,4 @@
+// runs: alone
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";

@@ -81,7 +81,7 @@ test("a certificate is renewed at two thirds of its lifetime, under constant han
       await Bun.sleep(20);
     }
   });
-  for (let count = 0; count < 20; count++) {
+  for (let count = 0; count < 5; count++) {
     const before: object | null = renewal.certificate;
     // The authority's clock does not move with ours: what it issues counts from today.
     clock.set(Date.now());
@@ -100,7 +100,7 @@ test("a certificate is renewed at two thirds of its lifetime, under constant han
   expect(goingOn.closed()).toBe(0);
   expect(failed).toBe(0);
   // One at least for each of them.
-  expect(handshakes).toBeGreaterThan(20);
+  expect(handshakes).toBeGreaterThan(5);
   open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
   expect(String(await new Promise((resolve) => open.once("data", resolve)))).toContain("200 OK");
   open.destroy();
