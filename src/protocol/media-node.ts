@@ -212,8 +212,10 @@ export type MediaEvent =
    */
   | (OfParticipant & { type: "mediaStalled" })
   | (OfParticipant & { type: "mediaFlows" })
-  /** Messages on the participant's data channels that were not forwarded. */
-  | (OfParticipant & { type: "dataDropped"; messages: number; reason: DataDropReason })
+  /** Messages of the participant, or to it, that were not forwarded; `reader` did not get them. */
+  | (OfParticipant & { type: "dataDropped"; messages: number; reason: DataDropReason; reader?: string })
+  /** The participant has sent more than `reader` receives: so many bytes wait. */
+  | (OfParticipant & { type: "dataBehind"; reader: string; bytes: number })
   /** Sent every 5 s for each connected participant. */
   | (OfParticipant & { type: "transportStats"; stats: TransportStats })
   /** Data for participants without an open data channel, which is delivered on their socket. */

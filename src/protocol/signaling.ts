@@ -226,8 +226,8 @@ export type LeaveReason = Static<typeof LeaveReason>;
 export const DeliveryReason = literals(["requested", "bandwidth", "source", "codec", "permission"]);
 export type DeliveryReason = Static<typeof DeliveryReason>;
 
-/** The message was over the limit of the sender or the room, not permitted, or invalid. */
-export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid"]);
+/** The message was over the limit of the sender or the room, not permitted, invalid, or its receiver is too far behind. */
+export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid", "slow_reader"]);
 export type DataDropReason = Static<typeof DataDropReason>;
 
 const ofTrack = { identity: Identity, trackId: TrackId };
@@ -259,8 +259,17 @@ export const Pushes = {
    */
   "media.stalled": push("media.stalled", {}),
   "media.flows": push("media.flows", {}),
-  /** Messages of this client on its data channels that were not forwarded; at most once per second for each reason. */
-  "data.dropped": push("data.dropped", { messages: Type.Integer(), reason: DataDropReason }),
+  /**
+   * Messages of this client that were not forwarded, at most once per second for each reason. With `slow_reader`, `identity` did
+   * not get them; that participant is told too.
+   */
+  "data.dropped": push("data.dropped", {
+    messages: Type.Integer(),
+    reason: DataDropReason,
+    identity: Type.Optional(Identity),
+  }),
+  /** The participant has not received so many bytes of reliable data yet: wait until this push reports less. */
+  "data.behind": push("data.behind", { identity: Identity, bytes: Type.Integer() }),
   "permissions.changed": push("permissions.changed", { permissions: Permissions }),
   data: push("data", {
     from: Type.Union([Identity, Type.Null()]),

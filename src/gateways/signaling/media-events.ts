@@ -98,7 +98,13 @@ export function createMediaEvents({
         membership.push(session, { type: "media.flows" });
         break;
       case "dataDropped":
-        membership.push(session, { type: "data.dropped", messages: event.messages, reason: event.reason });
+        membership.push(session, {
+          ...{ type: "data.dropped", messages: event.messages, reason: event.reason },
+          ...(event.reader === undefined ? {} : { identity: event.reader }),
+        });
+        break;
+      case "dataBehind":
+        membership.push(session, { type: "data.behind", identity: event.reader, bytes: event.bytes });
         break;
       case "transportStats": {
         const { rttMs, jitterMs, packetLossPercent } = event.stats;

@@ -4,6 +4,7 @@ import type { DataPacket } from "./data-packet.ts";
 import { DataStreams, type StreamsDeps } from "./data-streams.ts";
 import { ReliableBuffer } from "./reliable-buffer.ts";
 import { Requests } from "./requests.ts";
+import { SlowReaders } from "./slow-readers.ts";
 import type { StreamOptions } from "./stream-writer.ts";
 
 /** Options for `room.sendData`. */
@@ -50,6 +51,7 @@ type MessageHandler = (message: DataMessage) => void;
 export class RoomData {
   readonly streams: DataStreams;
   readonly requests: Requests;
+  readonly #slowReaders = new SlowReaders();
   readonly #deps: RoomDataDeps;
   readonly #handlers = new Map<string, Set<MessageHandler>>();
   #buffer = new ReliableBuffer();
@@ -62,7 +64,10 @@ export class RoomData {
     this.#deps = deps;
     const { present, newId, onLeftOut, onError, fail } = deps;
     const send = (packet: DataPacket) => this.#send(packet);
-    const waitForSpace = async () => this.#channels?.waitForStreamSpace();
+    const waitForSpace = async () => {
+      await this.#slowReaders.wait(undefined);
+      await this.#channels?.waitForStreamSpace();
+    };
     this.streams = new DataStreams({ send, waitForSpace, present, newId, onLeftOut, onError, fail });
     this.requests = new Requests({ send, streams: this.streams, present, newId, onError });
   }
@@ -94,6 +99,7 @@ export class RoomData {
     this.#channels = null;
     this.streams.reset();
     this.requests.reset();
+    this.#slowReaders.clear();
     this.#proceed();
   }
 
@@ -104,7 +110,10 @@ export class RoomData {
 
   async sendData(payload: string | Uint8Array, { reliable = true, topic, to }: DataOptions): Promise<void> {
     const packet: DataPacket = { user: { payload: bytesOf(payload), topic }, to };
-    if (reliable) return this.#send(packet);
+    if (reliable) {
+      await this.#slowReaders.wait(to);
+      return this.#send(packet);
+    }
     if (!this.#channels || !this.#isPermitted) throw this.#unavailable();
     await this.#channels.sendLossy(packet);
   }
@@ -145,7 +154,13 @@ export class RoomData {
     await writer.close();
   }
 
+  /** Takes the server's push `data.behind`. */
+  readerBehind(identity: string, bytes: number): void {
+    this.#slowReaders.update(identity, bytes);
+  }
+
   participantLeft(identity: string): void {
+    this.#slowReaders.update(identity, 0);
     this.streams.left(identity);
     this.requests.left(identity);
   }

@@ -181,7 +181,12 @@ export const NODE_EVENTS = {
   qualityChanged: ofParticipant("qualityChanged", { quality: Quality }),
   mediaStalled: ofParticipant("mediaStalled", {}),
   mediaFlows: ofParticipant("mediaFlows", {}),
-  dataDropped: ofParticipant("dataDropped", { messages: Count, reason: DataDropReason }),
+  dataDropped: ofParticipant("dataDropped", {
+    messages: Count,
+    reason: DataDropReason,
+    reader: Type.Optional(Identity),
+  }),
+  dataBehind: ofParticipant("dataBehind", { reader: Identity, bytes: Count }),
   transportStats: ofParticipant("transportStats", { stats: TransportStats }),
   data: ofRoom("data", {
     from: nullable(Identity),

@@ -1,4 +1,5 @@
 import type { DataMessage } from "../../protocol/data/room-data.ts";
+import type { DataDropReason } from "../../protocol/signaling.ts";
 
 export type { DataMessage, DataOptions, SendFileOptions } from "../../protocol/data/room-data.ts";
 
@@ -78,7 +79,7 @@ export type ParticipantEvents = {
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
   /** A participant has read so little of a stream that it was left out. */
-  dataDropped: [dropped: { messages: number; reason: "slow_reader"; identity: string; topic: string }];
+  dataDropped: [dropped: { messages: number; reason: DataDropReason; identity?: string; topic?: string }];
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   reconnecting: [];
   reconnected: [];

@@ -294,6 +294,11 @@ export class Participant extends Emitter<ParticipantEvents> {
       this.#data.deliver(from, topic, new TextEncoder().encode(payload));
       return;
     }
+    if (push.type === "data.dropped") {
+      const { messages, reason, identity } = push;
+      this.emit("dataDropped", { messages, reason, ...(identity === undefined ? {} : { identity }) });
+    }
+    if (push.type === "data.behind") this.#data.readerBehind(push.identity, push.bytes);
     if (push.type === "permissions.changed") this.#data.permit(push.permissions.publishData);
     if (this.#roster.receive(push)) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
   }

@@ -11,7 +11,7 @@ import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../werift/werift-hooks.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
 import { numbered, readDataPacket, type Sender } from "./livekit-data-packet.ts";
-import { lastAcknowledged, ReliableQueue } from "./reliable-queue.ts";
+import { type DataSender, lastAcknowledged, ReliableQueue } from "./reliable-queue.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
 
@@ -19,6 +19,9 @@ export type DataKind = keyof typeof DATA_CHANNELS;
 const MAX_HANDED_OVER_BYTES = 65_536;
 /** A client this far behind on reliable data has its channel closed; it may open another. */
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
+/** From here on its senders are told, again when it has caught up. */
+const BEHIND_BYTES = 1_024 * 1_024;
+const CAUGHT_UP_BYTES = 256 * 1_024;
 /** A client that connects or reconnects has its channels by then, or gets data on its RTC socket. */
 const AWAITED_MS = 20_000;
 /** A thousand answered requests per second take two messages each. */
@@ -55,15 +58,19 @@ const isDataFrame = TypeCompiler.Compile(DataChannelFrame);
 export type DataOwner = {
   readonly self: Sender;
   readonly permissions: { publishData: boolean };
-  emit(event: { type: "dataDropped"; messages: number; reason: DataDropReason }): void;
+  emit(
+    event:
+      | { type: "dataDropped"; messages: number; reason: DataDropReason; reader?: string }
+      | { type: "dataBehind"; reader: string; bytes: number },
+  ): void;
 };
 
 export type DataSink = {
   /** Returns false when the room's or the sender's budget is exhausted. */
-  relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean;
+  relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget, sender: DataSender): boolean;
 };
 
-export class DataRelay {
+export class DataRelay implements DataSender {
   /** Lossy messages that were dropped because the client is slow. */
   lost = 0;
   /** The number of the last reliable packet; a client that resumes repeats packets that may be lost. */
@@ -88,6 +95,8 @@ export class DataRelay {
   #heldBytes = 0;
   #unacknowledged = { messages: 0, bytes: 0 };
   readonly #reliable = new ReliableQueue();
+  /** Those who were told that this client is behind. */
+  readonly #slowed = new Set<DataSender>();
   /** Is true after the loss of a reliable channel. */
   #isReplaced = false;
   /** Since when the reliable channel is expected. */
@@ -100,7 +109,7 @@ export class DataRelay {
     this.#bytes = new TokenBucket(BYTES_PER_SECOND, BYTES_PER_SECOND, now);
     this.#share = new DataBudget(SENDER_RATES, now);
     this.#now = now;
-    this.#dropped = new DroppedData((messages, reason) => owner.emit({ type: "dataDropped", messages, reason }));
+    this.#dropped = new DroppedData((dropped) => owner.emit({ type: "dataDropped", ...dropped }));
   }
 
   /** The number of this participant's messages that were not relayed. */
@@ -124,6 +133,14 @@ export class DataRelay {
     this.#dialect = "packets";
     this.#isLivekit = true;
     this.#awaitedSinceMs = this.#now();
+  }
+
+  readerBehind(reader: string, bytes: number): void {
+    this.#owner.emit({ type: "dataBehind", reader, bytes });
+  }
+
+  readerLost(reader: string, messages: number): void {
+    this.#dropped.add("slow_reader", messages, reader);
   }
 
   /** Called when a client offers data channels: what the RTC socket cannot carry waits for them. */
@@ -176,6 +193,7 @@ export class DataRelay {
     if (seq === undefined) return false;
     this.#reliable.acknowledge(Number(seq));
     this.#pump();
+    this.#tellCaughtUp();
     return true;
   }
 
@@ -224,7 +242,7 @@ export class DataRelay {
       return null;
     }
     if (!format || !message) return "invalid";
-    return this.#room.relay(this.#owner, format.kind, message, this.#share) ? null : "rate_limited";
+    return this.#room.relay(this.#owner, format.kind, message, this.#share, this) ? null : "rate_limited";
   }
 
   #read(format: ChannelFormat | null, data: string | Buffer, size: number): DataMessage | "again" | null {
@@ -253,10 +271,10 @@ export class DataRelay {
   }
 
   /** Returns false when the client has no channel and gets the message on its RTC socket. */
-  deliver(kind: DataKind, message: DataMessage): boolean {
-    const channel = this.#openOf(kind)[0] ?? this.#openOf("reliable")[0] ?? this.#openOf("lossy")[0];
-    if (!channel || (kind === "reliable" && !this.#carrier))
-      return kind === "reliable" && this.#waitsForChannel(message);
+  deliver(kind: DataKind, message: DataMessage, sender: DataSender | null = null): boolean {
+    const [reliable] = this.#openOf("reliable");
+    const channel = kind === "reliable" ? reliable : (this.#openOf("lossy")[0] ?? reliable);
+    if (!channel) return kind === "reliable" && this.#waitsForChannel(message, sender);
     const text = message.in(this.#dialect);
     if (text === null) return true;
     if (kind === "lossy") {
@@ -264,21 +282,44 @@ export class DataRelay {
       else channel.send(typeof text === "string" || this.#isLivekit ? text : numbered(text, 0));
       return true;
     }
-    this.#reliable.add(message);
-    if (this.#reliable.bytes > MAX_WAITING_BYTES) this.#giveUp(channel);
-    else this.#pump();
+    this.#reliable.add(message, sender);
+    if (this.#reliable.bytes > MAX_WAITING_BYTES) {
+      channel.close();
+      this.#giveUp();
+    } else {
+      this.#pump();
+      this.#slowDown(sender);
+    }
     return true;
   }
 
+  #slowDown(sender: DataSender | null): void {
+    if (!sender || this.#reliable.bytes <= BEHIND_BYTES || this.#slowed.has(sender)) return;
+    this.#slowed.add(sender);
+    sender.readerBehind(this.#owner.self.identity, this.#reliable.bytes);
+  }
+
+  #tellCaughtUp(): void {
+    if (this.#slowed.size === 0 || this.#reliable.bytes > CAUGHT_UP_BYTES) return;
+    for (const sender of this.#slowed) sender.readerBehind(this.#owner.self.identity, this.#reliable.bytes);
+    this.#slowed.clear();
+  }
+
   /** Queues a message while the client's connection is being established; the RTC socket would carry text only. */
-  #waitsForChannel(message: DataMessage): boolean {
+  #waitsForChannel(message: DataMessage, sender: DataSender | null): boolean {
     this.#noticeClosed();
-    if (!this.#isAwaited) this.#reliable.clear();
-    const follows = this.#isReplaced && !this.#reliable.isEmpty;
+    if (!this.#isAwaited) this.#giveUp();
+    // A client that has opened one of its channels opens the other too.
+    const follows = (this.#isReplaced && !this.#reliable.isEmpty) || this.#openOf("lossy").length > 0;
     const waits = this.#isAwaited && (follows || this.#isLivekit || message.delivery === null);
-    if (!waits || this.#reliable.bytes + message.size > MAX_WAITING_BYTES) return false;
-    this.#reliable.add(message);
-    return true;
+    if (waits && this.#reliable.bytes + message.size <= MAX_WAITING_BYTES) {
+      this.#reliable.add(message, sender);
+      this.#slowDown(sender);
+      return true;
+    }
+    // The RTC socket carries text only.
+    if (message.delivery === null) sender?.readerLost(this.#owner.self.identity, 1);
+    return false;
   }
 
   /** A closed channel may be followed by another. */
@@ -294,14 +335,11 @@ export class DataRelay {
     return this.#now() - this.#awaitedSinceMs <= AWAITED_MS;
   }
 
-  get #awaitsPackets(): boolean {
-    return this.#isLivekit && this.#isAwaited;
-  }
-
   tick(): void {
     this.#noticeClosed();
     this.#pump();
     this.#relayHeld();
+    this.#tellCaughtUp();
     if (!this.#isAcknowledged) this.#acknowledge();
     this.#dropped.tick(this.#now());
   }
@@ -313,15 +351,8 @@ export class DataRelay {
     this.#awaitedSinceMs = this.#now();
   }
 
-  /** The channel for reliable messages: a lossy one only for clients that neither acknowledge nor open channels one by one. */
-  get #carrier(): DataChannel | undefined {
-    const [reliable] = this.#openOf("reliable");
-    if (reliable) return reliable;
-    return this.#reliable.isAcknowledged || this.#awaitsPackets ? undefined : this.#openOf("lossy")[0];
-  }
-
   #pump(): void {
-    const channel = this.#reliable.hasNext && this.#carrier;
+    const channel = this.#reliable.hasNext ? this.#openOf("reliable")[0] : undefined;
     while (channel && this.#reliable.hasNext && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
       const text = this.#reliable.take(this.#dialect);
       if (text !== null) channel.send(text);
@@ -337,9 +368,16 @@ export class DataRelay {
     channel.send(JSON.stringify({ heard: this.#dialect === "packets" ? this.lastSequence : this.#lastFrame.seq }));
   }
 
-  #giveUp(channel: DataChannel): void {
-    channel.close();
-    this.#reliable.clear();
+  /** Forgets what waits for the client, and tells it and the senders: what was under way may have arrived. */
+  #giveUp(): void {
+    let all = 0;
+    const { identity } = this.#owner.self;
+    for (const [sender, messages] of this.#reliable.clear()) {
+      sender?.readerLost(identity, messages);
+      all += messages;
+    }
+    if (all > 0) this.readerLost(identity, all);
+    this.#tellCaughtUp();
   }
 }
 
@@ -362,26 +400,31 @@ function parseFrame(text: string): DataChannelFrame | null {
 
 const DROPS_REPORTED_EVERY_MS = 1_000;
 
-/** Counts a sender's dropped messages by reason, and reports them at most once a second. */
+type Dropped = { messages: number; reason: DataDropReason; reader?: string };
+
+/** Counts dropped messages by reason and reader, and reports them at most once a second. */
 class DroppedData {
   total = 0;
-  readonly #unreported = new Map<DataDropReason, number>();
-  readonly #report: (messages: number, reason: DataDropReason) => void;
+  readonly #unreported = new Map<string, Dropped>();
+  readonly #report: (dropped: Dropped) => void;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(report: (messages: number, reason: DataDropReason) => void) {
+  constructor(report: (dropped: Dropped) => void) {
     this.#report = report;
   }
 
-  add(reason: DataDropReason): void {
-    this.total += 1;
-    this.#unreported.set(reason, (this.#unreported.get(reason) ?? 0) + 1);
+  add(reason: DataDropReason, messages = 1, reader?: string): void {
+    this.total += messages;
+    const key = `${reason} ${reader ?? ""}`;
+    const known = this.#unreported.get(key);
+    if (known) known.messages += messages;
+    else this.#unreported.set(key, { messages, reason, ...(reader === undefined ? {} : { reader }) });
   }
 
   tick(nowMs: number): void {
     if (this.#unreported.size === 0 || nowMs - this.#reportedAtMs < DROPS_REPORTED_EVERY_MS) return;
     this.#reportedAtMs = nowMs;
-    for (const [reason, messages] of this.#unreported) this.#report(messages, reason);
+    for (const dropped of this.#unreported.values()) this.#report(dropped);
     this.#unreported.clear();
   }
 }

@@ -6,7 +6,16 @@ import { DATA_NUMBERED } from "../../protocol/signaling.ts";
 import type { DataDialect, DataMessage } from "./data-message.ts";
 import { numbered } from "./livekit-data-packet.ts";
 
-type Delivery = { message: DataMessage /** 0 until it is sent for the first time. */; seq: number };
+/** The participant that sent a message, as its readers use it. */
+export interface DataSender {
+  /** So many bytes wait for the reader. */
+  readerBehind(reader: string, bytes: number): void;
+  /** The reader does not get so many of the sender's messages. */
+  readerLost(reader: string, messages: number): void;
+}
+
+/** `seq` is 0 until the message is sent for the first time; `sender` is null for a backend. */
+type Delivery = { message: DataMessage; sender: DataSender | null; seq: number };
 
 /** The last number that a client has received, from its channel's protocol; null when the client does not acknowledge. */
 export function lastAcknowledged(protocol: string): number | null {
@@ -56,8 +65,8 @@ export class ReliableQueue {
     this.#unacknowledged = [];
   }
 
-  add(message: DataMessage): void {
-    (message.isStreamPart ? this.#waitingParts : this.#waiting).push({ message, seq: 0 });
+  add(message: DataMessage, sender: DataSender | null): void {
+    (message.isStreamPart ? this.#waitingParts : this.#waiting).push({ message, sender, seq: 0 });
     this.#bytes += message.size;
   }
 
@@ -83,12 +92,17 @@ export class ReliableQueue {
     }
   }
 
-  clear(): void {
+  /** Returns how many messages of each sender were forgotten. */
+  clear(): Map<DataSender | null, number> {
+    const forgotten = new Map<DataSender | null, number>();
+    for (const list of [this.#repeated, this.#waiting, this.#waitingParts, this.#unacknowledged])
+      for (const { sender } of list) forgotten.set(sender, (forgotten.get(sender) ?? 0) + 1);
     this.#repeated = [];
     this.#waiting = [];
     this.#waitingParts = [];
     this.#unacknowledged = [];
     this.#bytes = 0;
+    return forgotten;
   }
 
   #forget(deliveries: readonly Delivery[]): void {

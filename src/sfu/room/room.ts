@@ -10,6 +10,7 @@ import { DataMessage } from "./data-message.ts";
 import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data-relay.ts";
 import type { ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
+import type { DataSender } from "./reliable-queue.ts";
 import { RoomRecorder } from "./room-recorder.ts";
 import { RoomVoices } from "./speakers.ts";
 
@@ -134,9 +135,9 @@ export class Room implements RoomTracks, DataSink {
     return this.#voices.isUncontested(publication);
   }
 
-  relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget): boolean {
+  relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget, sender: DataSender): boolean {
     if (share.isSpent || this.#dataBudget.isSpent) return false;
-    const recipients = this.#deliver(from.self.identity, kind, message);
+    const recipients = this.#deliver(from.self.identity, kind, message, sender);
     for (const budget of [share, this.#dataBudget]) budget.spend(recipients, message.size);
     return true;
   }
@@ -147,17 +148,17 @@ export class Room implements RoomTracks, DataSink {
     // The budget applies to participants and not to backends.
     if (from !== null && this.#dataBudget.isSpent)
       throw new MediaError("RATE_LIMITED", "The room delivers as much data as it may. Send it again in a second.");
-    const sender = [...this.#participants.values()].find(({ self }) => self.identity === from)?.self;
-    const known = from === null ? null : (sender ?? { identity: from, participantId: "" });
+    const sender = [...this.#participants.values()].find(({ self }) => self.identity === from);
+    const known = from === null ? null : (sender?.self ?? { identity: from, participantId: "" });
     const message =
       encoding === undefined
         ? DataMessage.ofFrame(known, { topic, to, payload })
         : DataMessage.ofBytes(Buffer.from(payload, encoding), { topic, to, isLossy: lossy, nonce });
-    const recipients = this.#deliver(from, lossy ? "lossy" : "reliable", message);
+    const recipients = this.#deliver(from, lossy ? "lossy" : "reliable", message, sender?.data ?? null);
     if (from !== null) this.#dataBudget.spend(recipients, payload.length);
   }
 
-  #deliver(from: string | null, kind: DataKind, message: DataMessage): number {
+  #deliver(from: string | null, kind: DataKind, message: DataMessage, sender: DataSender | null): number {
     const { delivery } = message;
     const recipients: string[] = [];
     let delivered = 0;
@@ -166,7 +167,7 @@ export class Room implements RoomTracks, DataSink {
       if (identity === from || !message.isFor(participant.self)) continue;
       if (!participant.permissions.publishData && !participant.data.alwaysReceives) continue;
       delivered += 1;
-      if (!participant.data.deliver(kind, message)) recipients.push(participantId);
+      if (!participant.data.deliver(kind, message, sender)) recipients.push(participantId);
     }
     if (delivery && recipients.length > 0)
       this.#host.emit({ type: "data", roomId: this.#roomId, ...delivery, recipients });

@@ -39,7 +39,7 @@ describe("data of one participant", () => {
     owner = {
       self: { identity: "ann", participantId: "p1" },
       permissions: { publishData: true },
-      emit: ({ messages, reason }) => void emitted.push({ messages, reason }),
+      emit: ({ type, ...event }) => void emitted.push(type === "dataDropped" ? event : { type, ...event }),
     };
     data = make();
   });
@@ -308,6 +308,103 @@ describe("data of one participant", () => {
     for (let i = 0; i < 600; i++) deliver("reliable", "x".repeat(10_000));
     expect(reliable.isOpen).toBe(false);
     expect(deliver("reliable", "x")).toBe(false);
+  });
+
+  describe("a client that reads slowly", () => {
+    let told: [string, string, number][];
+    const sender = (name: string) => ({
+      readerBehind: (reader: string, bytes: number) => void told.push([name, `${reader} behind`, bytes]),
+      readerLost: (reader: string, messages: number) => void told.push([name, `${reader} lost`, messages]),
+    });
+    const send = (from: ReturnType<typeof sender> | null, bytes = 50_000) =>
+      data.deliver(
+        "reliable",
+        DataMessage.ofFrame({ identity: "ben", participantId: "p2" }, { payload: "x".repeat(bytes) }),
+        from,
+      );
+    beforeEach(() => {
+      told = [];
+    });
+
+    test("slows each of its senders down once, at a megabyte, until it has caught up", () => {
+      const reliable = channel("reliable");
+      data.opened(reliable);
+      const [ben, cid] = [sender("ben"), sender("cid")];
+      for (let n = 0; n < 30; n++) send(ben);
+      send(cid);
+      send(null);
+      expect(told).toEqual([
+        ["ben", "ann behind", 1_050_000],
+        ["cid", "ann behind", 1_450_000],
+      ]);
+      told = [];
+      while (told.length === 0) {
+        reliable.bufferedAmount = 0;
+        data.tick();
+      }
+      expect(told).toEqual([
+        ["ben", "ann behind", 200_000],
+        ["cid", "ann behind", 200_000],
+      ]);
+    });
+
+    test("and at last gets nothing more, of which both sides are told", () => {
+      data.opened(channel("reliable"));
+      const [ben, cid] = [sender("ben"), sender("cid")];
+      send(cid);
+      send(cid);
+      send(cid);
+      for (let n = 0; n < 84; n++) send(ben);
+      // Two were handed over to the channel.
+      expect(told.filter(([, what]) => what === "ann lost")).toEqual([
+        ["cid", "ann lost", 1],
+        ["ben", "ann lost", 83],
+      ]);
+      expect(told.filter(([, what]) => what === "ann behind").map(([name, , bytes]) => [name, bytes])).toEqual([
+        ["ben", 1_050_000],
+        ["ben", 0],
+      ]);
+      data.tick();
+      expect(emitted).toEqual([{ messages: 84, reason: "slow_reader", reader: "ann" }]);
+    });
+
+    test("a sender reports to its client what its readers did not get, at most once a second", () => {
+      data.readerBehind("cid", 2_000_000);
+      data.readerLost("cid", 3);
+      data.readerLost("cid", 4);
+      data.readerLost("dan", 1);
+      data.tick();
+      expect(emitted).toEqual([
+        { type: "dataBehind", reader: "cid", bytes: 2_000_000 },
+        { messages: 7, reason: "slow_reader", reader: "cid" },
+        { messages: 1, reason: "slow_reader", reader: "dan" },
+      ]);
+    });
+  });
+
+  test("a reliable message waits for its channel, and never uses the lossy one", () => {
+    data.expectChannels();
+    const lossy = channel("lossy");
+    data.opened(lossy);
+    for (const payload of ["a", "b"]) expect(deliver("reliable", payload)).toBe(true);
+    expect(lossy.sent).toEqual([]);
+    const reliable = channel("reliable");
+    data.opened(reliable);
+    expect(reliable.sent.map((text) => JSON.parse(String(text)).payload)).toEqual(["a", "b"]);
+  });
+
+  test("without a reliable channel to come, a message goes to the RTC socket, and bytes are reported as lost", () => {
+    data.opened(channel("lossy"));
+    expect(deliver("reliable", "a")).toBe(false);
+    const lost: unknown[] = [];
+    const sender = {
+      readerBehind() {},
+      readerLost: (reader: string, messages: number) => void lost.push([reader, messages]),
+    };
+    const packet = { content: { payload: Buffer.from([0xff]), topic: null, more: [] }, sequence: 0, isLossy: false };
+    const bytes = DataMessage.ofPacket(null, { ...packet, destinations: [], destinationIds: [] }, 1);
+    expect(data.deliver("reliable", bytes, sender)).toBe(false);
+    expect(lost).toEqual([["ann", 1]]);
   });
 
   describe("of a client that speaks packets", () => {

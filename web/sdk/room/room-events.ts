@@ -58,8 +58,8 @@ export type RoomEvents = {
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];
   /**
-   * Data messages of the local participant were dropped; emitted at most once a second. With `slow_reader` a participant
-   * has read so little of a stream that it was left out.
+   * Data messages of the local participant were dropped; emitted at most once a second. With `slow_reader`, the participant
+   * `identity` has read so little that it did not get them, or was left out of a stream. It is told too, with its own identity.
    */
   dataDropped: [
     dropped: {

@@ -254,7 +254,10 @@ export class Room extends Emitter<RoomEvents> {
         this.#data.deliver(push.from, push.topic, new TextEncoder().encode(push.payload));
         break;
       case "data.dropped":
-        this.emit("dataDropped", { messages: push.messages, reason: push.reason });
+        this.emit("dataDropped", { messages: push.messages, reason: push.reason, identity: push.identity });
+        break;
+      case "data.behind":
+        this.#data.readerBehind(push.identity, push.bytes);
         break;
       case "track.muted":
         this.#mutedByServer(push.trackId);
