@@ -41,3 +41,8 @@ export function foreignName(text: unknown): string | null {
 export const MIME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$";
 export const UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
+
+const MATRIX_SERVER_NAME = /^(?:[a-z\d](?:[a-z\d.-]{0,228}[a-z\d])?|\[[\da-f:.]{2,45}\])(?::\d{1,5})?$/i;
+
+/** A host name or IP address with an optional port, as it follows the colon of a Matrix user id. */
+export const isMatrixServerName = (text: string): boolean => MATRIX_SERVER_NAME.test(text);

@@ -1,4 +1,5 @@
-import { allowedAddresses, type Target } from "../../kernel/net/targets.ts";
+import { checkedFetch, codeOf } from "../../kernel/net/checked-fetch.ts";
+import type { Target } from "../../kernel/net/targets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { VERSION } from "../../kernel/version.ts";
 
@@ -46,7 +47,11 @@ export async function attempt(
     controller.abort();
   });
   try {
-    const response = await post(runtime, request);
+    const { headers, body, allows } = request;
+    const response = await checkedFetch(runtime, url, {
+      ...{ method: "POST", allows, body, signal: controller.signal },
+      headers: { "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}`, ...headers },
+    });
     const durationMs = now() - startedAt;
     await discard(response);
     const { status } = response;
@@ -65,51 +70,6 @@ export async function attempt(
   } finally {
     cancelTimeout();
   }
-}
-
-/** Sends the request to the first address of the host that accepts the connection. */
-async function post({ fetch, lookup }: Pick<Runtime, "fetch" | "lookup">, request: AttemptRequest): Promise<Response> {
-  const { headers, body, controller, allows } = request;
-  const url = new URL(request.url);
-  const { signal } = controller;
-  const addresses = await Promise.race([allowedAddresses(url, allows, lookup), abortion(signal)]);
-  const { host, hostname } = url;
-  let failure: unknown = new Error("no address that may be connected to");
-  for (const address of addresses) {
-    url.hostname = address.includes(":") ? `[${address}]` : address;
-    try {
-      return await fetch(url, {
-        method: "POST",
-        headers: { "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}`, ...headers, host },
-        body,
-        redirect: "manual",
-        decompress: false,
-        // The certificate is checked against the host name, not the IP address.
-        ...(url.hostname === hostname ? {} : { tls: { serverName: hostname.replace(/\.$/, "") } }),
-        signal,
-      });
-    } catch (error) {
-      failure = error;
-      if (!NOT_CONNECTED.has(codeOf(error)) || signal.aborted) break;
-    }
-  }
-  throw failure;
-}
-
-/** Errors before the request is sent, after which another IP address may be tried. */
-const NOT_CONNECTED = new Set([
-  "ECONNREFUSED",
-  "ConnectionRefused",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "FailedToOpenSocket",
-]);
-
-function abortion(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
 }
 
 function errorOf(status: number): string | null {
@@ -143,10 +103,4 @@ function retryAfterMs({ status, headers }: Response, now: number): number | null
   if (text === null || (status !== 429 && status !== 503)) return null;
   const ms = /^\d+$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - now;
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
-}
-
-/** Only the code of the error is used: its message repeats the URL, which may contain a secret. */
-function codeOf(error: unknown): string {
-  const { code, name } = error as { code?: unknown; name?: string };
-  return typeof code === "string" ? code : (name ?? "unknown");
 }

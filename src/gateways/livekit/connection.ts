@@ -32,6 +32,7 @@ import type { SignToken } from "./tokens.ts";
 import {
   createTokenReader,
   createTokenRefresh,
+  EXISTING_ROOM_CLAIM,
   joinTarget,
   type LivekitToken,
   permissionsOf,
@@ -90,6 +91,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const { roomName, identity } = joinTarget(token);
     profileOf(token);
     const room = rooms.findByName(token.key, roomName);
+    if (!room && token.claims[EXISTING_ROOM_CLAIM] === true) throw noSuchRoom();
     const tokenId = room && tokenIdIn(room.id, token);
     const isReturning = room !== undefined && tokenId !== undefined && rtcTokens.isKnown(tokenId, room.id, identity);
     if (isReturning && rtcTokens.isRevoked(tokenId)) throw revoked();
@@ -97,6 +99,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     return { parameters: readParameters(), request, token, openedAt, isReturning };
   }
 
+  const noSuchRoom = () => new HttpRefusal(404, "the room does not exist, and this token may not create it");
   const revoked = () => new TokenRefused("the token was revoked, or its holder was removed from the room");
 
   function requireValidSigning(token: LivekitToken): void {
@@ -120,9 +123,10 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const caller = await write((unit) => {
       // A removal may have been written since the client was admitted.
       requireValidSigning(token);
+      const existing = rooms.findByName(token.key, roomName);
+      if (!existing && token.claims[EXISTING_ROOM_CLAIM] === true) throw noSuchRoom();
       const room =
-        rooms.findByName(token.key, roomName) ??
-        rooms.create(unit, token.key, { name: roomName, ...roomOptionsOf(configurationOf(token.claims)) });
+        existing ?? rooms.create(unit, token.key, { name: roomName, ...roomOptionsOf(configurationOf(token.claims)) });
       const tokenId = tokenIdIn(room.id, token);
       const ref = { projectId, environment, roomId: room.id };
       rtcTokens.adopt(unit, ref, { tokenId, participantIdentity: identity, expiresAt: token.expiresAt });

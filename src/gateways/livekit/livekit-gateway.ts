@@ -5,6 +5,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { createAgents } from "./agents/agents.ts";
 import { type ConnectionDeps, createLivekitConnections } from "./connection.ts";
 import { createLivekitSessions } from "./livekit-session.ts";
+import { createMatrixRtc } from "./matrix/matrix-rtc.ts";
 import { serverInfo } from "./records.ts";
 import { HttpRefusal } from "./refusals.ts";
 import { createDispatchService } from "./server-api/dispatch-service.ts";
@@ -31,10 +32,16 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
   });
   publishWebhooks(runtime, { ...deps, details });
   const connections = createLivekitConnections(runtime, { ...deps, sessions, agents, signToken });
+  function takeAttempt(kind: string, ipAddress: string): void {
+    const verdict = limiter.take(kind, rateLimitKey(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
+    if (!verdict.allowed) throw new HttpRefusal(429, "too many attempts; try again later", verdict.resetSeconds);
+  }
+
   return {
     isOpen: config.LIVEKIT_CLIENTS === "on",
     connections,
     agents,
+    matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
       "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, sessionOf: sessions.of }),
       "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
@@ -56,9 +63,9 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
         if (refusal) throw refusal;
         return;
       }
-      const limit = config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW;
-      const verdict = limiter.take("livekit-validate", rateLimitKey(ipAddress), limit);
-      if (!verdict.allowed) throw new HttpRefusal(429, "too many attempts; try again later", verdict.resetSeconds);
+      takeAttempt("livekit-validate", ipAddress);
     },
+
+    requireMatrixAttempt: (ipAddress: string): void => takeAttempt("matrix", ipAddress),
   };
 }

@@ -22,6 +22,9 @@ const CLOCK_TOLERANCE_SECONDS = 10;
 /** The claim of a refreshed token with the id of the token that it replaces. */
 const TOKEN_ID_CLAIM = "stoaTokenId";
 
+/** The claim of a token whose holder may join an existing room and create none. */
+export const EXISTING_ROOM_CLAIM = "stoaExistingRoom";
+
 /** The `video` claim, which LiveKit calls a grant. */
 type VideoGrant = {
   room?: string;

@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
+import { isMatrixServerName, MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
 
 /* The formats of text settings, each with the description that an operator reads when a value is invalid. */
 
@@ -41,6 +41,17 @@ export const origin = {
     const url = new URL(value);
     return url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "" && url.password === "";
   },
+};
+
+/** A Matrix server name: a host with an optional port. `*` stands for all. */
+export const homeserver = {
+  expected: "a Matrix server name such as example.org, or *",
+  accepts: (value: string) => value === "*" || isMatrixServerName(value),
+};
+
+export const apiKeyId = {
+  expected: "the public id of an API key, 16 letters and digits",
+  accepts: (value: string) => /^[A-Za-z0-9]{16}$/.test(value),
 };
 
 /** A name that a certificate authority can issue a certificate for. */

@@ -1,5 +1,15 @@
 import { availableParallelism } from "node:os";
-import { bearerToken, host, lengthBetween, origin, region, serverName, turnUrl } from "./checks.ts";
+import {
+  apiKeyId,
+  bearerToken,
+  homeserver,
+  host,
+  lengthBetween,
+  origin,
+  region,
+  serverName,
+  turnUrl,
+} from "./checks.ts";
 import { choice, integer, list, optional, secret, text } from "./variable.ts";
 
 export const mediaVariables = {
@@ -49,6 +59,20 @@ export const mediaVariables = {
     "on",
     ["on", "off"],
     "Whether LiveKit's client SDKs may join rooms, at /rtc, /agent and /twirp, with tokens signed by an API key's signing secret.",
+  ),
+  MATRIX_HOMESERVERS: list(
+    [],
+    homeserver,
+    "Matrix homeservers whose users may start calls here, or * for all; unset, no tokens are given to Matrix users.",
+  ),
+  MATRIX_FEDERATION: choice(
+    "on",
+    ["on", "off"],
+    "Whether users of other Matrix homeservers may join the calls that were started here.",
+  ),
+  MATRIX_API_KEY: optional(
+    apiKeyId,
+    "Public id of the API key that signs the tokens of Matrix users; the calls belong to its project. Needs MATRIX_HOMESERVERS.",
   ),
   TURN_URLS: list([], turnUrl, "TURN servers that clients are given. Needs TURN_SECRET."),
   TURN_SECRET: secret(lengthBetween(1, 512), "Shared secret of the TURN servers (static-auth-secret)."),

@@ -33,6 +33,8 @@ export function relationProblems(config: Config): string[] {
   requires("ADMIN_EMAIL", ["ADMIN_PASSWORD"]);
   requires("ADMIN_PASSWORD", ["ADMIN_EMAIL"]);
   requires("CHAT_FILTER_URL", ["CHAT_FILTER_SECRET"]);
+  requires("MATRIX_HOMESERVERS", ["MATRIX_API_KEY"]);
+  requires("MATRIX_API_KEY", ["MATRIX_HOMESERVERS"]);
   requires("TURN_URLS", ["TURN_SECRET"]);
   requires("ACME_EAB_KEY_ID", ["ACME_EAB_HMAC"]);
   requires("ACME_EAB_HMAC", ["ACME_EAB_KEY_ID"]);

@@ -1,0 +1,71 @@
+import { Elysia } from "elysia";
+import type { Http } from "../../../kernel/http/http.ts";
+import type { Log } from "../../../kernel/log.ts";
+import { HttpRefusal } from "../refusals.ts";
+import { MatrixError, type MatrixRtc } from "./matrix-rtc.ts";
+
+const MAX_BODY_BYTES = 16_384;
+
+type MatrixDeps = {
+  matrixRtc: MatrixRtc;
+  log: Log;
+  /** Each request leads to requests to a homeserver, so they are limited by IP address. */
+  requireAttempt: (ipAddress: string) => void;
+};
+
+/** The paths that MatrixRTC clients request of a `livekit_service_url`. */
+export function matrixRoutes({ infoOf }: Http, { matrixRtc, log, requireAttempt }: MatrixDeps) {
+  const paths = {
+    "/sfu/get": matrixRtc.legacyToken,
+    "/get_token": matrixRtc.token,
+    "/delegate_delayed_leave": matrixRtc.delegateLeave,
+  };
+  const routes = new Elysia();
+  for (const [path, serve] of Object.entries(paths)) {
+    routes.post(
+      path,
+      async ({ request, set }) => {
+        set.headers["content-type"] = "application/json";
+        try {
+          const { ip, publicUrl } = infoOf(request);
+          requireAttempt(ip);
+          return JSON.stringify(await serve(await readBody(request), publicUrl));
+        } catch (error) {
+          const known = asMatrixError(error);
+          if (!known) log.error({ err: error, path }, "matrix: request failed");
+          set.status = known?.status ?? 500;
+          return JSON.stringify({
+            errcode: known?.errcode ?? "M_UNKNOWN",
+            error: known?.message ?? "the server could not do this",
+          });
+        }
+      },
+      { detail: { hide: true } },
+    );
+  }
+  return routes;
+}
+
+function asMatrixError(error: unknown): MatrixError | null {
+  if (error instanceof MatrixError) return error;
+  return error instanceof HttpRefusal && error.status === 429
+    ? new MatrixError(429, "M_LIMIT_EXCEEDED", error.message)
+    : null;
+}
+
+async function readBody(request: Request): Promise<Record<string, unknown>> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of request.body ?? []) {
+    size += part.length;
+    if (size > MAX_BODY_BYTES) throw new MatrixError(413, "M_BAD_JSON", `a body has at most ${MAX_BODY_BYTES} bytes`);
+    parts.push(part);
+  }
+  try {
+    const value: unknown = JSON.parse(Buffer.concat(parts).toString());
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // The same error as for JSON that is not an object.
+  }
+  throw new MatrixError(400, "M_NOT_JSON", "the body must be a JSON object");
+}

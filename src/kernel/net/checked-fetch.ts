@@ -1,0 +1,66 @@
+import type { Runtime } from "../runtime.ts";
+import { allowedAddresses, type Target } from "./targets.ts";
+
+type CheckedRequest = {
+  method: "GET" | "POST";
+  /** Returns whether the host may resolve to this address. */
+  allows: (target: Target) => boolean;
+  headers: Record<string, string>;
+  body?: string | Uint8Array<ArrayBuffer>;
+  signal: AbortSignal;
+};
+
+/**
+ * A request to a URL that somebody else chose: it follows no redirect and connects only to an IP address that was
+ * checked, the first of the host's addresses that accepts the connection.
+ */
+export async function checkedFetch(
+  { fetch, lookup }: Pick<Runtime, "fetch" | "lookup">,
+  address: string,
+  { allows, headers, signal, ...init }: CheckedRequest,
+): Promise<Response> {
+  const url = new URL(address);
+  const addresses = await Promise.race([allowedAddresses(url, allows, lookup), abortion(signal)]);
+  const { host, hostname } = url;
+  let failure: unknown = new Error("no address that may be connected to");
+  for (const address of addresses) {
+    url.hostname = address.includes(":") ? `[${address}]` : address;
+    try {
+      return await fetch(url, {
+        ...init,
+        headers: { ...headers, host },
+        redirect: "manual",
+        decompress: false,
+        // The certificate is checked against the host name, not the IP address.
+        ...(url.hostname === hostname ? {} : { tls: { serverName: hostname.replace(/\.$/, "") } }),
+        signal,
+      });
+    } catch (error) {
+      failure = error;
+      if (!NOT_CONNECTED.has(codeOf(error)) || signal.aborted) break;
+    }
+  }
+  throw failure;
+}
+
+/** Errors before the request is sent, after which another IP address may be tried. */
+const NOT_CONNECTED = new Set([
+  "ECONNREFUSED",
+  "ConnectionRefused",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "FailedToOpenSocket",
+]);
+
+function abortion(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+/** Only the code of the error is used: its message repeats the URL, which may contain a secret. */
+export function codeOf(error: unknown): string {
+  const { code, name } = error as { code?: unknown; name?: string };
+  return typeof code === "string" ? code : (name ?? "unknown");
+}
