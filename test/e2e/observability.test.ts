@@ -125,8 +125,8 @@ test.concurrent("[4.6] a browser that dies is FAILED with exactly one network er
   await joinRoom(page, await stage.rtc(room.id, "carl", undefined, { network }), ["camera"], 180);
   await waitForRecord(room.id, "carl", ({ state }) => state === "CONNECTED");
   // The connection ends abruptly, as in a power failure: of a page alone, the browser would still close the socket.
-  network.reset();
   const devtools = await page.context().newCDPSession(page);
+  network.reset();
   void devtools.send("Page.crash").catch(() => {});
   const record = await waitForRecord(room.id, "carl", ({ disconnectedAt }) => disconnectedAt !== null);
   expect(record).toMatchObject({ state: "FAILED", disconnectReason: "timeout" });

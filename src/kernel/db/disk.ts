@@ -81,7 +81,9 @@ export function watchDisk(folder: string, now: Now, commit: () => Promise<void>)
       probeDisk(folder);
       disk = null;
     } catch (error) {
-      disk = `the disk takes no more writes (${(error as { code?: string }).code ?? "unknown"})`;
+      const { code = "unknown" } = error as { code?: string };
+      // Without a free file descriptor nothing is known of the disk.
+      if (code !== "EMFILE") disk = `the disk takes no more writes (${code})`;
     }
     commit().then(
       () => {
