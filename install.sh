@@ -194,6 +194,16 @@ missing() {
   case $(platform) in *-musl) printf '. Is libstdc++ installed (apk add libstdc++)?' ;; esac
 }
 
+# keep_signature FOLDER TARGET: what `stoa version --verify` needs; nothing for a release without a signature.
+keep_signature() {
+  rm -f "$2/checksums.txt" "$2/checksums.txt.minisig" "$2/release.pub"
+  [ -n "$signed_version" ] || return 0
+  mkdir -p "$2"
+  cp "$1/checksums.txt" "$1/checksums.txt.minisig" "$2/"
+  printf '%s\n' "$key" >"$2/release.pub"
+  chmod 644 "$2/checksums.txt" "$2/checksums.txt.minisig" "$2/release.pub"
+}
+
 install_binary() {
   dir=$(install_dir)
   mkdir -p "$dir"
@@ -209,6 +219,7 @@ install_binary() {
   # In the same folder first: only then is the last step a rename, which a running server and a power cut both survive.
   cp "$work/stoa" "$dir/.stoa.$$"
   mv -f "$dir/.stoa.$$" "$dir/stoa"
+  keep_signature "$work" "$dir/../share/stoa"
   say "installed $version as $dir/stoa"
   case ":$PATH:" in *":$dir:"*) ;; *) say "$dir is not in your PATH" ;; esac
 }
@@ -301,6 +312,9 @@ uninstall() {
   fi
   [ -e "$dir/stoa" ] || die "there is no $dir/stoa"
   rm -f "$dir/stoa"
+  signed_version=
+  keep_signature '' "$dir/../share/stoa"
+  rmdir "$dir/../share/stoa" 2>/dev/null || true
   say "removed $dir/stoa"
 }
 

@@ -36,8 +36,11 @@ type BinaryOptions = {
   outfile: string;
 };
 
-/** Builds one file with bytecode (it starts four times as fast), workers, migrations and web assets. */
-export async function buildBinary({ root, platform, webDir, nativeDir, outfile }: BinaryOptions): Promise<void> {
+/**
+ * Builds one file with bytecode (it starts four times as fast), workers, migrations and web assets, and returns the paths of
+ * the modules in it.
+ */
+export async function buildBinary({ root, platform, webDir, nativeDir, outfile }: BinaryOptions): Promise<string[]> {
   const native = existsSync(join(nativeDir, "media.so")) ? [nativeDir] : [];
   const assets = [join(root, "migrations"), join(root, "web/docs"), webDir, ...native];
   const result = await Bun.build({
@@ -52,8 +55,15 @@ export async function buildBinary({ root, platform, webDir, nativeDir, outfile }
     // With splitting, modules that are loaded on first use are not evaluated at the start.
     splitting: true,
     sourcemap: "inline",
-    // The binary cannot read the commit from the checkout.
-    define: { STOA_COMMIT: JSON.stringify(commitOfCheckout(root) ?? "") },
+    metafile: true,
+    define: {
+      // The binary cannot read the commit from the checkout.
+      STOA_COMMIT: JSON.stringify(commitOfCheckout(root) ?? ""),
+      STOA_PLATFORM: JSON.stringify(platform),
+      // Bun replaces these in CommonJS modules by the path of the checkout, which would make every binary different.
+      __dirname: '"/"',
+      __filename: '"/"',
+    },
     compile: {
       ...(platform === thisPlatform() ? {} : { target: `bun-${platform}` as Bun.Build.CompileTarget }),
       outfile,
@@ -69,6 +79,7 @@ export async function buildBinary({ root, platform, webDir, nativeDir, outfile }
   for (const file of readdirSync(dirname(outfile))) {
     if (file.endsWith(".map") || file.startsWith(`${basename(outfile)}.`)) rmSync(join(dirname(outfile), file));
   }
+  return Object.keys(result.metafile?.inputs ?? {});
 }
 
 function workers(root: string): string[] {

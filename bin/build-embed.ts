@@ -8,10 +8,11 @@ const STAND_INS: Record<string, string> = {
   "react-dom/client": "preact/compat/client",
 };
 
-/** Builds `embed.js`, the custom elements in one self-contained module. */
-export async function buildEmbed(root: string, outdir: string): Promise<void> {
-  await Bun.build({
+/** Builds `embed.js`, the custom elements in one self-contained module, and returns the paths of the modules in it. */
+export async function buildEmbed(root: string, outdir: string): Promise<string[]> {
+  const { metafile } = await Bun.build({
     entrypoints: [join(root, "web/embed/index.ts")],
+    metafile: true,
     outdir,
     naming: "embed.js",
     target: "browser",
@@ -29,4 +30,5 @@ export async function buildEmbed(root: string, outdir: string): Promise<void> {
       },
     ],
   });
+  return Object.keys(metafile?.inputs ?? {});
 }

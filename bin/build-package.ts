@@ -5,8 +5,10 @@
  */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
 import { description, license } from "../package.json";
+import { BLOCK_BYTES, paddingOf, writeTarHeader } from "../src/kernel/archive/tar.ts";
 import { RELEASE, VERSION } from "../src/kernel/version.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
 import { ENTRIES, manifest } from "./package-manifest.ts";
@@ -38,11 +40,20 @@ export async function buildPackage(root: string, outfile: string): Promise<void>
     };
     package_["package/THIRD-PARTY-LICENSES"] = licencesOf(root, [...files.values()]);
     for (const [path, content] of files) package_[`package/dist/${path}`] = content;
-    const archive = new Bun.Archive(package_);
-    await Bun.write(outfile, Bun.gzipSync(await archive.bytes(), { level: 9 }));
+    await Bun.write(outfile, gzipSync(packageArchive(package_), { level: 9 }));
   } finally {
     rmSync(compiled, { recursive: true });
   }
+}
+
+/** All files have npm's fixed time of change, so that the same commit gives the same bytes. */
+function packageArchive(files: Record<string, string>): Buffer {
+  const entries = Object.entries(files).flatMap(([name, text]) => {
+    const content = Buffer.from(text);
+    const header = writeTarHeader({ name, size: content.length }, Date.UTC(1985, 9, 26, 8, 15), 0o644);
+    return [header, content, Buffer.alloc(paddingOf(content.length))];
+  });
+  return Buffer.concat([...entries, Buffer.alloc(2 * BLOCK_BYTES)]);
 }
 
 async function compile(root: string, outdir: string): Promise<void> {
@@ -65,7 +76,9 @@ function collectScripts(folder: string, path: string, files: Map<string, string>
   if (files.has(path)) return;
   const script = readFileSync(join(folder, path), "utf8").replaceAll(/\bSTOA_VERSION\b/g, JSON.stringify(VERSION));
   files.set(path, script);
-  files.set(`${path}.map`, readFileSync(join(folder, `${path}.map`), "utf8"));
+  // The compiler names the source by its path from the temporary folder; its text is in the map.
+  const map = JSON.parse(readFileSync(join(folder, `${path}.map`), "utf8")) as { sources: string[] };
+  files.set(`${path}.map`, JSON.stringify({ ...map, sources: map.sources.map((source) => basename(source)) }));
   for (const { path: to } of new Bun.Transpiler({ loader: "js" }).scanImports(script)) {
     if (to.startsWith(".")) collectScripts(folder, join(dirname(path), to), files);
     else if (!PROVIDED.test(to)) throw new Error(`${path} imports ${to}, which an installed package does not have`);

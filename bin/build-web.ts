@@ -10,20 +10,23 @@ import { buildSdkTypes } from "./build-sdk-types.ts";
  * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one
  * folder. The server serves it from disk in a checkout and from inside the binary otherwise. Files under assets/ have a
  * hash in their name. The folder is replaced atomically, because several servers may start at once and each build it.
+ * Returns the paths of the modules in it.
  */
-export async function buildWeb(root: string, outdir: string): Promise<void> {
+export async function buildWeb(root: string, outdir: string): Promise<string[]> {
   const making = `${outdir}.${crypto.randomUUID().slice(0, 8)}`;
   mkdirSync(making, { recursive: true });
   try {
-    await buildPages(join(root, "web"), making);
-    await buildSdk(join(root, "web/sdk/index.ts"), making);
+    const modules = await buildPages(join(root, "web"), making);
+    modules.push(...(await buildSdk(join(root, "web/sdk/index.ts"), making)));
     await buildSdkTypes(root, join(making, "sdk.d.ts"));
-    await buildEmbed(root, making);
+    modules.push(...(await buildEmbed(root, making)));
     await buildPackage(root, join(making, "stoa.tgz"));
     await buildDocs(root, making);
-    await packReference(join(root, "node_modules/@scalar/api-reference/dist/browser/standalone.js"), making);
+    const reference = "node_modules/@scalar/api-reference/dist/browser/standalone.js";
+    await packReference(join(root, reference), making);
     await Bun.write(join(making, ".built"), "");
     replaceFolder(making, outdir);
+    return [...modules, reference];
   } finally {
     rmSync(making, { recursive: true, force: true });
   }
@@ -45,11 +48,12 @@ function ignoreError(expected: string, run: () => void): void {
   }
 }
 
-async function buildPages(web: string, outdir: string): Promise<void> {
+async function buildPages(web: string, outdir: string): Promise<string[]> {
   const pages = ["dashboard", "playground", "replay"].map((page) => join(web, page, "index.html")).filter(existsSync);
-  if (pages.length === 0) return;
-  await Bun.build({
+  if (pages.length === 0) return [];
+  const { metafile } = await Bun.build({
     entrypoints: pages,
+    metafile: true,
     root: web,
     outdir,
     target: "browser",
@@ -59,12 +63,14 @@ async function buildPages(web: string, outdir: string): Promise<void> {
     naming: { entry: "[dir]/[name].[ext]", chunk: "assets/[name]-[hash].[ext]", asset: "assets/[name]-[hash].[ext]" },
     define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(VERSION) },
   });
+  return Object.keys(metafile?.inputs ?? {});
 }
 
-async function buildSdk(entry: string, outdir: string): Promise<void> {
-  if (!existsSync(entry)) return;
-  await Bun.build({
+async function buildSdk(entry: string, outdir: string): Promise<string[]> {
+  if (!existsSync(entry)) return [];
+  const { metafile } = await Bun.build({
     entrypoints: [entry],
+    metafile: true,
     outdir,
     naming: "sdk.js",
     target: "browser",
@@ -72,6 +78,7 @@ async function buildSdk(entry: string, outdir: string): Promise<void> {
     minify: true,
     define: { STOA_VERSION: JSON.stringify(VERSION) },
   });
+  return Object.keys(metafile?.inputs ?? {});
 }
 
 /** The reference's script has 4 MB, so it is stored and served compressed. */

@@ -3,7 +3,8 @@
  * bin/build --all        the same for every platform of a release
  * bin/build --web-only   only the web assets, for running from a checkout
  *
- * It also writes dist/checksums.txt and install.sh, which verifies a download with it, so that the folder is a release.
+ * It also writes dist/stoa.cdx.json (what is in the binaries), checksums.txt, and install.sh, which verifies a download with
+ * that list, so that the folder is a release. The same commit gives the same bytes in any folder.
  * With STOA_SIGNING_KEY_FILE (or STOA_SIGNING_KEY), --all signs that list, and its install.sh refuses another one.
  */
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
@@ -14,6 +15,7 @@ import { compileNative, type NativeArch } from "../src/sfu/fast-path/compile.ts"
 import { buildBinary, PLATFORMS, type Platform, thisPlatform } from "./build-binary.ts";
 import { copyForRegistry } from "./build-package.ts";
 import { buildWeb } from "./build-web.ts";
+import { billOfMaterials, readLibcrypto } from "./sbom.ts";
 import { signingKey, signRelease } from "./sign-release.ts";
 
 const { values } = parseArgs({ options: { all: { type: "boolean" }, "web-only": { type: "boolean" } } });
@@ -24,25 +26,35 @@ const key = values.all === true ? signingKey(process.env) : null;
 /** The platforms that native code can be cross-compiled for; a library built against glibc does not run on musl. */
 const NATIVE_PLATFORMS: Partial<Record<Platform, NativeArch>> = { "linux-x64": "x64", "linux-arm64": "arm64" };
 
+const SBOM = "stoa.cdx.json";
 const root = join(import.meta.dir, "..");
 const dist = join(root, "dist");
 mkdirSync(dist, { recursive: true });
 
-await step("web assets", () => buildWeb(root, join(dist, "web")));
+const modules = await step("web assets", () => buildWeb(root, join(dist, "web")));
 copyForRegistry(join(dist, "web/stoa.tgz"), dist);
 
 if (values["web-only"] !== true) {
-  const checksums: string[] = [];
   const platforms = values.all === true ? PLATFORMS : [thisPlatform()];
-  for (const platform of platforms) await buildNative(platform);
+  const compilers = new Set<string>();
+  for (const platform of platforms) await buildNative(platform, compilers);
+  const binaries: Record<string, string> = {};
   for (const platform of platforms) {
     const file = `stoa-${platform}${platform.startsWith("windows") ? ".exe" : ""}`;
     const outfile = join(dist, file);
-    await step(file, () =>
+    const bundled = await step(file, () =>
       buildBinary({ root, platform, webDir: join(dist, "web"), nativeDir: nativeDirOf(platform), outfile }),
     );
-    checksums.push(`${await sha256(join(dist, file))}  ${file}\n`);
+    modules.push(...bundled);
+    binaries[file] = await sha256(outfile);
   }
+  const libcrypto = await Promise.all([...compilers].map(readLibcrypto));
+  await Bun.write(
+    join(dist, SBOM),
+    billOfMaterials(root, { version: VERSION, binaries, platforms, modules, libcrypto }),
+  );
+  const sums = { ...binaries, [SBOM]: await sha256(join(dist, SBOM)) };
+  const checksums = Object.entries(sums).map(([file, sum]) => `${sum}  ${file}\n`);
   // The signed list contains the version, so that install.sh does not accept an old release as a newer one.
   await Bun.write(join(dist, "checksums.txt"), `# stoa ${VERSION}\n${checksums.join("")}`);
   copyFileSync(join(root, "install.sh"), join(dist, "install.sh"));
@@ -61,20 +73,22 @@ function nativeDirOf(platform: Platform): string {
 }
 
 /** Without a compiler for the platform, its binary uses the TypeScript packet path. */
-async function buildNative(platform: Platform): Promise<void> {
+async function buildNative(platform: Platform, compilers: Set<string>): Promise<void> {
   const arch = NATIVE_PLATFORMS[platform];
   rmSync(nativeDirOf(platform), { recursive: true, force: true });
   if (platform !== thisPlatform() && arch === undefined) return;
   await step(`native fan-out for ${platform}`, async () => {
     const compiled = await compileNative(join(nativeDirOf(platform), "media.so"), arch);
     if (!compiled.ok) console.error(`stoa: ${platform} has no native fan-out: ${compiled.reason}`);
+    else if (compiled.isStatic) compilers.add(compiled.compiler);
   });
 }
 
-async function step(name: string, build: () => Promise<void>): Promise<void> {
+async function step<T>(name: string, build: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
-  await build();
+  const result = await build();
   console.error(`stoa: built ${name} in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  return result;
 }
 
 async function sha256(path: string): Promise<string> {

@@ -7,6 +7,11 @@ import packageJson from "../../package.json" with { type: "json" };
  */
 declare const STOA_COMMIT: string | undefined;
 
+declare const STOA_PLATFORM: string | undefined;
+
+/** The release's platform that `bin/build` built this for, such as `linux-x64-musl`; null in a checkout. */
+export const PLATFORM: string | null = typeof STOA_PLATFORM === "undefined" ? null : STOA_PLATFORM;
+
 const SHORT_COMMIT = 7;
 const COMMIT = /^[0-9a-f]{40,64}$/;
 

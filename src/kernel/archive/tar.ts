@@ -10,11 +10,11 @@ const CHECKSUM_AT = 148;
 export type TarEntry = { name: string; size: number };
 
 /** Throws for a name that is too long for the header. */
-export function writeTarHeader({ name, size }: TarEntry, modifiedAt: number): Buffer {
+export function writeTarHeader({ name, size }: TarEntry, modifiedAt: number, mode = 0o600): Buffer {
   if (Buffer.byteLength(name) > 100) throw new Error(`${name} is too long for a tar header`);
   const header = Buffer.alloc(BLOCK_BYTES);
   header.write(name, 0, "utf8");
-  writeOctal(header, 100, 7, 0o600);
+  writeOctal(header, 100, 7, mode);
   writeOctal(header, 108, 7, 0);
   writeOctal(header, 116, 7, 0);
   writeSize(header, size);

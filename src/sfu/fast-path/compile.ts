@@ -39,7 +39,7 @@ const SHARED_OBJECT = [
 const LIBCRYPTO = ["-l:libcrypto.a", "-lcrypto"];
 
 export type NativeArch = "x64" | "arm64";
-export type Compiled = { ok: true } | { ok: false; reason: string };
+export type Compiled = { ok: true; compiler: string; isStatic: boolean } | { ok: false; reason: string };
 
 /** Changes whenever the library would. */
 export function nativeFingerprint(): string {
@@ -70,7 +70,7 @@ export async function compileNative(outfile: string, arch?: NativeArch): Promise
     problem = await new Response(run.stderr).text();
     if ((await run.exited) === 0) {
       renameSync(draft, outfile);
-      return { ok: true };
+      return { ok: true, compiler, isStatic: libcrypto === LIBCRYPTO[0] };
     }
   }
   rmSync(draft, { force: true });

@@ -2,9 +2,11 @@
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { buildBinary, PLATFORMS, type Platform } from "../../../bin/build-binary.ts";
 import { ROOT } from "../../cli/stoa.ts";
+import { buildBinary as build } from "./binary.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-release-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
@@ -43,3 +45,13 @@ test("[11] a release contains every platform that install.sh names", () => {
     if (libc) expect(script).toContain(`libc=-${libc}`);
   }
 });
+
+test("[11] neither the program nor the package contains a path of the checkout or a time of the build", async () => {
+  const built = dirname(await build());
+  expect(readFileSync(join(built, "stoa")).indexOf(`${ROOT}/`)).toBe(-1);
+  const [tarball = ""] = [...new Bun.Glob("stoa-*.tgz").scanSync(built)];
+  const files = gunzipSync(readFileSync(join(built, tarball)));
+  expect([files.indexOf(`${ROOT}/`), files.indexOf(tmpdir())]).toEqual([-1, -1]);
+  const times = files.toString("latin1").matchAll(/(.{11})\0 {0,1}\d{6}\0 0\0{100}ustar/gs);
+  expect(new Set([...times].map(([, time]) => time)).size).toBe(1);
+}, 120_000);
