@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { NATIVE_SOURCES } from "../../src/sfu/fast-path/compile.ts";
-import { PARSERS } from "./fuzz/parsers.ts";
+import { corpusFolder, PARSERS } from "./fuzz/parsers.ts";
 import { type Measured, report } from "./harness/report.ts";
 
 /**
@@ -43,9 +43,13 @@ async function runNative(name: keyof typeof NATIVE): Promise<Outcome> {
   if ((await compiling.exited) !== 0) throw new Error(await new Response(compiling.stderr).text());
   const corpus = join(root, `${name}-corpus`);
   mkdirSync(corpus, { recursive: true });
-  const options = [`-max_total_time=${seconds}`, `-max_len=${MAX_INPUT_BYTES}`, "-len_control=10", "-timeout=10"];
+  const options = [`-max_total_time=${seconds}`, `-max_len=${MAX_INPUT_BYTES}`, "-len_control=0", "-timeout=10"];
   const output = [`-artifact_prefix=${join(findings, `native-${name}-`)}`, "-print_final_stats=1"];
-  const run = Bun.spawn([program, ...options, ...output, corpus], { stdout: "ignore", stderr: "pipe" });
+  // The second folder is only read: what is found goes into the first.
+  const run = Bun.spawn([program, ...options, ...output, corpus, corpusFolder(`native-${name}`)], {
+    stdout: "ignore",
+    stderr: "pipe",
+  });
   const text = await new Response(run.stderr).text();
   const code = await run.exited;
   const fault = /^(?:SUMMARY|==\d+== ERROR): (.*)$/m.exec(text)?.[1] ?? text.slice(-400);

@@ -272,11 +272,13 @@ export const PARSERS: Record<string, Parser> = {
   ),
 };
 
-const CORPUS = join(import.meta.dir, "../../security/corpus");
+export function corpusFolder(name: string): string {
+  return join(import.meta.dir, "../../security/corpus", name);
+}
 
 /** The inputs that are kept for a target. */
 export function corpusOf(name: string): Buffer[] {
-  const folder = join(CORPUS, name);
+  const folder = corpusFolder(name);
   if (!existsSync(folder)) return [];
   return readdirSync(folder).map((file) => readFileSync(join(folder, file)));
 }

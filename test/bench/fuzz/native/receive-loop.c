@@ -4,10 +4,28 @@
 
 #define SENDERS 2u
 #define SLOTS 3u
+#define STREAMS 4u
 
 static uint32_t sender_cipher;
+static uint32_t last_number[SENDERS][STREAMS];
 
-// The first byte of a datagram says whose it is and whether it is authentic; the second is its length in steps of eight bytes.
+static uint32_t header_bytes(const uint8_t *packet, uint32_t length) {
+  uint32_t bytes = 12 + (packet[0] & 0x0f) * 4u;
+  if (packet[0] & 0x10 && bytes + 4 <= length) bytes += 4 + read16(packet + bytes + 2) * 4;
+  return bytes <= length ? bytes : length;
+}
+
+// A header that the receive loop forwards: chance alone makes none.
+static void make_next(uint8_t *packet, uint32_t *last) {
+  *last += 1;
+  packet[0] = 0x80 | (packet[0] & 0x1f);
+  packet[1] = 96 | (packet[1] & 0x80);
+  packet[2] = (uint8_t)(*last >> 8);
+  packet[3] = (uint8_t)*last;
+}
+
+// The first byte of a datagram says whose it is, whether it is the next of its stream, and whether it is authentic; the second is its
+// length in steps of eight bytes.
 int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned room, int flags, struct timespec *timeout) {
   (void)fd, (void)flags, (void)timeout;
   unsigned count = 0;
@@ -19,7 +37,8 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned room, int flags, 
     uint8_t *packet = message->msg_iov[0].iov_base;
     length = take_bytes(&kernel, packet, length);
     if (kind & 4 && length >= 12) packet[8] = packet[9] = packet[10] = 0, packet[11] = kind & 3;
-    if (kind & 8) length = stoa_protect(fuzz_engine(), sender_cipher, packet, BUFFER_BYTES, 12, length, 0);
+    if (kind & 16 && length >= 12) make_next(packet, &last_number[kind & 1][kind & 3]);
+    if (kind & 8) length = stoa_protect(fuzz_engine(), sender_cipher, packet, BUFFER_BYTES, header_bytes(packet, length), length, 0);
     struct sockaddr_in6 from = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)(1 + (kind & 1)))};
     memcpy(message->msg_name, &from, sizeof from);
     messages[count].msg_len = length;
@@ -74,10 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     publishers[p].flight = flight;
     publishers[p].transport_sequence_id = take(&kernel, 1) % 16;
     publishers[p].audio_level_id = take(&kernel, 1) % 16;
-    for (uint32_t s = 0; s < 4; s++) {
+    for (uint32_t s = 0; s < STREAMS; s++) {
       uint32_t codec = take(&kernel, 1);
+      last_number[p][s] = take(&kernel, 2);
       publishers[p].streams[s] = (fast_stream){
-          .highest = take(&kernel, 2), .open = 1, .ssrc = s, .payload_type = 96, .codec = codec % 5, .rewrites_vp8 = codec >> 7};
+          .highest = last_number[p][s], .open = 1, .ssrc = s, .payload_type = 96, .codec = codec % 5, .rewrites_vp8 = codec >> 7};
       publishers[p].groups[s] = (fan_out_group){.slots = slots, .slot_count = SLOTS, .is_forwardable = 1};
     }
     loop->sessions[p] = (session){.streams = &publishers[p], .receiver = stoa_add_receiver(e, own), .port = (uint16_t)(1 + p)};
@@ -86,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   loop->fd = loop->event_loop = 1;
   loop->is_v6 = 1;
   loop->wait_ms = 1;
+  loop->pause_us = take(&kernel, 1);
   loop->is_still = 1;
   loop->grouping = 1;
   loop->session_count = SENDERS;

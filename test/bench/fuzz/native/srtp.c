@@ -7,12 +7,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   engine *e = fuzz_engine();
   input in = {data, size};
   uint32_t profile = 1 + (take(&in, 1) & 1), rollover = take(&in, 4), header = take(&in, 1), flip = take(&in, 2);
+  // Before the packet, which takes everything that is left.
+  uint32_t spare = take(&in, 1) % 64;
   uint32_t sender = stoa_add_cipher(e, profile, fuzz_key, sizeof fuzz_key);
   uint32_t opener = stoa_add_cipher(e, profile, fuzz_key, sizeof fuzz_key);
   MUST(sender && opener);
   find_cipher(e, opener)->uses_own_gcm = 0;
-  uint8_t plain[BUFFER_BYTES];
-  uint32_t length = take_bytes(&in, plain, sizeof plain), capacity = length + take(&in, 1);
+  // What is received has a buffer's size with its tag, so a packet is smaller before it is protected.
+  uint8_t plain[BUFFER_BYTES - GCM_TAG_BYTES - RTCP_INDEX_BYTES];
+  uint32_t length = take_bytes(&in, plain, sizeof plain), capacity = length + spare;
 
   uint8_t *packet = exactly(plain, length, capacity);
   uint32_t sealed = stoa_protect(e, sender, packet, capacity, header, length, rollover);
