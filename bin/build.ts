@@ -29,6 +29,8 @@ const NATIVE_PLATFORMS: Partial<Record<Platform, NativeArch>> = { "linux-x64": "
 const SBOM = "stoa.cdx.json";
 const root = join(import.meta.dir, "..");
 const dist = join(root, "dist");
+// Bun names modules by their paths from the current directory, and those names are in the binary.
+process.chdir(root);
 mkdirSync(dist, { recursive: true });
 
 const modules = await step("web assets", () => buildWeb(root, join(dist, "web")));
