@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ChatPanel } from "./chat-panel.tsx";
 import { Controls } from "./controls.tsx";
+import { ReceivedFiles } from "./files.tsx";
 import { type Layout, layoutFor } from "./layout.ts";
 import { audioBlocked, changes, type Session, streamStatus, viewers } from "./session.ts";
 import { StatsPanel } from "./stats-panel.tsx";
@@ -75,6 +76,7 @@ export function Call({ session, dev, onLeave }: CallProps) {
             Turn on sound
           </button>
         )}
+        <ReceivedFiles />
         {showStats.value && <StatsPanel room={room} />}
       </main>
       {showChat.value && conversation && <ChatPanel conversation={conversation} me={room.localParticipant.identity} />}

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { NETWORK_PROFILES } from "../../src/protocol/playground-profiles.ts";
 import { type DeviceKind, listDevices, onDevicesChanged } from "../sdk/index.ts";
 import { impair, moveStream } from "./credentials.ts";
+import { FilePicker } from "./files.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { RingMenu } from "./ring.tsx";
 import { attempt, changes, type Session, streamStatus } from "./session.ts";
@@ -99,7 +100,7 @@ function StreamButton({ streamId = "" }: { streamId?: string }) {
   );
 }
 
-/** Devices and, in `stoa dev`, the network. They are in a popover because a phone has space for one row of buttons. */
+/** Devices, files and, in `stoa dev`, the network. They are in a popover because a phone has space for one row of buttons. */
 function Settings({ session, dev }: { session: Session; dev: boolean }) {
   const { localParticipant: me } = session.room;
   return (
@@ -113,6 +114,7 @@ function Settings({ session, dev }: { session: Session; dev: boolean }) {
         {me.track("microphone") && <DevicePicker session={session} kind="audioinput" label="Microphone" />}
         {me.track("camera") && <DevicePicker session={session} kind="videoinput" label="Camera" />}
         <DevicePicker session={session} kind="audiooutput" label="Speaker" />
+        {me.permissions?.publishData && <FilePicker room={session.room} />}
         {dev && <NetworkPicker session={session} />}
       </div>
     </>

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { Call } from "./call.tsx";
 import { type Credentials, fromFragment, isDev, join } from "./credentials.ts";
+import { receiveFiles } from "./files.tsx";
 import { Lobby } from "./lobby.tsx";
 import { IncomingRing, incoming, listenForRings, missed } from "./ring.tsx";
 import { notice, notify, openSession, type Session } from "./session.ts";
@@ -22,6 +23,7 @@ async function enter(credentials: Credentials): Promise<void> {
     session.value = null;
     ended.value = reason;
   });
+  receiveFiles(session.value.room);
   if (session.value.chat && credentials.mode === "call") listenForRings(session.value.chat);
   // The microphone stays off until a click, because two tabs on one machine would cause feedback.
   if (credentials.mode !== "viewer") {

@@ -103,6 +103,22 @@ describe("[10] the playground with stoa dev", () => {
     await anna.getByRole("button", { name: "notes.txt (1 KB)" }).waitFor();
   }, 180_000);
 
+  test("a file is shared with everyone in the call", async () => {
+    await click(ben, "Settings");
+    await ben.getByLabel("Share a file").setInputFiles({
+      name: "plan.bin",
+      mimeType: "application/octet-stream",
+      buffer: Buffer.alloc(300_000, "plan"),
+    });
+    const link = anna.getByLabel("Received files").getByRole("link", { name: "plan.bin" });
+    await link.waitFor();
+    const downloading = anna.waitForEvent("download");
+    await link.click();
+    const stream = await (await downloading).createReadStream();
+    expect(await new Response(stream as never).text()).toBe("plan".repeat(75_000));
+    await ben.keyboard.press("Escape");
+  }, 180_000);
+
   test("statistics are shown, and a cut network is shown and recovers", async () => {
     await click(anna, "Stats");
     await anna.locator(".stats", { hasText: "VP8" }).waitFor();
