@@ -10,6 +10,8 @@ export type StreamsDeps = {
   send(packet: DataPacket): Promise<void>;
   waitForSpace(): Promise<void>;
   present(): readonly string[];
+  /** Whether much of this participant's data waits for that reader at the server. */
+  isBehind(identity: string): boolean;
   newId(): string;
   onLeftOut(identity: string, topic: string): void;
   onError(error: unknown): void;
@@ -19,8 +21,6 @@ export type StreamsDeps = {
 export const CREDIT_TOPIC = "stoa.credit";
 /** Streams that are being received; further ones are ignored. */
 const MAX_READERS = 1_000;
-/** The server reports 1 MB that wait for a reader, and 256 KB on the way down. */
-const BEHIND_BYTES = 512 * 1024;
 
 /** All up to `upTo` has been read; with `stop` nothing more is wanted. */
 type Credit = { id: string; upTo?: number; stop?: true };
@@ -30,7 +30,6 @@ export class DataStreams {
   readonly #handlers = new Map<string, StreamHandler>();
   readonly #readers = new Map<string, { from: string; reader: StreamReader }>();
   readonly #writers = new Map<string, StreamWriter>();
-  readonly #behind = new Set<string>();
 
   constructor(deps: StreamsDeps) {
     this.#deps = deps;
@@ -45,11 +44,10 @@ export class DataStreams {
   }
 
   write(kind: "text" | "bytes", options: StreamOptions): StreamWriter {
-    const { send, waitForSpace, present, newId, onLeftOut, fail } = this.#deps;
+    const { send, waitForSpace, present, isBehind, newId, onLeftOut, fail } = this.#deps;
     const id = newId();
     const writer: StreamWriter = new StreamWriter(id, kind, options, {
-      ...{ send, waitForSpace, present, fail },
-      isBehind: (identity) => this.#behind.has(identity),
+      ...{ send, waitForSpace, present, isBehind, fail },
       leftOut: (identity) => onLeftOut(identity, writer.topic),
       ended: () => this.#writers.delete(id),
     });
@@ -68,23 +66,19 @@ export class DataStreams {
   }
 
   left(identity: string): void {
-    this.#behind.delete(identity);
     for (const writer of [...this.#writers.values()]) writer.leave(identity);
     for (const { from, reader } of [...this.#readers.values()])
       if (from === identity) reader.abort("The sender has left.");
   }
 
-  /** The server reports how much of this participant's data waits for a reader. */
-  behind(identity: string, bytes: number): void {
-    if (bytes > BEHIND_BYTES) this.#behind.add(identity);
-    else this.#behind.delete(identity);
+  /** A reader is behind now, or no longer. */
+  readersChanged(): void {
     for (const writer of this.#writers.values()) writer.changed();
   }
 
   /** The session has ended, and packets with it. */
   reset(): void {
     const message = "The session has ended.";
-    this.#behind.clear();
     for (const { reader } of [...this.#readers.values()]) reader.abort(message);
     for (const writer of [...this.#writers.values()]) writer.fail(this.#deps.fail("STREAM_ENDED", message));
   }

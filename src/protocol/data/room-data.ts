@@ -64,11 +64,11 @@ export class RoomData {
     this.#deps = deps;
     const { present, newId, onLeftOut, onError, fail } = deps;
     const send = (packet: DataPacket) => this.#send(packet);
-    const waitForSpace = async () => {
-      await this.#slowReaders.wait(undefined);
-      await this.#channels?.waitForStreamSpace();
-    };
-    this.streams = new DataStreams({ send, waitForSpace, present, newId, onLeftOut, onError, fail });
+    this.streams = new DataStreams({
+      ...{ send, present, newId, onLeftOut, onError, fail },
+      waitForSpace: async () => this.#channels?.waitForStreamSpace(),
+      isBehind: (identity) => this.#slowReaders.isBehind(identity),
+    });
     this.requests = new Requests({ send, streams: this.streams, present, newId, onError });
   }
 
@@ -97,9 +97,9 @@ export class RoomData {
   newSession(): void {
     this.#buffer = new ReliableBuffer();
     this.#channels = null;
+    this.#slowReaders.clear();
     this.streams.reset();
     this.requests.reset();
-    this.#slowReaders.clear();
     this.#proceed();
   }
 
@@ -157,6 +157,7 @@ export class RoomData {
   /** Takes the server's push `data.behind`. */
   readerBehind(identity: string, bytes: number): void {
     this.#slowReaders.update(identity, bytes);
+    this.streams.readersChanged();
   }
 
   participantLeft(identity: string): void {

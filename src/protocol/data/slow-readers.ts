@@ -14,6 +14,10 @@ export class SlowReaders {
     else if (this.#since.delete(identity)) this.#wake();
   }
 
+  isBehind(identity: string): boolean {
+    return this.#since.has(identity);
+  }
+
   clear(): void {
     this.#since.clear();
     this.#wake();

@@ -2,8 +2,8 @@ import type { DataPacket } from "./data-packet.ts";
 
 /** The largest piece that LiveKit's clients expect in a packet. */
 const CHUNK_BYTES = 15_000;
-/** How far the sending may be ahead of the slowest reader. */
-const MAX_UNCREDITED_BYTES = 1_024 * 1_024;
+/** How far the sending may be ahead of the slowest reader; with twice as much at the server, other messages would wait too. */
+const MAX_UNCREDITED_BYTES = 512 * 1_024;
 /** A reader that grants nothing for so long is left out. */
 const PATIENCE_MS = 30_000;
 
