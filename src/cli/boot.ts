@@ -93,7 +93,7 @@ function explain(error: unknown, config: Config): unknown {
   if (sqlite?.startsWith("SQLITE_IOERR") || isDamage(error)) {
     const remedy =
       config.COMMIT_LOG_URL === undefined
-        ? `Restore a backup: stoa restore ${latestBackup(config) ?? "FILE"}`
+        ? `Restore a backup: stoa restore --data-dir ${config.DATA_DIR} ${latestBackup(config) ?? "FILE"}`
         : `Move ${databasePath(config)} away, and the server fetches a copy from another one.`;
     return new CommandFailure(`the database in ${config.DATA_DIR} is damaged (${sqlite}). ${remedy}`);
   }

@@ -40,6 +40,20 @@ test("[7] a crash inside a handler is a 500 that shows neither message nor stack
   });
 });
 
+test("[7] a failure that all requests share is logged once in ten seconds", async () => {
+  const full = Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+  const crash = spyOn(server.services.projects, "presentToKey").mockImplementation(() => {
+    throw full;
+  });
+  const logged = () => server.logLines.filter((line) => line.includes("disk is full")).length;
+  for (let n = 0; n < 5; n++) expect((await server.call("GET", "/v1/project", { key })).status).toBe(507);
+  expect(logged()).toBe(1);
+  server.clock.advance(10_000);
+  expect((await server.call("GET", "/v1/project", { key })).status).toBe(507);
+  expect(logged()).toBe(2);
+  crash.mockRestore();
+});
+
 test("[7] a unit of work that fails is a 500 and is rolled back", async () => {
   const { services, runtime } = server;
   const crash = spyOn(services.members, "join").mockImplementation(() => {

@@ -1,5 +1,6 @@
 /** Whether the database is intact. A damaged file must not look healthy: the readiness check fails with a remedy. */
 import { statSync } from "node:fs";
+import { dirname } from "node:path";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
@@ -76,10 +77,8 @@ export function watchDatabase(options: HealthOptions): DatabaseHealth {
     if (isMember) {
       return `stop the server, move ${db.$client.filename} away and start it: it fetches a copy from another server`;
     }
-    const backup = latestBackup();
-    return backup === null
-      ? "stop the server and restore a backup with `stoa restore FILE`"
-      : `stop the server and run \`stoa restore ${backup}\``;
+    const folder = dirname(db.$client.filename);
+    return `stop the server and run \`stoa restore --data-dir ${folder} ${latestBackup() ?? "FILE"}\``;
   }
 
   function damaged(found: string): void {

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { ApiError } from "../../protocol/errors.ts";
+import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
 import type { Ids } from "../crypto/ids.ts";
 import { type Log, loggedPath } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
@@ -36,6 +36,20 @@ export const METRICS_PATH = "/metrics";
 const INFO = Symbol("info");
 const SPAN = Symbol("span");
 type MarkedRequest = Request & { [INFO]?: RequestInfo; [SPAN]?: SpanContext };
+
+const SAME_FAILURE_MS = 10_000;
+
+/** On a full disk or under load every request fails in the same way, and the log would fill the disk as well. */
+function createFailureFilter(now: Now): (failure: ApiError) => boolean {
+  const loggedAt = new Map<ErrorCode, number>();
+  return ({ code, status }) => {
+    if (status <= 500) return status === 500;
+    const at = now();
+    if (Math.abs(at - (loggedAt.get(code) ?? Number.NEGATIVE_INFINITY)) < SAME_FAILURE_MS) return false;
+    loggedAt.set(code, at);
+    return true;
+  };
+}
 
 /** The common handling of every response: request id, CORS, error envelope, log line, metrics. */
 export function createEnvelope(deps: EnvelopeDeps): Envelope {
@@ -75,6 +89,7 @@ function createPlugin(deps: PluginDeps) {
   const { now, log, metrics, tracing, methodsOf, infoOf, infoOfAny, hostError } = deps;
   const count = createRequestMetrics(metrics);
   const logsRequests = log.isLevelEnabled("debug");
+  const isLogged = createFailureFilter(now);
 
   const finish = (info: RequestInfo, request: Request, set: ResponseState, route = "unmatched") => {
     // Bun reads the framework's headers object, which has no prototype, half as fast as a plain object.
@@ -130,7 +145,7 @@ function createPlugin(deps: PluginDeps) {
         }
       }
       const requestId = info.id;
-      if (failure.status >= 500)
+      if (isLogged(failure))
         log.error({ err: error, requestId, path: loggedPath(request.url) }, "http: request failed");
       if (failure.status === 401) set.headers["www-authenticate"] = "Bearer";
       if (failure.extra.retryAfterSeconds !== undefined) {

@@ -1,6 +1,8 @@
 import type { Config } from "../../kernel/config/index.ts";
 import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
 
+const NOT_READY = "See «The server is not ready» in `stoa manual troubleshooting`.";
+
 export const checkPorts: CheckGroup = async (context) => [await httpPort(context), await mediaPorts(context)];
 
 async function httpPort({ config: { HOST, PORT }, running, standby }: CheckContext): Promise<Check> {
@@ -13,7 +15,7 @@ async function httpPort({ config: { HOST, PORT }, running, standby }: CheckConte
     if (typeof response === "string") return fail(name, `the server does not answer: ${response}`, "Look at its log.");
     if (response.ok) return pass(name, `the running server answers at ${running.url}`);
     const { reasons } = (await response.json()) as { reasons: Record<string, string> };
-    return warn(name, `the running server is not ready: ${JSON.stringify(reasons)}`, "Look at its log.");
+    return warn(name, `the running server is not ready: ${JSON.stringify(reasons)}`, NOT_READY);
   }
   if (standby) return standbyPort(name, standby.url);
   try {
@@ -34,7 +36,7 @@ async function standbyPort(name: "http-port", url: string): Promise<Check> {
   const { leader, reasons } = (await response.json()) as { leader: string | null; reasons: Record<string, string> };
   return leader !== null && reasons.standby === `${leader} leads`
     ? pass(name, `the running standby answers at ${url}, and ${leader} leads`)
-    : warn(name, `the running standby waits: ${Object.values(reasons).join("; ")}`, "Look at its log.");
+    : warn(name, `the running standby waits: ${Object.values(reasons).join("; ")}`, NOT_READY);
 }
 
 async function mediaPorts({ config, running }: CheckContext): Promise<Check> {
