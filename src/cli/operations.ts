@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { presentUser } from "../features/accounts/user.service.ts";
+import { COMMAND_LINE } from "../kernel/author.ts";
 import type { Unit } from "../kernel/db/writer.ts";
 import { NEWEST } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../kernel/runtime.ts";
@@ -15,6 +16,13 @@ type Inputs = {
   "admin create": { email: string; password: string; name?: string };
   "admin reset-password": { email: string; password: string };
   "keys create": { project?: string; createProject: boolean; name: string; environment: Environment };
+  "livekit adopt": {
+    project?: string;
+    createProject: boolean;
+    environment: Environment;
+    keys: { apiKey: string; apiSecret: string }[];
+    webhook: { apiKey: string; urls: string[] } | null;
+  };
   "keys list": { project?: string };
   "keys revoke": { key: string };
   "keys secret": { key: string };
@@ -34,6 +42,22 @@ const OPERATIONS = {
     write((unit) => {
       const { id } = chooseProject(unit, services, input.project, input.createProject);
       return services.apiKeys.create(unit, id, { name: input.name, environment: input.environment });
+    }),
+  "livekit adopt": (services: Services, { write }: Runtime, input: Inputs["livekit adopt"]) =>
+    write((unit) => {
+      const { environment, keys, webhook } = input;
+      const { id: projectId } = chooseProject(unit, services, input.project, input.createProject);
+      const imported = keys.map((key) => services.apiKeys.importLivekit(unit, projectId, { ...key, environment }));
+      const signer = imported.find(({ key }) => key.publicId === webhook?.apiKey)?.key;
+      const known = new Set(
+        services.webhooks.list(projectId, environment, NEWEST, ALL).map(({ url, format }) => `${format} ${url}`),
+      );
+      const urls = (webhook?.urls ?? []).filter((url) => signer && !known.has(`livekit ${url}`));
+      for (const url of urls) {
+        const endpoint = { url, environment, format: "livekit", apiKeyId: signer?.id } as const;
+        services.webhooks.create(unit, projectId, endpoint, COMMAND_LINE);
+      }
+      return { keys: imported.map(({ key, imported: isNew }) => ({ publicId: key.publicId, isNew })), urls };
     }),
   "keys list": async (services: Services, _: Runtime, { project }: Inputs["keys list"]) => keysOf(services, project),
   "keys revoke": async (services: Services, { write }: Runtime, { key }: Inputs["keys revoke"]) => {

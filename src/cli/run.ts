@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
 import { adminCommand } from "./commands/admin.ts";
+import { adoptCommand } from "./commands/adopt.ts";
 import { backupCommand } from "./commands/backup.ts";
 import { clusterCommand } from "./commands/cluster.ts";
 import { completionCommand } from "./commands/completion.ts";
@@ -40,6 +41,7 @@ const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Co
   node: nodeCommand,
   admin: adminCommand,
   keys: keysCommand,
+  adopt: adoptCommand,
   "node-keys": nodeKeysCommand,
   cluster: clusterCommand,
   doctor: doctorCommand,

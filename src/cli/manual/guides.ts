@@ -19,6 +19,7 @@ const ORDER = [
   "calls",
   "recordings",
   "livekit",
+  "livekit-migration",
   "people",
   "sdk",
   "embed",

@@ -13,6 +13,8 @@ export const apiKeys = sqliteTable("api_keys", {
   publicId: text("public_id").notNull().unique(),
   /** HMAC of the secret half; the secret itself is returned once and never stored. */
   secretDigest: text("secret_digest").notNull(),
+  /** Set for a key that was taken over from a LiveKit server. */
+  sealedLivekitSecret: text("sealed_livekit_secret"),
   name: text("name").notNull(),
   environment: text("environment").$type<Environment>().notNull(),
   lastUsedAt: integer("last_used_at"),
@@ -30,6 +32,7 @@ export function apiKeyStore({ $client: client }: Db) {
      AND EXISTS (SELECT 1 FROM projects WHERE projects.id = project_id AND status = 'ACTIVE')`,
   );
   const byId = select<[string, string]>("WHERE id = ? AND project_id = ?");
+  const byPublicId = select<[string]>("WHERE public_id = ?");
   const newest = select<[string, string, Environment | null, number]>(
     "WHERE project_id = ?1 AND id < ?2 AND (?3 IS NULL OR environment = ?3) ORDER BY id DESC LIMIT ?4",
   );
@@ -40,6 +43,7 @@ export function apiKeyStore({ $client: client }: Db) {
   return {
     /** The key is neither revoked nor part of an archived project. */
     findUsable: (publicId: string) => usable.get(publicId),
+    findByPublicId: (publicId: string) => byPublicId.get(publicId),
     find: (projectId: string, id: string) => byId.get(id, projectId),
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: (projectId: string, environment: Environment | undefined, before: string, limit: number) =>

@@ -50,8 +50,8 @@ export const homeserver = {
 };
 
 export const apiKeyId = {
-  expected: "the public id of an API key, 16 letters and digits",
-  accepts: (value: string) => /^[A-Za-z0-9]{16}$/.test(value),
+  expected: "the public id of an API key",
+  accepts: (value: string) => /^[\x21-\x7e]{1,128}$/.test(value),
 };
 
 /** A name that a certificate authority can issue a certificate for. */
