@@ -24,7 +24,7 @@ interface PacketShape {
   csrcs?: number;
   /** Raw words of a one-byte extension block, zero-filled. */
   extensionWords?: number;
-  /** Elements of a one-byte extension block. */
+  /** Elements of an extension block, of the two-byte form where one needs it. */
   extensions?: { id: number; data: Uint8Array }[];
   payload?: Uint8Array | number;
   padding?: number;
@@ -35,7 +35,9 @@ export function rtpPacket(shape: PacketShape = {}): Uint8Array<ArrayBuffer> {
   const body =
     typeof payload === "number" ? Uint8Array.from({ length: payload }, (_, i) => (i * 31 + 7) & 0xff) : payload;
   const elements: number[] = [];
-  for (const { id, data } of extensions) elements.push((id << 4) | (data.length - 1), ...data);
+  const twoByte = extensions.some(({ data }) => data.length > 16);
+  for (const { id, data } of extensions)
+    elements.push(...(twoByte ? [id, data.length] : [(id << 4) | (data.length - 1)]), ...data);
   while (elements.length & 3) elements.push(0);
   const words = shape.extensionWords ?? elements.length / 4;
   const hasExtension = words > 0;
@@ -48,7 +50,7 @@ export function rtpPacket(shape: PacketShape = {}): Uint8Array<ArrayBuffer> {
   ];
   for (let i = 0; i < csrcs; i++) bytes.push(...be(i + 1, 4));
   if (hasExtension) {
-    bytes.push(0xbe, 0xde, ...be(words, 2));
+    bytes.push(...(twoByte ? [0x10, 0] : [0xbe, 0xde]), ...be(words, 2));
     for (let i = 0; i < words * 4; i++) bytes.push(elements[i] ?? 0);
   }
   bytes.push(...body);

@@ -53,9 +53,9 @@ export class GroupForwarder extends Forwarder {
     return member ? member.group.highest - member.slot.sequenceOffset : super.lastOutgoing;
   }
 
-  override setTarget(layer: number): void {
+  override setTarget(layer: number, spatial?: number): void {
     this.leave();
-    super.setTarget(layer);
+    super.setTarget(layer, spatial);
   }
 
   override switchSource(source: Parameters<Forwarder["switchSource"]>[0]): void {

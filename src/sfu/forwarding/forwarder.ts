@@ -8,9 +8,11 @@ import { type Vp8Ids, Vp8Munger } from "../wire/codec/vp8.ts";
 import { SequenceMap } from "../wire/rtp/sequence-map.ts";
 import { type ClockReference, TimestampMap } from "../wire/rtp/timestamp-map.ts";
 import type { FanOutTarget } from "./fan-out-target.ts";
-import type { SourcePacket } from "./source-packet.ts";
+import type { SourcePacket, SvcPosition } from "./source-packet.ts";
 
 export const PAUSED = -1;
+/** A target that has all spatial layers of its stream. */
+export const ALL_SPATIAL = Number.POSITIVE_INFINITY;
 const MIN_FIRST_SEQUENCE = 1_000;
 const MAX_FIRST_SEQUENCE = 32_767;
 
@@ -65,6 +67,10 @@ export class Forwarder {
   readonly #references = new Map<number, ClockReference>();
   #target = PAUSED;
   #current = PAUSED;
+  /** The highest spatial layers that are forwarded now, and from the next frame or keyframe on. */
+  #spatial = ALL_SPATIAL;
+  #targetSpatial = ALL_SPATIAL;
+  #pictureTimestamp = -1;
   /** The layer that was forwarded last: the maps know its clock and its numbers. */
   #previous = PAUSED;
   #otherSource = false;
@@ -109,7 +115,16 @@ export class Forwarder {
 
   /** The target layer can only be entered with a keyframe, which has not come. */
   get wantsKeyframe(): boolean {
-    return this.#codec !== "audio" && this.#target !== PAUSED && this.#current !== this.#target;
+    if (this.#codec === "audio" || this.#target === PAUSED) return false;
+    return this.#current !== this.#target || this.#spatial < this.#targetSpatial;
+  }
+
+  get currentSpatial(): number {
+    return this.#spatial;
+  }
+
+  get targetSpatial(): number {
+    return this.#targetSpatial;
   }
 
   /** A packet of the present source has been forwarded. */
@@ -117,9 +132,13 @@ export class Forwarder {
     return this.#previous !== PAUSED;
   }
 
-  /** PAUSED takes effect at once; a layer begins with its next keyframe, and until then the current one continues. */
-  setTarget(layer: number): void {
+  /**
+   * PAUSED takes effect at once; a layer begins with its next keyframe, and until then the current one continues. Higher spatial
+   * layers of a stream begin with a keyframe too, and end with the next frame.
+   */
+  setTarget(layer: number, spatial = ALL_SPATIAL): void {
     this.#target = layer;
+    this.#targetSpatial = spatial;
     if (layer === PAUSED) this.#current = PAUSED;
   }
 
@@ -154,7 +173,8 @@ export class Forwarder {
   }
 
   /** The constants after `packet`, the newest that was forwarded, or null while another layer or packet is awaited. */
-  constants({ layer, extended }: SourcePacket): CopyConstants | null {
+  constants({ layer, extended, svc }: SourcePacket): CopyConstants | null {
+    if (svc && Math.min(this.#spatial, this.#targetSpatial) < svc.top) return null;
     if (this.#current !== layer || this.#target !== layer || this.#sequence.highest !== extended) return null;
     return {
       ssrc: this.ssrc,
@@ -172,6 +192,7 @@ export class Forwarder {
     this.#octets += sent.octets;
     this.#sequence.catchUp(sent.numbers);
     this.#timestamp.catchUp(sent.timestamp, sent.timestampAtMs);
+    this.#pictureTimestamp = sent.timestamp;
     if (this.#codec === "vp8" && sent.vp8.seen) this.#vp8.map(sent.vp8, false);
   }
 
@@ -188,6 +209,8 @@ export class Forwarder {
       this.#enter(packet, nowMs);
       entered = true;
     }
+    const { svc } = packet;
+    if (svc && !this.#includes(packet, svc) && this.#sequence.drop(extended)) return false;
     // A padding-only packet is not forwarded, unless a sequence number was already left free for it.
     if (view.payloadLength === 0 && this.#sequence.drop(extended)) return false;
     const late = this.#sequence.isLate(extended);
@@ -199,12 +222,27 @@ export class Forwarder {
     target.payloadType = this.#payloadType;
     // RFC 3551 §4.1: the marker after a silence lets the jitter buffer adapt without a click.
     target.marker = view.marker || (entered && this.#codec === "audio");
+    // The highest layer that is forwarded ends the picture.
+    if (svc?.endsFrame && svc.spatial === this.#spatial) target.marker = true;
     target.originalSequenceNumber = -1;
     target.sentAtMs = nowMs;
     target.prefixLength = this.#codec === "vp8" ? this.#rewriteVp8(packet, target, late) : 0;
     this.#packets += 1;
     this.#octets += view.payloadLength;
     return true;
+  }
+
+  /** Whether the packet is of a forwarded spatial layer. */
+  #includes({ view, extended, keyframe }: SourcePacket, { spatial }: SvcPosition): boolean {
+    if (!this.#sequence.isLate(extended)) {
+      const isNext = keyframe || (this.#targetSpatial < this.#spatial && view.timestamp !== this.#pictureTimestamp);
+      if (isNext && this.#spatial !== this.#targetSpatial) {
+        this.#spatial = this.#targetSpatial;
+        this.switches += 1;
+      }
+      this.#pictureTimestamp = view.timestamp;
+    }
+    return spatial <= this.#spatial;
   }
 
   #enter(packet: SourcePacket, nowMs: number): void {
@@ -218,6 +256,7 @@ export class Forwarder {
     });
     if (this.#codec === "vp8") this.#vp8.switchTo(packet.vp8);
     this.#current = layer;
+    this.#spatial = this.#targetSpatial;
     this.#previous = layer;
     this.#otherSource = false;
     this.switches += 1;

@@ -3,6 +3,15 @@
 import type { Vp8Descriptor } from "../wire/codec/vp8.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
 
+/** The place of a packet in a stream of several spatial layers. */
+export type SvcPosition = {
+  spatial: number;
+  /** The highest layer of the stream. */
+  top: number;
+  /** The packet is the last one of its layer's frame. */
+  endsFrame: boolean;
+};
+
 export interface SourcePacket {
   view: RtpView;
   layer: number;
@@ -12,4 +21,6 @@ export interface SourcePacket {
   keyframe: boolean;
   /** The descriptor of this packet when the codec is VP8. */
   vp8: Vp8Descriptor;
+  /** Null, or absent, for a stream without spatial layers. */
+  svc?: SvcPosition | null;
 }

@@ -7,7 +7,7 @@ import type { UdpPort } from "../transport/udp.ts";
 import type { RtcpBytes } from "../wire/rtcp/rtcp.ts";
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import type { Publication } from "./publication.ts";
-import type { PublishedLayer } from "./published-layer.ts";
+import type { SelectableLayer } from "./spatial-layers.ts";
 import { layerNumber, type Subscription } from "./subscription.ts";
 
 /** Assumed until a keyframe shows the height. */
@@ -112,7 +112,7 @@ export class Allocation {
     for (const { id, layer, desired, reason } of decisions) {
       const subscription = subscriptions.get(id);
       if (!subscription) continue;
-      const { layers } = subscription.publication;
+      const { choices: layers } = subscription.publication;
       subscription.desiredLayer = desired === NO_LAYER ? null : (layers[desired]?.index ?? null);
       const chosen = layer === NO_LAYER ? null : (layers[layer] ?? null);
       if (stopsImmediately && chosen) subscription.stopAbove(chosen);
@@ -132,12 +132,16 @@ function liveLayers(subscriptions: ReadonlyMap<string, Subscription>, nowMs: num
   return sum;
 }
 
-function requestOf({ publication, settings }: Subscription, nowMs: number): LayerRequest {
+function requestOf({ publication, settings, section }: Subscription, nowMs: number): LayerRequest {
+  // Without the dependency descriptor a decoder of AV1 shows one spatial layer only.
+  const needsDescriptor = publication.mediaCodec === "av1" && !section.readsDependencies;
+  const isLayered = publication.choices !== publication.layers;
+  const choices = needsDescriptor && isLayered ? publication.choices.slice(0, 1) : publication.choices;
   const live = publication.liveMask(nowMs);
   return {
     id: publication.trackId,
     kind: kindOf(publication),
-    layers: publication.layers.map((layer) => ({
+    layers: choices.map((layer) => ({
       bitrate: layer.rate.bitsPerSecond(nowMs),
       isNew: layer.rate.isNew(nowMs),
       height: heightOf(publication, layer),
@@ -155,14 +159,14 @@ function kindOf(publication: Publication): LayerRequest["kind"] {
   return publication.source === "screenShare" ? "screen" : "camera";
 }
 
-function heightOf(publication: Publication, layer: PublishedLayer): number {
-  if (layer.height > 0 || !publication.isSimulcast) return layer.height;
+function heightOf(publication: Publication, layer: SelectableLayer): number {
+  if (layer.height > 0 || publication.choices.length === 1) return layer.height;
   return NOMINAL_HEIGHTS[layer.index] ?? 0;
 }
 
 /** The position of the best layer not above `index`, or of the lowest. */
 function positionOf(publication: Publication, index: number): number {
-  const position = publication.layers.findLastIndex((layer) => layer.index <= index);
+  const position = publication.choices.findLastIndex((layer) => layer.index <= index);
   return Math.max(0, position);
 }
 

@@ -24,7 +24,7 @@ export class Dynacast {
   /** Returns the layers to send from now on, or null when they have not changed. */
   update(publication: Publication, nowMs: number): Layer[] | null {
     if (publication.kind !== "video" || !publication.announced) return null;
-    const top = publication.layers.at(-1)?.index ?? 0;
+    const top = publication.choices.at(-1)?.index ?? 0;
     // A publisher starts with all layers.
     const state = this.#states.get(publication.trackId) ?? { lastNotified: top, lowerSinceMs: null };
     this.#states.set(publication.trackId, state);
@@ -39,7 +39,7 @@ export class Dynacast {
       state.lowerSinceMs = null;
     }
     state.lastNotified = wanted;
-    return publication.layers
+    return publication.choices
       .filter((layer) => layer.index <= wanted)
       .map((layer) => publication.layerName(layer.index));
   }

@@ -94,6 +94,10 @@ export class OutgoingSection {
     return this.#codec?.codec === "red";
   }
 
+  get readsDependencies(): boolean {
+    return this.#extensions.dependencyDescriptor > 0;
+  }
+
   get clockRate(): number {
     return this.#codec?.clockRate ?? 90_000;
   }

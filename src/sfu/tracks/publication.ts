@@ -14,6 +14,7 @@ import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import { mediaCodecOf, type NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import type { NegotiatedExtensions } from "../wire/sdp/extensions.ts";
 import { LAYER_NAMES, layerIndex, PublishedLayer } from "./published-layer.ts";
+import { type SelectableLayer, SpatialLayers } from "./spatial-layers.ts";
 
 /** A receiver of a publication: a participant's subscription, or a recording of the track. */
 export interface Subscriber {
@@ -90,6 +91,8 @@ export class Publication {
   readonly #primary = new RtpView();
   readonly #keyframeStart = new KeyframeStart();
   readonly #packet: SourcePacket;
+  /** Null without a codec that can have them. */
+  #spatial: SpatialLayers | null = null;
 
   constructor(options: PublicationOptions) {
     this.trackId = options.trackId;
@@ -107,7 +110,7 @@ export class Publication {
     const urgent = () => options.onUrgentFeedback?.();
     const layers = rids.map((rid) => new PublishedLayer(options.kind, layerIndex(rid, options.rids), rid, urgent));
     this.layers = layers.sort((a, b) => a.index - b.index);
-    this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor() };
+    this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor(), svc: null };
   }
 
   get isSimulcast(): boolean {
@@ -126,18 +129,24 @@ export class Publication {
     return this.layers.find((layer) => layer.index === index);
   }
 
-  /** A bit mask of the layers that are being sent. */
+  /** What a subscriber can get: the streams, or the spatial layers of the only one. Lowest first. */
+  get choices(): readonly SelectableLayer[] {
+    const spatial = this.#spatial?.choices;
+    return spatial && spatial.length > 0 ? spatial : this.layers;
+  }
+
+  /** A bit mask of the choices that are being sent. */
   liveMask(nowMs: number): number {
     let newestMs = 0;
     for (const layer of this.layers) newestMs = Math.max(newestMs, layer.lastFrameMs);
     let mask = 0;
-    for (const layer of this.layers) if (layer.isLive(nowMs, newestMs)) mask |= 1 << layer.index;
+    for (const layer of this.choices) if (layer.isLive(nowMs, newestMs)) mask |= 1 << layer.index;
     return mask;
   }
 
-  /** The public name of a layer; the only layer of a track without simulcast is "high". */
+  /** The public name of a choice; the only one of a track is "high". */
   layerName(index: number): (typeof LAYER_NAMES)[number] {
-    return this.isSimulcast ? (LAYER_NAMES[index] ?? "high") : "high";
+    return this.isSimulcast || this.choices.length > 1 ? (LAYER_NAMES[index] ?? "high") : "high";
   }
 
   /** Forwards a decrypted packet of the layer, with its unwrapped sequence number, and keeps a copy for retransmission. */
@@ -150,6 +159,7 @@ export class Publication {
     packet.layer = layer.index;
     packet.extended = extended;
     packet.keyframe = this.#beginsKeyframe(packet, layer);
+    packet.svc = this.#spatial && this.#readLayers(this.#spatial, packet, layer, nowMs);
     if (packet.keyframe && this.kind === "video") {
       layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
       if (!this.muted) layer.keyframeForwarded(extended, nowMs);
@@ -158,11 +168,21 @@ export class Publication {
     this.#forward(packet, layer, nowMs);
   }
 
+  #readLayers(spatial: SpatialLayers, { view }: SourcePacket, { group }: PublishedLayer, nowMs: number) {
+    const { choices } = spatial;
+    const svc = spatial.read(view, this.mediaCodec, this.extensions.dependencyDescriptor);
+    if (svc) spatial.received(svc, view.length, nowMs);
+    // A member that got all layers may not want the new ones.
+    if (spatial.choices !== choices) group.dissolve();
+    return svc;
+  }
+
   /** Returns null unless the next packet in order goes only to the layer's fan-out group. */
   fastStreamTerms(layer: PublishedLayer): FastStreamTerms | null {
     const { codec, mediaCodec } = this;
     const { group, reception, ssrc, nack } = layer;
-    if (!codec || !reception || this.muted) return null;
+    // Native code does not tell the bytes of each spatial layer.
+    if (!codec || !reception || this.muted || this.choices !== this.layers) return null;
     for (const subscriber of this.#slowPath) if (!subscriber.forwardRun && !subscriber.ignores(layer)) return null;
     const { highest } = reception;
     if (group.size > 0 && group.highest !== highest) return null;
@@ -252,6 +272,7 @@ export class Publication {
       if (!layer.ring.read(extended, nowMs, packet.view)) continue;
       packet.extended = extended;
       packet.keyframe = this.#beginsKeyframe(packet, layer);
+      packet.svc = this.#spatial?.read(packet.view, this.mediaCodec, this.extensions.dependencyDescriptor) ?? null;
       const target = subscription.forward(packet, layer, nowMs);
       if (target) this.#udp.fanOut(packet.view, [target], 1);
     }
@@ -261,6 +282,9 @@ export class Publication {
 
   #changeCodec(codec: NegotiatedCodec): void {
     this.codec = codec;
+    const [only] = this.layers;
+    const mayHaveLayers = this.mediaCodec === "vp9" || this.mediaCodec === "av1";
+    this.#spatial = mayHaveLayers && only && !this.isSimulcast ? new SpatialLayers(only) : null;
     for (const subscription of this.subscriptions) subscription.sourceChanged();
   }
 

@@ -2,6 +2,7 @@
 import type { Layer, TrackKind } from "../../protocol/room-records.ts";
 import { LayerRate } from "../bandwidth/rate-meter.ts";
 import { FanOutGroup } from "../fast-path/fan-out-group.ts";
+import { ALL_SPATIAL } from "../forwarding/forwarder.ts";
 import type { ReceivedReport } from "../forwarding/sender-report.ts";
 import { AUDIO_REPAIR, NackGenerator, VIDEO_REPAIR } from "../wire/rtcp/nack-generator.ts";
 import { Reception } from "../wire/rtcp/reception.ts";
@@ -30,6 +31,8 @@ export function layerIndex(rid: string | null, rids: readonly string[]): number 
 
 export class PublishedLayer {
   readonly index: number;
+  /** A subscriber of the layer gets all its spatial layers. */
+  readonly spatial = ALL_SPATIAL;
   readonly rid: string | null;
   /** 0 until the first packet. */
   ssrc = 0;
@@ -62,6 +65,10 @@ export class PublishedLayer {
     this.#onUrgentFeedback = onUrgentFeedback;
     this.index = index;
     this.rid = rid;
+  }
+
+  get stream(): PublishedLayer {
+    return this;
   }
 
   /** `newestMs` is the time of the newest frame on any layer of the track. */

@@ -3,13 +3,14 @@ import type { Layer } from "../../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
 import type { SlotHolder } from "../fast-path/group-forwarder.ts";
 import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
-import { type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
+import { ALL_SPATIAL, type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
 import type { Publication, Subscriber } from "./publication.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
+import type { SelectableLayer } from "./spatial-layers.ts";
 
 export type SubscriptionSettings = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
 
@@ -92,35 +93,37 @@ export class Subscription implements Subscriber {
   }
 
   /** Sets the layer to forward; null pauses. If a keyframe is needed, a recent one is replayed or one is requested. */
-  setLayer(layer: PublishedLayer | null, reason: DeliveryReason, nowMs: number): void {
+  setLayer(layer: SelectableLayer | null, reason: DeliveryReason, nowMs: number): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
     // Without a forwarder there is nothing to send yet, or nothing that this subscriber can decode.
     this.#reason = forwarder ? reason : this.#transport && this.publication.codec ? "codec" : "source";
     // A source that stops sending continues later without a keyframe.
     this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
     if (forwarder && !this.#starved) {
-      const index = layer?.index ?? PAUSED;
-      if (forwarder.targetLayer !== index) {
-        forwarder.setTarget(index);
+      const index = layer?.stream.index ?? PAUSED;
+      const spatial = layer?.spatial ?? ALL_SPATIAL;
+      if (forwarder.targetLayer !== index || forwarder.targetSpatial !== spatial) {
+        forwarder.setTarget(index, spatial);
         this.publication.leaveFastPath();
       }
-      if (layer && forwarder.wantsKeyframe) this.#begin(layer, forwarder, nowMs);
+      if (layer && forwarder.wantsKeyframe) this.#begin(layer.stream, forwarder, nowMs);
     } else if (!this.#transport && this.publication.kind === "video") {
       // The keyframe is encoded while the connection comes up, and replayed afterwards.
-      this.#ask(layer);
+      this.#ask(layer?.stream ?? null);
     }
     this.#report();
   }
 
   /** Stops a higher layer now, although its successor waits for a keyframe, because the path cannot carry it. */
-  stopAbove(layer: PublishedLayer): void {
+  stopAbove({ stream }: SelectableLayer): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
-    if (forwarder && forwarder.currentLayer > layer.index) forwarder.setTarget(PAUSED);
+    if (forwarder && forwarder.currentLayer > stream.index) forwarder.setTarget(PAUSED);
   }
 
   /** Is true when the layer is neither forwarded nor about to be. */
-  needsKeyframeFor({ index }: PublishedLayer): boolean {
+  needsKeyframeFor({ stream: { index }, spatial }: SelectableLayer): boolean {
     const forwarder = this.publication.kind === "video" && this.section.target ? this.section.forwarder : null;
+    if (forwarder?.currentLayer === index) return spatial > Math.max(forwarder.currentSpatial, forwarder.targetSpatial);
     return forwarder !== null && forwarder.currentLayer !== index && forwarder.targetLayer !== index;
   }
 
@@ -138,8 +141,12 @@ export class Subscription implements Subscriber {
   }
 
   get currentLayer(): Layer | null {
-    const index = this.section.target ? (this.section.forwarder?.currentLayer ?? PAUSED) : PAUSED;
-    return index === PAUSED ? null : this.publication.layerName(index);
+    const { forwarder } = this.section;
+    const index = this.section.target ? (forwarder?.currentLayer ?? PAUSED) : PAUSED;
+    if (index === PAUSED || !forwarder) return null;
+    const { choices, layers } = this.publication;
+    const isLayered = choices !== layers;
+    return this.publication.layerName(isLayered ? Math.min(forwarder.currentSpatial, choices.length - 1) : index);
   }
 
   restarted(layer: number): void {

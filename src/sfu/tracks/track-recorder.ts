@@ -64,7 +64,7 @@ export class TrackRecorder implements Subscriber {
 
   /** The highest layer, so that the publisher keeps encoding all layers. */
   get desiredLayer(): number | null {
-    return this.#publication.layers.at(-1)?.index ?? null;
+    return this.#publication.choices.at(-1)?.index ?? null;
   }
 
   /** The record of the open file. */

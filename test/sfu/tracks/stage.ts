@@ -21,7 +21,10 @@ import { rtpPacket } from "../packets.ts";
 
 const KEY = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
 
-export type SentCopy = { sequenceNumber: number; timestamp: number; payload: Uint8Array };
+export type SentCopy = { sequenceNumber: number; timestamp: number; marker: boolean; payload: Uint8Array };
+
+/** The id of the dependency descriptor. */
+const DESCRIPTOR = 9;
 export type StageViewer = { subscription: Subscription; seen: SentCopy[] };
 
 export class Stage {
@@ -33,7 +36,7 @@ export class Stage {
   readonly #codec: NegotiatedCodec;
   readonly #viewers = new Map<number, StageViewer>();
 
-  constructor(codec: "VP8" | "H264", rids: readonly string[] = []) {
+  constructor(codec: "VP8" | "H264" | "VP9" | "AV1", rids: readonly string[] = []) {
     this.#codec = {
       codec,
       payloadType: 96,
@@ -44,9 +47,9 @@ export class Stage {
       nack: true,
     };
     const note = (target: FanOutTarget, { data, payloadOffset, payloadLength }: RtpView) => {
-      const { sequenceNumber, timestamp } = target;
+      const { sequenceNumber, timestamp, marker } = target;
       const payload = data.slice(payloadOffset, payloadOffset + payloadLength);
-      this.#viewers.get(target.ssrc)?.seen.push({ sequenceNumber, timestamp, payload });
+      this.#viewers.get(target.ssrc)?.seen.push({ sequenceNumber, timestamp, marker, payload });
     };
     const copy = createTarget(transport(), new OutgoingExtensions({}));
     const udp = {
@@ -66,7 +69,7 @@ export class Stage {
     } as unknown as UdpPort;
     this.publication = new Publication({
       ...{ trackId: "t", clientTrackId: "c", identity: "ann", mid: "0", kind: "video", source: "camera" },
-      ...{ rids, extensions: noExtensions(), udp },
+      ...{ rids, extensions: { ...noExtensions(), dependencyDescriptor: DESCRIPTOR }, udp },
     });
     this.layer = this.publication.layers[0] as PublishedLayer;
     for (const [n, layer] of this.publication.layers.entries()) {
@@ -75,9 +78,10 @@ export class Stage {
     }
   }
 
-  watch(nowMs: number): StageViewer {
+  watch(nowMs: number, { readsDependencies = true } = {}): StageViewer {
     const answered = { mid: "0", kind: "video", rejected: false, sends: true, receives: false } as const;
-    const section = new OutgoingSection({ ...answered, codecs: [this.#codec], extensions: noExtensions() }, "video");
+    const extensions = { ...noExtensions(), dependencyDescriptor: readsDependencies ? DESCRIPTOR : 0 };
+    const section = new OutgoingSection({ ...answered, codecs: [this.#codec], extensions }, "video");
     const subscription = new Subscription(this.publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, new SentPackets(), {
       changed: () => {},
       mayRequestKeyframe: () => true,
@@ -90,9 +94,18 @@ export class Stage {
   }
 
   /** As the uplink hands packets over. */
-  receive(sequenceNumber: number, timestamp: number, payload: Uint8Array, nowMs: number, layer = this.layer): void {
+  receive(
+    sequenceNumber: number,
+    timestamp: number,
+    payload: Uint8Array,
+    nowMs: number,
+    layer = this.layer,
+    { marker = false, descriptor }: { marker?: boolean; descriptor?: Uint8Array } = {},
+  ): void {
     const view = new RtpView();
-    view.parse(rtpPacket({ sequenceNumber: sequenceNumber & 0xffff, timestamp, payloadType: 96, payload }));
+    const extensions = descriptor ? [{ id: DESCRIPTOR, data: descriptor }] : [];
+    const shape = { sequenceNumber: sequenceNumber & 0xffff, timestamp, payloadType: 96, marker, extensions, payload };
+    view.parse(rtpPacket(shape));
     const extended = layer.reception?.receive(view.sequenceNumber, timestamp, view.length, nowMs) ?? 0;
     this.publication.receive(layer, view, extended, this.#codec, nowMs);
   }

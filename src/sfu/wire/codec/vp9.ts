@@ -57,6 +57,32 @@ export function readVp9Packet(data: Uint8Array, offset: number, end: number): Vp
   return { at, starts: (first & 0x08) !== 0, predicted: (first & 0x40) !== 0, spatial, ...size };
 }
 
+type Vp9Layers = {
+  spatial: number;
+  /** The packet is the last one of its layer's frame. */
+  endsFrame: boolean;
+  /** The number of spatial layers and their heights; 0 without a scalability structure. */
+  count: number;
+  heights: number[];
+};
+
+/** Returns null for a packet that names no layer. */
+export function readVp9Layers(data: Uint8Array, offset: number, payloadLength: number): Vp9Layers | null {
+  const end = offset + payloadLength;
+  if (payloadLength < 2) return null;
+  const first = readUint8(data, offset);
+  if ((first & 0x20) === 0) return null;
+  const { at, spatial } = skipToStructure(data, offset, end);
+  if (at > end) return null;
+  const layers: Vp9Layers = { spatial, endsFrame: (first & 0x04) !== 0, count: 0, heights: [] };
+  if ((first & 0x02) === 0 || at >= end) return layers;
+  const structure = readUint8(data, at);
+  layers.count = (structure >> 5) + 1;
+  if ((structure & 0x10) === 0 || at + 1 + layers.count * 4 > end) return layers;
+  for (let n = 0; n < layers.count; n++) layers.heights.push(readUint16(data, at + 1 + n * 4 + 2));
+  return layers;
+}
+
 function skipToStructure(data: Uint8Array, offset: number, end: number): { at: number; spatial: number } {
   const first = readUint8(data, offset);
   const flexible = (first & 0x10) !== 0;
