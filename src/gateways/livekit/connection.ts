@@ -41,8 +41,8 @@ import {
 } from "./tokens.ts";
 
 const PING = { pingInterval: 5, pingTimeout: 15 };
-/** The codecs for which simulcast is supported; a client that requests another publishes one of these. */
-const PUBLISH_CODECS = ["video/VP8", "video/H264", "audio/opus", "audio/red"];
+/** A client that requests another codec publishes one of these. */
+const PUBLISH_CODECS = ["video/VP8", "video/H264", "video/VP9", "video/AV1", "audio/opus", "audio/red"];
 
 export type ConnectionDeps = {
   signaling: SignalingCore;

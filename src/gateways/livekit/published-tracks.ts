@@ -105,9 +105,9 @@ export class PublishedTracks {
   }
 }
 
-const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264" };
+const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264", vp9: "video/VP9", av1: "video/AV1" };
 
-/** A client that requests a codec for which simulcast is not supported gets VP8. */
+/** A client that requests an unknown codec gets VP8. */
 function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
   const { type, muted, width, height, disableDtx, source, stereo, disableRed, encryption } = request;
   const name = request.name.slice(0, MAX_NAME);

@@ -56,13 +56,17 @@ for (const script of ["livekit-client", "livekit-client-two-connections"] satisf
   );
 }
 
-test(
-  "a client that asks for H.264 sends it, its audio has redundancy and pauses in silence, and all are told the codec",
-  async () => {
+test.each([
+  ["h264", "video/H264"],
+  ["vp9", "video/VP9"],
+])(
+  "a client that asks for %s sends it, its audio has redundancy and pauses in silence, and all are told the codec",
+  async (videoCodec, mimeType) => {
     const [ann, ben] = [await stage.page("livekit-client"), await stage.page("livekit-client")];
-    const room = { publishDefaults: { videoCodec: "h264" } };
-    await joinLivekit(ann, stage.wsUrl, await stage.token("codecs", "ann"), { room });
-    await joinLivekit(ben, stage.wsUrl, await stage.token("codecs", "ben"), { publish: false });
+    const room = { publishDefaults: { videoCodec } };
+    const name = `codecs-${videoCodec}`;
+    await joinLivekit(ann, stage.wsUrl, await stage.token(name, "ann"), { room });
+    await joinLivekit(ben, stage.wsUrl, await stage.token(name, "ben"), { publish: false });
     await sees(ben, "ann");
     const sent = await ann.evaluate(() => {
       const connection = window.livekit.engine.pcManager.publisher._pc as RTCPeerConnection;
@@ -72,12 +76,12 @@ test(
         dtx: connection.remoteDescription?.sdp.includes("usedtx=1"),
       };
     });
-    expect(sent).toEqual({ codecs: ["audio/red", "video/H264"], dtx: true });
+    expect(sent).toEqual({ codecs: ["audio/red", mimeType], dtx: true });
     const told = await ben.evaluate(() => {
       const { trackInfo } = window.livekit.remoteParticipants.get("ann").getTrackPublication("camera");
       return [trackInfo.mimeType, ...trackInfo.codecs.map(({ mimeType }: { mimeType: string }) => mimeType)];
     });
-    expect(told).toEqual(["video/H264", "video/H264"]);
+    expect(told).toEqual([mimeType, mimeType]);
     await ben.waitForFunction(() => {
       const { audioLevel } = window.livekit.remoteParticipants.get("ann");
       return audioLevel > 0;

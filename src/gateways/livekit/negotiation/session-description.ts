@@ -98,6 +98,7 @@ function codecLines(kind: TrackKind): { formats: number[]; lines: string[] } {
         "a=rtpmap:111 opus/48000/2",
         "a=fmtp:111 minptime=10;useinbandfec=1",
         "a=rtcp-fb:111 transport-cc",
+        "a=rtcp-fb:111 nack",
         "a=rtpmap:63 red/48000/2",
         "a=fmtp:63 111/111",
       ],
