@@ -83,6 +83,7 @@ export function recoveryService(
       caller: { userId: string; sessionId: string },
       input: { currentPassword: string; newPassword: string },
     ): Promise<void> {
+      factors.spendPasswordAttempt(caller.userId);
       const current = users.get(caller.userId).passwordHash;
       if (!(await passwords.verify(input.currentPassword, current))) {
         throw invalid("currentPassword", "is not the current password");

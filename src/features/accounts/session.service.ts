@@ -18,6 +18,8 @@ const ROTATION_GRACE_MS = 20_000;
 const MAX_ROTATED_KEPT = 720;
 /** The number of sessions with which a new session is compared. */
 const MAX_COMPARED = 100;
+const NEW_ACCOUNT_MS = 86_400_000;
+const JUST_SIGNED_IN_MS = 600_000;
 
 /** The origin of a sign-in, as shown to the owner of the account in the list of sessions. */
 export type Client = { ip: string; userAgent: string | null };
@@ -75,16 +77,18 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     return last.rotatedAt === null ? last : null;
   }
 
+  /** Also a verified session has to set one up again where it is required and the user has removed the last one. */
   function missingFactor({ userId, verifiedAt }: SessionRow): MissingFactor {
-    if (verifiedAt !== null) return null;
-    if (factors.has(userId)) return "verify";
-    return factors.isRequired ? "setup" : null;
+    if (!factors.has(userId)) return factors.isRequired ? "setup" : null;
+    return verifiedAt === null ? "verify" : null;
   }
 
   function notifyIfNew(unit: Unit, userId: string, client: Client): void {
     const known = store.list(userId, now(), NEWEST, MAX_COMPARED);
     const isKnown = known.some(({ ipAddress, userAgent }) => ipAddress === client.ip && userAgent === client.userAgent);
-    if (known.length > 0 && !isKnown) unit.afterCommit(() => notify(userId, client));
+    // The first sign-in of a new account is the one that created it, or the one that followed the link in its mail.
+    const isNewAccount = known.length === 0 && now() - users.get(userId).createdAt < NEW_ACCOUNT_MS;
+    if (!isKnown && !isNewAccount) unit.afterCommit(() => notify(userId, client));
   }
 
   return {
@@ -153,6 +157,12 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
 
     /** A second factor was presented, or set up, in this session. */
     markVerified: (unit: Unit, sessionId: string) => store.markVerified(unit, sessionId, now()),
+
+    /** Whether the session began, or was verified by a second factor, a few minutes ago. */
+    hasJustSignedIn(sessionId: string): boolean {
+      const session = store.findUnexpired(sessionId, now());
+      return session !== undefined && now() - (session.verifiedAt ?? session.createdAt) < JUST_SIGNED_IN_MS;
+    },
 
     list: (userId: string, before: string, limit: number) => store.list(userId, now(), before, limit),
     present: (row: SessionRow, currentId: string) => ({

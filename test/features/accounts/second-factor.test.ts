@@ -155,7 +155,34 @@ test("where a second factor is required, an account without one can only set it 
   const code = totpCode(secretOf(String(body.secret)), totpStep(strict.clock.now()));
   expect((await strict.call("POST", "/v1/auth/factors/totp/confirm", { key, body: { code } })).status).toBe(200);
   expect((await projects()).status).toBe(200);
+  // Removing it does not leave a session without one.
+  expect((await strict.call("POST", "/v1/auth/factors/totp/remove", { key, body: { password } })).status).toBe(204);
+  expect(outcome(await projects())).toBe("403 SVC_SECOND_FACTOR_REQUIRED");
   await strict.close();
+});
+
+test("an account without a password changes its factors only just after it signed in", async () => {
+  const { email, key } = await withCodes();
+  await server.runtime.write((unit) => {
+    const user = server.services.users.findByEmail(email);
+    if (user) server.services.users.update(unit, user.id, { passwordHash: null });
+  });
+  server.clock.advance(601_000);
+  const change = (path: string) => server.call("POST", `/v1/auth/factors/${path}`, { key, body: {} });
+  for (const path of ["passkeys/start", "totp", "totp/remove", "recovery-codes", "passkeys/AAAA/remove"]) {
+    expect([path, outcome(await change(path))]).toEqual([path, "403 SVC_PERMISSION_DENIED"]);
+  }
+  server.clock.advance(-601_000);
+  expect((await change("totp/remove")).status).toBe(204);
+});
+
+test("a session that changes the password does not guess the old one: an hour has ten attempts", async () => {
+  const { key } = await account();
+  const change = (currentPassword: string) =>
+    server.call("POST", "/v1/auth/password", { key, body: { currentPassword, newPassword: "another long password" } });
+  for (let i = 0; i < 10; i++) expect((await change(`guess number ${i}`)).status).toBe(400);
+  expect((await change(password)).status).toBe(429);
+  server.clock.advance(3_600_000);
 });
 
 test("a passkey that this server did not ask for is refused", async () => {
@@ -197,9 +224,17 @@ test("a sign-in from elsewhere is mailed to its user, one from a known browser i
   await signIn("Browser/1");
   await signIn("Browser/1");
   await signIn("Phone/2\r\nX: y".replace("\r\n", " "));
-  Object.assign(mailer, { delivers: false, post });
   expect(mailed.filter((text) => text.startsWith("New sign-in"))).toHaveLength(2);
   expect(mailed.at(-1)).toContain("Phone/2");
+  // With no session left to compare with, every client is unknown.
+  await server.runtime.write((unit) => {
+    const user = server.services.users.findByEmail(email);
+    if (user) server.services.sessions.endAll(unit, user.id);
+  });
+  server.clock.advance(86_400_000);
+  await signIn("Stranger/3");
+  Object.assign(mailer, { delivers: false, post });
+  expect(mailed.at(-1)).toContain("Stranger/3");
 });
 
 describe("a passkey", () => {

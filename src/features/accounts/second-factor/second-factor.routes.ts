@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import type { SessionCaller } from "../../../kernel/http/callers.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { textOf } from "../../../kernel/http/schema.ts";
@@ -114,6 +115,8 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     if (result.recoveryCodes !== null) await write((unit) => sessions.markVerified(unit, sessionId));
     return result;
   };
+  const requirePassword = ({ userId, sessionId }: SessionCaller, { password }: { password?: string }) =>
+    factors.requirePassword(users.get(userId), password, sessions.hasJustSignedIn(sessionId));
   return new Elysia({ prefix: "/v1/auth/factors", tags: ["auth"] })
     .use(guards.session)
     .get("", ({ caller }) => factors.list(caller.userId), {
@@ -123,15 +126,14 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     .post(
       "/passkeys/start",
       async ({ caller, body, info }) => {
-        const user = users.get(caller.userId);
-        await factors.requirePassword(user, body.password);
-        return { options: asJson(await factors.startPasskey(siteOf(info.publicUrl), user)) };
+        await requirePassword(caller, body);
+        return { options: asJson(await factors.startPasskey(siteOf(info.publicUrl), users.get(caller.userId))) };
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: WithPassword,
         response: { 200: Options },
-        ...documented("Begin to add a passkey", ["SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"]),
+        ...documented("Begin to add a passkey", ["SVC_PERMISSION_DENIED", "SVC_LIMIT_REACHED", "SVC_RATE_LIMITED"]),
       },
     )
     .post(
@@ -150,28 +152,27 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     .post(
       "/passkeys/:passkeyId/remove",
       async ({ caller, params, body, set }) => {
-        await factors.requirePassword(users.get(caller.userId), body.password);
+        await requirePassword(caller, body);
         await write((unit) => factors.removePasskey(unit, caller.userId, params.passkeyId));
         set.status = 204;
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: WithPassword,
-        ...documented("Remove a passkey", ["SVC_PASSKEY_NOT_FOUND", "SVC_RATE_LIMITED"]),
+        ...documented("Remove a passkey", ["SVC_PERMISSION_DENIED", "SVC_PASSKEY_NOT_FOUND", "SVC_RATE_LIMITED"]),
       },
     )
     .post(
       "/totp",
       async ({ caller, body }) => {
-        const user = users.get(caller.userId);
-        await factors.requirePassword(user, body.password);
-        return write((unit) => factors.startTotp(unit, user));
+        await requirePassword(caller, body);
+        return write((unit) => factors.startTotp(unit, users.get(caller.userId)));
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: WithPassword,
         response: { 200: t.Object({ secret: t.String({ description: "Base32" }), uri: t.String() }) },
-        ...documented("Begin to set up one-time codes", ["SVC_CONFLICT", "SVC_RATE_LIMITED"]),
+        ...documented("Begin to set up one-time codes", ["SVC_PERMISSION_DENIED", "SVC_CONFLICT", "SVC_RATE_LIMITED"]),
       },
     )
     .post(
@@ -191,27 +192,31 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     .post(
       "/totp/remove",
       async ({ caller, body, set }) => {
-        await factors.requirePassword(users.get(caller.userId), body.password);
+        await requirePassword(caller, body);
         await write((unit) => factors.removeTotp(unit, caller.userId));
         set.status = 204;
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: WithPassword,
-        ...documented("Remove one-time codes", ["SVC_RATE_LIMITED"]),
+        ...documented("Remove one-time codes", ["SVC_PERMISSION_DENIED", "SVC_RATE_LIMITED"]),
       },
     )
     .post(
       "/recovery-codes",
       async ({ caller, body }) => {
-        await factors.requirePassword(users.get(caller.userId), body.password);
+        await requirePassword(caller, body);
         return { recoveryCodes: await write((unit) => factors.replaceRecoveryCodes(unit, caller.userId)) };
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: WithPassword,
         response: { 200: RecoveryCodes },
-        ...documented("Replace the recovery codes; the old ones end", ["SVC_CONFLICT", "SVC_RATE_LIMITED"]),
+        ...documented("Replace the recovery codes; the old ones end", [
+          "SVC_PERMISSION_DENIED",
+          "SVC_CONFLICT",
+          "SVC_RATE_LIMITED",
+        ]),
       },
     );
 };

@@ -24,6 +24,8 @@ const RECOVERY_CODES = 10;
 const CODE_CHARACTERS = "23456789abcdefghjkmnpqrstuvwxyz";
 /** An attacker who knows the password has a chance of one in a thousand to guess a code within a day. */
 const ATTEMPTS = { count: 10, windowSeconds: 3600 };
+const SIGN_IN_AGAIN =
+  "This account has no password: sign out and in again, then change its second factors within ten minutes.";
 
 export type SecondFactorService = ReturnType<typeof secondFactorService>;
 
@@ -41,6 +43,8 @@ export function secondFactorService(
     const { allowed, resetSeconds } = attempts.take("second factor", userId, ATTEMPTS.count);
     if (!allowed) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: resetSeconds });
   }
+
+  const passwordAttempts = (userId: string) => `password ${userId}`;
 
   const challengeText = (challenge: string) => `passkey ${challenge}`;
 
@@ -113,13 +117,22 @@ export function secondFactorService(
       required: config.SECOND_FACTOR === "required",
     }),
 
-    /** A stolen session must not change how the account is protected. Accounts without a password skip this check. */
-    async requirePassword(user: UserRow, password: string | undefined): Promise<void> {
-      if (user.passwordHash === null) return;
-      spendAttempt(`password ${user.id}`);
+    /**
+     * A stolen session must not change how the account is protected. An account without a password signs in at its
+     * provider again instead.
+     */
+    async requirePassword(user: UserRow, password: string | undefined, hasJustSignedIn: boolean): Promise<void> {
+      if (user.passwordHash === null) {
+        if (!hasJustSignedIn) throw new ApiError("SVC_PERMISSION_DENIED", SIGN_IN_AGAIN);
+        return;
+      }
+      spendAttempt(passwordAttempts(user.id));
       if (!(await passwords.verify(password ?? "", user.passwordHash)))
         throw invalid("password", "is not your password");
     },
+
+    /** A stolen session must not guess the password from many addresses. */
+    spendPasswordAttempt: (userId: string) => spendAttempt(passwordAttempts(userId)),
 
     async startPasskey(site: Site, user: UserRow) {
       const known = store.passkeysOf(user.id);
