@@ -1,13 +1,19 @@
 /** One attacker in a network of its own: every attack at once until its time is over; what it managed goes to stdout. */
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { deflateRawSync } from "node:zlib";
+import { SignalRequest, UpdateSubscription } from "@livekit/protocol";
+import { SignJWT } from "jose";
 import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import { HostileParticipant, PARTICIPANT_ATTACKS } from "../../security/hostile-participant.ts";
+import { FRAMING } from "../../security/hostile-stranger.ts";
 import type { Attack } from "./attacks.ts";
 
 type Arms = {
   url: string;
   mediaPort: number;
+  tlsPort: number;
+  livekit: { issuer: string; secret: string };
   seconds: number;
   rtcToken: string;
   idleToken: string;
@@ -200,6 +206,54 @@ async function packets(): Promise<void> {
   await participant.leave();
 }
 
+/** As dear as what is decoded can be, and 140 KB of empty fields: 70,000 objects if they were decoded. */
+const value = new UpdateSubscription({ trackSids: new Array<string>(2_000).fill("x".repeat(60)) });
+const SUBSCRIPTION = new Uint8Array(new SignalRequest({ message: { case: "subscription", value } }).toBinary());
+const FIELDS = Buffer.alloc(140_000).fill(Buffer.of((5 << 3) | 2, 0));
+
+/** Messages that cost by their fields, from a participant of a room of its own: a room takes a limited number. */
+async function livekit(): Promise<void> {
+  const { issuer, secret } = arms.livekit;
+  const identity = crypto.randomUUID();
+  const token = await new SignJWT({ video: { roomJoin: true, room: identity } })
+    .setProtectedHeader({ alg: "HS256" })
+    .setIssuer(issuer)
+    .setSubject(identity)
+    .setIssuedAt()
+    .setExpirationTime("10m")
+    .sign(Buffer.from(secret));
+  const socket = new WebSocket(`${url.replace(/^http/, "ws")}/rtc?access_token=${token}&protocol=16`);
+  const closed = new Promise<void>((done) => {
+    socket.onclose = () => done();
+  });
+  // Before the join is answered, nothing is read.
+  socket.onmessage = () => {
+    socket.onmessage = null;
+    for (let n = 0; n < 100; n++) socket.send(SUBSCRIPTION);
+    socket.send(FIELDS);
+  };
+  await Promise.race([closed, Bun.sleep(3_000)]);
+  socket.close();
+}
+
+const framings = Object.values(FRAMING);
+let framing = 0;
+
+/** A request that has no end, or two of them, to the thread of all connections over TLS. */
+async function misframed(): Promise<void> {
+  const { hostname } = new URL(url);
+  const rest = framings[framing++ % framings.length];
+  const socket = connectTls({ host: hostname, port: arms.tlsPort, rejectUnauthorized: false });
+  const closed = new Promise<void>((done) => {
+    socket.on("close", () => done());
+  });
+  socket.on("error", () => {});
+  socket.resume();
+  socket.write(`POST /v1/rooms HTTP/1.1\r\nhost: ${hostname}\r\n${rest}`, "latin1");
+  await Promise.race([closed, Bun.sleep(3_000)]);
+  socket.destroy();
+}
+
 const json = (value: object) => JSON.stringify(value);
 const idle: Socket[] = [];
 function holdOpen(port: number, count: number): void {
@@ -242,6 +296,8 @@ await Promise.all([
   attack("replays and revocations", 2, 0, revokedMint),
   attack("readers who never read", 100, 0, neverRead),
   attack("SCTP and AV1 of a participant", 2, 0, packets),
+  attack("LiveKit messages", 2, 0, livekit),
+  attack("framing over TLS", 2, 0, misframed),
   attack("guesses", 2, 0, () =>
     request("GET", "/v1/project", undefined, `svk_dev_${crypto.randomUUID().slice(0, 16)}.x`),
   ),

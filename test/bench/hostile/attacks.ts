@@ -18,6 +18,8 @@ export const ATTACKS = [
   "readers who never read",
   "idle connections",
   "SCTP and AV1 of a participant",
+  "LiveKit messages",
+  "framing over TLS",
 ] as const;
 
 export type Attack = (typeof ATTACKS)[number];

@@ -11,8 +11,16 @@ import { type Counted, percentileOf, waitForTurns } from "./stalls.ts";
 
 export type Field = Awaited<ReturnType<typeof openField>>;
 type Account = { email: string; password: string };
-/** `hostileKey` and `account` are of another tenant. */
-type Told = { url: string; key: string; mediaPort: number; hostileKey: string; account: Account };
+/** `hostileKey`, `livekit` and `account` are of another tenant. */
+type Told = {
+  url: string;
+  key: string;
+  mediaPort: number;
+  tlsPort: number;
+  hostileKey: string;
+  livekit: { issuer: string; secret: string };
+  account: Account;
+};
 type State = { late: Counted[]; busy: Counted[]; memory: NodeJS.MemoryUsage };
 
 /** Who hears an attacker's data in its room. */
@@ -40,7 +48,8 @@ export async function openField(attackers: number) {
     stderr: "inherit",
   });
   const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const { url, key, mediaPort, hostileKey, account } = JSON.parse((await lines.read()).value ?? "{}") as Told;
+  const told = JSON.parse((await lines.read()).value ?? "{}") as Told;
+  const { url, key, hostileKey, ...others } = told;
   const api = createApi(url, key);
 
   /** What they are let at: a member's conversation with a long thread, and a room. */
@@ -71,7 +80,7 @@ export async function openField(attackers: number) {
     for (let one = 0; one < LISTENERS; one++) listeners.push(await mint(true, `mallory-${n}-ear-${one}`));
     const { token: chatToken } = await api("POST", "/v1/chat/tokens", { userId: `mallory-${n}` });
     const tokens = { chatToken, rtcToken: await mint(true), idleToken: await mint(false) };
-    return { url, mediaPort, apiKey: hostileKey, account, ...tokens, listeners, room, thread, ownRoom };
+    return { url, apiKey: hostileKey, ...others, ...tokens, listeners, room, thread, ownRoom };
   }
 
   // `ip netns exec` becomes the program it starts: the process is the server itself.
