@@ -36,13 +36,13 @@ export async function buildPion(folder: string): Promise<string> {
 export type PionCounts = Counts & { pictures: number[] };
 
 export function pion(program: string, machine: Machine, kind: "whip" | "whep", { url, token }: Door) {
-  const encoder = `gst-launch-1.0 -q ${PICTURE} ! ${PACKETS_FOR_PION} ! rtpstreampay ! fdsink fd=1`;
+  const encoder = `gst-launch-1.0 -q ${VIDEO} ! ${PACKETS_FOR_PION} ! rtpstreampay ! fdsink fd=1`;
   return run<PionCounts>([...machine.prefix, program, kind, url, token, encoder], (line) => JSON.parse(line));
 }
 
 const PACKETS_FOR_PION =
   "vp8enc deadline=1 cpu-used=8 target-bitrate=300000 keyframe-max-dist=30 ! rtpvp8pay pt=96 mtu=1200";
-const PICTURE = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=180,framerate=15/1";
+const VIDEO = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=180,framerate=15/1";
 const SOUND =
   "audiotestsrc is-live=true wave=pink-noise volume=0.1 ! audioconvert ! audioresample ! opusenc ! " +
   "rtpopuspay pt=100 ! application/x-rtp,media=audio,encoding-name=OPUS,payload=100";
@@ -82,15 +82,15 @@ export async function gstreamer(
   { url, token }: Door,
   folder: string,
 ): Promise<Client> {
-  const picture = `${PICTURE} ! ${ENCODERS[codec]}`;
+  const video = `${VIDEO} ! ${ENCODERS[codec]}`;
   return run(
-    [...machine.prefix, "whip-client", "-u", url, "-t", token, "-A", SOUND, "-V", picture, "-n", "-o", "-l", "3"],
+    [...machine.prefix, "whip-client", "-u", url, "-t", token, "-A", SOUND, "-V", video, "-n", "-o", "-l", "3"],
     (line) => line,
     await withoutUpnp(folder),
   );
 }
 
-/** whip-client now and then ends while it starts, before it has asked for anything; whoever is thrown out ends later. */
+/** whip-client now and then ends while it starts, before it has asked for anything; a removed one ends later. */
 const STARTING_MS = 8_000;
 
 function run<Told>(

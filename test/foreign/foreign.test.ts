@@ -157,9 +157,9 @@ test(`every client publishes and watches for ${SECONDS} s while 3 % of all packe
       console.log(`      frames decoded in ${Math.round(elapsedMs / 1000)} s: ${JSON.stringify(seen)}`);
       break;
     }
-    if (elapsedMs > PATIENCE_MS) throw new Error(`not enough frames of everybody: ${JSON.stringify(seen)}`);
+    if (elapsedMs > PATIENCE_MS) throw new Error(`not enough frames of all participants: ${JSON.stringify(seen)}`);
   }
-  // Nobody was thrown out on the way, and everybody is still in the room.
+  // Nobody was removed on the way, and all participants are still in the room.
   expect(encoders.map((encoder) => encoder.isRunning())).toEqual([true, true, true, true]);
   const present: string[] = [];
   for await (const { identity } of stoa.rooms.participants(roomId)) present.push(identity);

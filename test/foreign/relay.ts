@@ -7,5 +7,5 @@ const server = createServer((client) => {
   client.pipe(inside).pipe(client);
   for (const socket of [client, inside]) socket.on("error", () => client.destroy());
 });
-// Firefox refuses whoever names another port than its own.
+// Firefox refuses a request that names another port than its own.
 server.listen(Number(port), address, () => console.log(port));

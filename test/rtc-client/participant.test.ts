@@ -64,12 +64,12 @@ test("[21] audio, video and data reach the other participant, with roster and sp
     ben.on("activeSpeakersChanged", ([first]) => first && done(first.identity)),
   );
   const voice = await anna.publishAudio(tone({ hz: 440 }), { sampleRate: 48_000, channels: 1 });
-  const picture = await anna.publishVideo(bars());
+  const video = await anna.publishVideo(bars());
   expect(await heard).toMatchObject({ identity: "anna", trackId: voice.id, sampleRate: 48_000, channels: 1 });
   expect(Math.abs(pitchOf((await heard).samples.slice(-48_000), 48_000) - 440)).toBeLessThan(2);
   expect(await seen).toMatchObject({
     identity: "anna",
-    trackId: picture.id,
+    trackId: video.id,
     codec: "VP8",
     keyframe: true,
     width: 320,
@@ -131,7 +131,7 @@ test("[21] raw video is encoded and received", async () => {
   const seen = once<VideoEvent>((done) => otto.once("video", done));
   await nora.publishVideo(path);
   expect(await seen).toMatchObject({ codec: "VP8", keyframe: true, width: 160, height: 120 });
-  // Whoever comes late waits for a keyframe, which a file cannot be asked for.
+  // A late subscriber waits for a keyframe, which a file cannot be asked for.
   const late = await enter("raw", "pia");
   expect(await once<VideoEvent>((done) => late.once("video", done))).toMatchObject({ keyframe: true });
   rmSync(folder, { recursive: true });

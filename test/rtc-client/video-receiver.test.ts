@@ -4,8 +4,8 @@ import { VideoReceiver } from "../../src/rtc-client/participant/video-receiver.t
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-/** One packet of VP8 that is a whole picture, a keyframe of 16x16 if it is to be. */
-function picture(keyframe: boolean): Uint8Array {
+/** One packet of VP8 that is a whole frame, a keyframe of 16x16 if asked for. */
+function frame(keyframe: boolean): Uint8Array {
   const payload = [0x10, keyframe ? 0 : 1, 0, 0];
   return Uint8Array.from(keyframe ? [...payload, 0x9d, 0x01, 0x2a, 16, 0, 16, 0] : [...payload, 0, 0]);
 }
@@ -18,7 +18,7 @@ function watching() {
     needKeyframe: () => {},
     lost: (numbers) => void asked.push(numbers),
   });
-  const add = (number: number) => input.add(number & 0xffff, number * 3_000, true, picture(number === 65_534));
+  const add = (number: number) => input.add(number & 0xffff, number * 3_000, true, frame(number === 65_534));
   return { input, asked, frames, add };
 }
 

@@ -62,7 +62,7 @@ test("[5] a password that changes voids every link to another one, whichever way
   }
 });
 
-test("[5] whoever verifies an address chooses its password, and whoever registered it before is out", async () => {
+test("[5] the user who verifies an address chooses its password, and an earlier registration of it ends", async () => {
   const email = "victim@example.com";
   const token = await linkOf(() => auth("register", { email, password: OLD }));
   expect(post.mails.at(-1)?.text).toContain("the password of the person who created it");
@@ -116,7 +116,7 @@ test("[2] a stolen one ends the session as soon as its successor was used", asyn
   expect((await refresh(third)).status).toBe(401);
 });
 
-test("[8] whoever renews in a loop fills nothing", async () => {
+test("[8] renewing a session in a loop fills no table", async () => {
   const { headers } = await account("loop@example.com");
   let { cookie } = browser(cookieOf(headers));
   const { refresh } = browser(cookie);

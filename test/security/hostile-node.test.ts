@@ -66,7 +66,7 @@ async function node(name: string, rooms: unknown[] = []): Promise<HostileNode> {
   return HostileNode.register({ url: server.url, name, secret, rooms });
 }
 
-/** Somebody else's, with a key of its own. */
+/** The node of another operator, with a key of its own. */
 async function project(): Promise<Api & { projectId: string }> {
   const { runtime, services, url } = server;
   return runtime.write((unit) => {
@@ -89,7 +89,7 @@ type Stage = {
   read(): Promise<Recording>;
 };
 
-/** A room on that node, somebody in it, and a recording that the node was asked to make. */
+/** A room on that node, a participant in it, and a recording that the node was asked to make. */
 async function stage(api: Api, region: string, identity: string): Promise<Stage> {
   const { id } = (await api.call("POST", "/v1/rooms", { name: crypto.randomUUID(), region })).body;
   const roomId = String(id);
@@ -509,7 +509,7 @@ describe("[18] a hostile media node says in every way it can", () => {
       expect((await target.api.call("DELETE", `/v1/recordings/${target.publicId}`)).status).toBe(204);
       expect(await outside()).toEqual(before);
       expect(readFileSync(canary, "utf8")).toBe(CANARY);
-      // Somebody else comes into a room of that node, as ever.
+      // Another participant joins a room of that node, as ever.
       const { token } = await target.api.mint(target.roomId, "eve");
       const eve = new Member(server.url, token);
       members.push(eve);
@@ -519,7 +519,7 @@ describe("[18] a hostile media node says in every way it can", () => {
   );
 
   test(
-    "what is no frame at all: the connection goes on, and so does everybody else",
+    "what is no frame at all: the connection goes on, and so do all participants",
     async () => {
       const target = await attacked();
       const before = await outside();

@@ -1,5 +1,5 @@
 // suite: all
-/** A stranger against the compiled binary: the port that everybody reaches, and no credential. */
+/** A stranger against the compiled binary: the public port, and no credential. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What a stranger can send: without any credential, to the port that everybody reaches. */
+/** What a stranger can send: without any credential, to the public port. */
 import { connect } from "node:net";
 import { closed, secured } from "../network/tls/stage.ts";
 

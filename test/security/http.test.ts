@@ -9,7 +9,7 @@ const credential = `host: ${host}\r\nauthorization: Bearer ${server.key}\r\ncont
 const alive = async () => expect((await server.call("GET", "/v1/project")).status).toBe(200);
 const rooms = async () => JSON.parse((await server.call("GET", "/v1/rooms")).text) as { name: string }[];
 
-/** Two readings of one request: whoever stands in front of the server could read the other. */
+/** Two readings of one request: a proxy in front of the server could read the other. */
 const AMBIGUOUS: Record<string, string> = {
   "length and chunks": "content-length: 18\r\ntransfer-encoding: chunked\r\n\r\n12\r\nBODY\r\n0\r\n\r\n",
   "two lengths": "content-length: 0\r\ncontent-length: 18\r\n\r\nBODY",

@@ -11,7 +11,7 @@ afterAll(() => server.close());
 const ATTACK_MS = 14_000;
 const AT_ONCE = 16;
 const PER_SECOND = 0.25;
-/** What the publisher is asked for besides: its first picture, and one as somebody comes. */
+/** The keyframes that the publisher is asked for besides: its first one, and one for each subscriber that joins. */
 const ANYWAY = 3;
 const FRAME_EVERY_MS = 40;
 const ATTACK_EVERY_MS = 100;
@@ -64,7 +64,7 @@ test("one viewer cannot force two keyframes a second for ever, whichever way it 
   const out = new Uint8Array(64);
   for (let round = 0; elapsed() < ATTACK_MS || ssrcs.size < 2; round++) {
     for (const ssrc of ssrcs) viewer.sendRtcp(out, writePli(out, 0, 1, ssrc));
-    // By turns on another section, and away and back: both begin with a whole picture.
+    // By turns on another section, and away and back: both begin with a keyframe.
     const mid = round % 6 === 5 ? null : String(round % 8);
     if (round % 3 === 2) await hostile.client.request("subscription.update", { tracks: [{ trackId, mid }] });
     await Bun.sleep(ATTACK_EVERY_MS);

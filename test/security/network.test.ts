@@ -100,7 +100,7 @@ test("[2] tokens that are guessed all get one answer, and none of them stands in
   expect(answers[0]).toStartWith('[401,{"code":"SVC_AUTH_ERROR"');
 });
 
-test("[media] whoever sends garbage or forged STUN over UDP gets not one byte for it", async () => {
+test("[media] garbage and forged STUN over UDP get not one byte in return", async () => {
   let received = 0;
   const udp = await Bun.udpSocket({ hostname: "127.0.0.1", socket: { data: () => void received++ } });
   const binding = Buffer.alloc(20);

@@ -60,7 +60,7 @@ const remb: Part = (out, at, _ssrc, round) => {
   return head(out, at, 15, RTCP_TYPE.payloadFeedback, at + 20);
 };
 
-const picture: Part = (out, at, ssrc) => {
+const keyframe: Part = (out, at, ssrc) => {
   writeUint32(out, at + 8, ssrc);
   return head(out, at, 1, RTCP_TYPE.payloadFeedback, at + 12);
 };
@@ -84,7 +84,7 @@ const SHAPES: [string, Part, typeof STRANGER | null][] = [
   ["requests for all packets again", allAgain, null],
   ["requests for packets of a stream that nobody sends", allAgain, STRANGER],
   ["estimates", remb, null],
-  ["requests for a picture", picture, null],
+  ["requests for a keyframe", keyframe, null],
   ["requests for many pictures", pictures, null],
   ["reports that are cut off", cutOff, null],
 ];
@@ -173,7 +173,7 @@ test("a connection may take so much of the thread by its reports, and gets its s
   expect(budget.isSpent()).toBe(false);
 });
 
-test("[17] many connections of a stranger take no more of the thread than its media can spare, and whoever reports as usual is read", () => {
+test("[17] many connections of a stranger take no more of the thread than its media can spare, and usual reports are read", () => {
   const clock = fakeClock();
   const all = new ControlShare();
   const budgets = (count: number) => Array.from({ length: count }, () => new ControlBudget(clock.now, all));
@@ -202,7 +202,7 @@ test("[17] many connections of a stranger take no more of the thread than its me
   expect(taken.refused).toBe(0);
 });
 
-test("[17] in a large room, whoever loses much may ask for it, though others ask for less", () => {
+test("[17] in a large room, a subscriber that loses much may ask for it, though others ask for less", () => {
   const clock = fakeClock();
   const all = new ControlShare();
   const room = Array.from({ length: 600 }, () => new ControlBudget(clock.now, all));

@@ -138,7 +138,7 @@ test("[18] an index that falls behind looks once before each step, however long 
   expect(await found("behind49")).toHaveLength(1);
 }, 60_000);
 
-test("[18] whoever searches finds what they have just said, however many search", async () => {
+test("[18] a user finds a message that they have just sent, however many search", async () => {
   await Promise.all(
     Array.from({ length: 20 }, async (_, n) => {
       const id = await send(`${"word ".repeat(300)} mine${n}x`);

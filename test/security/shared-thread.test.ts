@@ -78,7 +78,7 @@ test("[8] the list of a live stream of hours is made once for all who ask, and a
   expect(rendition.playlist(0, true)).toContain("#EXT-X-SKIP");
 });
 
-test("[19] however often somebody's export is asked for, one is made at a time and three are kept", async () => {
+test("[19] however often a user's export is requested, one is made at a time and three are kept", async () => {
   const ask = () => server.call("POST", "/v1/people/ann/exports");
   const idOf = ({ body }: { body: Record<string, unknown> }) => String(body.id);
   for (let round = 0; round < 5; round++) {

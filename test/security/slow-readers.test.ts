@@ -10,7 +10,7 @@ import { webRoutes } from "../../src/kernel/http/serving/web-assets.ts";
 import type { RecordedPart } from "../../src/protocol/media/recording.ts";
 import { realServer } from "../harness/real-server.ts";
 
-// Whoever asks for much and takes nothing of it: what waits for them is shared, or stays where it is on the disk.
+// Clients that request much and read nothing of it: what waits for them is shared, or stays on the disk.
 
 const MEBIBYTE = 1024 * 1024;
 const FILE_BYTES = 8 * MEBIBYTE;

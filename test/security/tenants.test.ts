@@ -16,7 +16,7 @@ const OF_NOBODY = ["/v1/people/{userId}", "/v1/people/{userId}/exports", "/v1/ch
   (path) => [path, path.replace("/v1", "/v1/projects/{projectId}")],
 );
 /**
- * Routes that name a record and take somebody's credential; a new one is among them by itself. An invitation's token is
+ * Routes that name a record and take a tenant's credential; a new one is among them by itself. An invitation's token is
  * a secret of its own.
  */
 const operations = (await operationsOf(server)).filter(
@@ -36,7 +36,7 @@ function requestBody(operation: Operation): { raw?: string; headers?: Record<str
   return { raw: JSON.stringify(bodyFor(operation)) };
 }
 
-/** What a search and a server's look at somebody's read state cannot do without. */
+/** What a search and a server's request for a user's read state cannot do without. */
 function queryOf({ query }: Operation): string {
   const needed = query.filter(({ name }) => name === "q" || name === "userId");
   return needed.length === 0 ? "" : `?${needed.map(({ name }) => `${name}=says`).join("&")}`;

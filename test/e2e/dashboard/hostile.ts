@@ -27,8 +27,8 @@ export async function plantHostileTexts(stage: Stage) {
     services.users.update(unit, owner.id, { name: HOSTILE });
     services.sessions.start(unit, owner.id, { ip: "192.0.2.1", userAgent: HOSTILE });
     services.projects.update(unit, projectId, { name: HOSTILE, description: LONG }, author);
-    const somebody = { email: "grace@example.com", name: HOSTILE, passwordHash: null, emailVerified: true };
-    services.members.add(unit, projectId, services.users.create(unit, somebody).id, "VIEWER", author);
+    const grace = { email: "grace@example.com", name: HOSTILE, passwordHash: null, emailVerified: true };
+    services.members.add(unit, projectId, services.users.create(unit, grace).id, "VIEWER", author);
     services.apiKeys.create(unit, projectId, { name: HOSTILE, environment: "DEVELOPMENT" }, author);
     const webhook = services.webhooks.create(
       unit,

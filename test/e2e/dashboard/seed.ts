@@ -39,7 +39,7 @@ export async function seed(stage: Stage): Promise<Seeded> {
       {
         url: `http://127.0.0.1:${failing.port}/hook`,
         environment: "DEVELOPMENT",
-        description: "Tells the billing service when somebody goes on air",
+        description: "Tells the billing service when a host goes on air",
         events: ["live_stream.created"],
       },
       { actor: null, request: null, environment: "DEVELOPMENT" },

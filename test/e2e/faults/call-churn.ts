@@ -6,7 +6,7 @@ const VISITORS = 10;
 const LONGEST_STAY_MS = 250;
 
 export type Churn = {
-  /** Rooms that somebody was let into, and that later writes were acknowledged after: what was written before is on disk. */
+  /** Rooms that a participant joined before a later write was acknowledged: what was written before is on disk. */
   entered: Set<string>;
   /** Resolves once so many more have joined than until now. */
   more(joins: number): Promise<void>;
@@ -56,7 +56,7 @@ export async function startChurn(api: Api, round: number): Promise<Churn> {
 
   async function knock(): Promise<void> {
     const { token } = await api.mint(shut, "nobody", { permissions: { join: false } });
-    if ((await enter(api.url, token)) !== null) throw new Error("somebody without permission was let in");
+    if ((await enter(api.url, token)) !== null) throw new Error("a participant without permission was let in");
   }
 
   async function keepComing(number: number): Promise<void> {

@@ -20,21 +20,21 @@ function faultsOfCall(told: readonly CallEvent[]): string[] {
   if (times("call.participant_joined") === 0) faults.push("nobody was in it");
   const present = new Set<string>();
   let most = 0;
-  const everybody = new Set<string>();
+  const participants = new Set<string>();
   for (const { type, data } of told) {
     const connection = `${data.identity} ${data.connectionId}`;
     if (type === "call.participant_joined") {
       if (present.has(connection)) faults.push(`${connection} joined twice`);
       present.add(connection);
-      everybody.add(String(data.identity));
+      participants.add(String(data.identity));
       most = Math.max(most, present.size);
     } else if (type === "call.participant_left" && !present.delete(connection)) {
       faults.push(`${connection} left without having joined`);
     }
   }
   const ended = told.find(({ type }) => type === "call.ended")?.data ?? {};
-  if (ended.participantCount !== everybody.size)
-    faults.push(`${everybody.size} were in it, and ${ended.participantCount} are told`);
+  if (ended.participantCount !== participants.size)
+    faults.push(`${participants.size} were in it, and ${ended.participantCount} are reported`);
   if (Number(ended.peakParticipants) < 1 || Number(ended.peakParticipants) > most)
     faults.push(`a peak of ${ended.peakParticipants}, and ${most} were there`);
   if (Date.parse(String(ended.endedAt)) < Date.parse(String(ended.startedAt))) faults.push("ended before it began");

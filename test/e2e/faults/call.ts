@@ -48,7 +48,7 @@ export class Call implements Honest {
     closed.promise.catch(() => {
       hungUp = true;
     });
-    const onClose = () => closed.reject(new Error("somebody's socket was closed"));
+    const onClose = () => closed.reject(new Error("the socket of a participant was closed"));
     try {
       await Promise.race([this.#begin(people, onClose, () => hungUp), closed.promise]);
       this.begun++;
@@ -63,7 +63,7 @@ export class Call implements Honest {
       // The server went away, or did not answer in time: the next try finds out.
       await Bun.sleep(LOOK_EVERY_MS);
     }
-    // Whoever is on the way in when the others give up leaves as well.
+    // A participant who still joins when the others give up leaves as well.
     hungUp = true;
     await Promise.all(people.map((one) => Promise.race([one.leave(), Bun.sleep(1_000)])));
     this.#wire.forget();
@@ -93,7 +93,7 @@ export class Call implements Honest {
   }
 }
 
-/** Whoever joins when the call is over is shown out. */
+/** A participant who joins when the call is over leaves. */
 function seated<T extends LoadParticipant>(joining: Promise<T>, people: LoadParticipant[], isOver: () => boolean) {
   joining.then(
     (person) => void (isOver() ? person.leave() : people.push(person)),

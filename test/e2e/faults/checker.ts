@@ -57,7 +57,7 @@ function messagesByClientId(rows: (sql: string) => Row[]): Map<string, Row[]> {
   );
 }
 
-/** Nothing acknowledged is lost, nothing is there twice, and what somebody sent later stands later. */
+/** Nothing acknowledged is lost, nothing is there twice, and what a user sent later stands later. */
 function sentProblems(sent: readonly Sent[], stored: Map<string, Row[]>): string[] {
   return sent.flatMap(({ sender, clientMessageId, messageId, seq, text }, at) => {
     const found = stored.get(`${sender} ${clientMessageId}`) ?? [];
@@ -81,7 +81,7 @@ function eventProblems(rows: (sql: string) => Row[]): string[] {
   ).map((row) => `a gap in the events of ${row.name}: ${JSON.stringify(row)}`);
 }
 
-/** Whoever listened has seen what the database holds, from its first join to the end. */
+/** A user who listened has seen what the database holds, from its first join to the end. */
 function seenProblems(user: ChatHistory, rows: (sql: string) => Row[]): string[] {
   const log = rows(
     `SELECT e.seq, e.type FROM conversation_events e JOIN conversations c ON c.id = e.conversation_id

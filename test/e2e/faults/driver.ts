@@ -27,7 +27,7 @@ type FaultReport = {
     webhooks: number;
     webhookRequests: number;
   } & Record<string, number>;
-  /** Before anybody came, with everybody there, and after everybody had gone, in the same process. */
+  /** Before the first client, with all clients, and after the last one left, in the same process. */
   usage: { start: Usage; full: Usage; after: Usage };
 };
 
@@ -43,7 +43,7 @@ const DISK_TROUBLE = /database or disk is full|disk I\/O error|device reports er
 /** Connections to the receiver that wait for the next event. */
 export const KEPT_DESCRIPTORS = 12;
 
-/** Everybody uses the server at once while one fault follows the other; then what they were told is checked. */
+/** All clients use the server at once while one fault follows the other; then what they were told is checked. */
 export async function runFaults({ binary, seconds, seed, progress, ...lengths }: FaultRun): Promise<FaultReport> {
   const random = seededRandom(seed);
   const subject = await Subject.create(binary, 96 + seconds);
@@ -53,7 +53,7 @@ export async function runFaults({ binary, seconds, seed, progress, ...lengths }:
   const broken: string[] = [];
   try {
     const webhookSecret = await prepare(subject, receiver);
-    const { honest, chat, rest, call } = everybody(world);
+    const { honest, chat, rest, call } = startClients(world);
     const hostile = new Hostile(subject, await chatToken(subject, "mallory"));
     await recovered(honest, "the start", broken);
     let full = subject.usage();
@@ -74,7 +74,7 @@ export async function runFaults({ binary, seconds, seed, progress, ...lengths }:
       if (subject.pid !== pid) full = subject.usage();
       faults++;
       progress(
-        `${fault.name}: ${duration(over - at)}, everybody well again after ${duration(performance.now() - over)}`,
+        `${fault.name}: ${duration(over - at)}, all clients recovered after ${duration(performance.now() - over)}`,
       );
     }
 
@@ -83,7 +83,7 @@ export async function runFaults({ binary, seconds, seed, progress, ...lengths }:
     await Promise.all(chat.map((user) => user.leave()));
     await delivered(subject, receiver);
     await letGo(subject);
-    progress(`everybody left, everything was delivered and let go: ${duration(performance.now() - endedAt)}`);
+    progress(`all clients left, and everything was delivered and closed: ${duration(performance.now() - endedAt)}`);
     const after = subject.usage();
     const code = await subject.kill("SIGTERM");
     if (code !== 0) broken.push(`SIGTERM ended it with ${code}`);
@@ -137,7 +137,7 @@ async function chatToken(subject: Subject, userId: string): Promise<string> {
   return String((await persist(subject, "POST", "/v1/chat/tokens", { body: { userId } })).body.token);
 }
 
-function everybody({ subject, packets, connections }: World) {
+function startClients({ subject, packets, connections }: World) {
   const chat = Array.from({ length: CHAT_USERS }, (_, i) => {
     // Half of them by way of a network that can fall silent.
     const address = i % 2 ? () => connections.url : () => subject.url;
@@ -149,7 +149,7 @@ function everybody({ subject, packets, connections }: World) {
   return { honest, chat, rest, call };
 }
 
-/** Until everybody has got something done again. */
+/** Until every client has got something done again. */
 async function recovered(honest: readonly Honest[], after: string, broken: string[]): Promise<void> {
   const before = honest.map(({ done }) => done);
   const deadline = performance.now() + RECOVERY_WITHIN_MS;

@@ -1,9 +1,9 @@
 import type { Answer, Asked, Subject } from "./subject.ts";
 
-/** Somebody who uses the server as it is meant to be used, comes back after every fault, and remembers what it was told. */
+/** A client that uses the server as intended, comes back after every fault, and remembers what it was told. */
 export type Honest = {
   readonly name: string;
-  /** Grows with everything that succeeds: whoever stands still has not recovered. */
+  /** Grows with everything that succeeds: a client that stands still has not recovered. */
   readonly done: number;
   /** What it was told and should not have been. */
   readonly complaints: string[];

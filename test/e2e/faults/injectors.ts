@@ -25,7 +25,7 @@ export const FAULTS: readonly Fault[] = [
       for (let i = 0; i < 2; i++) {
         await subject.kill();
         await subject.start();
-        // The second comes amid the return of everybody.
+        // The second comes while all clients return.
         if (i === 0) await seconds(faultSeconds / 4);
       }
     },

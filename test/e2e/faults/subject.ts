@@ -9,7 +9,7 @@ export type Asked = { body?: object; headers?: Record<string, string>; credentia
 export type Usage = { descriptors: number; allowedDescriptors: number; memoryMiB: number };
 
 const ANSWER_WITHIN_MS = 10_000;
-/** Budgets are per address, and here everybody has the same one; what each of them does is tested elsewhere. */
+/** Rate limits are per address, and here all clients have the same one; each limit is tested elsewhere. */
 const UNLIMITED = [
   "CHAT_FRAME",
   "CHAT_SEND",
@@ -75,7 +75,7 @@ export class Subject {
     return this.#child?.pid ?? 0;
   }
 
-  /** On other ports each time: whoever uses it asks for the address again. */
+  /** It has other ports each time, so its clients ask for the address again. */
   async start(): Promise<void> {
     const log = openSync(this.#logPath, "a");
     const ports = ["--port", "0", "--media-udp-port", "0", "--public-ip", "127.0.0.1"];

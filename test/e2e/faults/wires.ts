@@ -1,4 +1,4 @@
-/** Networks that can be made worse while somebody uses them: a relay of datagrams and one of connections. */
+/** Networks that can be made worse while clients use them: a relay of datagrams and one of connections. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
 
@@ -71,7 +71,7 @@ export class PacketWire {
     });
   }
 
-  /** Whoever used it so far is gone. */
+  /** Its users so far are gone. */
   forget(): void {
     for (const socket of this.#upstream.values()) socket.close();
     this.#upstream.clear();

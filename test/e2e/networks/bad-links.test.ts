@@ -56,7 +56,7 @@ test(
 );
 
 test(
-  "another address, and then a silence: the picture goes on after each, and nobody has left",
+  "another address, and then a silence: the video goes on after each, and nobody has left",
   async () => {
     await call.link.move();
     await moreFrames(30);

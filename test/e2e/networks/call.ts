@@ -15,7 +15,7 @@ import { prepareClouds, prepareSeats, publishClouds, type Seen, watchRoom } from
 
 export type NetworkCall = {
   link: Link;
-  /** Joins as somebody new, behind the link; resolves when it is told to join. */
+  /** Joins as a new participant, behind the link; resolves when it is told to join. */
   watch(): Promise<Viewer>;
   close(): Promise<void>;
 };
@@ -40,7 +40,7 @@ type Surroundings = {
   /** Another browser than Chromium for who watches. */
   viewers?: (machine: Machine, folder: string, site: URL) => Promise<Watching>;
 };
-/** Each page is somebody new. */
+/** Each page is a new participant. */
 export type Watching = {
   page(url: string): Promise<{ page: Scripted; close(): Promise<void> }>;
   close(): Promise<void>;

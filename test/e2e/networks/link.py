@@ -2,7 +2,7 @@
 
 Packets pass between a tun device in each namespace, delayed, lost and queued as the last line on stdin says:
 {"down": {"rateKbit": 300, "bufferMs": 200, "delayMs": 20, "jitterMs": 0, "loss": 0, "silent": false}, "up": {…}}.
-With "perFlow" everybody's ports have a line of that rate to themselves, as if each were at a home of their own.
+With "perFlow" the ports of each participant have a line of that rate to themselves, as if each were at a home of their own.
 `{"report": true}` prints what has passed since the last report: of each way, the wait of every packet in the queue.
 """
 

@@ -15,7 +15,7 @@ export type Seen = {
 declare global {
   interface Window {
     clouds: { microphone: MediaStreamTrack; pictures: MediaStreamTrack[]; encodings: RTCRtpEncodingParameters[] };
-    /** An element shows a picture from now on. */
+    /** An element shows video from now on. */
     seat(element: HTMLVideoElement): void;
     seats: { bytes: number; states: string[]; left: string[] };
     watched(): Promise<Seen>;
@@ -39,13 +39,13 @@ export function prepareClouds(): void {
   for (let n = 0; n < 3; n++) {
     const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
     const small = Object.assign(document.createElement("canvas"), { width: 20, height: 11 });
-    const [picture, grain] = [canvas.getContext("2d"), small.getContext("2d")];
+    const [scene, grain] = [canvas.getContext("2d"), small.getContext("2d")];
     setInterval(() => {
-      if (!picture || !grain) return;
+      if (!scene || !grain) return;
       const pixels = grain.createImageData(20, 11);
       for (let at = 0; at < pixels.data.length; at++) pixels.data[at] = at % 4 === 3 ? 255 : 110 + Math.random() * 35;
       grain.putImageData(pixels, 0, 0);
-      picture.drawImage(small, 0, 0, 640, 360);
+      scene.drawImage(small, 0, 0, 640, 360);
     }, 66);
     pictures.push(...canvas.captureStream(15).getVideoTracks());
   }
@@ -68,7 +68,7 @@ export async function publishClouds({ endpoint, token }: Way): Promise<void> {
     await localParticipant.publish(track, { source: n === 0 ? "camera" : "other", encodings });
 }
 
-/** `watched` tells what was seen of what has a seat. A picture stands still when none of them moves. */
+/** `watched` reports what was seen of the tiles on the stage. A video stands still when none of them moves. */
 export function prepareSeats(): void {
   const startedAt = performance.now();
   const elements: HTMLVideoElement[] = [];
@@ -105,7 +105,7 @@ export function prepareSeats(): void {
   };
 }
 
-/** Joins and shows every picture. */
+/** Joins and shows every video. */
 export async function watchRoom({ endpoint, token }: Way): Promise<void> {
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);

@@ -3,13 +3,13 @@ import { readFileSync, rmSync } from "node:fs";
 import { $ } from "bun";
 import type { VerdictCause } from "../../../src/protocol/room-records.ts";
 import type { Condition } from "../networks/link.ts";
-import type { Picture } from "./page.ts";
+import type { Video } from "./page.ts";
 import { overload, slowDown } from "./quota.ts";
 import { type Place, processesOf, type TroubledCall, type VerdictStage, type Wishes } from "./stage.ts";
 
 const USUAL: Condition = { delayMs: 15 };
 /** In two sizes: what is narrow takes the larger one away. */
-const SMALL: Picture = { width: 320, height: 180, framesPerSecond: 12 };
+const SMALL: Video = { width: 320, height: 180, framesPerSecond: 12 };
 /** Of one processor, for each call. */
 const SLOW_PERCENTS = [25, 35, 18, 50] as const;
 type Ways = { up?: Condition; down?: Condition };
@@ -26,7 +26,7 @@ export type Fault = {
   spoils?: true;
   /** No more calls at once: until the fault strikes, they would keep the machine busy themselves. */
   most?: number;
-  /** Everybody feels it, or the machine is busy with it alone: nothing else runs beside it. */
+  /** All participants feel it, or it takes the whole machine: nothing else runs beside it. */
   alone?: true;
   /** Once the calls are on; the answer ends the trouble. */
   strike?(stage: VerdictStage, place: Place, calls: readonly TroubledCall[]): Promise<() => unknown>;
@@ -34,18 +34,18 @@ export type Fault = {
 
 /** Those that take longest come first. */
 export const FAULTS: readonly Fault[] = [
-  { cause: "none", wishes: { picture: SMALL, nearPicture: SMALL } },
+  { cause: "none", wishes: { video: SMALL, nearVideo: SMALL } },
   {
     cause: "uplink_narrow",
     line: { up: { ...USUAL, rateKbit: 180, bufferMs: 1_000, perFlow: true } },
     lineWorsens: true,
-    // As large as cameras are: of a small picture an encoder says that all is well, however little it may send.
-    wishes: { picture: { width: 640, height: 360, framesPerSecond: 8 } },
+    // As large as cameras are: of a small video an encoder says that all is well, however little it may send.
+    wishes: { video: { width: 640, height: 360, framesPerSecond: 8 } },
   },
   {
     cause: "downlink_narrow",
     line: { down: { ...USUAL, rateKbit: 150, bufferMs: 2_000, perFlow: true } },
-    wishes: { nearPicture: SMALL },
+    wishes: { nearVideo: SMALL },
   },
   { cause: "uplink_loss", line: { up: { ...USUAL, loss: 0.15 } } },
   { cause: "downlink_loss", line: { down: { ...USUAL, loss: 0.15 } } },
@@ -53,7 +53,7 @@ export const FAULTS: readonly Fault[] = [
   { cause: "relayed", line: { up: { delayMs: 350 }, down: { delayMs: 350 } }, wishes: { relayOnly: true } },
   {
     cause: "device",
-    wishes: { picture: "camera" },
+    wishes: { video: "camera" },
     spoils: true,
     async strike(_stage, { machine, cameraFile }) {
       // As a cable that is pulled out: what is open ends, and what is tried again finds nothing.
@@ -82,7 +82,7 @@ export const FAULTS: readonly Fault[] = [
   {
     cause: "media_stalled",
     async strike(_stage, { machine }) {
-      // Checks and handshakes get through, packets of sound and picture do not.
+      // Checks and handshakes get through, packets of audio and video do not.
       await firewall(machine, "meta l4proto udp @th,64,8 >= 128 drop");
       return () => firewall(machine);
     },
@@ -91,7 +91,7 @@ export const FAULTS: readonly Fault[] = [
     cause: "publisher_cpu",
     alone: true,
     most: 3,
-    wishes: { picture: { width: 1280, height: 720, framesPerSecond: 30 } },
+    wishes: { video: { width: 1280, height: 720, framesPerSecond: 30 } },
     async strike(_stage, { machine }, calls) {
       const [first, ...others] = SLOW_PERCENTS.map((percent) => percent * calls.length) as [number, ...number[]];
       const slow = () => Promise.all(calls.map(({ far }) => far.evaluate(() => window.call.slowSeconds())));
@@ -107,7 +107,7 @@ export const FAULTS: readonly Fault[] = [
     cause: "server_overload",
     alone: true,
     // Packets enough that some of them always wait.
-    wishes: { picture: SMALL, nearPicture: SMALL },
+    wishes: { video: SMALL, nearVideo: SMALL },
     strike: async ({ server }) => overload(await processesOf(server)),
   },
 ];

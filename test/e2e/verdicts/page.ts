@@ -2,9 +2,9 @@
 import type { CallVerdict } from "../../../src/protocol/room-records.ts";
 import type * as Sdk from "../../../web/sdk/index.ts";
 
-/** A camera that is opened as people do, or a picture that the page draws. */
-export type Picture = "camera" | { width: number; height: number; framesPerSecond: number };
-export type Visit = { endpoint: string; token: string; relayOnly: boolean; picture: Picture };
+/** A camera that is opened as users do, or a video that the page draws. */
+export type Video = "camera" | { width: number; height: number; framesPerSecond: number };
+export type Participation = { endpoint: string; token: string; relayOnly: boolean; video: Video };
 
 declare global {
   interface Window {
@@ -20,8 +20,8 @@ declare global {
   }
 }
 
-/** Joins, shows what comes, and sends a voice and a picture of clouds that never stay: an encoder spends all it may on them. */
-export async function takePart({ endpoint, token, relayOnly, picture }: Visit): Promise<void> {
+/** Joins, shows what comes, and sends a voice and a video of clouds that never stay: an encoder spends all it may on them. */
+export async function takePart({ endpoint, token, relayOnly, video }: Participation): Promise<void> {
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
   const connections: RTCPeerConnection[] = [];
@@ -66,8 +66,8 @@ export async function takePart({ endpoint, token, relayOnly, picture }: Visit): 
   if (!microphone) throw new Error("there is no voice");
   await room.localParticipant.publish(microphone, { source: "microphone" });
 
-  if (picture === "camera") return void (await room.localParticipant.enableCamera());
-  const { width, height, framesPerSecond } = picture;
+  if (video === "camera") return void (await room.localParticipant.enableCamera());
+  const { width, height, framesPerSecond } = video;
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const small = Object.assign(document.createElement("canvas"), { width: 20, height: 11 });
   const [large, grain] = [canvas.getContext("2d"), small.getContext("2d")];
@@ -79,7 +79,7 @@ export async function takePart({ endpoint, token, relayOnly, picture }: Visit): 
     large.drawImage(small, 0, 0, width, height);
   }, 1_000 / framesPerSecond);
   const [track] = canvas.captureStream(framesPerSecond).getVideoTracks();
-  if (!track) throw new Error("there is no picture");
+  if (!track) throw new Error("there is no video");
   const encodings =
     height > 360 || height <= 90
       ? [{ maxBitrate: height > 360 ? 1_500_000 : 100_000 }]

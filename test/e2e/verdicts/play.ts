@@ -25,7 +25,7 @@ type Terms = {
 
 const SETTLED_FRAMES = 50;
 
-/** Provokes a fault and waits until everybody has been told of it. */
+/** Provokes a fault and waits until all participants have been told of it. */
 export async function play(stage: VerdictStage, place: Place, fault: Fault, terms: Terms): Promise<Played[]> {
   if (!fault.lineWorsens) place.link.set(lineOf(fault));
   const startedAt = Date.now();
@@ -52,7 +52,7 @@ export async function play(stage: VerdictStage, place: Place, fault: Fault, term
   }
 }
 
-/** What somebody is told, until it is the cause, or until the time is over. */
+/** What a participant is told, until it is the cause, or until the time is over. */
 async function hear(call: TroubledCall, cause: VerdictCause, until: number): Promise<VerdictCause[]> {
   for (;;) {
     const causes = (await call.told()).map((verdict) => verdict.cause);

@@ -115,7 +115,7 @@ export async function overload(pids: readonly number[]): Promise<() => Promise<v
 
 /**
  * These programs get as little as makes their encoders complain, until it is ended. What that is depends on the machine: with too
- * much they keep up, and with too little there is hardly a picture to be encoded. Other shares are tried until `isFelt`.
+ * much they keep up, and with too little there is hardly a frame to be encoded. Other shares are tried until `isFelt`.
  */
 export function slowDown(
   pids: readonly number[],

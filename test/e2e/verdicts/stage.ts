@@ -13,7 +13,7 @@ import { keyPath, prepareData } from "../../ops/served.ts";
 import { CHROMIUM } from "../media/harness.ts";
 import { type Link, openLink } from "../networks/link.ts";
 import { serveSite } from "../sdk/stage.ts";
-import { type Picture, takePart } from "./page.ts";
+import { takePart, type Video } from "./page.ts";
 import { putFirst } from "./quota.ts";
 
 const MEDIA_PORT = "7001";
@@ -21,12 +21,12 @@ const EDGE_PORT = "8443";
 const TURN_PORT = "3478";
 const PATIENCE_MS = 90_000;
 
-/** Somebody's computer, network and camera. */
+/** A participant's computer, network and camera. */
 export type Place = {
   machine: Machine;
   link: Link;
   browser: Browser;
-  /** The picture that the camera shows; without it the camera cannot be opened. */
+  /** The video that the camera shows; without it the camera cannot be opened. */
   cameraFile: string;
   /** Another browser, and the camera plugged in. */
   renew(): Promise<void>;
@@ -34,9 +34,9 @@ export type Place = {
 
 export type Wishes = {
   relayOnly?: boolean;
-  picture?: Picture;
+  video?: Video;
   /** Of the other one. */
-  nearPicture?: Picture;
+  nearVideo?: Video;
 };
 
 /** Two people in a room: `far` is where the trouble is. */
@@ -46,7 +46,7 @@ export type TroubledCall = {
   roomId: string;
   /** What `far` was told so far. */
   told(): Promise<CallVerdict[]>;
-  /** Both leave; the verdicts of the record, one for each time that somebody came. */
+  /** Both leave; the verdicts of the record, one for each time that a participant joined. */
   end(): Promise<{ far: CallVerdict[]; near: CallVerdict[] }>;
   /** Both are gone, whatever became of them. */
   abandon(): Promise<void>;
@@ -62,7 +62,7 @@ export type VerdictStage = {
 };
 
 /** Little enough that many of them fit on one machine. */
-const TINY: Picture = { width: 160, height: 90, framesPerSecond: 8 };
+const TINY: Video = { width: 160, height: 90, framesPerSecond: 8 };
 
 export async function openVerdictStage(placeCount: number): Promise<VerdictStage> {
   const work = mkdtempSync(join(tmpdir(), "stoa-verdicts-"));
@@ -88,7 +88,7 @@ export async function openVerdictStage(placeCount: number): Promise<VerdictStage
       return browser;
     };
     const { stoa, url, child } = await startServer(server, work);
-    // The browsers of everybody are on the same machine: beside them it would be overloaded, and rightly say so of every call.
+    // The browsers of all participants are on this machine: beside them it would be overloaded, and rightly say so of every call.
     const first = putFirst(await processesOf(server));
     stops.push(async () => {
       first.release();
@@ -116,13 +116,13 @@ export async function openVerdictStage(placeCount: number): Promise<VerdictStage
     const nearBrowser = await launch(near);
 
     type Visitor = { page: Page; roomId: string; identity: string; wishes: Wishes };
-    const visit = async ({ page, roomId, identity: participantIdentity, wishes }: Visitor) => {
+    const takesPart = async ({ page, roomId, identity: participantIdentity, wishes }: Visitor) => {
       const permissions = { publish: true };
       const { endpoint, token } = await stoa.rtcTokens.mint(roomId, { participantIdentity, permissions });
       page.setDefaultTimeout(PATIENCE_MS);
       await page.goto(site.url.origin);
-      const { relayOnly = false, picture = TINY } = wishes;
-      await page.evaluate(takePart, { endpoint: plain(endpoint, url), token, relayOnly, picture });
+      const { relayOnly = false, video = TINY } = wishes;
+      await page.evaluate(takePart, { endpoint: plain(endpoint, url), token, relayOnly, video });
       await page.waitForFunction(() => window.call.frames() > 0);
     };
 
@@ -143,8 +143,8 @@ export async function openVerdictStage(placeCount: number): Promise<VerdictStage
         };
         try {
           await Promise.all([
-            visit({ page: far, roomId, identity: "far", wishes }),
-            visit({ page: near, roomId, identity: "near", wishes: { picture: wishes.nearPicture } }),
+            takesPart({ page: far, roomId, identity: "far", wishes }),
+            takesPart({ page: near, roomId, identity: "near", wishes: { video: wishes.nearVideo } }),
           ]);
         } catch (error) {
           await abandon();

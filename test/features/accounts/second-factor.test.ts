@@ -80,7 +80,7 @@ describe("an account with one-time codes", () => {
     expect(outcome(await confirm(half.key, "000000"))).toBe("400 SVC_SECOND_FACTOR_INVALID");
     expect((await confirm(half.key, code())).status).toBe(204);
     expect((await server.call("GET", "/v1/projects", { key: half.key })).status).toBe(200);
-    // A code that somebody looked at is of no use.
+    // A code that a bystander read is of no use.
     const other = await login(email);
     expect(outcome(await confirm(other.key, code()))).toBe("400 SVC_SECOND_FACTOR_INVALID");
   });

@@ -10,7 +10,7 @@ afterAll(server.close);
 const { clock, key, node, runtime, services } = server;
 const { $client: client } = runtime.db;
 
-/** Somebody in a room from an address, on the socket of chat too. */
+/** A participant in a room from an address, on the socket of chat too. */
 async function visit(identity: string, address: string): Promise<void> {
   const alive = { activeRooms: 0, activeParticipants: 0 };
   await runtime.write((unit) => services.fleet.beat(unit, "n1", alive));

@@ -56,7 +56,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await Bun.sleep(50);
 }
 
-/** Somebody who did everything that leaves a trace, and to whom others did it. */
+/** A user who did everything that leaves a trace, and to whom others did it. */
 beforeAll(async () => {
   server = await realServer({ WEBHOOK_ALLOW_PRIVATE: true, MEDIA_WORKERS: 1 });
   const author = { actor: null, request: null, environment: "DEVELOPMENT" } as const;

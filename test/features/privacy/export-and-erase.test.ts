@@ -26,7 +26,7 @@ async function ask<Body = Answer>(method: string, path: string, body?: object): 
 const post = (path: string, body: object = {}) => ask("POST", path, body);
 const overview = () => ask<Overview>("GET", `/v1/people/${ZOE}`);
 
-/** Somebody who did a bit of everything, among others. */
+/** A user who did a bit of everything, among others. */
 beforeAll(async () => {
   server = await realServer({ WEBHOOK_ALLOW_PRIVATE: true, CHAT_SEND_RATE_LIMIT: 100_000 } as never);
   await server.runtime.write((unit) =>

@@ -24,7 +24,7 @@ const usage = async () =>
     daily: { recordedMinutes: number }[];
   };
 
-/** A room with somebody in it that is being recorded, and what its node says of the file. */
+/** A recorded room with a participant, and what its node reports of the file. */
 async function begun() {
   const roomId = await server.room();
   await server.joined(roomId, "ada");

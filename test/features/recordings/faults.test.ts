@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A room that is being recorded, and somebody in it with picture and sound. */
+/** A recorded room, and a participant in it with video and audio. */
 async function recorded(settings: Record<string, string | number> = {}) {
   const server = await startServer(settings);
   servers.push(server);

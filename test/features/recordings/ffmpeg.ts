@@ -10,7 +10,7 @@ export function media(program: "ffmpeg" | "ffprobe", ...parameters: string[]): s
   return stdout.toString();
 }
 
-/** A test picture or a tone, encoded, as a file of the given ending. */
+/** A test video or a tone, encoded, as a file of the given ending. */
 export function encoded(ending: string, seconds: number, ...encoder: string[]): Uint8Array {
   const folder = mkdtempSync(join(tmpdir(), "stoa-encoded-"));
   const file = join(folder, `source.${ending}`);

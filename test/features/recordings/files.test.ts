@@ -22,7 +22,7 @@ type Kind = {
   file(frames: Depacketizer): MediaFile;
 };
 
-const PICTURE = { width: 320, height: 240 };
+const SIZE = { width: 320, height: 240 };
 const video = (ending: string, ...encoder: string[]) =>
   encoded(ending, SECONDS, "-g", "25", "-pix_fmt", "yuv420p", ...encoder);
 const KINDS: Record<string, Kind> = {
@@ -32,7 +32,7 @@ const KINDS: Record<string, Kind> = {
     clockRate: 90_000,
     source: () => vp8(video("ivf", "-c:v", "libvpx", "-b:v", "1M", "-deadline", "realtime", "-auto-alt-ref", "0")),
     frames: () => new Vp8Frames(),
-    file: () => new WebmFile({ codec: "vp8", ...PICTURE }),
+    file: () => new WebmFile({ codec: "vp8", ...SIZE }),
   },
   vp9: {
     ending: "webm",
@@ -57,7 +57,7 @@ const KINDS: Record<string, Kind> = {
         ),
       ),
     frames: () => new Vp9Frames(),
-    file: () => new WebmFile({ codec: "vp9", ...PICTURE }),
+    file: () => new WebmFile({ codec: "vp9", ...SIZE }),
   },
   av1: {
     ending: "webm",
@@ -68,7 +68,7 @@ const KINDS: Record<string, Kind> = {
         video("ivf", "-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", "-b:v", "500k", "-keyint_min", "25"),
       ),
     frames: () => new Av1Frames(),
-    file: (frames) => new WebmFile({ codec: "av1", ...PICTURE, configuration: (frames as Av1Frames).configuration() }),
+    file: (frames) => new WebmFile({ codec: "av1", ...SIZE, configuration: (frames as Av1Frames).configuration() }),
   },
   h264: {
     ending: "mp4",
@@ -90,7 +90,7 @@ const KINDS: Record<string, Kind> = {
       ),
     frames: () => new H264Frames(),
     file: (frames) =>
-      new Mp4File({ codec: "h264", ...PICTURE, sps: (frames as H264Frames).sps, pps: (frames as H264Frames).pps }),
+      new Mp4File({ codec: "h264", ...SIZE, sps: (frames as H264Frames).sps, pps: (frames as H264Frames).pps }),
   },
   opus: {
     ending: "webm",

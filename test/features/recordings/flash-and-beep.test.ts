@@ -16,14 +16,14 @@ const PACKET_MS = 20;
 const directory = mkdtempSync(join(tmpdir(), "stoa-flashes-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** A file that flashes or beeps at those moments, made by somebody else. */
+/** A file that flashes or beeps at those moments, made by ffmpeg. */
 function made(name: string, source: string, ...encoder: string[]): string {
   const path = join(directory, name);
   media("ffmpeg", "-f", "lavfi", "-i", source, ...encoder, path);
   return path;
 }
 
-const PICTURE = `color=black:size=160x90:rate=25:duration=4,drawbox=color=white:t=fill:enable='${IS_ON}'`;
+const FLASHES = `color=black:size=160x90:rate=25:duration=4,drawbox=color=white:t=fill:enable='${IS_ON}'`;
 const TONE = `aevalsrc='0.5*sin(2*PI*1000*t)*${IS_ON}':sample_rate=48000:duration=4`;
 const REALTIME = ["-deadline", "realtime", "-auto-alt-ref", "0", "-lag-in-frames", "0", "-g", "25"];
 
@@ -33,7 +33,7 @@ const expectMoments = (found: readonly number[], wanted: readonly number[], with
 };
 
 test("flashes and beeps are found where a file has them", () => {
-  expectMoments(flashes(made("seen.webm", PICTURE, "-c:v", "libvpx", ...REALTIME), 0), MOMENTS);
+  expectMoments(flashes(made("seen.webm", FLASHES, "-c:v", "libvpx", ...REALTIME), 0), MOMENTS);
   expectMoments(beeps(made("heard.opus", TONE, "-c:a", "libopus"), 0), MOMENTS);
   expectMoments(beeps(made("heard.wav", TONE), 500), [1_500, 2_500, 3_500]);
 });
@@ -44,7 +44,7 @@ const packets = () => opus(readFileSync(made(`${crypto.randomUUID()}.opus`, TONE
 test("[18] flashes and beeps of a browser, which reports the time of sending, stay together", async () => {
   const camera = recordedTrack(directory, "video");
   const microphone = recordedTrack(directory, "audio");
-  const pictures = vp8(readFileSync(made("sent.ivf", PICTURE, "-c:v", "libvpx", ...REALTIME)));
+  const pictures = vp8(readFileSync(made("sent.ivf", FLASHES, "-c:v", "libvpx", ...REALTIME)));
   camera.recorder.tick(STARTED_AT);
   pictures.forEach((frame, i) => {
     camera.send(frame, VP8, STARTED_AT + i * 40 + 50);
@@ -58,10 +58,10 @@ test("[18] flashes and beeps of a browser, which reports the time of sending, st
     if (i % 50 === 10) microphone.report(1_000 + i * 960 + 7 * 48, sentAt + 7);
   });
   await Promise.all([camera.recorder.end(), microphone.recorder.end()]);
-  const [picture] = camera.ended;
+  const [video] = camera.ended;
   const [sound] = microphone.ended;
   // Pictures begin with the keyframe after the recorder has seen the first, in the middle of a flash.
-  expectMoments(flashes(at(picture), picture?.offsetMs ?? 0), MOMENTS.slice(1));
+  expectMoments(flashes(at(video), video?.offsetMs ?? 0), MOMENTS.slice(1));
   expectMoments(beeps(at(sound), sound?.offsetMs ?? 0), MOMENTS);
 });
 
@@ -101,7 +101,7 @@ test("[18] a composition keeps them together, also where the audio begins before
   const camera = { ...ada, kind: "video", codec: "vp8", source: "camera", offsetMs: -40 } as const;
   const microphone = { ...ada, kind: "audio", codec: "opus", source: "microphone" } as const;
   const files = [
-    { ...camera, path: made("film.webm", PICTURE, "-c:v", "libvpx", ...REALTIME) },
+    { ...camera, path: made("film.webm", FLASHES, "-c:v", "libvpx", ...REALTIME) },
     // In a WebM of ffmpeg's the sound begins after the 7 ms that an Opus decoder leaves out.
     { ...microphone, offsetMs: -47, path: made("sound.webm", TONE, "-c:a", "libopus") },
   ];

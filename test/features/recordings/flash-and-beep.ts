@@ -1,8 +1,8 @@
-/** A picture that flashes and a tone that sounds once a second, and where files have them. Page functions stand alone: they are sent there as text. */
+/** A video that flashes and a tone that sounds once a second, and where files have them. Page functions stand alone: they are sent there as text. */
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import { media } from "./ffmpeg.ts";
 
-/** When both began, in milliseconds of the machine's clock: the picture as it was drawn, the tone by the clock of the sound. */
+/** When both began, in milliseconds of the machine's clock: the video as it was drawn, the tone by the clock of the audio. */
 export type Made = { flashAt: number; beepAt: number };
 export type Size = { width: number; height: number };
 export type ShowOptions = { codec: VideoCodec; encodings?: RTCRtpEncodingParameters[] };
@@ -69,21 +69,21 @@ export async function prepareShow({ width, height }: Size): Promise<void> {
 /** In the page, after it has joined: sends both, as tracks of their own each time. */
 export async function publishShow({ codec, encodings }: ShowOptions): Promise<void> {
   const { canvas, sound } = window.show;
-  // Each picture as it is drawn: of a rate that it is asked for, a browser takes one when it is due, up to 33 ms later.
-  const [picture] = canvas.captureStream().getVideoTracks();
+  // Each frame as it is drawn: at a requested rate, a browser takes one when it is due, up to 33 ms later.
+  const [video] = canvas.captureStream().getVideoTracks();
   const [microphone] = sound.clone().getAudioTracks();
   window.show.tones?.push(microphone as MediaStreamTrack);
   const { localParticipant } = window.room;
   const how = encodings ? { encodings } : { simulcast: false };
-  await localParticipant.publish(picture as MediaStreamTrack, { source: "camera", codec, ...how });
+  await localParticipant.publish(video as MediaStreamTrack, { source: "camera", codec, ...how });
   await localParticipant.publish(microphone as MediaStreamTrack, { source: "microphone" });
 }
 
-/** Moments at which the picture becomes bright, in milliseconds of the recording. */
+/** Moments at which the video becomes bright, in milliseconds of the recording. */
 export function flashes(path: string, offsetMs: number): number[] {
   const filter = ["-vf", "crop=iw/3:ih/3:10:10,scale=1:1,format=gray"];
-  const picture = ["ffmpeg", "-v", "error", "-i", path, "-fps_mode", "passthrough", ...filter, "-f", "rawvideo", "-"];
-  const raw = Bun.spawnSync(picture).stdout;
+  const decode = ["ffmpeg", "-v", "error", "-i", path, "-fps_mode", "passthrough", ...filter, "-f", "rawvideo", "-"];
+  const raw = Bun.spawnSync(decode).stdout;
   const times = media("ffprobe", "-select_streams", "v", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path);
   const at = times
     .split("\n")

@@ -128,12 +128,12 @@ describe("a recorded track", () => {
       if (i === 25) camera.report(1_000 + 90_000, madeAt + 1_000);
     });
     await camera.recorder.end();
-    const [picture] = camera.ended;
-    // The first picture came before the recorder knew of the layer: it begins with the next keyframe, a second later.
-    expect(picture?.offsetMs).toBe(6_000);
-    const found = probe(read(picture), "webm");
+    const [video] = camera.ended;
+    // The first frame came before the recorder knew of the layer: it begins with the next keyframe, a second later.
+    expect(video?.offsetMs).toBe(6_000);
+    const found = probe(read(video), "webm");
     expect(found).toMatchObject({ codec: "vp8", frames: 75, width: 320, height: 240 });
-    expect(Math.abs(found.durationSeconds * 1_000 - (picture?.durationMs ?? 0))).toBeLessThan(50);
+    expect(Math.abs(found.durationSeconds * 1_000 - (video?.durationMs ?? 0))).toBeLessThan(50);
   });
 
   test("moves as a whole when the publisher's clock is known better", async () => {

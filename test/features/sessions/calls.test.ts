@@ -5,7 +5,7 @@ const server = await rtcServer();
 afterAll(server.close);
 const { clock } = server;
 const session = await server.session({ projectId: server.projectId, role: "DEVELOPER" });
-// Events are written down only when somebody wants them.
+// Events are stored only while a webhook endpoint subscribes to them.
 const hook = { key: session.token, body: { url: "https://example.com/hook" } };
 await server.call("POST", `/v1/projects/${server.projectId}/webhooks`, hook);
 

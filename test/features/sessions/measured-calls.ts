@@ -31,7 +31,7 @@ export function measuredCalls(server: RtcServer) {
     verdictOf: async (roomId: string, identity: string) =>
       (await participants(roomId)).find((one) => one.identity === identity)?.verdict,
 
-    /** Somebody in a room of their own. */
+    /** A participant in a room of their own. */
     async measured(identity: string, transport: TransportStats["transport"] = "udp") {
       const roomId = await server.room();
       const { token } = await server.mint(roomId, identity);

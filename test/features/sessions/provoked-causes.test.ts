@@ -51,7 +51,7 @@ test.each<VerdictCause>(["none", ...PROVOKED])(
     for (let seed = 1; seed <= ROUNDS; seed++) {
       const { verdict, told } = await play(provokedCall(cause, seed), `${cause}-${seed}`);
       if (verdict?.cause !== cause) wrong.push(`seed ${seed}: ${JSON.stringify(verdict)}`);
-      // Whoever is in a healthy call is told nothing; everybody else is told the cause while it lasts.
+      // A participant in a healthy call is told nothing; all others are told the cause while it lasts.
       if (cause === "none" ? told.length > 0 : !told.includes(cause)) wrong.push(`seed ${seed}: told ${told}`);
     }
     expect(wrong).toEqual([]);

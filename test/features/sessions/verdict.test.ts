@@ -115,7 +115,7 @@ test("[17] queueing in the upload means a full link, even if the encoder does no
 
 test("[17] an audio call has a low bandwidth estimate without a cause", () => {
   expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 64_000 }).cause).toBe("none");
-  // A server that keeps its queue short keeps the line excellent, and the picture small.
+  // A server that keeps its queue short keeps the line excellent, and the video small.
   expect(verdictOf({ ...HEALTHY, leastDownlinkBps: 64_000, heldBackSeconds: 60 }).cause).toBe("downlink_narrow");
   // A machine that stood still for a moment makes the round trip long, and the estimate small.
   const shaken = { leastDownlinkBps: 64_000, qualityMs: { excellent: 20_000, good: 10_000, poor: 10_000, lost: 0 } };

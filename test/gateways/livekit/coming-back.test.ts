@@ -71,9 +71,9 @@ async function enter(room: string, identity: string, singlePeerConnection: boole
       context.fillStyle = `hsl(${frame++ * 7} 80% 50%)`;
       context.fillRect(0, 0, canvas.width, canvas.height);
     }, 50);
-    const [picture] = canvas.captureStream(20).getVideoTracks();
+    const [video] = canvas.captureStream(20).getVideoTracks();
     const { localParticipant: me } = window.livekit;
-    await me.publishTrack(picture, { source: "camera" });
+    await me.publishTrack(video, { source: "camera" });
     await me.setMicrophoneEnabled(true);
   });
   return page;

@@ -311,7 +311,7 @@ test("with a commit log, units of several event-loop ticks are one record, up to
     }),
   );
   await Promise.all(writes);
-  // Four at a time, then somebody else's turn; sixteen in the first record, the rest in the second.
+  // Four at a time, then another caller's; sixteen in the first record, the rest in the second.
   expect(turns.slice(0, 4)).toEqual([0, 4, 8, 12]);
   expect(records).toEqual([16, 20]);
 });

@@ -18,7 +18,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A room on a node, somebody who sends, and a recording of which some is written. */
+/** A room on a node, a participant who sends, and a recording of which a part is written. */
 async function recorded() {
   const made = await Fleet.startOnLoopback();
   fleet = made;
