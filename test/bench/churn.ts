@@ -19,7 +19,7 @@ const { node } = server;
 const certificate = await createCertificate();
 await node.openRoom({ roomId: ROOM });
 
-/** Joins, sends a frame, receives one of somebody else's, leaves. */
+/** Joins, sends a frame, receives one of another participant's, leaves. */
 async function visit(name: string): Promise<void> {
   const participantId = `${name}-${crypto.randomUUID()}`;
   await node.addParticipant({ roomId: ROOM, participantId, identity: participantId, permissions: PERMISSIONS });

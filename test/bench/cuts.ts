@@ -13,7 +13,7 @@ const PEOPLE: readonly { name: string; sends: Source; awaits: Source }[] = [
   { name: "ben", sends: "camera", awaits: "microphone" },
 ];
 const BROWSERS = ["Chromium", "Firefox"] as const;
-const PICTURE = { width: 160, height: 90, frameRate: 5 };
+const VIDEO = { width: 160, height: 90, frameRate: 5 };
 /** A second of them. */
 const FRAMES = 5;
 const PATIENCE_MS = 90_000;
@@ -23,7 +23,7 @@ const STARVED_MS = 1_000;
 /** Between two cuts of a call: what is mended stays mended. */
 const CALM_MS = 6_000;
 
-const stage = await openStage(callsOfEach * BROWSERS.length, PICTURE.frameRate);
+const stage = await openStage(callsOfEach * BROWSERS.length, VIDEO.frameRate);
 
 type Cut = { browser: BrowserName; seconds: number; backMs: number; starvedMs: number };
 
@@ -34,7 +34,7 @@ async function openCall(browser: BrowserName, number: number) {
     const page = await stage.page(browser);
     people.push({ ...person, page });
     await page.evaluate(keepDiary, undefined);
-    await page.evaluate(joinCall, { ...(await room.join(person.name)), ...PICTURE, sends: person.sends });
+    await page.evaluate(joinCall, { ...(await room.join(person.name)), ...VIDEO, sends: person.sends });
   }
   const pages = people.map(({ page }) => page);
   const everyPage = async (patienceMs = PATIENCE_MS) => {
@@ -87,7 +87,7 @@ let left = cuts;
 let busy = 0;
 try {
   const calls: ((seconds: number) => Promise<Cut>)[] = [];
-  // One after another: whoever begins in a crowd begins late.
+  // One after another: a client that begins in a crowd begins late.
   for (let n = 0; n < callsOfEach; n++) for (const browser of BROWSERS) calls.push(await openCall(browser, n));
   const busyShare = cpuMeter();
   // Each call on a network of its own, one cut after another, all of them side by side.

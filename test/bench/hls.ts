@@ -15,7 +15,7 @@ const HLS_JS = join(import.meta.dir, "../../node_modules/hls.js/dist/hls.min.js"
 const MINUTE_MS = 60_000;
 /** From the beginning of the stream to the rewind by a minute. */
 const REWIND_AFTER_MS = 75_000;
-/** Everybody has come, and gets what is new. */
+/** All viewers have come, and get what is new. */
 const GATHERED_MS = 6_000;
 const REWOUND_REQUESTS = 12;
 /** Brightness says the time modulo this. */
@@ -26,7 +26,7 @@ const stage = await openStage();
 const cache = await startCache(stage.server.url);
 const figures: Measured[] = [];
 
-/** A page that plays through the cache, from when its picture moves. */
+/** A page that plays through the cache, from when its video moves. */
 async function play(url: string): Promise<SitePage> {
   const page = await stage.page();
   await page.addScriptTag({ path: HLS_JS });
@@ -105,7 +105,7 @@ try {
     unit: "ms old",
   });
 
-  // Whoever comes now has nothing of the last minute in its buffer.
+  // A client that comes now has nothing of the last minute in its buffer.
   await Bun.sleep(Math.max(0, startedAt + REWIND_AFTER_MS - Date.now()));
   const late = await play(url);
   const [liveMs = 0] = await delays(late, 400);

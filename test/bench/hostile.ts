@@ -59,7 +59,7 @@ try {
   const said = talking.stdout.pipeThrough(new TextDecoderStream()).getReader();
   // All are up.
   await said.read();
-  // What is used for the first time is compiled and loaded: that memory is the server's own, whoever came first.
+  // What is used for the first time is compiled and loaded: that memory is the server's own, whichever client came first.
   const chatting = honestly("chat.ts", url, key, users, QUIET_SECONDS);
   await Promise.all([attack(QUIET_SECONDS, only), new Response(chatting.stdout).text()]);
   await Bun.sleep(REST_SECONDS * 1000);

@@ -24,7 +24,7 @@ listener.on("audio", ({ samples }) => {
   heard += samples.length;
 });
 
-// Two for each core, at the same priority as everybody else.
+// Two for each core, at the same priority as all other processes.
 const busy = Array.from({ length: availableParallelism() * 2 }, () =>
   Bun.spawn(["timeout", String(seconds + 60), process.execPath, "-e", "for (;;);"]),
 );

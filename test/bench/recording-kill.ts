@@ -33,8 +33,8 @@ const h264 = encoded(
   ...RATE,
 );
 
-/** Its pictures: each begins with a delimiter. */
-async function* pictures(): AsyncGenerator<VideoFrame> {
+/** Its frames: each begins with a delimiter. */
+async function* frames(): AsyncGenerator<VideoFrame> {
   const film = Buffer.from(h264);
   const DELIMITER = Buffer.from([0, 0, 0, 1, 9]);
   for (let at = 0, i = 0; at < film.length; i++) {
@@ -74,7 +74,7 @@ for (let round = 0; round < Number(rounds); round++) {
     const { rtc } = await stoa.mintJoin({ room: "studio", user: codec });
     const person = await join(rtc.endpoint, rtc.token);
     people.push(person);
-    await person.publishVideo(codec === "VP8" ? vp8 : pictures(), { codec });
+    await person.publishVideo(codec === "VP8" ? vp8 : frames(), { codec });
     await person.publishAudio(tone({ hz: 440 }));
   }
   // Not a multiple of how often anything is written.

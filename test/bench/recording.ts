@@ -19,14 +19,14 @@ const SLICES = 8;
 const ROUNDS = 5;
 /**
  * Until the code that records is as well compiled as the code that forwards, as it is in a server that has been up for minutes:
- * so many times as many pictures as cameras send, with and without a recording in turns.
+ * so many times as many frames as cameras send, with and without a recording in turns.
  */
 const WARM_UP_SPEED = 8;
 const WARM_UP_SECONDS = 5;
 const WARM_UP_ROUNDS = 3;
 /** What waits in the recorder's queues is on disk once files have not grown for so long. */
 const SETTLED_MS = 2_500;
-/** The last pictures that were sent may be under way when the recording is stopped. */
+/** The last frames that were sent may be under way when the recording is stopped. */
 const WHOLE_PERCENT = 98;
 const ROOM_BPS = 100_000_000;
 
@@ -35,7 +35,7 @@ const certificate = await createCertificate();
 const folder = mkdtempSync(pathOf(tmpdir(), "stoa-bench-recording-"));
 const figures: Measured[] = [];
 
-/** A room of people who each send a picture, and of some who watch them all. */
+/** A room of people who each send video, and of some who watch them all. */
 async function openRoom(count: number, viewers: number) {
   const { node, cpu, stop } = startSfuProcess();
   const roomId = "room";
@@ -82,7 +82,7 @@ async function openRoom(count: number, viewers: number) {
     watchers.push(peer);
   }
 
-  /** Sends for so long; CPU time for each packet that came in, and how many bytes of pictures were sent. */
+  /** Sends for so long; CPU time for each packet that came in, and how many bytes of video were sent. */
   async function send(forSeconds: number, speed = 1): Promise<{ cpuMicros: number; bytes: number; cores: number }> {
     for (const peer of watchers) peer.sendRemb(ROOM_BPS);
     const before = await cpu();
@@ -171,7 +171,7 @@ async function reachTheDisk(count: number): Promise<boolean> {
   const share = (100 * ((await settled(recording.bytes)) - before)) / bytes;
   await room.close();
   figures.push({ what: `${count} tracks recorded, nobody watching`, value: cores, unit: "cores" });
-  // Of what a busy machine loses on the way nothing can be written: a picture that is not whole is left out.
+  // Of what a busy machine loses on the way nothing can be written: an incomplete frame is left out.
   figures.push({ what: `${count} tracks: packets that reached the node`, value: 100 * reached, unit: "%" });
   figures.push({ what: `${count} tracks: on disk of what was sent`, value: share, unit: "%" });
   return share >= WHOLE_PERCENT;

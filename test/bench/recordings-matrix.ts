@@ -123,7 +123,7 @@ function noteMoved(name: string, { person, found }: Measurements[number], fromMs
   }
 }
 
-/** Pictures and sound of everybody, one with the other. */
+/** Video and audio of all participants, one with the other. */
 function noteTogether(name: string, everybody: Measurements): void {
   const places = everybody.flatMap(({ found }) => [laterBy(found, "video"), laterBy(found, "audio")]);
   const value = Math.max(...places) - Math.min(...places);

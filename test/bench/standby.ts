@@ -51,7 +51,7 @@ async function backend(logUrl: string | null, withStandby = false): Promise<Serv
 
 type Sends = Ceiling & { postgresMicros: number; clientMicros: number };
 
-/** What everybody who shares the cores took for a send. */
+/** What all processes on these cores took for a send. */
 async function sends(of: Server, round: number): Promise<Sends> {
   const own = process.cpuUsage();
   const postgresBefore = cpuMicrosOfAll(postgres.pid());
@@ -134,7 +134,7 @@ async function faultsOf(group: Group): Promise<Part> {
     readyAfterMs.push(performance.now() - at);
     const back = await within("seats after a kill", Promise.all([call.ada.resume(), call.ben.resume()]));
     for (const { mode } of back) seats[mode]++;
-    // A picture that stands still for good would show as no gap at all.
+    // A video that stands still for good would show as no gap at all.
     await within("media after a kill", call.ben.receives());
     await within("sends after a kill", load.more(20));
     await within("a standby again", group.start(leader.name));

@@ -21,7 +21,7 @@ const atOnce = Number(values["at-once"]);
 const TERMS = { patienceMs: 90_000, healthyMs: 40_000 };
 /** Calls that could not be made at all say nothing of their verdict: once more, and no more than once. */
 const TRIES = 2;
-/** Whoever interrupts it waits for its servers and networks to go, which takes a busy machine a while, and not for ever. */
+/** A user who interrupts it waits for its servers and networks to go, which takes a busy machine a while, and not for ever. */
 const CLOSING_MS = 30_000;
 const FOLDER = join(import.meta.dir, "../../dist/bench");
 
@@ -108,7 +108,7 @@ function isTold(cause: VerdictCause): (round: Round) => boolean {
   return (round) => "told" in round && (cause === "none" ? round.told.length === 0 : round.told.includes(cause));
 }
 
-/** Everybody's server is the same one: with an overloaded one nobody is well. */
+/** All calls share one server: with an overloaded one no call is healthy. */
 function isOtherWell(cause: VerdictCause): (round: Round) => boolean {
   return (round) => cause === "server_overload" || ("other" in round && isNamed(round.other, "none"));
 }
@@ -127,7 +127,7 @@ function figures(): Measured[] {
   });
 }
 
-/** Once, whoever asks for it first. */
+/** Once, for the first that asks. */
 function end(): Promise<void> {
   ending ??= (async () => {
     save();

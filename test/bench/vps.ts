@@ -37,7 +37,7 @@ const system = givenSystem ?? join(work, "debian");
 const stops: (() => unknown)[] = [() => rmSync(work, { recursive: true, force: true })];
 const figures: Measured[] = [];
 
-/** What the world has and this machine has not: a release site, names, and an authority that everybody trusts. */
+/** What the world has and this machine has not: a release site, names, and an authority that every client trusts. */
 async function prepareWorld() {
   const release = join(work, "release");
   mkdirSync(release);

@@ -15,7 +15,7 @@ const BURST = 2000;
 
 type Bench = Awaited<ReturnType<typeof startBench>>;
 
-/** A server with a conversation, somebody in it, and a session that may register endpoints. */
+/** A server with a conversation, a participant in it, and a session that may register endpoints. */
 async function startBench() {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-bench-webhooks-"));
   const server = await startStoa([...FROM_SOURCE, "dev", "--json"], {

@@ -18,7 +18,7 @@ const latency = (values: number[]): Latency => ({
 });
 
 const CONNECTING_AT_ONCE = 50;
-/** A server that hangs up on somebody, or forgets an answer, must not hold up the measurement. */
+/** A server that hangs up on a participant, or forgets an answer, must not hold up the measurement. */
 const PATIENCE_MS = 10_000;
 const TRIES = 3;
 

@@ -15,7 +15,7 @@ export async function stoa(): Promise<Backend> {
   });
 }
 
-/** A server that somebody else has started. */
+/** A server that runs already. */
 export function stoaAt(child: Pick<ChatChild, "url" | "pid" | "call" | "token">, stop: () => Promise<void>): Backend {
   return {
     name: "Stoa",

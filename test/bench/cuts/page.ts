@@ -3,7 +3,7 @@ import type * as Sdk from "../../../web/sdk/index.ts";
 
 type Way = { endpoint: string; token: string };
 export type Source = "camera" | "microphone";
-type Picture = { width: number; height: number; frameRate: number };
+type Video = { width: number; height: number; frameRate: number };
 
 declare global {
   interface Window {
@@ -58,8 +58,8 @@ export function keepDiary(): void {
   };
 }
 
-/** Joins as a page of a user would, with a small picture or a voice that nobody cleans. */
-export async function joinCall({ sends, ...options }: Way & Picture & { sends: Source }): Promise<void> {
+/** Joins as a page of a user would, with a small video or a voice without processing. */
+export async function joinCall({ sends, ...options }: Way & Video & { sends: Source }): Promise<void> {
   const { endpoint, token, width, height, frameRate } = options;
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
@@ -108,14 +108,14 @@ export async function seesOrHears({ of: source, frames, patienceMs }: Wish): Pro
       if (type === "inbound-rtp" && kind === "audio") count += packetsReceived;
     return { of, count };
   };
-  let [picture, sound] = [shown(), await heard()];
+  let [video, sound] = [shown(), await heard()];
   let [sees, hears] = [source !== "camera", source !== "microphone"];
   for (const end = Date.now() + patienceMs; Date.now() < end; await new Promise((next) => setTimeout(next, 100))) {
     if (!sees) {
       const now = shown();
       // Another element, or another connection, begins from nothing.
-      if (now.of !== picture.of || now.count < picture.count) picture = { ...now, count: 0 };
-      sees = now.count - picture.count >= frames;
+      if (now.of !== video.of || now.count < video.count) video = { ...now, count: 0 };
+      sees = now.count - video.count >= frames;
       if (sees) note("sees");
     }
     if (!hears) {

@@ -137,7 +137,7 @@ export async function openStage(rooms: number, frameRate: number): Promise<Stage
   };
 }
 
-/** By whoever gets them: who sends is not told, as by a cable that was pulled out somewhere on the way. */
+/** By their receiver: the sender is not told, as by a cable that was pulled out somewhere on the way. */
 async function dropWhatIsCut({ prefix }: Machine, address: string, port: string): Promise<void> {
   const lines = [
     "add table inet cuts",
@@ -151,7 +151,7 @@ async function dropWhatIsCut({ prefix }: Machine, address: string, port: string)
   await $`${prefix} nft ${lines.join("; ")}`.quiet();
 }
 
-/** Somebody without media whom nothing cuts off: a room that is empty moves to another worker, and another port. */
+/** A participant without media whom nothing cuts off: a room that is empty moves to another worker, and another port. */
 async function stay({ endpoint, token }: Way): Promise<WebSocket> {
   const socket = new WebSocket(endpoint, [`token.${token}`]);
   const say = (frame: object) => socket.send(JSON.stringify(frame));

@@ -6,7 +6,7 @@ import type { Measured } from "../harness/report.ts";
 
 const FRAMES_TIMEOUT_MS = 60_000;
 
-/** From the start of the page's navigation to the first picture of somebody else. */
+/** From the start of the page's navigation to the first video frame of another participant. */
 async function picturedAfterMs(page: Scripted, id: string): Promise<number> {
   await page.waitForFunction(
     (id) => {

@@ -56,7 +56,7 @@ while (seen.size < certificates && elapsedSeconds() < seconds) {
   while (handshakes < due) void visit();
   await Bun.sleep(1_000 / perSecond);
 }
-// Whoever has come is waited for: a handshake that is cut off here would count as none.
+// A client that has come is waited for: a handshake that is cut off here would count as none.
 while (underWay > 0) await Bun.sleep(10);
 console.log(JSON.stringify({ handshakes, failures, seen: seen.size }));
 process.exit();

@@ -1,4 +1,4 @@
-/** Many who send sound and picture in one room and show some of each other, without a browser, through the socket. */
+/** Many who send audio and video in one room and show some of each other, without a browser, through the socket. */
 
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
@@ -22,7 +22,7 @@ type Person = {
   audio: RtpSource;
   video: RtpSource;
   got: { audio: number; video: number };
-  /** Somebody who has just come asks for a keyframe. */
+  /** A participant who has just come asks for a keyframe. */
   wanted: { keyframe: boolean };
 };
 
@@ -30,7 +30,7 @@ type CrowdFigures = { leastVideo: number; expectedVideo: number; leastAudio: num
 
 export type Crowd = {
   joinMs: number[];
-  /** Everybody sends for so long, and as long as anybody looks on; what arrived at whom. */
+  /** All send for so long, and as long as anyone watches; what arrived at whom. */
   talk(seconds: number, onlookers?: Promise<unknown>): Promise<CrowdFigures>;
   leave(): Promise<void>;
 };
@@ -129,7 +129,7 @@ export async function joinCrowd(options: {
   };
 }
 
-/** Everybody shows those who come after them. */
+/** Each participant shows those who join after it. */
 async function showTheNext(
   people: Person[],
   names: string[],

@@ -1,6 +1,6 @@
 export const PATIENCE_MS = 120_000;
 
-/** Whoever does not come must not hold up a bench: it ends, and says what it waited for. */
+/** A client that never comes must not hold up a bench: it ends, and says what it waited for. */
 export async function within<Result>(
   what: string,
   work: Promise<Result>,

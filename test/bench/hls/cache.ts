@@ -31,7 +31,7 @@ export async function startCache(backend: string): Promise<Cache> {
   );
   const path = join(folder, "nginx.conf");
   const log = join(folder, "access.log");
-  // Whoever starts it as root has to let its workers into a folder that is root's.
+  // An operator who starts it as root has to let its workers into a folder that is root's.
   const user = process.getuid?.() === 0 ? "user root;" : "";
   writeFileSync(
     path,

@@ -1,5 +1,5 @@
 /**
- * Many who watch a live stream as players do that know LL-HLS: the list of renditions once, then of picture and of sound each
+ * Many who watch a live stream as players do that know LL-HLS: the list of renditions once, then of video and of audio each
  * next list as soon as there is one, and the parts that it names. A process of its own: `viewers.ts URL COUNT`; on a line of its
  * input it tells how they fared, and ends.
  */
@@ -43,7 +43,7 @@ async function follow(playlist: string): Promise<void> {
     }
     fared.behindMs.push(behindMs(list));
     const parts = [...list.matchAll(/#EXT-X-PART:[^\n]*URI="([^"]+)"/g)].map(([, name = ""]) => name);
-    // Whoever has just come begins with the newest.
+    // A client that has just come begins with the newest.
     const fresh = known === "" ? parts.slice(-1) : parts.slice(parts.indexOf(known) + 1);
     for (const name of fresh) await read(new URL(name, playlist).href);
     known = parts.at(-1) ?? known;

@@ -121,7 +121,7 @@ async function endpoints(): Promise<void> {
   await request("GET", "/v1/diagnostics", undefined, arms.apiKey);
 }
 
-/** What a backend does for somebody who joins, for people and rooms that are made up. */
+/** What a backend does for a participant who joins, for people and rooms that are made up. */
 async function mintedJoin(): Promise<void> {
   const name = crypto.randomUUID();
   const { id: roomId } = await post("/v1/rooms", { name });

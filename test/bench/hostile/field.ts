@@ -124,7 +124,7 @@ export async function openField(attackers: number) {
     },
 
     memoryMiB: () => memoryOf("VmRSS"),
-    /** Apart from files that are mapped: of those the kernel takes back what it needs, whoever looked at them. */
+    /** Apart from files that are mapped: the kernel takes back what it needs of those, whichever process read them. */
     ownMemoryMiB: () => memoryOf("RssAnon"),
 
     async close(): Promise<void> {

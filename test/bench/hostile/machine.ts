@@ -25,7 +25,7 @@ const before = (niceness: number) => {
 export const SERVER = [...pinned(0, half - 1), ...before(-20)];
 export const HONEST = [...elsewhere, ...before(-20)];
 /**
- * Who only looks how long an answer takes, a hundred times a second: at once when it comes, whoever else computes there.
+ * A client that only measures how long an answer takes, a hundred times a second: at once when it comes, whatever else computes there.
  * Its neighbours' share of the processor would be counted as the server's time.
  */
 export const ASKER = ["chrt", "--rr", "1", ...elsewhere];

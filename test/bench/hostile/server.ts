@@ -16,7 +16,7 @@ const config = testConfig({
   ...{ RATE_LIMIT_RTC_TOKENS: 100_000, CHAT_SEND_RATE_LIMIT: 600, ...many },
 });
 const { runtime, services, url, media } = await start(config);
-/** A tenant: somebody with an account, a project and its key. */
+/** A tenant: a user with an account, a project and its key. */
 const tenant = (email: string, passwordHash: string | null) =>
   runtime.write((unit) => {
     const owner = services.users.create(unit, { email, passwordHash, emailVerified: true, isOperator: false });

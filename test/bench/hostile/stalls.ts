@@ -78,7 +78,7 @@ export function percentileOf(counted: readonly Counted[], share: number): number
 }
 
 /**
- * What somebody who comes at any moment waits for turns of such lengths, at the 99th percentile: as they would on a machine
+ * What a participant who comes at any moment waits for turns of such lengths, at the 99th percentile: as they would on a machine
  * that does nothing else.
  */
 export function waitForTurns(busy: readonly Counted[], overallMs: number): number {

@@ -28,7 +28,7 @@ export type Outcome = {
   standstills: number;
   longestStandstillMs: number;
   fairness: number | null;
-  /** From the end of the trouble to the next picture. */
+  /** From the end of the trouble to the next frame. */
   backMs: number | null;
   left: string[];
 };
@@ -97,7 +97,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-/** One scenario after another on the same call: everybody who watches is new. */
+/** One scenario after another on the same call: all viewers are new. */
 export async function runScenario({ link, watch }: NetworkCall, scenario: Scenario): Promise<Outcome> {
   const { down, up = UP, changes = [], seconds } = scenario;
   link.set({ down, up });

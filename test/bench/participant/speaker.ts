@@ -1,4 +1,4 @@
-/** Somebody who speaks for so many seconds, in a process of its own: `bun speaker.ts ENDPOINT TOKEN SECONDS`. */
+/** A participant who speaks for so many seconds, in a process of its own: `bun speaker.ts ENDPOINT TOKEN SECONDS`. */
 import { join, tone } from "../../../src/rtc-client/participant/participant.ts";
 
 const [endpoint = "", token = "", seconds = "30"] = process.argv.slice(2);

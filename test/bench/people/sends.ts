@@ -8,7 +8,7 @@ export type Sends = {
   stop(): void;
 };
 
-/** Sends at a steady pace, whether or not the last one was answered: whoever waits is counted, too. */
+/** Sends at a steady pace, whether or not the last one was answered: a client that waits is counted, too. */
 export async function steadySends(url: string, token: string, room: string): Promise<Sends> {
   const socket = new WebSocket(`${url.replace(/^http/, "ws")}/v1/chat/ws?token=${encodeURIComponent(token)}`);
   const started = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** What may happen to somebody in the middle of a recording. */
+/** What may happen to a participant in the middle of a recording. */
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { publishShow, type ShowOptions, type Size } from "../../features/recordings/flash-and-beep.ts";
@@ -12,7 +12,7 @@ const AWAY_MS = 3_000;
 const LOWER_MS = 5_000;
 /** That the camera goes on with. */
 export const CHANGED_CODEC: VideoCodec = "VP9";
-/** Two sizes: browsers send a second one only of pictures that are large enough. */
+/** Two sizes: browsers send a second one only of video that is large enough. */
 const TWO_SIZES: RTCRtpEncodingParameters[] = [
   { rid: "q", scaleResolutionDownBy: 2, maxBitrate: 150_000 },
   { rid: "f", maxBitrate: 500_000 },
@@ -21,7 +21,7 @@ const TWO_SIZES: RTCRtpEncodingParameters[] = [
 type Happening = {
   size: Size;
   how: ShowOptions;
-  /** What the timeline says of it, besides what it says of everybody. */
+  /** What the timeline says of it, besides what it says of all participants. */
   told(browser: BrowserName): readonly string[];
   happen(rooms: RecordedRooms, page: Scripted, roomId: string, identity: string, browser: BrowserName): Promise<void>;
 };

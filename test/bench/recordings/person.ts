@@ -1,4 +1,4 @@
-/** Somebody in a browser who flashes and beeps, and what the files of a recording have of that. */
+/** A participant in a browser who flashes and beeps, and what the files of a recording have of that. */
 import { join } from "node:path";
 import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
@@ -37,12 +37,12 @@ export type Measurement = {
   complaints: string[];
   /** By how much durations are wrong: what players read against what is on record, and where the files end against the stop. */
   durationOffMs: number;
-  /** How long before the stop pictures and sound end. */
+  /** How long before the stop video and audio end. */
   endsMs: { video: number; audio: number };
   codecs: string[];
 };
 
-/** What the files have of somebody; `stoppedAt` by the machine's clock. */
+/** What the files have of a participant; `stoppedAt` by the machine's clock. */
 export async function measure(
   rooms: RecordedRooms,
   recording: Recording,
@@ -95,7 +95,7 @@ async function read(path: string, { kind, offsetMs }: RecordingFile): Promise<Re
   return JSON.parse(await run([process.execPath, script, path, kind, String(offsetMs)], "/"));
 }
 
-/** By how much picture and sound of the same second lie apart, second by second. */
+/** By how much video and audio of the same second lie apart, second by second. */
 export function apart(found: readonly Found[]): number[] {
   const sounds = new Map(found.flatMap(({ second, kind, laterMs }) => (kind === "audio" ? [[second, laterMs]] : [])));
   return found.flatMap(({ second, kind, laterMs }) => {

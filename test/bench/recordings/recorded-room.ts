@@ -18,7 +18,7 @@ import { listen } from "./told.ts";
 export const BROWSERS = ["Chromium", "Firefox"] as const;
 export type BrowserName = (typeof BROWSERS)[number];
 
-/** Whoever sends gets nothing of the others: a browser that decodes eight pictures encodes none in time. */
+/** A client that sends gets nothing of the others: a browser that decodes eight videos encodes none in time. */
 const permissions = { publish: true, subscribe: false };
 const MEDIA = ["--media-udp-port", "7001", "--media-workers", "1", "--public-ip", SERVER_ADDRESS];
 const LIMITS = ["--signaling-max-connections-per-window", "1000", "--webhook-allow-private", "true"];
@@ -41,7 +41,7 @@ export async function openRecordedRooms() {
     told,
 
     /**
-     * Of so many packets of media of a hundred, each way, where they arrive: whoever drops them where they leave lets
+     * Of so many packets of media of a hundred, each way, where they arrive: a client that drops them where they leave lets
      * the sender know, and Firefox takes a packet that it cannot send for the end of the path.
      */
     async lose(percent: number): Promise<void> {

@@ -9,7 +9,7 @@ const TOLD_WITHIN_MS = 30_000;
 const COUNTED = ["participant.joined", "participant.left"];
 const isCounted = (type: string) => COUNTED.includes(type) || type.startsWith("track.");
 
-/** What happens to everybody who comes and sends. */
+/** What happens to each participant who joins and sends. */
 export const CAME = ["participant.joined", "track.published", "track.published"];
 
 export async function listen(stoa: Stoa) {

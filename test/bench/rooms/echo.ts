@@ -6,7 +6,7 @@ import { type MeetingServer, SENT } from "./meeting-server.ts";
 
 const MASTER = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
 
-/** The floor: the same peers and packets by the same way, and whoever sends one gets it back as it is. */
+/** The floor: the same peers and packets by the same way, and a client that sends one gets it back as it is. */
 export async function echo(): Promise<MeetingServer> {
   const child = Bun.spawn([...ON_SERVER_SIDE, process.execPath, `${import.meta.dir}/echo-server.ts`, SERVER_ADDRESS], {
     stdout: "pipe",

@@ -7,16 +7,16 @@ import { VIDEO } from "./traffic.ts";
 export type Place = { room: number; member: number };
 export type PeerHooks = Required<Pick<PeerOptions, "onRtp" | "onRtcp" | "certificate">>;
 
-/** A server with rooms in which everybody sends and watches everybody else, whatever its own protocol. */
+/** A server with rooms in which each participant sends and watches all others, whatever its own protocol. */
 export type MeetingServer = {
   name: string;
   /** Of the process whose time and memory count. */
   pid: number;
-  /** How often what somebody sends is to arrive. */
+  /** How often what a participant sends is to arrive. */
   copies: number;
-  /** The connection by which somebody sends. */
+  /** The connection by which a participant sends. */
   publish(place: Place, hooks: PeerHooks): Promise<RtcPeer>;
-  /** Once everybody sends: that by which the others are received, which may be the same. */
+  /** Once all send: that by which the others are received, which may be the same. */
   watch(place: Place, sending: RtcPeer, hooks: PeerHooks): Promise<RtcPeer>;
   stop(): Promise<void>;
 };

@@ -1,4 +1,4 @@
-/** Small rooms on one server: everybody in them sends and watches everybody else. */
+/** Small rooms on one server: each participant sends, and watches all others. */
 
 import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { carriesMedia } from "../../../src/rtc-client/sdp.ts";
@@ -25,9 +25,9 @@ export type Figures = {
   cpuPerRoom: number;
   serverPercent: number;
   peersPercent: number;
-  /** Of the sound and the largest layer of everybody, to everybody else. */
+  /** Of the audio and the largest layer of each participant, to all others. */
   arrivedPercent: number;
-  /** For each hundred packets of sound and picture those that carry neither: sent once more, or made up. */
+  /** For each hundred packets of audio and video those that carry neither: sent once more, or made up. */
   besidesPercent: number;
   p50: number;
   p99: number;
@@ -61,7 +61,7 @@ export class Meetings {
     this.#size = size;
   }
 
-  /** Everybody sends before anybody watches. */
+  /** All send before anyone watches. */
   async #fill(room: number, certificate: DtlsCertificate): Promise<void> {
     const joining = range(this.#size.members).map(async (member) => {
       const place = { room, member };
@@ -137,7 +137,7 @@ export class Meetings {
     return { media: sum((peer) => peer.mediaIn), all: sum((peer) => peer.packetsIn) };
   }
 
-  /** Everybody at a moment of their own. Returns how many packets of sound and of the largest layer were sent. */
+  /** Each participant at a moment of its own. Returns how many packets of sound and of the largest layer were sent. */
   async #stream(durationMs: number): Promise<number> {
     const started = performance.now();
     const everybody = this.#members.map((member, i) => ({

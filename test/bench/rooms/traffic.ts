@@ -1,4 +1,4 @@
-/** What everybody in a small room sends: sound and three layers of a picture, scaled down alike for all servers. */
+/** What each participant of a small room sends: audio and three layers of a video, scaled down alike for all servers. */
 import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 
@@ -46,7 +46,7 @@ export class Traffic {
     this.#audio.send(peer, stamped(payload, 0), false);
   }
 
-  /** All layers of the next picture at once. */
+  /** All layers of the next frame at once. */
   sendFrame(peer: RtcPeer): void {
     const isKey = this.#keyframeWanted || this.#frames % KEYFRAME_EVERY === 0;
     this.#keyframeWanted = false;

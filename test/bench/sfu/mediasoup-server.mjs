@@ -22,7 +22,7 @@ const mediaCodecs = [
   { kind: "audio", mimeType: "audio/opus", clockRate: 48_000, channels: 2, preferredPayloadType: 111 },
   { kind: "video", mimeType: "video/VP8", clockRate: 90_000, preferredPayloadType: 96 },
 ];
-// Without its worker nobody is answered any more; whoever waits is told by our end.
+// Without its worker nobody is answered any more; a client that waits is told by our end.
 worker.on("died", () => process.exit(1));
 const rooms = new Map();
 

@@ -32,10 +32,10 @@ beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000_000, RATE_LIMIT_RTC_TOKENS: 1_000_000 });
   globalThis.Worker = Worker;
   await preventWarmUp(server.media.ports);
-}, 30_000);
+}, 120_000);
 afterAll(async () => {
   scales.close();
-  await server.close();
+  await server?.close();
 });
 
 /** A warm-up among the joins would leave compiled code behind, and so more memory than before. */
