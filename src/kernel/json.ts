@@ -2,10 +2,10 @@
  * Deeper than any legitimate body. The JavaScript engine takes seconds to fail on a value that is nested 100,000 levels
  * deep.
  */
-export const MAX_JSON_DEPTH = 128;
+const MAX_JSON_DEPTH = 128;
 
 /** More values than any legitimate body has: a mebibyte of empty lists takes a tenth of a second to parse. */
-export const MAX_JSON_VALUES = 20_000;
+const MAX_JSON_VALUES = 20_000;
 
 /**
  * `JSON.parse` for untrusted text; also throws a SyntaxError for text that is nested too deeply or has too many values.

@@ -9,7 +9,7 @@ export function tenantKey({ projectId, environment }: Tenant): string {
   return projectId + environment;
 }
 
-export type Tenants = { has(tenant: Tenant): boolean; add(tenant: Tenant): void };
+type Tenants = { has(tenant: Tenant): boolean; add(tenant: Tenant): void };
 
 export function tenantSet(): Tenants {
   const keys = new Set<string>();

@@ -177,7 +177,7 @@ export type FleetMetrics = {
 };
 
 /** Totals of nodes that are alive. A total without any known figure is null instead of 0. */
-export function fleetMetrics(rows: readonly ServerRow[], timeoutSeconds: number, at: number): FleetMetrics {
+function fleetMetrics(rows: readonly ServerRow[], timeoutSeconds: number, at: number): FleetMetrics {
   const byStatus = new Map(RTC_SERVER_STATUSES.map((status) => [status, [] as ServerRow[]]));
   for (const row of rows) byStatus.get(statusOf(row, timeoutSeconds, at))?.push(row);
   const count = (status: RtcServerStatus) => byStatus.get(status)?.length ?? 0;

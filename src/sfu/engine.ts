@@ -42,7 +42,7 @@ export type EngineOutput = {
 };
 
 /** `usesReceiveLoop` lets native code block the thread at the socket. The others are for tests and for the JIT warm-up. */
-export type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
+type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
   Partial<Pick<ParticipantHost, "now" | "openDtls">> & {
     usesReceiveLoop?: boolean;
     scheduleLoop?: ReceiveLoopHost["schedule"];

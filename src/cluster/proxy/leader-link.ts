@@ -44,7 +44,7 @@ type LeaderSocket = WebSocket & {
  * The leader that this edge is connected to. `lost` is aborted when the leader will not respond any more; `token`
  * authenticates the requests that are forwarded to the leader.
  */
-export type ConnectedLeader = { url: string; lost: AbortSignal; token: string };
+type ConnectedLeader = { url: string; lost: AbortSignal; token: string };
 
 export class LeaderLink {
   #socket: LeaderSocket | null = null;

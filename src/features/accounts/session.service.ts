@@ -34,7 +34,7 @@ export type SignIn = {
 };
 
 /** A session with its next refresh token. */
-export type StartedSession = { session: SessionRow; refreshToken: string };
+type StartedSession = { session: SessionRow; refreshToken: string };
 
 export type SessionService = ReturnType<typeof sessionService>;
 

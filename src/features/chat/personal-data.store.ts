@@ -59,8 +59,8 @@ export const chatPersonalColumns: PersonalColumns = {
 };
 
 type InConversation = { conversationPublicId: string };
-export type AddedReaction = { emoji: string; createdAt: number; messageId: string; conversationId: string };
-export type UserRing = RingRow & { answer: RingMemberRow["status"] | null };
+type AddedReaction = { emoji: string; createdAt: number; messageId: string; conversationId: string };
+type UserRing = RingRow & { answer: RingMemberRow["status"] | null };
 
 /** Only few rows of a page of conversations are the user's, but a conversation itself is large. */
 const CONVERSATIONS_PER_PAGE = 100;

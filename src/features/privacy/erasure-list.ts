@@ -54,7 +54,7 @@ export function readErasures(dataDir: string): ListedErasure[] {
     });
 }
 
-export type UsersToErase = {
+type UsersToErase = {
   /** Users who were erased after the backup was made and whose data is in it. */
   found: { user: User; digest: string }[];
   /** Erasures whose digests were computed with another master secret, so that their users cannot be found. */

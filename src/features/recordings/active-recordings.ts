@@ -35,7 +35,7 @@ type ActiveRecording = {
   cancelLimit: () => void;
 };
 
-export type ActiveRecordingDeps = {
+type ActiveRecordingDeps = {
   store: RecordingStore;
   folder: RecordingFolder;
   locations: Pick<StorageLocations, "download" | "moveFilesInBackground" | "nodeSeen">;

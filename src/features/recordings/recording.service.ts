@@ -23,10 +23,10 @@ export type RecordingService = ReturnType<typeof recordingService>;
 
 /** Without an environment, recordings of both are found. */
 type Owner = { projectId: string; environment?: Tenant["environment"] };
-export type NewRecording = { name?: string; audioOnly?: boolean };
+type NewRecording = { name?: string; audioOnly?: boolean };
 
 /** `url` is set when the file is in the bucket, from which clients then read it. */
-export type RecordedDownload = Download & { url: string | null };
+type RecordedDownload = Download & { url: string | null };
 
 type Deps = {
   store: RecordingStore;

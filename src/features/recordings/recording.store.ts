@@ -12,9 +12,9 @@ import {
   recordings,
 } from "./recording.table.ts";
 
-export type RecordingFilter = Tenant & { roomId?: string; status?: RecordingStatus };
+type RecordingFilter = Tenant & { roomId?: string; status?: RecordingStatus };
 /** Where a page ended: newest first, by start and then by id. */
-export type RecordingPosition = { startedAt: number; id: string };
+type RecordingPosition = { startedAt: number; id: string };
 
 export type RecordingStore = ReturnType<typeof recordingStore>;
 

@@ -16,7 +16,7 @@ type PositionedEntry = { entry: Entry; position: Position };
 
 const START: Position = { event: -1, message: 0 };
 
-export type ReadTimeline = ReturnType<typeof timelineReader>;
+type ReadTimeline = ReturnType<typeof timelineReader>;
 
 /**
  * Reads the events of a recording and the messages of its room's conversation, in order. A long call has tens of

@@ -37,7 +37,7 @@ export const participantPermissions = sqliteTable(
   (table) => [primaryKey({ columns: [table.roomId, table.participantIdentity] })],
 );
 
-export type RtcTokenRow = typeof rtcTokens.$inferSelect;
+type RtcTokenRow = typeof rtcTokens.$inferSelect;
 export type RtcTokenStore = ReturnType<typeof rtcTokenStore>;
 
 export function rtcTokenStore({ $client: client }: Db) {

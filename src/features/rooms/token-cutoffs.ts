@@ -1,15 +1,8 @@
-import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { tokensValidFrom } from "../../kernel/data-directory/installation.ts";
 import { changing, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
-
-export const tokenCutoffs = sqliteTable(
-  "token_cutoffs",
-  { digest: text("digest").primaryKey(), signedBefore: integer("signed_before").notNull() },
-  (table) => [index("token_cutoffs_by_age").on(table.signedBefore)],
-);
 
 /** The longest lifetime of a token that a backend signs itself, so that a cut-off need not be kept longer. */
 export const SIGNED_TOKEN_MAX_MS = 30 * 24 * 3_600_000;
@@ -17,8 +10,6 @@ const KEPT_MS = SIGNED_TOKEN_MAX_MS + 24 * 3_600_000;
 
 /** A participant in one room, by the room's name, or in all rooms. */
 type CutOff = Tenant & { roomName: string | null; identity: string };
-
-export type TokenCutoffs = ReturnType<typeof createTokenCutoffs>;
 
 /**
  * Revokes tokens that a backend signed itself by their time of signing, because the server does not know them before

@@ -4,7 +4,7 @@ import { ApiError } from "../../protocol/errors.ts";
 import { storageUsageStore } from "./usage.store.ts";
 
 /** The file to be stored; `userId` is null for the server itself. */
-export type StorageRequest = { projectId: string; userId: string | null; bytes: number };
+type StorageRequest = { projectId: string; userId: string | null; bytes: number };
 
 export type StorageQuota = ReturnType<typeof storageQuota>;
 

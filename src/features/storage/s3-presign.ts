@@ -1,6 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 
-export type S3Access = { accessKeyId: string; secretAccessKey: string; region: string };
+type S3Access = { accessKeyId: string; secretAccessKey: string; region: string };
 
 type Presigned = {
   method: string;

@@ -1,22 +1,7 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { reading } from "../../kernel/db/statements.ts";
-import { projects } from "../projects/project.table.ts";
 
-/** Only triggers of the database write to this table. */
-export const storageUsage = sqliteTable(
-  "storage_usage",
-  {
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    /** The uploader; an empty string stands for the whole project. */
-    userId: text("user_id").notNull(),
-    bytes: integer("bytes").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.projectId, table.userId] })],
-);
-
+/** Only triggers of the database write to its table. */
 export function storageUsageStore({ $client: client }: Db) {
   const used = reading<{ bytes: number }, [string, string]>(
     client,

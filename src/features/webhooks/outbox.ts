@@ -64,7 +64,7 @@ export function keepOutbox({ bus, ids, now, tracing }: Runtime, { endpoints, eve
 }
 
 /** The body is created once, so that retries and redeliveries send the same bytes. */
-export function eventBody(
+function eventBody(
   id: string,
   event: { type: string; projectId: string; environment: string; at: number; data: object },
 ): string {

@@ -57,7 +57,7 @@ export type ConnectionDeps = {
 
 export type ClientRequest = { ipAddress: string; userAgent: string | null; origin: string | null };
 /** A client with a valid token, whose room exists or may be created. */
-export type AdmittedClient = {
+type AdmittedClient = {
   parameters: JoinParameters;
   request: ClientRequest;
   token: LivekitToken;

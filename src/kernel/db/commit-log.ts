@@ -57,7 +57,7 @@ export type LogInfo = {
 };
 
 /** `ledForMs` is the time since the last takeover by the log's clock; null before the first. */
-export type KnownLog = Pick<LogInfo, "head" | "term" | "leader"> & { ledForMs: number | null };
+type KnownLog = Pick<LogInfo, "head" | "term" | "leader"> & { ledForMs: number | null };
 
 export type Member = {
   url: string;

@@ -49,7 +49,7 @@ export type DatabaseHealth = {
   stop(): void;
 };
 
-export type HealthOptions = {
+type HealthOptions = {
   db: Db;
   log: Log;
   metrics: Metrics;

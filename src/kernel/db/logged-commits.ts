@@ -17,7 +17,7 @@ export type LoggedCommits = {
   readonly position: number;
 };
 
-export type LoggedCommitsOptions = {
+type LoggedCommitsOptions = {
   client: SplitClient;
   log: Pick<CommitLog, "append">;
   /** This server must stop leading: commits that it acknowledges from now on could be lost. */

@@ -23,7 +23,7 @@ import {
 } from "./postgres-connection.ts";
 import { postgresLeadership } from "./postgres-leadership.ts";
 
-export type PostgresLogOptions = {
+type PostgresLogOptions = {
   log: Log;
   timers: Timers;
   /** Without a seal nothing is authenticated; used to display a log without knowing its secret. */

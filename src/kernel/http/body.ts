@@ -17,7 +17,7 @@ function unreadable(problem: string): ApiError {
   return new ApiError("SVC_VALIDATION_FAILED", problem, { details: [{ field: "body", message: problem }] });
 }
 
-export type ReadBody = (request: Request) => Promise<string>;
+type ReadBody = (request: Request) => Promise<string>;
 
 /**
  * Small bodies are always read; larger ones share a limit and have to be received in time. Otherwise clients that never

@@ -38,7 +38,7 @@ export type ChatTokenCaller = {
   expiresAt: number;
 };
 
-export type RtcPermissions = {
+type RtcPermissions = {
   join: boolean;
   subscribe: boolean;
   publish: boolean;

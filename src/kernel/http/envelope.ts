@@ -18,7 +18,7 @@ import { createRequestMetrics } from "./request-metrics.ts";
 import { overloadError } from "./serving/request-admission.ts";
 import { IGNORED_FIELDS_HEADER } from "./unknown-fields.ts";
 
-export type EnvelopeDeps = InfoSources & {
+type EnvelopeDeps = InfoSources & {
   now: Now;
   log: Log;
   metrics: Metrics;

@@ -7,7 +7,7 @@ import { type OriginPolicy, originAllowed, originRefused } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** The features' functions for verifying credentials. Each throws the appropriate 401. */
-export type Verifiers = {
+type Verifiers = {
   apiKey(key: string): ApiKeyCaller;
   session(token: string): Promise<SessionCaller>;
   chatToken(token: string): Promise<ChatTokenCaller>;
@@ -24,7 +24,7 @@ export type Verifiers = {
   isArchived(projectId: string): boolean;
 };
 
-export type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo };
+type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo };
 
 const BEARER = /^Bearer [\x21-\x7e]+$/i;
 
@@ -193,7 +193,7 @@ function accepts<Derive extends object>(credentials: CredentialKind[], derive: D
 }
 
 /** Marks a guard with its own errors, besides those of the credentials it accepts. */
-export function throwsErrors<Derive extends object>(errors: ErrorCode[], derive: Derive): Derive {
+function throwsErrors<Derive extends object>(errors: ErrorCode[], derive: Derive): Derive {
   return Object.assign(derive, { errors });
 }
 

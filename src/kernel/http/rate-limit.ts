@@ -47,7 +47,7 @@ export function createRateLimiter(now: Now, windowSeconds: number): RateLimiter 
 
 type BudgetVariable = Extract<keyof Config, `RATE_LIMIT_${string}`>;
 /** A budget is named by its variable without the prefix: `RTC_TOKENS` is `RATE_LIMIT_RTC_TOKENS`. */
-export type Budget = Exclude<BudgetVariable extends `RATE_LIMIT_${infer Name}` ? Name : never, "WINDOW_SECONDS">;
+type Budget = Exclude<BudgetVariable extends `RATE_LIMIT_${infer Name}` ? Name : never, "WINDOW_SECONDS">;
 
 type LimitedContext = {
   info: RequestInfo;

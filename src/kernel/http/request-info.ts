@@ -72,7 +72,7 @@ export class LazyRequestInfo implements RequestInfo {
   }
 }
 
-export type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
+type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
 
 /** PUBLIC_URL, or the URL of the request; `x-forwarded-proto` is only used from a trusted proxy. */
 export function createPublicUrl(
@@ -115,9 +115,9 @@ export function createHostCheck(): (request: Request) => ApiError | null {
 }
 
 /** The client of a request that a cluster proxy forwarded; null for any other. */
-export type ForwardedClient = ((request: Request) => string | null) | null;
+type ForwardedClient = ((request: Request) => string | null) | null;
 
-export type ClientIp = (request: Request, server: Server<unknown> | null) => string;
+type ClientIp = (request: Request, server: Server<unknown> | null) => string;
 
 /** The socket's IP address; `x-forwarded-for` is only used from a trusted proxy, and read from the right. */
 export function createClientIp(

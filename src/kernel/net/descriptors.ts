@@ -72,7 +72,7 @@ const PRESSURE_MS = 10_000;
 const WORKER_DESCRIPTORS = 32;
 const WORKER_RETRY_MS = { first: 250, max: 8_000 };
 
-export type DescriptorGuard = {
+type DescriptorGuard = {
   /** Why new connections are refused, for the readiness check. */
   problem(): string | null;
   stop(): void;

@@ -5,7 +5,7 @@ const SLICE_MS = 1;
 /** Long work that yields at every point where it can be interrupted. */
 export type CooperativeTask<Result> = Generator<void, Result, void>;
 
-export type RunCooperatively = <Result>(task: CooperativeTask<Result>) => Promise<Result>;
+type RunCooperatively = <Result>(task: CooperativeTask<Result>) => Promise<Result>;
 
 /** All tasks share one time slice: a hundred long requests do not delay others a hundredfold. */
 export function createRunCooperatively(loop: EventLoop = {}): RunCooperatively {

@@ -1,10 +1,10 @@
 /** A source of jobs: a socket with frames, an IP address with requests, a task with steps. */
-export type JobSource = {
+type JobSource = {
   /** Runs the source's next job; false when none is left. */
   runNext(): boolean;
 };
 
-export type FairQueueOptions = {
+type FairQueueOptions = {
   /** The share of an event-loop tick for all jobs of the queue together. */
   sliceMs: number;
   burst?: number;

@@ -14,7 +14,7 @@ export type FrameReading<Frame> =
   /** Answered with an `error`, then closed. */
   | { kind: "abuse"; abuse: FrameAbuse; error: FrameError; id: string | undefined };
 
-export type FrameLimits = { now: Now; maxBytes: number; framesPerWindow: number; windowSeconds: number };
+type FrameLimits = { now: Now; maxBytes: number; framesPerWindow: number; windowSeconds: number };
 
 const MALFORMED_FRAMES = 3;
 

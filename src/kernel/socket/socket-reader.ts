@@ -9,7 +9,7 @@ const FRAME_OVERHEAD_BYTES = 256;
 
 type Frame = { readonly length: number };
 
-export type FrameHandler<F extends Frame> = {
+type FrameHandler<F extends Frame> = {
   receive(frame: F): void;
   /** A copy of the frame that stays valid after `push` has returned. */
   copy(frame: F): F;

@@ -5,7 +5,7 @@ import { TurnClient } from "../../network/turn/client.ts";
 import { TurnStream } from "../../network/turn/framing.ts";
 import { TIMEOUT_MS } from "./check.ts";
 
-export type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
+type TurnTarget = { host: string; port: number; transport: "udp" | "tcp" | "tls" };
 
 /** Parses `turn:host:port?transport=tcp` and similar URIs (RFC 7065). */
 export function turnTarget(url: string): TurnTarget {

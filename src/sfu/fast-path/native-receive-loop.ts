@@ -59,7 +59,7 @@ export type LoopSession = {
   readonly address: Uint32Array;
 };
 
-export type WaitTerms = {
+type WaitTerms = {
   socket: Descriptor;
   /** The descriptor at which the event loop of the thread waits. The wait ends when it becomes readable. */
   eventLoop: number;

@@ -31,7 +31,7 @@ export type FastStreamTerms = {
 };
 
 /** The memory in which native code records arrivals and headers. Null before there is any. */
-export type PacketRecords = { arrived: Float64Array | null; flight: Uint32Array | null };
+type PacketRecords = { arrived: Float64Array | null; flight: Uint32Array | null };
 
 /** The streams of a publisher, for the receive loop. */
 export interface PublisherStreams {

@@ -35,7 +35,7 @@ export interface CopyConstants {
 }
 
 /** The packets that were sent with those constants, without this forwarder. */
-export interface SentByConstants {
+interface SentByConstants {
   packets: number;
   octets: number;
   /** The numbers that came, and those that are missing. */
@@ -47,7 +47,7 @@ export interface SentByConstants {
   vp8: { readonly seen: boolean; readonly pictureId: number; readonly wide: boolean } & Vp8Ids;
 }
 
-export interface ForwarderOptions {
+interface ForwarderOptions {
   ssrc: number;
   clockRate: number;
   codec: MediaCodec;

@@ -33,7 +33,7 @@ const FIRST_RECORDS = 16;
 const MAX_RECORDS = 512;
 const KEPT_MS = 1_000;
 
-export interface RtxAnswer {
+interface RtxAnswer {
   stream: RtxStream;
   payloadType: number;
 }

@@ -19,8 +19,8 @@ const AWAKE_FOR_DATA_MS = 10;
 /** A data channel message of 64 KB and its framing. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;
 
-export type IceState = "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
-export type DtlsState = "new" | "connecting" | "connected" | "failed" | "closed";
+type IceState = "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
+type DtlsState = "new" | "connecting" | "connected" | "failed" | "closed";
 
 /** Shared by all connections of a worker. */
 export type ConnectionHost = {
@@ -52,7 +52,7 @@ const NEVER_REACHED_AFTER_MS = 15_000;
  * Whether the client is still there. Authentic checks, packets and reports count alike: browsers send checks every few seconds, other
  * clients hardly ever while media flows.
  */
-export class Liveness {
+class Liveness {
   /** The times of the last check and of the last packet; 0 before the first. */
   checkedAtMs = 0;
   mediaAtMs = 0;

@@ -14,7 +14,7 @@ const MAX_MESSAGE_BYTES = 16_384;
 const MAX_AHEAD = 8;
 const MAX_HELD = 32;
 
-export type GateOutput = {
+type GateOutput = {
   /** A datagram of whole records. */
   deliver(records: Buffer): void;
   /** Returns whether the client's key exchange was read, so that encrypted records can be decrypted. */

@@ -11,7 +11,7 @@ const MAX_UNSENT_BYTES = 16 * 1_024;
 /** A connection without a valid check is closed after this time. */
 const AUTHENTICATE_WITHIN_MS = 10_000;
 
-export type TcpOptions = {
+type TcpOptions = {
   hostname: string;
   port: number;
   onPacket(data: Buffer, connection: TcpConnection): void;

@@ -22,7 +22,7 @@ const MAX_BACKLOG = 4_096;
 /** Each datagram that Bun reads is a buffer. By itself, the JavaScript engine collects them after many seconds, or tens of megabytes. */
 const COLLECT_AFTER_BYTES = 8 * 1_024 * 1_024;
 
-export type DatagramHandler = (data: Buffer, port: number, address: string) => void;
+type DatagramHandler = (data: Buffer, port: number, address: string) => void;
 
 /** Stands between socket and engine in tests: it drops, delays, repeats or reorders by its calls of `deliver`. */
 export type Impair = (data: Uint8Array, port: number, deliver: (data: Uint8Array) => void) => void;

@@ -19,7 +19,7 @@ export const MAX_STREAMS = 1_024;
 const MAX_REPORTED_GAPS = 20;
 const MAX_REPORTED_DUPLICATES = 20;
 
-export type InboundChunk = {
+type InboundChunk = {
   readonly flags: number;
   readonly tsn: number;
   readonly streamId: number;

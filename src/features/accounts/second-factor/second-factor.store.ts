@@ -51,7 +51,7 @@ export const passkeyChallenges = sqliteTable("passkey_challenges", {
 
 export type PasskeyRow = typeof passkeys.$inferSelect;
 export type TotpRow = typeof totpSecrets.$inferSelect;
-export type ChallengeRow = typeof passkeyChallenges.$inferSelect;
+type ChallengeRow = typeof passkeyChallenges.$inferSelect;
 
 export function secondFactorStore({ $client: client }: Db) {
   const passkeyRows = rowsOf(client, passkeys);

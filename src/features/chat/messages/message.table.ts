@@ -53,20 +53,6 @@ export const messageReactions = sqliteTable(
   (table) => [uniqueIndex("message_reactions_once").on(table.messageId, table.emoji, table.userId)],
 );
 
-/** An index for counting unread mentions. */
-export const messageMentions = sqliteTable(
-  "message_mentions",
-  {
-    ...conversationColumn,
-    userId: text("user_id").notNull(),
-    ordinal: integer("ordinal").notNull(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.conversationId, table.userId, table.ordinal] }),
-    index("message_mentions_by_message").on(table.conversationId, table.ordinal),
-  ],
-);
-
 export const conversationEvents = sqliteTable(
   "conversation_events",
   {
@@ -93,10 +79,6 @@ export const readStates = sqliteTable(
   (table) => [primaryKey({ columns: [table.conversationId, table.userId] })],
 );
 
-/** Messages that are new or changed since they were indexed. The index itself is `message_search`. */
-export const searchPending = sqliteTable("search_pending", { messageId: integer("message_id").primaryKey() });
-
 export type MessageRow = typeof messages.$inferSelect;
-export type ReactionRow = typeof messageReactions.$inferSelect;
 export type EventRow = typeof conversationEvents.$inferSelect;
 export type ReadStateRow = typeof readStates.$inferSelect;

@@ -38,5 +38,3 @@ export function reactionStore({ $client: client }: Db) {
     clear: (unit: Unit, messageId: number) => void clear.run(unit, messageId),
   };
 }
-
-export type ReactionStore = ReturnType<typeof reactionStore>;

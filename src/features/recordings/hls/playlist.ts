@@ -23,7 +23,7 @@ export type Segment = {
   parts: readonly Part[];
 };
 
-export type MediaPlaylist = {
+type MediaPlaylist = {
   name: string;
   /** The path of the next segment's files. */
   nextAt: string;

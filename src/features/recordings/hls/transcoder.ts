@@ -19,7 +19,7 @@ type Handlers = {
 };
 
 /** Transcodes a track to H.264 frame by frame. */
-export const transcodeCommand: readonly string[] = [
+const transcodeCommand: readonly string[] = [
   ...["-hide_banner", "-loglevel", "error", "-probesize", "32", "-analyzeduration", "0"],
   ...["-protocol_whitelist", "pipe", "-f", "matroska", "-i", "pipe:0"],
   ...["-an", "-fps_mode", "passthrough", "-enc_time_base", "1:90000"],

@@ -16,7 +16,7 @@ const FILES_PER_PAGE = 50;
 const MAX_FAILURES = 3;
 
 /** All parts but the last have this size. */
-export const partBytesFor = (size: number): number => Math.max(PART_BYTES, MIB * Math.ceil(size / MAX_PARTS / MIB));
+const partBytesFor = (size: number): number => Math.max(PART_BYTES, MIB * Math.ceil(size / MAX_PARTS / MIB));
 
 type Deps = { store: RecordingStore; locations: StorageLocationStore; folder: RecordingFolder; storages: Storages };
 

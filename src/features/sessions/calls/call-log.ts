@@ -42,8 +42,6 @@ type CallLogDeps = {
   cpuOf: (serverName: string) => number | null;
 };
 
-export type CallLog = ReturnType<typeof createCallLog>;
-
 /**
  * Keeps the records of calls. Each change and its webhooks share one transaction, and changes are written in the order of
  * the events.

@@ -54,7 +54,7 @@ export type ConnectionEventRow = typeof connectionEvents.$inferSelect;
 
 type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
 /** Where a page ended: newest first, by start and then by id. */
-export type ConnectionPosition = { startedAt: number; id: string };
+type ConnectionPosition = { startedAt: number; id: string };
 
 export type ConnectionStore = ReturnType<typeof connectionStore>;
 

@@ -20,8 +20,6 @@ export type CountedConnection = {
   state: string;
 };
 
-export type MetricsStore = ReturnType<typeof metricsStore>;
-
 /**
  * Counts connections and errors. The statements name their indexes: without statistics on a new table, SQLite chooses
  * the wrong one of two suitable indexes.

@@ -9,7 +9,7 @@ const RETRY_MS = 1_000;
 /** The share of the delay after which the homeserver is asked to start it anew. */
 const RESTART_AFTER = 0.8;
 
-export type DelayedLeave = Tenant & {
+type DelayedLeave = Tenant & {
   roomName: string;
   identity: string;
   serverName: string;

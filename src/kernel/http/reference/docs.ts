@@ -14,7 +14,7 @@ export function documented(
 }
 
 /** The successful responses of a route without a response schema: status, and the type of the body, or null. */
-export type BodyTypes = Record<number, string | null>;
+type BodyTypes = Record<number, string | null>;
 
 export function bodyTypesOf(detail: unknown): BodyTypes {
   return (detail as { "x-body-types"?: BodyTypes } | undefined)?.["x-body-types"] ?? {};

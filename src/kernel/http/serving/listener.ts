@@ -50,7 +50,7 @@ export async function stopGently(server: Server<unknown> | null, deadline: numbe
   await server.stop(true);
 }
 
-export type LoopbackOptions = {
+type LoopbackOptions = {
   transport: LoopbackTransport;
   /** Called for every request that may become a socket of this server. */
   carry(request: Request, server: SocketServer): void;

@@ -17,13 +17,13 @@ const MAX_WAITING_BYTES = { perAddress: 8 * 1024 * 1024, total: 64 * 1024 * 1024
 
 const HEALTH = /^[^/]*\/\/[^/]*\/(?:healthz|readyz)(?:\?|$)/;
 
-export type RequestAdmissionDeps = {
+type RequestAdmissionDeps = {
   requestsInProgress: () => number;
   addressOf: (request: Request) => string;
 } & EventLoop;
 
 /** When a request may start; null means now. */
-export type RequestAdmission = (request: Request) => Promise<void> | null;
+type RequestAdmission = (request: Request) => Promise<void> | null;
 
 type Line = { requests: { begin: () => void; bytes: number }[]; bytes: number; runNext(): boolean };
 

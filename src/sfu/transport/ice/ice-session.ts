@@ -29,7 +29,7 @@ export type Path = {
 /** The source of a packet. */
 export type Source = Pick<Path, "port" | "address" | "tcp">;
 
-export type IceHandler = {
+type IceHandler = {
   onDtls(data: Buffer): void;
   /** Called with protected RTP and RTCP. */
   onMedia(data: Buffer, nowMs: number, path: Path): void;

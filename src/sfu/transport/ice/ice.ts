@@ -20,7 +20,7 @@ import type { IceSession, Path, Source, TcpPath } from "./ice-session.ts";
 import { PathProof } from "./path-proof.ts";
 
 /** Packets that were refused, by reason, for the metrics. */
-export type IceRefusals = {
+type IceRefusals = {
   unreadable: number;
   unknownUser: number;
   forgedCheck: number;
@@ -35,7 +35,7 @@ const SILENT_PATH_MS = 5_000;
 /** A check that the server sends: two username fragments of at most 256 bytes, and the other attributes. */
 const MAX_CHECK_BYTES = 640;
 
-export type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
+type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
 
 export class IceAgent {
   readonly refusals: IceRefusals = {

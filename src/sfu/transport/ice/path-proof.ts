@@ -13,7 +13,7 @@ const MAX_TRIES = 5;
 const PRIORITY = 1;
 
 /** The username consists of the fragments of both sides at the last offer of the client. */
-export type ProofCredentials = { localUfrag: string; remote: IceCredentials };
+type ProofCredentials = { localUfrag: string; remote: IceCredentials };
 
 export class PathProof {
   isGiven: boolean;
