@@ -178,7 +178,7 @@ export class Engine {
     this.#setTickInterval(nowMs);
   }
 
-  /** As often as the busiest room needs it: an idle server sleeps. */
+  /** Ticks as often as the busiest room needs, so that an idle server sleeps. */
   #setTickInterval(nowMs: number): void {
     let everyMs: number | null = null;
     for (const room of this.#rooms.values()) {

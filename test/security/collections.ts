@@ -81,7 +81,7 @@ function functionAround(node: ts.Node): ts.Node | undefined {
   return ts.findAncestor(node.parent, ts.isFunctionLike);
 }
 
-/** The innermost function around it that may be called later, up to the one that has the variable. */
+/** The innermost function around `node`, within `home`, that may be called after `home` has returned. */
 function lastingFunctionAround(node: ts.Node, home: ts.Node | undefined): ts.Node | undefined {
   let around = functionAround(node);
   while (around !== undefined && around !== home && isCalledAtOnce(around)) around = functionAround(around);

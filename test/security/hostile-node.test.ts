@@ -24,7 +24,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "stoa-hostile-node-"));
 const canary = join(dataDir, "canary.txt");
 
 let server: RealServer;
-/** Of another project, and on another node, that behaves. */
+/** A stage of another project, on a node that behaves. */
 let bystander: Stage;
 let honest: HostileNode;
 let rogue: HostileNode;

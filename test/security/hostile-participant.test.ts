@@ -19,7 +19,7 @@ const MAX_FREEZE_MS = 2_000;
 
 let server: RealServer;
 const leaving: LoadParticipant[] = [];
-/** Of the honest call: when its newest packet came, and a promise of the next. */
+/** When the newest packet of the honest call arrived, and a promise of the next. */
 const heard = { atMs: 0, next: Promise.withResolvers<void>() };
 
 async function tenant(): Promise<Api> {

@@ -36,7 +36,7 @@ const fullReport: Part = (out, at, ssrc) => {
   return head(out, at, 31, RTCP_TYPE.rr, at + 8 + 31 * 24);
 };
 
-/** Of 8,191 packets, in 24 bytes: all of them lost. */
+/** A report of 24 bytes that 8,191 packets were lost. */
 const allLost: Part = (out, at, _ssrc, round) => {
   writeUint16(out, at + 12, (round * 13) & 0xffff);
   writeUint16(out, at + 14, 8_191);

@@ -102,7 +102,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
           if (now && !now.recording) recordings.begin(unit, now, {}, null);
         }),
       )
-      .catch((err) => log.error({ err, roomId }, "recordings: not started automatically"));
+      .catch((err) => log.error({ err, roomId }, "recordings: automatic recording not started"));
   }
 
   return {

@@ -30,7 +30,7 @@ export type PacketContent = {
   response?: { id?: string; payload?: string; error?: RpcFailure };
   header?: StreamHeader;
   chunk?: { streamId?: string; index?: number; content?: Uint8Array };
-  /** With a reason the stream has ended before its end. */
+  /** A reason says that the sender ended the stream early. */
   trailer?: { streamId?: string; reason?: string };
 };
 

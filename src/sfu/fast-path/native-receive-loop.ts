@@ -224,7 +224,7 @@ export class NativeReceiveLoop implements ReceiveBatch {
     ring.put(extended, this.#datagrams, this.#length(number), nowMs, number * PACKET_BUFFER_BYTES);
   }
 
-  /** The plain length of a forwarded packet; of the others, the length with which they came. */
+  /** The length of a forwarded packet once decrypted, or of any other datagram as received. */
   #length(number: number): number {
     return (this.#words[FROM_AT + number * FROM_WORDS + FROM.port] as number) >>> 16;
   }

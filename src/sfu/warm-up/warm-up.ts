@@ -41,7 +41,7 @@ const KEYFRAME_EVERY = 60;
 const REPORT_EVERY = 20;
 /** The event loop of a real worker also receives packets itself now and then. */
 const EVENT_LOOP_EVERY = 4;
-/** Browsers begin anywhere: code that has seen small numbers only is compiled for those alone. */
+/** Browsers begin with random numbers; code that has only seen small ones is compiled for those alone. */
 const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000, rid: 0 };
 /** Other threads wait no longer than these frames take, about a millisecond, and get as long again. */
 const FRAMES_AT_ONCE = 4;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-full-export-"));
-/** Exports have a disk of their own, which is small: the database goes on. */
+/** Exports are on a small disk of their own, so that the database keeps working while it is full. */
 const exports = join(dataDir, "exports");
 let server: RealServer;
 

@@ -39,9 +39,9 @@ export class Subject {
   email = "";
   password = "";
   mediaPorts: readonly number[] = [];
-  /** Of the process that runs, before anybody came. */
+  /** What the running process used before its first client. */
   atStart: Usage = { descriptors: 0, allowedDescriptors: 0, memoryMiB: 0 };
-  /** Whatever must stand in no log. */
+  /** Values that no log may contain. */
   readonly secrets = new Set<string>();
   /** Ends that nobody asked for. */
   readonly crashes: string[] = [];

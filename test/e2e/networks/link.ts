@@ -17,7 +17,7 @@ export type Condition = {
 export type Passed = { seconds: number; bytes: number; dropped: number; waitsMs: number[] };
 
 export type Link = {
-  /** Of the near machine, at this end of the link: for programs that choose the way by the address they send from. */
+  /** The near machine's address on this link, for programs that choose the path by their source address. */
   nearAddress: string;
   farAddress: string;
   set(condition: { down: Condition; up: Condition }): void;

@@ -10,7 +10,7 @@ import { type Place, processesOf, type TroubledCall, type VerdictStage, type Wis
 const USUAL: Condition = { delayMs: 15 };
 /** In two sizes: what is narrow takes the larger one away. */
 const SMALL: Video = { width: 320, height: 180, framesPerSecond: 12 };
-/** Of one processor, for each call. */
+/** The share of one processor that each call gets. */
 const SLOW_PERCENTS = [25, 35, 18, 50] as const;
 type Ways = { up?: Condition; down?: Condition };
 

@@ -138,7 +138,7 @@ export function slowDown(
   };
 }
 
-/** Of the next seconds, the share in which the thread that forwards packets ran, or had to wait for a processor. */
+/** The share of the next seconds in which the forwarding thread ran or waited for a processor. */
 async function busiestWorker(pids: readonly number[]): Promise<number> {
   const before = workerNanos(pids);
   const startedMs = performance.now();

@@ -35,7 +35,7 @@ export type Place = {
 export type Wishes = {
   relayOnly?: boolean;
   video?: Video;
-  /** Of the other one. */
+  /** The video of the other camera. */
   nearVideo?: Video;
 };
 
@@ -54,7 +54,7 @@ export type TroubledCall = {
 
 export type VerdictStage = {
   server: Machine;
-  /** Of its API and its sockets. */
+  /** The port of the API and the sockets. */
   serverPort: number;
   places: Place[];
   call(place: Place, wishes?: Wishes): Promise<TroubledCall>;

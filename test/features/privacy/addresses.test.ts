@@ -30,7 +30,7 @@ async function visit(identity: string, address: string): Promise<void> {
   await services.rtcSessions.recorder.flush();
 }
 
-/** Of every text of every table, those that hold the address. */
+/** The text columns of all tables that contain the address. */
 function columnsWith(address: string): string[] {
   const tables = client.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'").all();
   return tables.flatMap(({ name }) => {

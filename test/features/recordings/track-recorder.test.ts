@@ -187,7 +187,7 @@ describe("a recorded track", () => {
     expect(afterMute).toEqual([28, 41]);
   });
 
-  test("of audio lasts until its end, although silence is not sent", async () => {
+  test("the file of an audio track lasts until its end, although silence is not sent", async () => {
     for (const [silentMs, countedMs] of [
       [300, 300],
       [5_000, 0],
@@ -203,7 +203,7 @@ describe("a recorded track", () => {
     }
   });
 
-  test("of audio lasts until its end, also when a packet before the silence is missing", async () => {
+  test("the file of an audio track lasts until its end, also when a packet before the silence is missing", async () => {
     const { recorder, send, lose, ended } = recorded("audio");
     SOUND.slice(0, 50).forEach((frame, i) => {
       if (i === 48) lose(frame, OPUS);

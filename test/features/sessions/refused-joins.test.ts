@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { COMMAND_LINE } from "../../../src/kernel/author.ts";
 import { type RtcServer, rtcServer, until } from "../../harness/rtc.ts";
 
-// Errors brought about as clients bring them about, through the signaling socket; what needs a browser or a node of
-// its own is provoked in test/e2e/observability.test.ts and test/nodes/remote/two-nodes.test.ts.
+// Each error is provoked through the signaling socket, as a client does; what needs a browser or a node of its own
+// is in test/e2e/observability.test.ts and test/nodes/remote/two-nodes.test.ts.
 
 let server: RtcServer;
 beforeEach(async () => {

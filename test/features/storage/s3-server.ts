@@ -8,11 +8,11 @@ type S3TestServer = {
   objects: Map<string, Stored>;
   /** `METHOD key → status` of every request, in order. */
   requests: string[];
-  /** Uploads in parts that have begun: what has come of each, by its number. */
+  /** Multipart uploads in progress: the parts received so far, by number. */
   uploads: Map<string, Map<number, Uint8Array>>;
-  /** As when the service has trouble: everything is answered 503. */
+  /** Answers every request with 503, as a service in trouble does. */
   failing: boolean;
-  /** Asked before a part is taken; a status other than 200 refuses it. */
+  /** Called before a part is stored; a status other than 200 refuses it. */
   onPart: ((number: number) => number | Promise<number>) | null;
   /** Other bytes that have come to the source by the time it is copied. */
   onCopy: (() => Uint8Array) | null;

@@ -81,7 +81,7 @@ async function outcome(client: Client, method: string, args: unknown[]): Promise
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "unimplemented") return "`unimplemented`";
-    // The track does not exist, which the method has found out.
+    // The method looked for the track, which does not exist.
     if (method === "mutePublishedTrack" && code === "not_found") return "works";
     throw new Error(`${method}: ${String(error)} (${code})`);
   }

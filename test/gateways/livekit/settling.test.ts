@@ -50,7 +50,7 @@ async function enter(token: string, sdk = "js") {
   return {
     say,
     offers: () => say({ case: "offer", value: new SessionDescription({ type: "offer", sdp: OFFER, id: 1 }) }),
-    /** Who it was told of besides itself since it came in, each with as many tracks. */
+    /** The participants it was told of since it joined, without itself, with the number of their tracks. */
     told: () =>
       heard.flatMap((one) => {
         if (one.case !== "update") return [];

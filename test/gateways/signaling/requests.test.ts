@@ -236,7 +236,7 @@ describe("[signaling] data and metadata", () => {
 });
 
 describe("[8] the message budget of a connection", () => {
-  test("100 in a window with room.join; then an error for each, with its id and the time left", async () => {
+  test("100 messages in a window are accepted, and each further one gets an error with its id and the time left", async () => {
     const ada = await server.joined(await server.room(), "ada");
     for (let sent = 1; sent < 100; sent++) expect((await ada.ask("ping")).type).toBe("pong");
     expect(await ada.ask("ping")).toMatchObject({ type: "error", code: "RATE_LIMITED", retryAfterSeconds: 60 });
@@ -245,7 +245,7 @@ describe("[8] the message budget of a connection", () => {
     expect((await ada.ask("ping")).type).toBe("pong");
   });
 
-  test("100 more in the same window close 4429, and the participant may resume", async () => {
+  test("another 100 messages in the same window close the socket with 4429, and the participant may resume", async () => {
     const ada = await server.joined(await server.room(), "ada");
     for (let sent = 1; sent < 199; sent++) ada.send({ type: "ping" });
     expect(ada.closed).toBeNull();

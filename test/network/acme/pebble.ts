@@ -10,7 +10,7 @@ export type Pebble = {
   /** To be trusted for the directory itself. */
   ca: string;
   caFile: string;
-  /** Of the certificates that it signs. */
+  /** The root of the certificates that it signs. */
   root(): Promise<string>;
   /** It is gone; `start` brings it back under the same address, with nothing remembered. */
   stop(): Promise<void>;
@@ -26,7 +26,7 @@ type Options = {
   address?: string;
   /** Where it listens. */
   at?: string;
-  /** Of its certificates. */
+  /** The lifetime of its certificates. */
   lifetimeSeconds?: number;
   /** In front of its command. */
   prefix?: string[];

@@ -3,7 +3,7 @@ type RepeatingOptions = {
   bandwidthBitsPerSecond?: number;
   queueBytes?: number;
   delayMs?: number;
-  /** Of packets and of what acknowledges them, 0 … 1. */
+  /** The loss of packets and of their acknowledgements, from 0 to 1. */
   lossRatio?: number;
 };
 

@@ -32,7 +32,7 @@ export class SimulatedCall {
   readonly startedMs = this.nowMs;
   readonly tracks: SimulatedTrack[];
   readonly viewers: SimulatedViewer[] = [];
-  /** Of every packet that got through: when it was sent, how long it waited for the link, what it took of it. */
+  /** Every packet that got through: when it was sent, how long it waited for the link, and its size. */
   readonly passed: { atMs: number; waitedMs: number; bytes: number }[] = [];
   readonly #link: Link<OnTheWay> & { set?(options: ImpairmentOptions): void };
   readonly #back: RepeatingLink<Report> | null;
@@ -96,7 +96,7 @@ export class SimulatedCall {
     return waits[Math.min(waits.length - 1, Math.floor(waits.length * share))] ?? 0;
   }
 
-  /** Of what the link carries. */
+  /** The share of the link that was used. */
   used(fromMs: number): number {
     const bytes = this.passed.reduce((sum, one) => sum + (one.atMs - this.startedMs >= fromMs ? one.bytes : 0), 0);
     const ms = this.nowMs - this.startedMs - fromMs;

@@ -96,7 +96,7 @@ export class SimulatedViewer {
     if (frame.isLast && shown.lost.size === 0) this.frames.push({ atMs: nowMs, layer: frame.layer });
   }
 
-  /** Of its reports; another one than this has `reported` called at its end. */
+  /** The path of its reports. A replacement must call `reported` at its end. */
   wayBack = (data: Uint8Array, nowMs: number): void => this.reported(data, nowMs + RETURN_DELAY_MS);
 
   reported(data: Uint8Array, atMs: number): void {

@@ -5,7 +5,7 @@ import { sequenceDiff, timestampDiff } from "../../../src/sfu/wire/rtp/sequence.
 import { Viewer } from "./viewer.ts";
 
 describe("pauses and other publishers", () => {
-  test("a pause leaves no gap and as much time as it took", () => {
+  test("a pause leaves no gap in sequence numbers, and advances the timestamp by its length", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, key: true, timestamp: 0 });

@@ -6,7 +6,7 @@ import { createSctp, type DataChannel, patchSctp, type SctpInternals } from "../
 
 const CHUNK = { data: 0, forwardTsn: 192 };
 
-/** Of the first chunk. */
+/** The type of the first SCTP chunk. */
 const chunkType = (packet: Buffer) => packet[12] ?? -1;
 const tsnOf = (packet: Buffer) => packet.readUInt32BE(16);
 const textOf = (packet: Buffer) => packet.subarray(28).toString();

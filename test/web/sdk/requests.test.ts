@@ -96,7 +96,7 @@ test("a thousand requests at once are all answered, and none is lost to a limit"
   for (const who of ["ann", "ben"]) expect(room.room.find(who)?.data.refused).toBe(0);
 }, 60_000);
 
-test("1502 without a response in time, 1501 without an acknowledgement", async () => {
+test("a request fails with 1502 without a response in time, and with 1501 without an acknowledgement", async () => {
   jest.useFakeTimers();
   const calm = new DataRoom(() => 0);
   const [ann, ben] = [calm.join("ann"), calm.join("ben")];

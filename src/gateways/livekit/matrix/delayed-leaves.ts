@@ -2,7 +2,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { DelayedEventAction, Homeservers } from "./homeserver.ts";
 
-/** As many as there can be participants; a further one is refused. */
+/** The limit equals that of participants; a further delayed leave is refused. */
 const MAX_LEAVES = 20_000;
 const MAX_WAIT_MS = 3_600_000;
 const RETRY_MS = 1_000;
