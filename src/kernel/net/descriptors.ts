@@ -5,7 +5,7 @@
  * or closed, and those that have sent nothing yet are closed as well.
  */
 import { FFIType, ptr } from "bun:ffi";
-import { readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { ApiError } from "../../protocol/errors.ts";
 import { workerUrl } from "../assets.ts";
@@ -268,7 +268,7 @@ class DescriptorTable {
   closeSilent(ports: ReadonlySet<number>): number {
     const info = new DataView(this.#info.buffer);
     let count = 0;
-    for (let fd = 3; fd < Math.min(this.limit, MAX_SCANNED); fd++) {
+    for (const fd of this.#open()) {
       if (this.#option(fd, IPPROTO_TCP, TCP_INFO, this.#info) < INFO.bytes) continue;
       if (this.#info[INFO.state] !== TCP_ESTABLISHED || info.getBigUint64(INFO.bytesReceived, true) > 0n) continue;
       if (info.getUint32(INFO.lastReceivedMs, true) < SILENT_MS || !ports.has(this.#portOf(fd))) continue;
@@ -282,7 +282,7 @@ class DescriptorTable {
   #changeListeners(events: number): PausedListener[] {
     const listeners = new Map<number, PausedListener>();
     const loops: number[] = [];
-    for (let fd = 3; fd < Math.min(this.limit, MAX_SCANNED); fd++) {
+    for (const fd of this.#open()) {
       if (this.#option(fd, SOL_SOCKET, SO_ACCEPTCONN, this.#value) < 0) {
         if (isEventLoop(fd)) loops.push(fd);
       } else if (this.#value[0] === 1 && this.#isInternet(fd)) listeners.set(fd, { fd, port: this.#portOf(fd) });
@@ -293,6 +293,19 @@ class DescriptorTable {
       }
     }
     return [...listeners.values()];
+  }
+
+  /**
+   * To ask for every possible descriptor costs 9 µs for each that is closed, and thousands are once silent connections
+   * have been closed.
+   */
+  #open(): number[] {
+    try {
+      return readdirSync("/proc/self/fd").map(Number);
+    } catch {
+      // No descriptor is left to read the folder with.
+      return Array.from({ length: Math.min(this.limit, MAX_SCANNED) }, (_, fd) => fd);
+    }
   }
 
   /** The size of the option in bytes, or -1 when the descriptor is not open or not of that kind. */
