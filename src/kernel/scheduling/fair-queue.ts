@@ -91,8 +91,8 @@ export class FairQueue {
     if (!source) return false;
     if (this.#sliceEndsAt === null) this.#sliceEndsAt = this.#clock() + this.#sliceMs;
     else if (this.#clock() >= this.#sliceEndsAt) return false;
-    let hasMore = true;
-    for (let n = 0; n < this.#burst && hasMore; n++) hasMore = source.runNext();
+    let hasMore = source.runNext();
+    for (let n = 1; n < this.#burst && hasMore && this.#clock() < this.#sliceEndsAt; n++) hasMore = source.runNext();
     // A source that was removed by its own job stays removed.
     if (this.#sources.delete(source) && hasMore) this.#sources.add(source);
     return true;

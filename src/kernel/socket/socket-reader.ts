@@ -2,6 +2,8 @@ import { type EventLoop, FairQueue } from "../scheduling/fair-queue.ts";
 
 const FRAMES_PER_BURST = 8;
 const SLICE_MS = 3;
+/** A larger frame counts as several of those that are handled as they arrive: what it costs grows with its size. */
+const BURST_FRAME_BYTES = 16 * 1024;
 /** How many frames beyond the budget of a window are rejected one by one; with more the socket is closed. */
 const MAX_FRAMES_OVER_BUDGET = 1_000;
 /** The memory of a queued frame in addition to its own bytes. */
@@ -55,7 +57,7 @@ export class SocketReader<F extends Frame> {
       this.#tick = tick;
       this.#framesInTick = 0;
     }
-    this.#framesInTick += 1;
+    this.#framesInTick += Math.max(1, Math.floor(frame.length / BURST_FRAME_BYTES));
     const isAtOnce = this.#framesInTick <= this.limits.framesAtOnce && this.#waiting.length === 0;
     if (isAtOnce) this.handler.receive(frame);
     else this.#wait(this.handler.copy(frame));

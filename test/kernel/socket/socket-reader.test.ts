@@ -55,6 +55,18 @@ test("[4] a flood is received a few frames per tick, in its order, and other soc
   expect(received.filter((frame) => frame.startsWith("m"))).toEqual(Array.from({ length: 100 }, (_, n) => `m${n}`));
 });
 
+test("[4] a flood of large frames is received one per tick at first, and none after the slice", async () => {
+  const { received, socket } = createWorld();
+  const mallory = socket("m");
+  for (let n = 0; n < 30; n++) mallory.push(n, 128 * 1024);
+  expect(received.length).toBe(1);
+  for (let before = 1; before < 30; before = received.length) {
+    await nextTick();
+    expect(received.length - before).toBeLessThanOrEqual(3);
+  }
+  expect(received).toEqual(Array.from({ length: 30 }, (_, n) => `m${n}`));
+});
+
 test("[4] of many sockets that flood, each is served", async () => {
   const { received, socket } = createWorld();
   const many = Array.from({ length: 5 }, (_, n) => socket(`${n}:`));
