@@ -26,12 +26,12 @@ import { printError } from "./print.ts";
 
 const EXAMPLES = `
 Examples:
-  stoa dev                          try it: an account, a project and a key, on this machine only
-  stoa serve --host 0.0.0.0         run it for others
-  stoa test -- npm test             run tests beside a server of their own
-  stoa doctor                       find out what keeps it from working, and what to do about it
+  stoa dev                          try it on this machine, with an account, a project and an API key
+  stoa serve --host 0.0.0.0         run it for clients on other machines
+  stoa test -- npm test             run tests against a temporary server
+  stoa doctor                       diagnose problems, with suggested fixes
   stoa manual vps                   how to operate it: a VPS, firewall, proxy, backup, upgrade, sizing
-  stoa config print --sources       what is set, and where
+  stoa config print --sources       every setting, and where it is set
 `;
 
 /** The commands in the order of the help. */

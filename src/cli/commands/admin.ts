@@ -10,7 +10,7 @@ const MAX_PASSWORD_LENGTH = 200;
 
 export function adminCommand(argv: readonly string[]): Command {
   const create = new Command("create")
-    .description("make an operator account; the password is asked for, or read from standard input")
+    .description("create an operator account; prompts for the password, or reads it from standard input")
     .argument("<email>")
     .option("--name <name>", "name shown to others")
     .option("--json", "print the account as JSON")
@@ -24,7 +24,7 @@ export function adminCommand(argv: readonly string[]): Command {
     });
 
   const reset = new Command("reset-password")
-    .description("set another password and end every session of the account")
+    .description("set a new password and end all sessions of the account")
     .argument("<email>")
     .action(async (email: string, options) => {
       const { config } = configFrom(options);
@@ -35,7 +35,7 @@ export function adminCommand(argv: readonly string[]): Command {
     });
 
   return new Command("admin")
-    .description("accounts without a browser")
+    .description("manage dashboard accounts")
     .addCommand(addConfigOptions(create, argv, ["DATA_DIR"]))
     .addCommand(addConfigOptions(reset, argv, ["DATA_DIR"]));
 }

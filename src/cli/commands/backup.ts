@@ -9,14 +9,14 @@ import { megabytes } from "../table.ts";
 
 const HELP = `
 The file holds the database, the attachments kept on this machine and the generated secrets: treat it like a password.
-It is a tar with a list of checksums as its last entry. A running server is not disturbed; BACKUP_DIR makes backups on
+It is a tar with a list of checksums as its last entry. The server keeps running; set BACKUP_DIR for backups on
 a schedule instead. \`stoa restore FILE --check\` tells whether a backup is whole.`;
 
 export function backupCommand(argv: readonly string[]): Command {
   const backup = new Command("backup")
-    .description("write everything into one file, also while the server runs")
-    .argument("<file>", "where the backup goes")
-    .option("--force", "replace a file of that name")
+    .description("back up all data to one file; the server may be running")
+    .argument("<file>", "path of the backup")
+    .option("--force", "overwrite an existing file")
     .option("--json", "print what was written as one JSON object")
     .addHelpText("after", HELP)
     .action(async (name: string, options) => {

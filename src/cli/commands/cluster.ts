@@ -12,7 +12,7 @@ within seconds. \`stoa manual standby\` tells how to set them up.`;
 
 export function clusterCommand(argv: readonly string[]): Command {
   const show = new Command("show")
-    .description("the servers of the commit log, how far each is, and which one leads")
+    .description("list the servers, their replication lag, and the leader")
     .option("--json", "as one JSON object")
     .action(async (options) => {
       const { config } = configFrom(options);
@@ -37,7 +37,7 @@ export function clusterCommand(argv: readonly string[]): Command {
     });
 
   const reset = new Command("reset")
-    .description("empty the commit log, so that the next server to start begins it with its own data")
+    .description("empty the commit log; the next server to start fills it with its own data")
     .option("--yes", "do it; servers that share the log must have stopped")
     .action(async (options) => {
       const { config } = configFrom(options);
@@ -54,7 +54,7 @@ export function clusterCommand(argv: readonly string[]): Command {
     });
 
   return new Command("cluster")
-    .description("servers that stand by for each other")
+    .description("inspect and reset a high-availability cluster")
     .addHelpText("after", HELP)
     .addCommand(addConfigOptions(show, argv, ["COMMIT_LOG_URL"]), { isDefault: true })
     .addCommand(addConfigOptions(reset, argv, ["COMMIT_LOG_URL"]));

@@ -7,14 +7,14 @@ import { CommandFailure } from "../failure.ts";
 import { print } from "../print.ts";
 
 export function configCommand(argv: readonly string[]): Command {
-  const check = new Command("check").description("say whether the configuration is valid").action(async (options) => {
+  const check = new Command("check").description("check whether the configuration is valid").action(async (options) => {
     const { config } = configFrom(options);
     await requireFiles(config);
     print("The configuration is valid.");
   });
 
   const show = new Command("print")
-    .description("print every variable; secrets are hidden")
+    .description("print every setting; secrets are hidden")
     .option("--sources", "also print where each value comes from")
     .option("--json", "as one JSON object")
     .action((options) => {
@@ -23,7 +23,7 @@ export function configCommand(argv: readonly string[]): Command {
     });
 
   const doc = new Command("doc")
-    .description("print the reference of every variable as Markdown")
+    .description("print the settings reference as Markdown")
     .action(() => print(documentConfig()));
 
   return new Command("config")

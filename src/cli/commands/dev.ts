@@ -15,10 +15,10 @@ const SHORT_GRACE_MS = 1_000;
 
 export function devCommand(argv: readonly string[]): Command {
   const dev = new Command("dev")
-    .description("run the server on this machine only, with an account, a project and a key to try it with")
-    .option("--json", "print what was made as one JSON object")
-    .option("--throw-away", "free ports and a folder for this run alone; nothing is left of it afterwards")
-    .option("--until-stdin-ends", "stop when standard input does, for programs that start a server of their own")
+    .description("run a local server for development, with an account, a project and an API key")
+    .option("--json", "print the credentials as one JSON object")
+    .option("--throw-away", "use free ports and a temporary folder, removed on exit")
+    .option("--until-stdin-ends", "exit when standard input closes, for programs that start a server")
     .action(async (options) => {
       const folder = options.throwAway === true ? createTemporaryFolder() : undefined;
       const remove = () => {

@@ -10,7 +10,7 @@ const MARK = { pass: "ok  ", warn: "warn", fail: "FAIL" } as const;
 
 export function doctorCommand(argv: readonly string[]): Command {
   const doctor = new Command("doctor")
-    .description("look for what keeps calls, mail or data from working, and say what to do about it")
+    .description("diagnose problems with calls, mail and data, and suggest fixes")
     .option("--json", "print the checks as a JSON array")
     .addHelpText("after", HELP)
     .action(async (options) => {

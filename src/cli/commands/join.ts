@@ -18,23 +18,28 @@ type Options = {
 };
 
 const HELP = `
-A room of this name is made when there is none. Sources: tone, tone:HZ, bars, and the paths of WAV, IVF or Y4M files.
+Creates the room if it doesn't exist. Sources: tone, tone:HZ, bars, and the paths of WAV, IVF or Y4M files.
 
   stoa join standup --publish tone,bars --say "hello" --seconds 30
   stoa join standup --network loss=5%,delay=40,seed=7`;
 
 export function joinCommand(): Command {
   return new Command("join")
-    .description("join a room without a browser, for tests and demonstrations")
+    .description("join a room as a headless participant, for tests and demos")
     .argument("<room>", "name of the room")
     .addOption(new Option("--url <url>", "the server").env("STOA_URL").default("http://127.0.0.1:7000"))
     .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
     .option("--identity <name>", "identity of the participant", `guest-${process.pid}`)
-    .option("--publish <sources>", "what to send, separated by commas", (list) => list.split(",").filter(Boolean), [])
-    .option("--say <text>", "send this to the room's conversation")
-    .option("--seconds <n>", "how long to stay; 0 until stopped", seconds, 0)
-    .option("--network <faults>", "a bad network: loss=5%,delay=40,seed=7", parseFaults, {})
-    .option("--json", "print what happens as one JSON object a line")
+    .option(
+      "--publish <sources>",
+      "media to publish, separated by commas",
+      (list) => list.split(",").filter(Boolean),
+      [],
+    )
+    .option("--say <text>", "message to send to the room's conversation")
+    .option("--seconds <n>", "seconds to stay; 0: until stopped", seconds, 0)
+    .option("--network <faults>", "simulate a bad network: loss=5%,delay=40,seed=7", parseFaults, {})
+    .option("--json", "print events as one JSON object per line")
     .addHelpText("after", HELP)
     .action(run);
 }

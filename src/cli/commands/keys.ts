@@ -6,7 +6,7 @@ import { table } from "../table.ts";
 
 export function keysCommand(argv: readonly string[]): Command {
   const create = new Command("create")
-    .description("make an API key; it is printed once and cannot be shown again")
+    .description("create an API key; it is shown only once")
     .option("--project <name-or-id>", "the project; may be left out when there is only one")
     .option("--create-project", "make the project first if there is none of that name")
     .option("--name <name>", "what the key is for", "command line")
@@ -48,7 +48,7 @@ export function keysCommand(argv: readonly string[]): Command {
     });
 
   const revoke = new Command("revoke")
-    .description("revoke an API key; a running server refuses it from then on")
+    .description("revoke an API key; takes effect immediately, also on a running server")
     .argument("<key>", "its id or public id, as `keys list` shows it")
     .action(async (key: string, options) => {
       const { config } = configFrom(options);
@@ -58,7 +58,7 @@ export function keysCommand(argv: readonly string[]): Command {
     });
 
   const secret = new Command("secret")
-    .description("show the secret with which a backend signs tokens for LiveKit's SDKs")
+    .description("print the secret that signs tokens for LiveKit's SDKs")
     .argument("<key>", "its id or public id, as `keys list` shows it")
     .option("--json", "as JSON")
     .action(async (key: string, options) => {
@@ -73,7 +73,7 @@ export function keysCommand(argv: readonly string[]): Command {
     });
 
   return new Command("keys")
-    .description("API keys without a browser")
+    .description("manage API keys")
     .addCommand(addConfigOptions(create, argv, ["DATA_DIR"]))
     .addCommand(addConfigOptions(list, argv, ["DATA_DIR"]))
     .addCommand(addConfigOptions(revoke, argv, ["DATA_DIR"]))

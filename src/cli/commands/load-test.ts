@@ -25,24 +25,24 @@ type Options = {
 
 const HELP = `
 Media: --rooms, --publishers and --subscribers. With --chat: --conversations, --senders, --readers and --rate instead.
-Rooms are closed at the end; conversations are archived, and what was said in them goes after a day.`;
+Rooms are closed at the end; conversations are archived, and their messages are deleted after a day.`;
 
 export function loadTestCommand(): Command {
   return new Command("load-test")
-    .description("load the rooms or conversations of a server, to measure what it can carry")
+    .description("measure how much load a server can handle, in rooms or conversations")
     .option("--url <url>", "the server", "http://127.0.0.1:7000")
     .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
     .option("--rooms <n>", "rooms", between(1, 1_000), 1)
-    .option("--publishers <n>", "in each room, each with half a megabit of video a second", between(1, 50), 1)
-    .option("--subscribers <n>", "in each room, each watching every publisher of it", between(0, 10_000), 5)
-    .option("--chat", "load chat, not media")
+    .option("--publishers <n>", "per room, each sending 0.5 Mbit/s of video", between(1, 50), 1)
+    .option("--subscribers <n>", "per room, each subscribed to all publishers", between(0, 10_000), 5)
+    .option("--chat", "test chat instead of media")
     .option("--conversations <n>", "conversations", between(1, 1_000), 1)
-    .option("--senders <n>", "in each conversation", between(1, 100), 1)
-    .option("--readers <n>", "in each conversation, each getting every message of it", between(0, 900), 5)
-    .option("--rate <n>", "messages a second from each sender", between(1, 1_000), 1)
-    .option("--duration <seconds>", "how long is measured", between(1, 3_600), 10)
+    .option("--senders <n>", "per conversation", between(1, 100), 1)
+    .option("--readers <n>", "per conversation, each receiving every message", between(0, 900), 5)
+    .option("--rate <n>", "messages per second and sender", between(1, 1_000), 1)
+    .option("--duration <seconds>", "seconds to measure", between(1, 3_600), 10)
     .option("--json", "print the result as one JSON object")
-    .option("--yes-i-own-this-server", "needed for a server that is not on this machine")
+    .option("--yes-i-own-this-server", "required for a server on another machine")
     .addHelpText("after", HELP)
     .action(async (options: Options) => {
       const { url, apiKey, duration: durationSeconds } = options;

@@ -4,7 +4,7 @@ import { print } from "../print.ts";
 
 export function manualCommand(): Command {
   return new Command("manual")
-    .description("the guides of /docs in the terminal: lists them, or prints one, or one chapter of one")
+    .description("read the guides in the terminal: list them, or print one, or a chapter")
     .argument("[guide]", "its name, or the heading of a chapter: rooms, firewall")
     .action(async (topic?: string) => {
       const { readGuides, sectionsOf } = await import("../manual/guides.ts");

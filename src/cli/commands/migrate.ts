@@ -6,8 +6,8 @@ import { print } from "../print.ts";
 
 export function migrateCommand(argv: readonly string[]): Command {
   const migrate = new Command("migrate")
-    .description("bring the database up to date; a copy is made first, and `serve` does the same by itself")
-    .option("--compact", "also rewrite the file without free pages; the server must not be running")
+    .description("migrate the database, after copying it; `serve` does this automatically")
+    .option("--compact", "also compact the database file; stop the server first")
     .action(async (options) => {
       const { config } = configFrom(options);
       if (config.COMMIT_LOG_URL !== undefined) {

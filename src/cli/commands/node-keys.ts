@@ -5,7 +5,7 @@ import { table } from "../table.ts";
 
 export function nodeKeysCommand(argv: readonly string[]): Command {
   const create = new Command("create")
-    .description("make a secret for one media node; it is printed once and cannot be shown again")
+    .description("create a secret for one media node; it is shown only once")
     .argument("<name>", "the node's name, its SFU_NODE_NAME")
     .option("--json", "print the secret and its record as JSON")
     .action(async (name: string, options) => {
@@ -16,7 +16,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     });
 
   const list = new Command("list")
-    .description("list the secrets of media nodes, without the secrets")
+    .description("list the keys of media nodes, without their secrets")
     .option("--json", "as a JSON array")
     .action(async (options) => {
       const { config } = configFrom(options);
@@ -29,7 +29,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     });
 
   const revoke = new Command("revoke")
-    .description("revoke the secret of a media node; a running server disconnects the node within seconds")
+    .description("revoke the secret of a media node; the server disconnects the node within seconds")
     .argument("<key>", "as `node-keys list` shows it")
     .action(async (key: string, options) => {
       const { config } = configFrom(options);
@@ -39,7 +39,7 @@ export function nodeKeysCommand(argv: readonly string[]): Command {
     });
 
   return new Command("node-keys")
-    .description("secrets of single media nodes")
+    .description("manage the secrets of media nodes")
     .addCommand(addConfigOptions(create, argv, ["DATA_DIR"]))
     .addCommand(addConfigOptions(list, argv, ["DATA_DIR"]))
     .addCommand(addConfigOptions(revoke, argv, ["DATA_DIR"]));

@@ -47,7 +47,7 @@ const VISIBLE_SETTINGS = [
 
 export function nodeCommand(argv: readonly string[]): Command {
   const node = new Command("node")
-    .description("run a media node for a server on another machine (--control-plane)")
+    .description("run a media node for a server on another machine")
     .action(async (options) => {
       const { config: given, sources } = configFrom(options);
       // Every server calls its own node "local", so another node needs another name.

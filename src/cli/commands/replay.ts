@@ -12,7 +12,7 @@ the packet path of this version: nothing is sent, and no call is needed.
 
 export function replayCommand(): Command {
   return new Command("replay")
-    .description("run a dump of the flight recorder through the packet path, and print what was decided and why")
+    .description("replay a flight recorder dump through the packet path and explain each decision")
     .argument("<dump>", "a file, or - for the standard input")
     .option("--json", "print decisions, streams and estimates as JSON")
     .addHelpText("after", HELP)

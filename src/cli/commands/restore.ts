@@ -20,10 +20,10 @@ const users = (count: number) => (count === 1 ? "1 user was" : `${count} users w
 
 export function restoreCommand(argv: readonly string[]): Command {
   const restore = new Command("restore")
-    .description("replace the data by that of a backup; the server must not be running")
+    .description("restore a backup, replacing the current data; stop the server first")
     .argument("<file>", "a file that `stoa backup` wrote")
-    .option("--check", "only say whether the backup is whole")
-    .option("--keep-tokens", "keep tokens of end users valid, also those revoked since the backup was made")
+    .option("--check", "only verify that the backup is complete and undamaged")
+    .option("--keep-tokens", "keep end users' tokens valid, including those revoked since the backup")
     .option("--json", "print what was done as one JSON object")
     .addHelpText("after", HELP)
     .action(async (name: string, options) => {

@@ -11,7 +11,7 @@ The command gets STOA_URL, STOA_API_KEY and STOA_WS (the address of the RTC sock
 
 export function testCommand(): Command {
   return new Command("test")
-    .description("run a command beside a server of its own, which is thrown away afterwards")
+    .description("run a command against a temporary server, which is removed afterwards")
     .argument("<command...>", "what to run, after --")
     .addHelpText("after", HELP)
     .action(async (command: string[]) => {

@@ -27,7 +27,7 @@ const shared = (afterMs: number, source: string): Event => [
 ];
 const fine = {
   ...{ quality: "excellent", cause: "none", evidence: {} },
-  sentence: "Nothing was measured that would have made the call bad.",
+  sentence: "No problems were measured during the call.",
 };
 
 const PARTICIPANTS: SeededParticipant[] = [
@@ -105,9 +105,12 @@ export async function writeCall({ server }: Stage): Promise<{ callId: string }> 
       client.run("INSERT INTO usage_sessions VALUES (?1, ?2, 'DEVELOPMENT', ?3, 'morning-review', ?4, ?5, ?6, ?6)", [
         ...[connection, projectId, roomId, identity, start + from, start + until],
       ]);
-      client.run("INSERT INTO call_participants VALUES (?1, ?2, ?3, ?2, ?4, ?5, ?6, 'good', ?7)", [
-        ...[id, connection, identity, start + from, start + until, reason, JSON.stringify(verdict)],
-      ]);
+      client.run(
+        `INSERT INTO call_participants (call_id, session_id, identity, connection_id, joined_at, left_at, leave_reason,
+           quality, verdict)
+         VALUES (?1, ?2, ?3, ?2, ?4, ?5, ?6, 'good', ?7)`,
+        [id, connection, identity, start + from, start + until, reason, JSON.stringify(verdict)],
+      );
       for (const [afterMs, type, data] of events) {
         client.run(
           "INSERT INTO rtc_connection_events (connection, type, source, at, data) VALUES (?, ?, 'server', ?, ?)",

@@ -195,7 +195,7 @@ async function goodCall(identity: string): Promise<Measured> {
   return call;
 }
 
-const GOOD = "Nothing was measured that would have made the call bad.";
+const GOOD = "No problems were measured during the call.";
 
 /** The record of a participant's connection. */
 async function connectionOf(identity: string) {

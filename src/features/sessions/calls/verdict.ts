@@ -52,7 +52,7 @@ const MANY_RECONNECTS = 2;
 /** The worst quality that lasted for this share of the call is the quality of the call. */
 const QUALITY_SHARE = 0.1;
 
-const GOOD = "Nothing was measured that would have made the call bad.";
+const GOOD = "No problems were measured during the call.";
 const UNEXPLAINED: Record<Quality, string> = {
   excellent: GOOD,
   good: GOOD,

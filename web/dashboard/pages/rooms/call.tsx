@@ -86,6 +86,7 @@ function CallHead({ roomName, status, children }: { roomName: string; status: st
 type VerdictProps = {
   participant: {
     identity: string;
+    name: string | null;
     connectionId: string;
     joinedAt: string;
     leftAt: string | null;
@@ -97,13 +98,14 @@ type VerdictProps = {
 /** The verdict on a participant's call quality in a sentence, with its measurements. */
 function Verdict({ participant }: VerdictProps) {
   const { path } = useProject();
-  const { identity, connectionId, joinedAt, leftAt, leaveReason, verdict } = participant;
+  const { identity, name, connectionId, joinedAt, leftAt, leaveReason, verdict } = participant;
   const caused = verdict !== null && verdict.cause !== "none";
   return (
     <article class={`card verdict stack ${caused ? "caused" : ""}`}>
       <div class="row between">
         <div class="row">
-          <b>{identity}</b>
+          <b>{name ?? identity}</b>
+          {name !== null && <span class="small quiet">{identity}</span>}
           {verdict && <Badge>{verdict.quality}</Badge>}
           {caused && <Badge>{verdict.cause}</Badge>}
         </div>

@@ -110,13 +110,14 @@ type PersonProps = { roomId: string; participant: LiveParticipant; onChanged: ()
 
 export function Person({ roomId, participant, onChanged }: PersonProps) {
   const { at, path } = useProject();
-  const { identity, state, quality, connectionId, joinedAt, tracks, metadata } = participant;
+  const { identity, name, state, quality, connectionId, joinedAt, tracks, metadata } = participant;
   const routes = at.rooms({ roomId }).participants({ identity });
   return (
     <li class="card stack">
       <div class="row between">
         <div class="row">
-          <b>{identity}</b>
+          <b>{name ?? identity}</b>
+          {name !== null && <span class="small quiet">{identity}</span>}
           <Badge>{state}</Badge>
           {quality !== null && <Badge>{quality}</Badge>}
         </div>

@@ -45,7 +45,7 @@ export function Hosts({ streamId, hosts, ended, onChanged }: HostsProps) {
                   label={`Remove ${identity}`}
                   title={`Remove ${identity}?`}
                   action="Remove"
-                  done={`${identity} is no host any more.`}
+                  done={`${identity} is no longer a host.`}
                   run={() => request(routes({ identity }).delete()).then(onChanged)}
                 >
                   They leave the room and the chat immediately. Their messages remain.
