@@ -114,7 +114,7 @@ export const RULES: readonly Rule[] = [
     becomes: "`SIGNALING_MAX_PARTICIPANTS_PER_ROOM`; 0 becomes 10,000",
     apply: (value) => ({ settings: { SIGNALING_MAX_PARTICIPANTS_PER_ROOM: Number(value) || 10_000 } }),
   },
-  nothing("room.enabled_codecs", "clients publish VP8 or H.264, and Opus with RED"),
+  nothing("room.enabled_codecs", "clients publish VP8, H.264, VP9 or AV1, and Opus with RED"),
   nothing("room.enable_remote_unmute", "not possible: only its publisher opens a track again"),
   nothing("room.*", "set per room, or not served"),
   {
