@@ -81,6 +81,7 @@ const PACKET_FLOORS = [
   ["transport", "flight"],
   ["tracks"],
   ["room"],
+  ["relay"],
   ["engine.ts", "ticker.ts", "thread-load.ts", "worker-protocol.ts"],
   ["warm-up"],
   ["worker.ts"],

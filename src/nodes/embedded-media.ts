@@ -1,4 +1,4 @@
-/** The media node inside this process: one worker thread per core; every room is pinned to one worker. */
+/** The media node inside this process: one worker thread per core. A room is on one worker, and on more while it is large. */
 import { cpus, totalmem } from "node:os";
 import type { NodeLoad } from "../protocol/media/node-load.ts";
 import {
@@ -15,6 +15,8 @@ import {
 import type { SrtpProfile } from "../sfu/wire/srtp/srtp.ts";
 import { MediaWorker } from "./media-worker.ts";
 import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
+import { RoomSites, SPREAD_FROM } from "./room-sites.ts";
+import { WorkerLinks } from "./worker-links.ts";
 
 type MediaLog = { info(details: object, message: string): void; error(details: object, message: string): void };
 
@@ -35,6 +37,8 @@ type ListenOptions = {
   relayed?: SharedArrayBuffer;
   /** Uses native code by default, if it is available. */
   fanOut?: FanOutChoice;
+  /** From how many participants on a worker a room is spread over another; infinite for never. */
+  spreadFrom?: number;
   /** The accepted profiles; all by default. */
   srtpProfiles?: SrtpProfile[];
 };
@@ -42,12 +46,14 @@ type ListenOptions = {
 export type EmbeddedMediaOptions = ListenOptions & { workers: number; log: MediaLog };
 
 const MAX_MEMORY_MB = 2048;
+const GROW_AGAIN_AFTER_MS = 10_000;
 const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
 
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
-  /** The worker and participants of each room, which are lost when the worker crashes. */
-  readonly #rooms = new Map<string, { worker: MediaWorker; participants: Set<string> }>();
+  readonly #rooms = new Map<string, RoomSites<MediaWorker>>();
+  readonly #links = new WorkerLinks<MediaWorker>();
+  #spreadFrom = SPREAD_FROM;
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #log: MediaLog;
   #library: NativeLibrary | null = null;
@@ -64,7 +70,8 @@ export class EmbeddedMedia implements MediaNode {
     const media = new EmbeddedMedia(log);
     for (let index = 0; index < workers; index++) {
       const worker = new MediaWorker(index, {
-        onEvent: (event) => media.#emit(event),
+        onEvent: (event) => media.#received(worker, event),
+        onRelay: (event) => media.#links.received(worker, event),
         onCrash: () => media.#crashed(worker),
         log,
       });
@@ -79,9 +86,11 @@ export class EmbeddedMedia implements MediaNode {
 
   /** Resolves when all sockets are bound; closes the node when a socket cannot be bound. */
   async listen(options: ListenOptions): Promise<void> {
-    const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...settings } = options;
+    const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...rest } = options;
+    const { spreadFrom = SPREAD_FROM, ...settings } = rest;
     if (this.#workers.length === 0) throw new Error("the media node is closed");
     try {
+      this.#spreadFrom = spreadFrom;
       this.#library = await findNativeLibrary(fanOut, this.#log);
       const nativeLibrary = this.#library?.path;
       await Promise.all(
@@ -110,54 +119,114 @@ export class EmbeddedMedia implements MediaNode {
     for (const listener of this.#listeners) listener(event);
   }
 
+  #received(worker: MediaWorker, event: MediaEvent): void {
+    switch (event.type) {
+      case "speakersChanged":
+        // Every worker of the room hears all of its voices.
+        if (this.#rooms.get(event.roomId)?.main !== worker) return;
+        break;
+      case "trackMuted":
+      case "trackUnmuted":
+        this.#links.changed(worker, event, event.type === "trackMuted");
+        break;
+      case "trackUnpublished":
+        this.#links.changed(worker, event, "ended");
+        break;
+    }
+    this.#emit(event);
+  }
+
   #crashed(worker: MediaWorker): void {
-    const rooms: { roomId: string; participantIds: string[] }[] = [];
+    const rooms: Extract<MediaEvent, { type: "workerCrashed" }>["rooms"] = [];
+    this.#links.lost(worker);
     for (const [roomId, room] of this.#rooms) {
-      if (room.worker !== worker) continue;
-      rooms.push({ roomId, participantIds: [...room.participants] });
-      this.#rooms.delete(roomId);
+      const lost = room.lose(worker);
+      if (!lost) continue;
+      const { participantIds, remains, wasMain } = lost;
+      rooms.push({ roomId, participantIds, ...(remains && { remains, recordingEnds: wasMain }) });
+      if (!remains) this.#rooms.delete(roomId);
     }
     this.#emit({ type: "workerCrashed", worker: worker.index, rooms });
   }
 
-  /** The worker with the fewest participants, which determine the load. */
-  #leastLoaded(): MediaWorker {
+  /** The worker with the fewest participants, which determine the load. Null when there is none but those. */
+  #leastLoaded(except: readonly MediaWorker[] = []): MediaWorker | null {
     const load = new Map(this.#workers.map((worker) => [worker, 0]));
     for (const room of this.#rooms.values())
-      load.set(room.worker, (load.get(room.worker) ?? 0) + room.participants.size + 1);
-    const [first] = [...load].sort(([, a], [, b]) => a - b);
-    if (!first) throw new MediaError("RTC_SERVER_UNREACHABLE", "The media node is closed.");
-    return first[0];
+      for (const { worker, identities } of room.all) load.set(worker, (load.get(worker) ?? 0) + identities.size + 1);
+    const [first] = [...load].filter(([worker]) => !except.includes(worker)).sort(([, a], [, b]) => a - b);
+    return first?.[0] ?? null;
   }
 
-  #call<M extends MediaMethod>(method: M, request: MediaRequest<M> & RoomRef): Promise<MediaResponse<M>> {
-    const room = this.#rooms.get(request.roomId);
-    if (!room) return Promise.reject(new MediaError("ROOM_NOT_FOUND", "The room is not open on this node."));
-    return room.worker.call(method, request);
+  #find({ roomId }: RoomRef): RoomSites<MediaWorker> {
+    const room = this.#rooms.get(roomId);
+    if (!room) throw new MediaError("ROOM_NOT_FOUND", "The room is not open on this node.");
+    return room;
+  }
+
+  /** Calls the worker of the participant. */
+  async #call<M extends MediaMethod>(method: M, request: MediaRequest<M> & ParticipantRef): Promise<MediaResponse<M>> {
+    const worker = this.#find(request).workerOf(request.participantId);
+    return (await worker.call(method, request)) as MediaResponse<M>;
   }
 
   async openRoom(request: MediaRequest<"openRoom">): Promise<void> {
     if (this.#rooms.has(request.roomId)) return;
     const worker = this.#leastLoaded();
-    this.#rooms.set(request.roomId, { worker, participants: new Set() });
+    if (!worker) throw new MediaError("RTC_SERVER_UNREACHABLE", "The media node is closed.");
+    this.#rooms.set(request.roomId, new RoomSites(request, worker, this.#spreadFrom));
     await worker.call("openRoom", request);
   }
 
   async closeRoom(request: RoomRef): Promise<void> {
-    const room = this.#rooms.get(request.roomId);
+    const workers = this.#rooms.get(request.roomId)?.workers ?? [];
     this.#rooms.delete(request.roomId);
-    await room?.worker.call("closeRoom", request);
+    await Promise.all(workers.map((worker) => this.#leave(request, worker)));
+  }
+
+  #leave({ roomId }: RoomRef, worker: MediaWorker): Promise<void> {
+    this.#links.unshare(roomId, worker);
+    return worker.call("closeRoom", { roomId });
   }
 
   async addParticipant(request: AddParticipant): Promise<void> {
-    this.#rooms.get(request.roomId)?.participants.add(request.participantId);
-    await this.#call("addParticipant", request);
+    const { roomId, participantId, identity } = request;
+    const room = this.#find(request);
+    const worker = room.place(participantId, identity);
+    if (room.isFull) void this.#grow(roomId, room);
+    await worker.call("addParticipant", request);
+  }
+
+  /** Opens a full room on another worker, for the participants who join from then on. */
+  async #grow(roomId: string, room: RoomSites<MediaWorker>): Promise<void> {
+    if (room.isGrowing || performance.now() < room.growsFromMs) return;
+    const worker = this.#leastLoaded(room.workers);
+    if (!worker || worker.isBusy) return;
+    room.isGrowing = true;
+    try {
+      await worker.call("openRoom", room.options);
+      for (const other of room.workers) await this.#links.share(roomId, other, worker);
+      for (const network of room.networks.values()) await worker.call("setNetwork", network);
+      if (this.#rooms.get(roomId) !== room) throw new Error("the room was closed meanwhile");
+      room.add(worker);
+      this.#log.info({ roomId, worker: worker.index, workers: room.workers.length }, "media: room spread");
+    } catch (error) {
+      room.growsFromMs = performance.now() + GROW_AGAIN_AFTER_MS;
+      this.#leave({ roomId }, worker).catch(() => {});
+      if (this.#rooms.get(roomId) === room)
+        this.#log.error({ roomId, worker: worker.index, error }, "media: room not spread");
+    } finally {
+      room.isGrowing = false;
+    }
   }
 
   async removeParticipant(request: ParticipantRef): Promise<void> {
     const room = this.#rooms.get(request.roomId);
-    room?.participants.delete(request.participantId);
-    await room?.worker.call("removeParticipant", request);
+    if (!room) return;
+    const worker = room.workerOf(request.participantId);
+    const emptied = room.remove(request.participantId);
+    await worker.call("removeParticipant", request);
+    if (emptied) await this.#leave(request, emptied);
   }
 
   setPermissions = (request: MediaRequest<"setPermissions">) => this.#call("setPermissions", request);
@@ -165,19 +234,36 @@ export class EmbeddedMedia implements MediaNode {
   updateSubscriptions = (request: MediaRequest<"updateSubscriptions">) => this.#call("updateSubscriptions", request);
   setTrackMuted = (request: MediaRequest<"setTrackMuted">) => this.#call("setTrackMuted", request);
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
-  setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
   flight = (request: ParticipantRef) => this.#call("flight", request);
-  sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
-  startRecording = (request: MediaRequest<"startRecording">) => this.#call("startRecording", request);
-  stopRecording = (request: MediaRequest<"stopRecording">) => this.#call("stopRecording", request);
+
+  async setNetwork(request: MediaRequest<"setNetwork">): Promise<void> {
+    const room = this.#find(request);
+    room.networks.set(request.identity, request);
+    await Promise.all(room.workers.map((worker) => worker.call("setNetwork", request)));
+  }
+
+  async sendData(request: MediaRequest<"sendData">): Promise<void> {
+    await this.#find(request).workerOfIdentity(request.from).call("sendData", request);
+  }
+
+  async startRecording(request: MediaRequest<"startRecording">): Promise<void> {
+    await this.#find(request).main.call("startRecording", request);
+  }
+
+  async stopRecording(request: MediaRequest<"stopRecording">): Promise<void> {
+    await this.#find(request).main.call("stopRecording", request);
+  }
 
   async room(request: RoomRef): Promise<MediaResponse<"room">> {
-    const room = this.#rooms.get(request.roomId);
-    return room ? room.worker.call("room", request) : null;
+    const workers = this.#rooms.get(request.roomId)?.workers ?? [];
+    const snapshots = await Promise.all(workers.map((worker) => worker.call("room", request)));
+    const found = snapshots.filter((snapshot) => snapshot !== null);
+    if (found.length === 0) return null;
+    return { roomId: request.roomId, participants: found.flatMap(({ participants }) => participants) };
   }
 
   async rooms(): Promise<{ roomId: string; participants: number }[]> {
-    return [...this.#rooms].map(([roomId, room]) => ({ roomId, participants: room.participants.size }));
+    return [...this.#rooms].map(([roomId, room]) => ({ roomId, participants: room.size }));
   }
 
   async load(): Promise<NodeLoad> {
@@ -185,11 +271,11 @@ export class EmbeddedMedia implements MediaNode {
     const refused: Record<string, number> = {};
     for (const load of loads)
       for (const [reason, count] of Object.entries(load.refused)) refused[reason] = (refused[reason] ?? 0) + count;
-    const sum = (field: Exclude<keyof NodeLoad, "cpuPercent" | "memoryPercent" | "refused">) =>
+    const sum = (field: Exclude<keyof NodeLoad, "cpuPercent" | "memoryPercent" | "refused" | "relays">) =>
       loads.reduce((total, load) => total + load[field], 0);
     return {
       rooms: this.#rooms.size,
-      participants: [...this.#rooms.values()].reduce((total, room) => total + room.participants.size, 0),
+      participants: [...this.#rooms.values()].reduce((total, room) => total + room.size, 0),
       cpuPercent: most([this.#cpuPercent(), ...loads.map(({ cpuPercent }) => cpuPercent)]),
       memoryPercent: memoryPercent(),
       networkInBps: Math.round(sum("networkInBps")),
@@ -201,6 +287,10 @@ export class EmbeddedMedia implements MediaNode {
       keyframesIn: sum("keyframesIn"),
       keyframesOut: sum("keyframesOut"),
       refused,
+      relays: {
+        links: this.#links.size,
+        streams: loads.reduce((total, { relays }) => total + (relays?.streams ?? 0), 0),
+      },
     };
   }
 

@@ -7,6 +7,7 @@ import { mediaAddresses } from "./media-addresses.ts";
 import type { MediaNodes } from "./media-nodes.ts";
 import { NativeUnavailable } from "./native-library.ts";
 import { type ControlPlane, type NodeReporter, startNodeReporter } from "./node-reporter.ts";
+import { SPREAD_FROM } from "./room-sites.ts";
 
 type LocalMedia = {
   node: EmbeddedMedia;
@@ -55,7 +56,17 @@ export async function startLocalMedia(
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
   const relay = relayed ? { relayed } : {};
   await node
-    .listen({ port, hostname, announce, tcp: true, fanOut, maxMemoryMb, probe, ...relay })
+    .listen({
+      port,
+      hostname,
+      announce,
+      tcp: true,
+      fanOut,
+      maxMemoryMb,
+      probe,
+      spreadFrom: spreadFrom(config),
+      ...relay,
+    })
     .catch((error: Error) => {
       throw mediaRefused(error, config, hostname);
     });
@@ -83,4 +94,8 @@ export async function startLocalMedia(
 /** The maximum number of rooms; undefined without a limit. */
 export function capacityOf({ SFU_CAPACITY }: Config): number | undefined {
   return SFU_CAPACITY === 0 ? undefined : SFU_CAPACITY;
+}
+
+export function spreadFrom({ MEDIA_SPREAD }: Config): number {
+  return MEDIA_SPREAD === "auto" ? SPREAD_FROM : Number.POSITIVE_INFINITY;
 }

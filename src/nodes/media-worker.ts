@@ -2,18 +2,16 @@
 import { startWorker, startWorkerWhenPossible } from "../kernel/net/descriptors.ts";
 import { type IdleThresholds, onIdle } from "../kernel/scheduling/idle.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
-import {
-  MediaError,
-  type MediaEvent,
-  type MediaMethod,
-  type MediaRequest,
-  type MediaResponse,
-} from "../protocol/media-node.ts";
+import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import {
   type FromWorker,
   ONLY_LOOKS,
+  type RelayEvent,
   type ToWorker,
   type WorkerCall,
+  type WorkerMethod,
+  type WorkerRequest,
+  type WorkerResponse,
   type WorkerSettings,
 } from "../sfu/worker-protocol.ts";
 
@@ -22,6 +20,7 @@ const RESTART_DELAYS_MS = [0, 250, 1_000, 4_000];
 /** After this time without a crash, the next crash counts as the first one. */
 const STABLE_AFTER_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 2_000;
+const BUSY_PERCENT = 60;
 /** How often a worker is checked; a worker that does not respond is replaced. */
 const PING_INTERVAL_MS = 2_000;
 /**
@@ -43,6 +42,7 @@ const SECOND_COLLECTION_AFTER_MS = 60_000;
 
 type MediaWorkerEvents = {
   onEvent(event: MediaEvent): void;
+  onRelay(event: RelayEvent): void;
   onCrash(): void;
   log: { info(details: object, message: string): void; error(details: object, message: string): void };
 };
@@ -55,12 +55,13 @@ export class MediaWorker {
   #settings: WorkerSettings | null = null;
   readonly #events: MediaWorkerEvents;
   readonly #pending = new Map<number, Pending>();
+  #address = "";
   #worker: Worker;
   /** The failed worker until its successor starts, because a crash has more than one symptom. */
   #givenUp: Worker | null = null;
   /** Resolves when the last worker's thread and sockets are closed. */
   #ended: Promise<void> = Promise.resolve();
-  #vitals: Int32Array = new Int32Array(2);
+  #vitals: Int32Array = new Int32Array(3);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
   /** The worker has listened before, so a port in use is a temporary condition. */
@@ -100,9 +101,19 @@ export class MediaWorker {
     return this.#ready.promise;
   }
 
+  /** The bound address of its sockets; empty until the worker listens. */
+  get address(): string {
+    return this.#address;
+  }
+
   /** 0 until the worker listens. */
   get port(): number {
     return this.#settings?.port ?? 0;
+  }
+
+  /** Its thread has little time left for more participants. */
+  get isBusy(): boolean {
+    return Atomics.load(this.#vitals, 2) >= BUSY_PERCENT;
   }
 
   #spawn(): Worker {
@@ -128,7 +139,7 @@ export class MediaWorker {
   #startWorker(worker: Worker): void {
     const settings = this.#settings;
     if (!settings) return;
-    const vitals = new Int32Array(new SharedArrayBuffer(8));
+    const vitals = new Int32Array(new SharedArrayBuffer(12));
     this.#vitals = vitals;
     worker.postMessage({ type: "start", settings, vitals } satisfies ToWorker);
   }
@@ -138,6 +149,7 @@ export class MediaWorker {
       case "started":
         // A restarted worker must use the port that clients know.
         if (this.#settings) this.#settings.port = message.port;
+        this.#address = message.address;
         this.#listens = this.#hasListened = true;
         this.#watch();
         this.#events.log.info(
@@ -162,6 +174,9 @@ export class MediaWorker {
         break;
       case "event":
         this.#events.onEvent(message.event);
+        break;
+      case "relay":
+        this.#events.onRelay(message.event);
         break;
       case "fault":
         this.#events.log.error({ worker: this.index, error: message.message }, "media worker: uncaught error");
@@ -263,14 +278,14 @@ export class MediaWorker {
     this.#cancelRestart = startWorkerWhenPossible(this.#timers, spawn, onDelay);
   }
 
-  async call<M extends MediaMethod>(method: M, request: MediaRequest<M>): Promise<MediaResponse<M>> {
+  async call<M extends WorkerMethod>(method: M, request: WorkerRequest<M>): Promise<WorkerResponse<M>> {
     await this.#ready.promise;
     if (!ONLY_LOOKS.has(method)) this.#idle.activity();
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#pending.set(id, { resolve, reject });
     this.#worker.postMessage({ type: "call", id, method, request } as WorkerCall);
-    return (await promise) as MediaResponse<M>;
+    return (await promise) as WorkerResponse<M>;
   }
 
   async close(): Promise<void> {

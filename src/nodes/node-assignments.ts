@@ -99,7 +99,10 @@ export class NodeAssignments {
   #admitCrash(event: Extract<NodeEvent, { type: "workerCrashed" }>): Admission {
     const rooms = event.rooms.filter(({ roomId }) => this.#rooms.has(roomId));
     if (rooms.length === 0 && event.rooms.length > 0) return "foreign";
-    for (const { roomId } of rooms) this.close(roomId);
+    for (const { roomId, participantIds, remains } of rooms) {
+      if (!remains) this.close(roomId);
+      else for (const participantId of participantIds) this.remove({ roomId, participantId });
+    }
     return { ...event, rooms };
   }
 

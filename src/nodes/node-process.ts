@@ -8,7 +8,7 @@ import { systemTimers, type Timers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
 import { planTls, type RunningTls, startTls } from "../network/tls/tls.ts";
 import { EmbeddedMedia } from "./embedded-media.ts";
-import { capacityOf, mediaRefused } from "./local-media.ts";
+import { capacityOf, mediaRefused, spreadFrom } from "./local-media.ts";
 import { mediaAddresses } from "./media-addresses.ts";
 import { nodeRecordings } from "./node-recordings.ts";
 import { controlPlaneAt, type NodeReporter, startNodeReporter } from "./node-reporter.ts";
@@ -45,6 +45,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const starting = EmbeddedMedia.start({
     ...{ workers, port, hostname, announce, tcp: true, fanOut, log },
     maxMemoryMb: config.MEDIA_WORKER_MAX_MEMORY_MB,
+    spreadFrom: spreadFrom(config),
     ...(plan ? { relayed: plan.tables.udp.memory } : {}),
   });
   const media = await starting.catch((error: Error) => {

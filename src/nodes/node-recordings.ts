@@ -25,7 +25,8 @@ export function nodeRecordings(folder: string) {
     onEvent(event: MediaEvent): void {
       if (event.type === "recordingEnded" || event.type === "recordingFailed") running.delete(event.recordingId);
       if (event.type !== "workerCrashed") return;
-      const lost = new Set(event.rooms.map(({ roomId }) => roomId));
+      const ended = event.rooms.filter(({ remains, recordingEnds }) => !remains || recordingEnds);
+      const lost = new Set(ended.map(({ roomId }) => roomId));
       for (const [recordingId, roomId] of running) if (lost.has(roomId)) running.delete(recordingId);
     },
 

@@ -89,7 +89,11 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
   }
 
   function forgetLost(event: MediaEvent): void {
-    if (event.type === "workerCrashed") for (const { roomId } of event.rooms) records.delete(roomId);
+    if (event.type !== "workerCrashed") return;
+    for (const { roomId, participantIds, remains } of event.rooms) {
+      if (!remains) records.delete(roomId);
+      else for (const participantId of participantIds) records.get(roomId)?.delete(participantId);
+    }
   }
 
   async function snapshots(): Promise<RoomSnapshot[]> {

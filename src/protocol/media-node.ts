@@ -222,9 +222,14 @@ export type MediaEvent =
   | (RoomRef & { type: "data"; from: string | null; topic?: string; payload: string; recipients: string[] })
   /**
    * The worker of these rooms crashed and was restarted, or the whole node was lost (null): the rooms and participants are
-   * gone, and their clients must rejoin.
+   * gone, and their clients must rejoin. A room that `remains` was on other workers too and has lost only these participants;
+   * `recordingEnds` when the lost worker recorded it.
    */
-  | { type: "workerCrashed"; worker: number | null; rooms: { roomId: string; participantIds: string[] }[] }
+  | {
+      type: "workerCrashed";
+      worker: number | null;
+      rooms: { roomId: string; participantIds: string[]; remains?: boolean; recordingEnds?: boolean }[];
+    }
   /** A remote node was reached for the first time, and had these rooms already open. */
   | { type: "roomsFound"; rooms: RoomSnapshot[] };
 
@@ -264,7 +269,7 @@ export type NodeEndpoints = MediaEndpoints & { answersAt: readonly string[] };
 export interface MediaNode {
   /** Set for a remote node only, which continues without this process. */
   readonly remote?: { readonly connected: boolean; readonly files: NodeFiles };
-  /** Opens the room and assigns it to a worker. Opening an open room has no effect. */
+  /** Opens the room on a worker; it spreads over more while it is large. Opening an open room has no effect. */
   openRoom(room: OpenRoom): Promise<void>;
   /** Ends all media of the room without events for its participants. Has no effect for an unknown room. */
   closeRoom(room: RoomRef): Promise<void>;

@@ -2,17 +2,12 @@
 import type { SocketTuning } from "../kernel/net/socket-options.ts";
 import { ClientTable } from "../protocol/client-table.ts";
 import type { NodeLoad } from "../protocol/media/node-load.ts";
-import {
-  MediaError,
-  type MediaEvent,
-  type MediaMethod,
-  type MediaResponse,
-  type ParticipantRef,
-  type RoomRef,
-} from "../protocol/media-node.ts";
+import { MediaError, type MediaEvent, type ParticipantRef, type RoomRef } from "../protocol/media-node.ts";
 import { type FastPath, typescriptPath } from "./fast-path/fast-path.ts";
 import { openNativePath } from "./fast-path/native-path.ts";
 import type { ReceiveLoopHost } from "./fast-path/receive-loop.ts";
+import { RelayLink } from "./relay/relay-link.ts";
+import type { OpenLink } from "./relay/relayed-track.ts";
 import type { ParticipantHost } from "./room/host.ts";
 import type { Participant } from "./room/participant.ts";
 import { Room, URGENT_TICK_MS } from "./room/room.ts";
@@ -26,7 +21,14 @@ import { type UdpOptions, UdpPort } from "./transport/udp.ts";
 import { useNativeCurves } from "./werift/native-curves.ts";
 import { createCertificate, type DtlsCertificate } from "./werift/werift-hooks.ts";
 import { TransportFeedback } from "./wire/rtcp/twcc-feedback.ts";
-import { ONLY_LOOKS, type WorkerCall, type WorkerSettings } from "./worker-protocol.ts";
+import {
+  ONLY_LOOKS,
+  type RelayEvent,
+  type WorkerCall,
+  type WorkerMethod,
+  type WorkerResponse,
+  type WorkerSettings,
+} from "./worker-protocol.ts";
 
 /** Attempts to find a port that is free for both UDP and TCP. */
 const PORT_ATTEMPTS = 20;
@@ -35,6 +37,8 @@ const BUSY_FOR_MS = 2_000;
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
+  /** Called with what the other workers of the process have to know; by default there are none. */
+  relay?(event: RelayEvent): void;
   /** Called with an error that one packet or room has caused. */
   onFault(error: unknown): void;
   /** Called at every tick: a sign of life that does not need the event loop. */
@@ -50,6 +54,8 @@ type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
 
 export class Engine {
   readonly #rooms = new Map<string, Room>();
+  readonly #links = new Map<string, RelayLink>();
+  readonly #relay: (event: RelayEvent) => void;
   readonly #udp: UdpPort;
   readonly #tcp: TcpPort | null;
   readonly #agent: IceAgent;
@@ -104,6 +110,7 @@ export class Engine {
   ) {
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
+    this.#relay = output.relay ?? (() => {});
     this.#udp = udp;
     this.#ticker = ticker;
     const relayed = settings.relayed ? new ClientTable(settings.relayed) : null;
@@ -128,14 +135,24 @@ export class Engine {
       transportFeedback: new TransportFeedback(),
       retired: (refusals) => addTo(this.#retired, refusals),
       emit: output.emit,
+      relayData: (data) => this.#relay({ type: "relayData", data }),
       expediteFeedback: () => this.#ticker.expedite(URGENT_TICK_MS),
       newId: () => crypto.randomUUID(),
       busyPercent: threadLoad(() => performance.now(), BUSY_FOR_MS),
     };
   }
 
+  get address(): string {
+    return this.#udp.address;
+  }
+
   get port(): number {
     return this.#udp.port;
+  }
+
+  /** Of the last seconds; null when unknown. */
+  get busyPercent(): number | null {
+    return this.#host.busyPercent();
   }
 
   get fanOut(): FastPath["name"] {
@@ -144,6 +161,13 @@ export class Engine {
 
   get packetsIn(): number {
     return this.#udp.counters.packetsIn;
+  }
+
+  /** The streams that cross its links now. */
+  get relays(): { links: number; streams: number } {
+    let streams = 0;
+    for (const link of this.#links.values()) streams += link.outgoing.active;
+    return { links: this.#links.size, streams };
   }
 
   get tuning(): SocketTuning {
@@ -167,11 +191,13 @@ export class Engine {
 
   tick(nowMs: number): void {
     this.#beat();
-    for (const room of this.#rooms.values()) {
-      try {
-        room.tick(nowMs);
-      } catch (error) {
-        this.#onFault(error);
+    for (const ticking of [this.#rooms, this.#links]) {
+      for (const one of ticking.values()) {
+        try {
+          one.tick(nowMs);
+        } catch (error) {
+          this.#onFault(error);
+        }
       }
     }
     this.#udp.schedule();
@@ -181,6 +207,7 @@ export class Engine {
   /** Ticks as often as the busiest room needs, so that an idle server sleeps. */
   #setTickInterval(nowMs: number): void {
     let everyMs: number | null = null;
+    for (const link of this.#links.values()) everyMs = Math.min(everyMs ?? link.everyMs, link.everyMs);
     for (const room of this.#rooms.values()) {
       const wanted = room.tickEveryMs(nowMs);
       if (wanted !== null && (everyMs === null || wanted < everyMs)) everyMs = wanted;
@@ -189,7 +216,7 @@ export class Engine {
   }
 
   /** Serves one call; what it throws goes back to the caller. */
-  call(call: WorkerCall): MediaResponse<MediaMethod> {
+  call(call: WorkerCall): WorkerResponse<WorkerMethod> {
     try {
       if (!ONLY_LOOKS.has(call.method)) this.#udp.receiveLoop?.stayAwake(this.#host.now());
       return this.#serve(call);
@@ -198,13 +225,14 @@ export class Engine {
     }
   }
 
-  #serve(call: WorkerCall): MediaResponse<MediaMethod> {
+  #serve(call: WorkerCall): WorkerResponse<WorkerMethod> {
     switch (call.method) {
       case "openRoom":
         if (!this.#rooms.has(call.request.roomId))
           this.#rooms.set(call.request.roomId, new Room(this.#host, call.request));
         return;
       case "closeRoom":
+        for (const link of this.#links.values()) this.#unshare(call.request.roomId, link);
         this.#rooms.get(call.request.roomId)?.close();
         this.#rooms.delete(call.request.roomId);
         return;
@@ -238,7 +266,52 @@ export class Engine {
         return [...this.#rooms].map(([roomId, room]) => ({ roomId, participants: room.size }));
       case "load":
         return this.#load();
+      case "openLink":
+        return this.#openLink(call.request);
+      case "closeLink":
+        return this.#closeLink(call.request.linkId);
+      case "shareRoom":
+        return this.#room(call.request).share(this.#link(call.request.linkId).outgoing);
+      case "unshareRoom":
+        return this.#unshare(call.request.roomId, this.#link(call.request.linkId));
+      case "addRelayed":
+        return this.#link(call.request.linkId).incoming.add(this.#room(call.request), call.request);
+      case "muteRelayed":
+        return this.#link(call.request.linkId).incoming.setMuted(call.request, call.request.muted);
+      case "removeRelayed":
+        return this.#links.get(call.request.linkId)?.incoming.remove(call.request);
+      case "deliverRelayed":
+        return this.#rooms.get(call.request.roomId)?.deliverRelayed(call.request);
     }
+  }
+
+  #openLink(request: OpenLink): undefined {
+    const { linkId } = request;
+    this.#closeLink(linkId);
+    const link = new RelayLink(this.#host, request, {
+      up: () => this.#relay({ type: "linkUp", linkId }),
+      offered: (track) => this.#relay({ type: "relayOffered", track }),
+    });
+    this.#links.set(linkId, link);
+  }
+
+  #closeLink(linkId: string): undefined {
+    const link = this.#links.get(linkId);
+    if (!link) return;
+    for (const room of this.#rooms.values()) room.unshare(link.outgoing);
+    link.close();
+    this.#links.delete(linkId);
+  }
+
+  #unshare(roomId: string, link: RelayLink): undefined {
+    this.#rooms.get(roomId)?.unshare(link.outgoing);
+    link.incoming.removeRoom(roomId);
+  }
+
+  #link(linkId: string): RelayLink {
+    const link = this.#links.get(linkId);
+    if (!link) throw new MediaError("RTC_SERVER_UNREACHABLE", "The link to the other media worker is not open.");
+    return link;
   }
 
   #room({ roomId }: RoomRef): Room {
@@ -281,11 +354,13 @@ export class Engine {
       packetsOut,
       ...this.#udp.repairs,
       refused,
+      relays: this.relays,
     };
   }
 
   close(): void {
     this.#ticker.stop();
+    for (const linkId of [...this.#links.keys()]) this.#closeLink(linkId);
     for (const room of this.#rooms.values()) room.close();
     this.#rooms.clear();
     this.#tcp?.close();

@@ -1,5 +1,7 @@
 /** The messages between the main thread and a media worker: calls of a MediaNode, their responses, and events. */
-import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest } from "../protocol/media-node.ts";
+import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest, MediaResponse } from "../protocol/media-node.ts";
+import type { LinkRef, OpenLink, RelayedTrack, RelayedTrackRef, SharedRoom } from "./relay/relayed-track.ts";
+import type { RelayedData } from "./room/data-message.ts";
 import type { SrtpProfile } from "./wire/srtp/srtp.ts";
 
 export type WorkerSettings = {
@@ -21,15 +23,42 @@ export type WorkerSettings = {
   relayed?: SharedArrayBuffer;
 };
 
+/** The calls by which the workers of one process share a room. */
+export type RelayCalls = {
+  openLink: OpenLink;
+  closeLink: LinkRef;
+  /** Offers the room's tracks on the link, now and whenever there are more: `relayOffered`. */
+  shareRoom: SharedRoom;
+  /** Ends the room's tracks on the link, in both directions. */
+  unshareRoom: SharedRoom;
+  addRelayed: RelayedTrack;
+  muteRelayed: RelayedTrackRef & { muted: boolean };
+  removeRelayed: RelayedTrackRef;
+  deliverRelayed: RelayedData;
+};
+
+type Calls = { [M in MediaMethod]: { request: MediaRequest<M>; response: MediaResponse<M> } } & {
+  [M in keyof RelayCalls]: { request: RelayCalls[M]; response: undefined };
+};
+export type WorkerMethod = keyof Calls;
+export type WorkerRequest<M extends WorkerMethod> = Calls[M]["request"];
+export type WorkerResponse<M extends WorkerMethod> = Calls[M]["response"];
+
 export type WorkerCall = {
-  [M in MediaMethod]: { type: "call"; id: number; method: M; request: MediaRequest<M> };
-}[MediaMethod];
+  [M in WorkerMethod]: { type: "call"; id: number; method: M; request: WorkerRequest<M> };
+}[WorkerMethod];
+
+/** What a worker tells the others that share a room with it. */
+export type RelayEvent =
+  | (LinkRef & { type: "linkUp" })
+  | { type: "relayOffered"; track: RelayedTrack }
+  | { type: "relayData"; data: RelayedData };
 
 /** Calls that change nothing. */
-export const ONLY_LOOKS: ReadonlySet<MediaMethod> = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
+export const ONLY_LOOKS: ReadonlySet<WorkerMethod> = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
 
 export type ToWorker =
-  /** `vitals` is a counter that grows while the engine runs, even when it is too busy to respond, and the MiB that the worker holds. */
+  /** `vitals` is a counter that grows while the engine runs, even when it is too busy to respond, the MiB that the worker holds, and how busy its thread is in percent. */
   | { type: "start"; settings: WorkerSettings; vitals: Int32Array }
   | WorkerCall
   /** Many clients have come and gone, and the thread is idle: the worker collects garbage. */
@@ -39,6 +68,7 @@ export type ToWorker =
 export type FromWorker =
   | {
       type: "started";
+      address: string;
       port: number;
       fanOut: "typescript" | "native";
       buffersRaised: boolean;
@@ -48,6 +78,7 @@ export type FromWorker =
   | { type: "answer"; id: number; response: unknown }
   | { type: "error"; id: number; code: MediaErrorCode | null; message: string }
   | { type: "event"; event: MediaEvent }
+  | { type: "relay"; event: RelayEvent }
   /** An error that did not end the worker, for the log. */
   | { type: "fault"; message: string }
   | { type: "closed" };

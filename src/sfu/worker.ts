@@ -4,11 +4,11 @@ import { createIdleCollector } from "../kernel/scheduling/idle.ts";
 import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
 import { warmUp } from "./warm-up/warm-up.ts";
-import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
+import type { FromWorker, RelayEvent, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 declare const self: Worker;
 
-const MEMORY_INTERVAL_MS = 1_000;
+const VITALS_INTERVAL_MS = 1_000;
 /** A server that has just started has other things to do, and one that ends again soon needs no warm-up. */
 const WARM_UP_DELAY_MS = 3_000;
 const MIB = 1024 * 1024;
@@ -43,15 +43,17 @@ function serve(): void {
     try {
       const output = {
         emit: (event: MediaEvent) => post({ type: "event", event }),
+        relay: (event: RelayEvent) => post({ type: "relay", event }),
         onFault: fault,
         beat: () => Atomics.add(vitals, 0, 1),
       };
-      engine = await Engine.start(settings, output, { usesReceiveLoop: true });
-      setInterval(
-        () => Atomics.store(vitals, 1, heldMb(settings.maxMemoryMb ?? Number.POSITIVE_INFINITY)),
-        MEMORY_INTERVAL_MS,
-      );
-      post({ type: "started", port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
+      const started = await Engine.start(settings, output, { usesReceiveLoop: true });
+      engine = started;
+      setInterval(() => {
+        Atomics.store(vitals, 1, heldMb(settings.maxMemoryMb ?? Number.POSITIVE_INFINITY));
+        Atomics.store(vitals, 2, started.busyPercent ?? 0);
+      }, VITALS_INTERVAL_MS);
+      post({ type: "started", address: engine.address, port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
       setTimeout(warmUpEngine, WARM_UP_DELAY_MS, engine, settings, output);
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });

@@ -133,7 +133,14 @@ export class PlayedTrace {
     };
     const owner = { self: { identity: "ann" }, connection, rttMs: 40, emit() {} };
     const room = {
-      ...{ published() {}, unpublished() {}, isWanted: () => true, muteChanged() {}, isVoiceUncontested: () => true },
+      ...{
+        published() {},
+        unpublished() {},
+        announced() {},
+        isWanted: () => true,
+        muteChanged() {},
+        isVoiceUncontested: () => true,
+      },
       observeAudioLevel: (_: Publication, level: number, nowMs: number) =>
         void this.reports.push(`heard ${level} at ${nowMs}`),
     };
@@ -162,7 +169,7 @@ export class PlayedTrace {
         { mid: "1", clientTrackId: "a", kind: "audio", source: "microphone" },
       ],
     );
-    this.#incoming = new IncomingMedia(key(0), udp, {
+    this.#incoming = new IncomingMedia(udp.path.createReceiver(key(0)), udp, {
       events: {
         onRtp: (data, length, nowMs) => this.#uplink.receiveRtp(data, length, nowMs),
         onRtcp: (data, length, nowMs) => {

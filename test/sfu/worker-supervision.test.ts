@@ -53,7 +53,7 @@ async function supervised() {
   const errors: string[] = [];
   const log = { info() {}, error: (_: object, message: string) => void errors.push(message) };
   const clock = fakeClock();
-  const worker = new MediaWorker(0, { onEvent() {}, onCrash() {}, log }, clock);
+  const worker = new MediaWorker(0, { onEvent() {}, onRelay() {}, onCrash() {}, log }, clock);
   await worker.start({ port: 0 } as Parameters<MediaWorker["start"]>[0]);
   const look = (times = 1) => {
     for (let n = 0; n < times; n++) looks.at(-1)?.();

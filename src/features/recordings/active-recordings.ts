@@ -76,7 +76,8 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       const recording = byRoom.get(event.roomId);
       if (recording) timeline.addMediaEvent(recording, event);
     } else if (event.type === "workerCrashed") {
-      for (const { roomId } of event.rooms) {
+      for (const { roomId, remains, recordingEnds } of event.rooms) {
+        if (remains && !recordingEnds) continue;
         const recording = byRoom.get(roomId);
         if (recording?.serverName === serverName) detach(recording);
       }

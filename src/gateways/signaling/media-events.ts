@@ -137,9 +137,16 @@ export function createMediaEvents({
         adopt(serverName, event.rooms);
         break;
       case "workerCrashed":
-        for (const { roomId } of event.rooms) {
+        for (const { roomId, participantIds, remains } of event.rooms) {
           const room = registry.room(roomId);
           if (room?.placed?.serverName !== serverName) continue;
+          if (remains) {
+            for (const id of participantIds) {
+              const session = registry.session(id);
+              if (session?.room === room) membership.dismiss(session, "node_lost");
+            }
+            continue;
+          }
           placements.forget(roomId);
           room.placed = null;
           membership.dismissAll(room, "node_lost");

@@ -38,6 +38,11 @@ export const mediaVariables = {
     ["auto", "typescript", "native"],
     "Whether native code encrypts and sends media packets, at about half the CPU time; auto uses it where it can be loaded.",
   ),
+  MEDIA_SPREAD: choice(
+    "auto",
+    ["auto", "off"],
+    "Whether a large room is spread over several media workers: auto takes another from 100 participants on one worker, or 20 on a busy one.",
+  ),
   SFU_NODE_NAME: text("local", serverName, "Name of this media node in the fleet."),
   SFU_REGION: text("local", region, "Region of this media node."),
   SFU_CAPACITY: integer(0, { min: 0, max: 100_000 }, "Rooms that this media node accepts; 0: no limit."),

@@ -19,4 +19,6 @@ export type NodeLoad = {
    * packets.
    */
   refused: Record<string, number>;
+  /** The links between its workers, and the streams that are being sent on them; absent from nodes of an older version. */
+  relays?: { links: number; streams: number };
 };

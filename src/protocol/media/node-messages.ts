@@ -196,9 +196,15 @@ export const NODE_EVENTS = {
   }),
   workerCrashed: event("workerCrashed", {
     worker: nullable(Count),
-    rooms: Type.Array(Type.Object({ roomId: Id, participantIds: Type.Array(Id, { maxItems: ROOM_MEMBERS }) }), {
-      maxItems: ROOM_MEMBERS,
-    }),
+    rooms: Type.Array(
+      Type.Object({
+        roomId: Id,
+        participantIds: Type.Array(Id, { maxItems: ROOM_MEMBERS }),
+        remains: Type.Optional(Type.Boolean()),
+        recordingEnds: Type.Optional(Type.Boolean()),
+      }),
+      { maxItems: ROOM_MEMBERS },
+    ),
   }),
 } satisfies { [T in NodeEvent["type"]]: TObject & { static: Extract<NodeEvent, { type: T }> } };
 
@@ -250,6 +256,7 @@ export const NODE_RESPONSES = {
     nacksOut: Type.Number(),
     keyframesIn: Type.Number(),
     keyframesOut: Type.Number(),
+    relays: Type.Optional(Type.Object({ links: Count, streams: Count })),
     refused: Type.Record(text(64), Type.Number(), { maxProperties: 256 }),
   }),
 } satisfies { [M in MethodWithResult]: TSchema & { static: MediaResponse<M> } };

@@ -67,7 +67,8 @@ typedef struct {
   uint8_t passed_from[MAX_PASSED_EXTENSIONS], passed_to[MAX_PASSED_EXTENSIONS];
 } subscriber_slot;
 
-#define MAX_STREAMS 32u
+// A client has a few streams; a link between two workers has those of many publishers.
+#define MAX_STREAMS 1024u
 
 // A published stream whose packets need no decision while they come in order and none begins a keyframe (stream-table.ts). `highest`
 // is the unwrapped sequence number of its newest packet.
@@ -100,14 +101,18 @@ typedef struct {
   uint32_t words[FLIGHT_KEPT][4];
 } flight_log;
 
-// All streams of a publisher. TypeScript keeps the memory of `arrived` and `flight` alive while it is named here; both are NULL at
+typedef struct {
+  fast_stream stream;
+  fan_out_group group;
+} stream_row;
+
+// All streams of a connection, in `row_count` rows; `latest` is the row of the newest packet. TypeScript keeps the memory of `arrived` and `flight` alive while it is named here; both are NULL at
 // first. Ids of header extensions are 0 where they were not negotiated.
 typedef struct {
   arrivals *arrived;
   flight_log *flight;
-  uint32_t transport_sequence_id, audio_level_id, unused[2];
-  fast_stream streams[MAX_STREAMS];
-  fan_out_group groups[MAX_STREAMS];
+  uint32_t transport_sequence_id, audio_level_id, row_count, latest;
+  stream_row rows[];
 } publisher;
 
 // Consecutive packets of one stream and one RTP timestamp, from datagram number `first` on. `extended` is the unwrapped sequence

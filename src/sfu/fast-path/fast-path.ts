@@ -17,7 +17,8 @@ export type SendNatively = (socket: Descriptor, batch: SendBatch, count: number)
 export interface FastPath {
   readonly name: "typescript" | "native";
   createCipher(master: SrtpMasterKey): SrtpCipher;
-  createReceiver(master: SrtpMasterKey): IncomingSrtp;
+  /** Refuses packets of more than `maxStreams` SSRCs, by default those of a client. */
+  createReceiver(master: SrtpMasterKey, maxStreams?: number): IncomingSrtp;
   readonly fanOutToGroup: GroupFanOut;
   /** Null when the socket of Bun has to send. */
   readonly send: SendNatively | null;
@@ -30,7 +31,7 @@ export interface FastPath {
 export const typescriptPath: FastPath = {
   name: "typescript",
   createCipher: createSrtpCipher,
-  createReceiver: (master) => new SrtpReceiver(master),
+  createReceiver: (master, maxStreams) => new SrtpReceiver(master, undefined, maxStreams),
   fanOutToGroup: createGroupFanOut(),
   send: null,
   receiveLoop: null,

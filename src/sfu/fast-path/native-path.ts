@@ -20,7 +20,7 @@ export function openNativePath(libraryPath: string): NativePath {
   return {
     name: "native",
     createCipher: (master) => new NativeCipher(native, master),
-    createReceiver: (master) => new NativeReceiver(native, master),
+    createReceiver: (master, maxStreams) => new NativeReceiver(native, master, maxStreams),
     fanOutToGroup: createNativeGroupFanOut(native),
     send: createNativeSend(native),
     receiveLoop: new NativeReceiveLoop(native),

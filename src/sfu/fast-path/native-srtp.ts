@@ -1,5 +1,5 @@
 /** SRTP and SRTCP by native code: the keys of a connection, and its receiving half with packet indices and replay windows. */
-import type { IncomingSrtp, SrtpRefusals } from "../wire/srtp/srtp.ts";
+import { type IncomingSrtp, MAX_CLIENT_STREAMS, type SrtpRefusals } from "../wire/srtp/srtp.ts";
 import { deriveSessionKeys, type SrtpCipher, type SrtpMasterKey } from "../wire/srtp/srtp-cipher.ts";
 import type { NativeEngine } from "./native-engine.ts";
 
@@ -93,10 +93,10 @@ export class NativeReceiver implements IncomingSrtp {
   readonly #cipher: NativeCipher;
   #handle: number;
 
-  constructor(native: NativeEngine, master: SrtpMasterKey) {
+  constructor(native: NativeEngine, master: SrtpMasterKey, maxStreams = MAX_CLIENT_STREAMS) {
     this.#native = native;
     this.#cipher = new NativeCipher(native, master);
-    this.#handle = native.functions.stoa_add_receiver(native.engine, this.#cipher.handle);
+    this.#handle = native.functions.stoa_add_receiver(native.engine, this.#cipher.handle, maxStreams);
     if (this.#handle !== 0) return;
     this.#cipher.close();
     throw new Error("there is no room for another SRTP receiver");
@@ -110,6 +110,10 @@ export class NativeReceiver implements IncomingSrtp {
   unprotectRtcp(data: Uint8Array, length = data.length): number {
     const { functions, engine } = this.#native;
     return this.#outcome(functions.stoa_receive_rtcp(engine, this.#handle, data, data.length, length));
+  }
+
+  forget(ssrc: number): void {
+    this.#native.functions.stoa_forget_stream(this.#native.engine, this.#handle, ssrc);
   }
 
   get handle(): number {

@@ -98,7 +98,7 @@ static void copy_run(state *g, const fan_out_group *group, uint32_t packets) {
 
 static void end_run(state *g, double now_ms) {
   if (g->run.count == 0) return;
-  copy_run(g, &g->run_session->streams->groups[g->run.stream], g->run.count);
+  copy_run(g, &g->run_session->streams->rows[g->run.stream].group, g->run.count);
   forwarded_run *done = &g->loop->runs[g->loop->run_count++];
   done->now_ms = now_ms;
   done->session = (uint32_t)(g->run_session - g->loop->sessions);

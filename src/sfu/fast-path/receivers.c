@@ -11,8 +11,6 @@
 // A sender of many packets at once is reordered by more than RFC 3711's minimum of 64.
 #define RTP_WINDOW 1024u
 #define RTCP_WINDOW 128u
-// An authenticated peer must not make the server hold state for ever more SSRCs.
-#define MAX_SSRCS 512u
 #define MAX_RECEIVERS (1u << 20)
 #define CYCLE 0x10000
 #define HALF 0x8000
@@ -28,8 +26,9 @@ typedef struct {
   uint32_t count, capacity, window, latest;
 } streams;
 
+// An authenticated peer must not make the server hold state for ever more SSRCs: `max_streams`.
 struct receiver {
-  uint32_t cipher;
+  uint32_t cipher, max_streams;
   streams rtp, rtcp;
 };
 
@@ -111,7 +110,7 @@ int32_t receive_rtp(engine *e, receiver *r, uint8_t *packet, uint32_t length) {
   stream *known = find_stream(&r->rtp, ssrc);
   int64_t index = known ? estimate_index(known->highest, sequence) : sequence;
   if (index < 0 || (known && !is_fresh(known, RTP_WINDOW, index))) return REPLAYED;
-  if (!known && r->rtp.count >= MAX_SSRCS) return TOO_MANY_STREAMS;
+  if (!known && r->rtp.count >= r->max_streams) return TOO_MANY_STREAMS;
   int32_t plain = unprotect_rtp(e, c, packet, (uint32_t)header_length, length, (uint32_t)(index / CYCLE));
   if (plain < 0) return UNAUTHENTIC;
   if (!known) known = add_stream(&r->rtp, ssrc);
@@ -129,7 +128,7 @@ static int32_t receive_rtcp(engine *e, receiver *r, uint8_t *packet, uint32_t le
   uint32_t index = word - RTCP_ENCRYPTED, ssrc = read32(packet + 4);
   stream *known = find_stream(&r->rtcp, ssrc);
   if (known && !is_fresh(known, RTCP_WINDOW, index)) return REPLAYED;
-  if (!known && r->rtcp.count >= MAX_SSRCS) return TOO_MANY_STREAMS;
+  if (!known && r->rtcp.count >= r->max_streams) return TOO_MANY_STREAMS;
   int32_t plain = unprotect_rtcp(e, c, packet, length, index);
   if (plain < 0) return UNAUTHENTIC;
   if (!known) known = add_stream(&r->rtcp, ssrc);
@@ -154,8 +153,8 @@ void free_receivers(engine *e) {
   free(e->receivers);
 }
 
-// A receiver for packets under that key. Returns its number, or 0.
-EXPORT uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number) {
+// A receiver for packets of so many streams under that key. Returns its number, or 0.
+EXPORT uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number, uint32_t max_streams) {
   if (!find_cipher(e, cipher_number)) return 0;
   uint32_t index = 0;
   while (index < e->receiver_capacity && e->receivers[index]) index++;
@@ -170,6 +169,7 @@ EXPORT uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number) {
   receiver *r = calloc(1, sizeof *r);
   if (!r) return 0;
   r->cipher = cipher_number;
+  r->max_streams = max_streams;
   e->receivers[index] = r;
   return index + 1;
 }
@@ -179,6 +179,19 @@ EXPORT void stoa_remove_receiver(engine *e, uint32_t number) {
   if (!r) return;
   e->receivers[number - 1] = NULL;
   free_receiver(r);
+}
+
+static void forget_stream(streams *all, uint32_t ssrc) {
+  stream *known = find_stream(all, ssrc);
+  if (known) *known = all->streams[--all->count];
+}
+
+// The stream has ended, and none with its SSRC follows.
+EXPORT void stoa_forget_stream(engine *e, uint32_t number, uint32_t ssrc) {
+  receiver *r = find_receiver(e, number);
+  if (!r) return;
+  forget_stream(&r->rtp, ssrc);
+  forget_stream(&r->rtcp, ssrc);
 }
 
 // Opens the packet in place. Returns the plain length, or the reason why it is refused: then no byte has changed.

@@ -10,15 +10,15 @@ import type { PacketRun, ReceiveBatch } from "./receive-batch.ts";
 import type { SlotTable } from "./subscriber-slot.ts";
 
 /** Positions in the head and in a row, in words of 32 bits: `publisher` and `fast_stream` in fast-path.h. */
-const HEAD = { arrived: 0, flight: 2, transportSequenceId: 4, audioLevelId: 5 } as const;
+const HEAD = { arrived: 0, flight: 2, transportSequenceId: 4, audioLevelId: 5, rows: 6 } as const;
 const HEAD_WORDS = 8;
 const ROW = { highest: 0, open: 2, ssrc: 3, payloadType: 4, codec: 5, rewritesVp8: 6 } as const;
-const ROW_WORDS = 8;
-const MAX_STREAMS = 32;
-/** Behind the rows is a `fan_out_group` for each. */
-const GROUPS_AT = HEAD_WORDS + MAX_STREAMS * ROW_WORDS;
-const GROUP = { slots: 0, count: 2, isForwardable: 3 } as const;
-const GROUP_WORDS = 4;
+/** Behind the eight words of a stream is its `fan_out_group`. */
+const GROUP = { slots: 8, count: 10, isForwardable: 11 } as const;
+const ROW_WORDS = 12;
+/** Most participants publish nothing, or a microphone and a camera in three layers. */
+const FIRST_ROWS = 4;
+const MAX_STREAMS = 1_024;
 const CODECS: Record<MediaCodec, number> = { audio: 0, vp8: 1, vp9: 2, h264: 3, av1: 4 };
 
 export type FastStreamTerms = {
@@ -44,9 +44,10 @@ export interface PublisherStreams {
 
 /** `T` is the owner of a stream. */
 export class StreamTable<T extends object> {
-  readonly memory = new Uint32Array(new ArrayBuffer((GROUPS_AT + MAX_STREAMS * GROUP_WORDS) * 4));
-  readonly #highest = new Float64Array(this.memory.buffer);
-  readonly #owners: (T | null)[] = new Array<T | null>(MAX_STREAMS).fill(null);
+  /** Replaced when the table grows. */
+  memory = memoryFor(FIRST_ROWS);
+  #highest = new Float64Array(this.memory.buffer);
+  readonly #owners: (T | null)[] = new Array<T | null>(FIRST_ROWS).fill(null);
   readonly #rows = new Map<T, number>();
   /** Kept alive while their addresses are in the memory. */
   #records: PacketRecords = { arrived: null, flight: null };
@@ -64,8 +65,9 @@ export class StreamTable<T extends object> {
 
   /** Without a free row, TypeScript goes on handling all packets of the stream. */
   open(owner: T, terms: FastStreamTerms, records: PacketRecords): void {
-    const row = this.#rows.get(owner) ?? this.#owners.indexOf(null);
-    if (row < 0 || records.arrived === null || records.flight === null) return;
+    if (records.arrived === null || records.flight === null) return;
+    const row = this.#rows.get(owner) ?? this.#freeRow();
+    if (row < 0) return;
     if (this.#records.arrived !== records.arrived || this.#records.flight !== records.flight) {
       this.#records = records;
       setPointer(this.memory, HEAD.arrived, ptr(records.arrived));
@@ -82,6 +84,19 @@ export class StreamTable<T extends object> {
     this.#rows.set(owner, row);
   }
 
+  #freeRow(): number {
+    const free = this.#owners.indexOf(null);
+    const rows = this.#owners.length;
+    if (free >= 0 || rows === MAX_STREAMS) return free;
+    const grown = memoryFor(rows * 2);
+    grown.set(this.memory.subarray(0, HEAD.rows));
+    grown.set(this.memory.subarray(HEAD_WORDS), HEAD_WORDS);
+    this.memory = grown;
+    this.#highest = new Float64Array(grown.buffer);
+    for (let i = 0; i < rows; i++) this.#owners.push(null);
+    return rows;
+  }
+
   /**
    * Names the subscribers of every open stream, as they are now. `slotsOf` returns null for a stream that TypeScript has to handle.
    * Returns whether native code can forward any stream.
@@ -90,7 +105,7 @@ export class StreamTable<T extends object> {
     let isAnyForwardable = false;
     for (const [owner, row] of this.#rows) {
       const table = slotsOf(owner);
-      const at = GROUPS_AT + row * GROUP_WORDS;
+      const at = HEAD_WORDS + row * ROW_WORDS;
       this.memory[at + GROUP.isForwardable] = table ? 1 : 0;
       if (!table) continue;
       setPointer(this.memory, at + GROUP.slots, ptr(table.rows));
@@ -111,4 +126,10 @@ export class StreamTable<T extends object> {
   closeAll(): void {
     for (const owner of [...this.#rows.keys()]) this.close(owner);
   }
+}
+
+function memoryFor(rows: number): Uint32Array<ArrayBuffer> {
+  const memory = new Uint32Array(new ArrayBuffer((HEAD_WORDS + rows * ROW_WORDS) * 4));
+  memory[HEAD.rows] = rows;
+  return memory;
 }

@@ -7,7 +7,7 @@
 #include "fast-path.h"
 
 _Static_assert(sizeof(fast_stream) == 32, "a row of stream-table.ts");
-_Static_assert(sizeof(publisher) == 32 + MAX_STREAMS * 48, "stream-table.ts");
+_Static_assert(sizeof(publisher) == 32 && sizeof(stream_row) == 48, "stream-table.ts");
 _Static_assert(sizeof(packet_run) == 64, "a run of native-receive-loop.ts");
 
 // A larger packet fits no buffer together with what a copy adds to it: MAX_PACKET_BYTES in fan-out.ts.
@@ -15,15 +15,20 @@ _Static_assert(sizeof(packet_run) == 64, "a run of native-receive-loop.ts");
 // MAX_STATUSES in wire/rtcp/twcc.ts.
 #define MAX_STATUSES 400
 
+static int is_row_of(const stream_row *row, uint32_t ssrc) { return row->stream.open && row->stream.ssrc == ssrc; }
+
 fast_stream *forwardable_stream(publisher *p, const uint8_t *packet, uint32_t length) {
   if (!p || !p->arrived || !p->flight || length < RTP_HEADER_BYTES || packet[0] >> 6 != 2) return NULL;
   if (packet[1] >= FIRST_RTCP_TYPE && packet[1] <= LAST_RTCP_TYPE) return NULL;
   uint32_t ssrc = read32(packet + 8);
-  for (uint32_t i = 0; i < MAX_STREAMS; i++) {
-    fast_stream *s = &p->streams[i];
-    if (s->open && s->ssrc == ssrc) return p->groups[i].is_forwardable ? s : NULL;
-  }
-  return NULL;
+  uint32_t count = p->row_count < MAX_STREAMS ? p->row_count : MAX_STREAMS;
+  uint32_t at = p->latest;
+  // Most packets are of the same stream as the one before.
+  if (at >= count || !is_row_of(&p->rows[at], ssrc))
+    for (at = 0; at < count && !is_row_of(&p->rows[at], ssrc);) at++;
+  if (at == count) return NULL;
+  p->latest = at;
+  return p->rows[at].group.is_forwardable ? &p->rows[at].stream : NULL;
 }
 
 int is_next_packet(const fast_stream *s, const uint8_t *packet) {
@@ -102,7 +107,7 @@ int advance_stream(publisher *p, fast_stream *stream, source_packet *s, packet_r
   if (stream->codec == CODEC_VP8) read_vp8_ids(s, run);
   if (!stream->rewrites_vp8) s->vp8_bytes = 0;
   stream->highest += 1;
-  run->stream = (uint32_t)(stream - p->streams);
+  run->stream = (uint32_t)((stream_row *)stream - p->rows);
   run->extended = s->extended;
   run->timestamp = s->timestamp;
   record_packet(p, s, run);

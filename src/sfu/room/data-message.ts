@@ -12,6 +12,19 @@ import {
 /** Protobuf packets, or JSON frames for older Stoa clients. */
 export type DataDialect = "frames" | "packets";
 
+/** A message in all its formats, for another worker. */
+export type RelayedData = {
+  roomId: string;
+  from: string | null;
+  kind: "reliable" | "lossy";
+  delivery: DataChannelDelivery | null;
+  packet: Uint8Array;
+  size: number;
+  isStreamPart: boolean;
+  /** Null for a message to all participants. */
+  to: { identities: ReadonlySet<string>; participantIds: ReadonlySet<string> } | null;
+};
+
 export class DataMessage {
   /** The message as a frame; null when it is not text. */
   readonly delivery: DataChannelDelivery | null;
@@ -68,6 +81,18 @@ export class DataMessage {
         : { from: from?.identity ?? null, ...(topic === null || topic === "" ? {} : { topic }), payload };
     const to = { identities: destinations, participantIds: destinationIds };
     return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet), isStreamPart(content));
+  }
+
+  /** From another worker. */
+  static ofRelayed({ delivery, packet, size, isStreamPart, to }: RelayedData) {
+    const recipients = { identities: [...(to?.identities ?? [])], participantIds: [...(to?.participantIds ?? [])] };
+    return new DataMessage(delivery, size, recipients, () => Buffer.from(packet), isStreamPart);
+  }
+
+  relayed(roomId: string, from: string | null, kind: RelayedData["kind"]): RelayedData {
+    this.#packet ??= this.#makePacket();
+    const { delivery, size, isStreamPart } = this;
+    return { roomId, from, kind, delivery, packet: this.#packet, size, isStreamPart, to: this.#to };
   }
 
   isFor({ identity, participantId }: Sender): boolean {

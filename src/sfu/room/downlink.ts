@@ -1,17 +1,16 @@
 /** What one participant receives: its sections, its subscriptions, and the bandwidth of its path. */
 import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
-import { deriveSenderReport } from "../forwarding/sender-report.ts";
 import { Allocation } from "../tracks/allocation.ts";
 import { type OutgoingSection, OutgoingSections, type RepairTerms } from "../tracks/outgoing-section.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { DEFAULT_SUBSCRIPTION_SETTINGS, Subscription, type SubscriptionSettings } from "../tracks/subscription.ts";
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { ReportBlock, RtcpPacket } from "../wire/rtcp/rtcp.ts";
-import { writeSdes, writeSenderReport } from "../wire/rtcp/rtcp-write.ts";
 import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { AnsweredSection, OutgoingStream } from "../wire/sdp/answer.ts";
 import type { MediaOwner, ParticipantHost, RoomTracks } from "./host.ts";
+import { ReportSender } from "./report-sender.ts";
 
 const DEFAULT_RTT_MS = 100;
 /** Long enough that a video of one frame a second counts as flowing. */
@@ -303,41 +302,6 @@ export class Downlink {
 
 function defined<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
-
-const REPORT_INTERVAL_MS = 1_000;
-const MAX_REPORT_BYTES = 1_100;
-const CNAME = "stoa";
-
-/** Sends sender reports derived from the publishers', so that audio and video stay synchronous. */
-class ReportSender {
-  readonly #send: (packet: Uint8Array) => void;
-  readonly #out = new Uint8Array(1_500);
-
-  constructor(send: (packet: Uint8Array) => void) {
-    this.#send = send;
-  }
-
-  tick(subscriptions: Iterable<Subscription>, nowMs: number): void {
-    let end = 0;
-    for (const { section, publication } of subscriptions) {
-      const { forwarder } = section;
-      if (!forwarder || !section.target || nowMs < section.senderReportDueMs) continue;
-      const layer = publication.layerAt(forwarder.currentLayer);
-      if (!layer?.senderReport) continue;
-      const report = deriveSenderReport(forwarder, layer.index, section.clockRate, layer.senderReport, nowMs);
-      if (!report) continue;
-      section.senderReportDueMs = nowMs + REPORT_INTERVAL_MS;
-      end = writeSenderReport(this.#out, end, report);
-      section.sentReports.remember(report.ntpSeconds, report.ntpFraction, nowMs);
-      end = writeSdes(this.#out, end, report.ssrc, CNAME);
-      if (end > MAX_REPORT_BYTES) {
-        this.#send(this.#out.subarray(0, end));
-        end = 0;
-      }
-    }
-    if (end > 0) this.#send(this.#out.subarray(0, end));
-  }
 }
 
 /** Per track, for whatever reason: loss, another section or layer, another subscription. */

@@ -5,6 +5,7 @@ import type { Publication } from "../tracks/publication.ts";
 import type { Connection, ConnectionHost } from "../transport/connection.ts";
 import type { TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import type { SrtpRefusals } from "../wire/srtp/srtp.ts";
+import type { RelayedData } from "./data-message.ts";
 
 /** The worker, as a participant uses it. */
 export type ParticipantHost = ConnectionHost & {
@@ -16,6 +17,8 @@ export type ParticipantHost = ConnectionHost & {
   /** Takes over the counters of a closed connection, because the worker's counters never decrease. */
   retired(refusals: Partial<SrtpRefusals>): void;
   emit(event: MediaEvent): void;
+  /** Hands data to the other workers that have participants of the room. */
+  relayData(data: RelayedData): void;
   /** Sends feedback to publishers soon instead of at the next tick. */
   expediteFeedback(): void;
   newId(): string;
@@ -51,12 +54,22 @@ export interface TrackOwner {
   emit(event: WithoutIdentity<ParticipantEvent>): void;
 }
 
+/** A link to another worker that has participants of the room too. */
+export interface RoomLink {
+  /** The track is announced: the other worker may ask for it. */
+  offer(roomId: string, publication: Publication): void;
+  /** The track has ended. */
+  end(publication: Publication): void;
+}
+
 /** The room, as its participants use it. */
 export interface RoomTracks {
   publications(): Iterable<Publication>;
   publication(trackId: string): Publication | undefined;
   published(publication: Publication, owner: TrackOwner): void;
   unpublished(publication: Publication): void;
+  /** The first packet of the track has arrived. */
+  announced(publication: Publication): void;
   /** Is true when the publisher has been told to send the track. */
   isWanted(publication: Publication): boolean;
   muteChanged(publication: Publication): void;

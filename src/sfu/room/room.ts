@@ -6,9 +6,9 @@ import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
-import { DataMessage } from "./data-message.ts";
+import { DataMessage, type RelayedData } from "./data-message.ts";
 import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data-relay.ts";
-import type { ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
+import type { ParticipantHost, RoomLink, RoomTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
 import type { DataSender } from "./reliable-queue.ts";
 import { RoomRecorder } from "./room-recorder.ts";
@@ -35,6 +35,8 @@ export class Room implements RoomTracks, DataSink {
   /** By identity, so that a profile outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
+  /** To the other workers that have participants of the room. */
+  readonly #links = new Set<RoomLink>();
   #recorder: RoomRecorder | null = null;
   #slowTickDueMs = 0;
 
@@ -69,6 +71,22 @@ export class Room implements RoomTracks, DataSink {
     this.#participants.delete(participantId);
   }
 
+  share(link: RoomLink): void {
+    if (this.#links.has(link)) return;
+    this.#links.add(link);
+    for (const publication of this.#publications.values()) this.#offer(publication, link);
+  }
+
+  unshare(link: RoomLink): void {
+    if (!this.#links.delete(link)) return;
+    for (const publication of this.#publications.values()) link.end(publication);
+  }
+
+  /** A track crosses one link only: to the workers that its own worker shares the room with. */
+  #offer(publication: Publication, link: RoomLink): void {
+    if (publication.isHome && publication.announced) link.offer(this.#roomId, publication);
+  }
+
   find(participantId: string): Participant | undefined {
     return this.#participants.get(participantId);
   }
@@ -89,7 +107,12 @@ export class Room implements RoomTracks, DataSink {
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
+  announced(publication: Publication): void {
+    for (const link of this.#links) this.#offer(publication, link);
+  }
+
   unpublished(publication: Publication): void {
+    for (const link of this.#links) link.end(publication);
     this.#publications.delete(publication.trackId);
     this.#owners.delete(publication.trackId);
     this.#publishers.clear();
@@ -138,6 +161,7 @@ export class Room implements RoomTracks, DataSink {
   relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget, sender: DataSender): boolean {
     if (share.isSpent || this.#dataBudget.isSpent) return false;
     const recipients = this.#deliver(from.self.identity, kind, message, sender);
+    this.#relayData(from.self.identity, kind, message);
     for (const budget of [share, this.#dataBudget]) budget.spend(recipients, message.size);
     return true;
   }
@@ -154,8 +178,20 @@ export class Room implements RoomTracks, DataSink {
       encoding === undefined
         ? DataMessage.ofFrame(known, { topic, to, payload })
         : DataMessage.ofBytes(Buffer.from(payload, encoding), { topic, to, isLossy: lossy, nonce });
-    const recipients = this.#deliver(from, lossy ? "lossy" : "reliable", message, sender?.data ?? null);
+    const kind = lossy ? "lossy" : "reliable";
+    const recipients = this.#deliver(from, kind, message, sender?.data ?? null);
+    this.#relayData(from, kind, message);
     if (from !== null) this.#dataBudget.spend(recipients, payload.length);
+  }
+
+  #relayData(from: string | null, kind: DataKind, message: DataMessage): void {
+    if (this.#links.size > 0) this.#host.relayData(message.relayed(this.#roomId, from, kind));
+  }
+
+  /** Data whose sender is on another worker, which has checked it. */
+  deliverRelayed(data: RelayedData): void {
+    const recipients = this.#deliver(data.from, data.kind, DataMessage.ofRelayed(data), null);
+    if (data.from !== null) this.#dataBudget.spend(recipients, data.size);
   }
 
   #deliver(from: string | null, kind: DataKind, message: DataMessage, sender: DataSender | null): number {
@@ -185,7 +221,7 @@ export class Room implements RoomTracks, DataSink {
 
   /** How often `tick` has to be called from now on; null while the room is empty. */
   tickEveryMs(nowMs: number): number | null {
-    if (this.#participants.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
+    if (this.#participants.size === 0 && this.#publishers.size === 0) return this.#recorder ? SLOW_TICK_MS : null;
     let everyMs = SLOW_TICK_MS;
     for (const { uplink } of this.#publishers) {
       if (uplink.isUrgent) return URGENT_TICK_MS;

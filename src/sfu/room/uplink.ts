@@ -1,11 +1,8 @@
 /** What one participant sends: its packets, sorted to its publications, and the feedback to it. */
 import { MediaError, type NamedSection } from "../../protocol/media-node.ts";
-import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
-import { type PublisherStreams, StreamTable } from "../fast-path/stream-table.ts";
-import type { SlotTable } from "../fast-path/subscriber-slot.ts";
+import type { PublisherStreams } from "../fast-path/stream-table.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
-import { receivedReport } from "../forwarding/sender-report.ts";
-import { Demux, type StreamName } from "../tracks/demux.ts";
+import { Demux } from "../tracks/demux.ts";
 import { Publication } from "../tracks/publication.ts";
 import type { PublishedLayer } from "../tracks/published-layer.ts";
 import { PublisherClock } from "../tracks/publisher-clock.ts";
@@ -13,14 +10,12 @@ import { PublisherFeedback } from "../tracks/publisher-feedback.ts";
 import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
-import { unwrapRtx } from "../wire/rtp/rtx.ts";
 import type { AnsweredSection } from "../wire/sdp/answer.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
 import type { Offer } from "../wire/sdp/offer.ts";
 import type { MediaOwner, ParticipantHost, RoomTracks, TrackOwner } from "./host.ts";
-
-type FastStream = { readonly publication: Publication; readonly layer: PublishedLayer };
+import { IncomingStreams, receiveSenderReport } from "./incoming-streams.ts";
 
 /** A section on which the client sends. */
 type IncomingSection = {
@@ -34,14 +29,7 @@ type IncomingSection = {
 const BUSY_MS = 1_000;
 
 export class Uplink {
-  readonly #table = new StreamTable<FastStream>();
-  readonly #fastStreams = new Map<PublishedLayer, FastStream>();
-  /** The streams whose packets native code may forward by itself. */
-  readonly fastStreams: PublisherStreams = {
-    table: this.#table,
-    link: () => this.#table.link(this.#slotsOf),
-    receiveRun: (run, batch, nowMs) => this.#receiveRun(run, batch, nowMs),
-  };
+  readonly #streams: IncomingStreams;
   readonly feedback: PublisherFeedback;
   readonly #host: ParticipantHost;
   readonly #room: RoomTracks;
@@ -53,14 +41,27 @@ export class Uplink {
   readonly #byMid = new Map<string, Publication>();
   #ids: NegotiatedExtensions = noExtensions();
   readonly #clock = new PublisherClock((byMs) => this.#clockMoved(byMs));
-  readonly #flight: FlightRecorder;
 
   constructor(host: ParticipantHost, room: RoomTracks, owner: MediaOwner & TrackOwner, flight: FlightRecorder) {
-    this.#flight = flight;
     this.#host = host;
     this.#room = room;
     this.#owner = owner;
     this.feedback = new PublisherFeedback((packet) => owner.connection?.sendRtcp(packet), host.udp.repairs);
+    this.#streams = new IncomingStreams({
+      flight,
+      roomOf: () => room,
+      arrivalsMemory: () => this.feedback.arrivalsMemory,
+      recordedNatively: (ssrc) => this.feedback.recordedNatively(ssrc),
+      expediteFeedback: () => host.expediteFeedback(),
+      announce: (publication) => {
+        room.announced(publication);
+        owner.emit({ type: "trackPublished", track: publication.describe() });
+      },
+    });
+  }
+
+  get fastStreams(): PublisherStreams {
+    return this.#streams.fastStreams;
   }
 
   publications(): Publication[] {
@@ -88,7 +89,7 @@ export class Uplink {
         ),
       });
     }
-    this.#table.setExtensions(this.#ids);
+    this.#streams.setExtensions(this.#ids);
     this.#demux.negotiated(
       [...this.#sections].map(([mid, section]) => ({
         mid,
@@ -108,6 +109,7 @@ export class Uplink {
     }
     return publish.map((section) => {
       const publication = this.#byMid.get(section.mid) ?? this.#begin(section);
+      publication.codecs = [...(this.#sections.get(section.mid)?.codecs.values() ?? [])];
       return { clientTrackId: publication.clientTrackId, trackId: publication.trackId };
     });
   }
@@ -122,7 +124,7 @@ export class Uplink {
       extensions: incoming?.extensions ?? noExtensions(),
       udp: this.#host.udp,
       onUrgentFeedback: () => this.#host.expediteFeedback(),
-      onLeaveFastPath: (left) => this.#leaveFastPath(left),
+      onLeaveFastPath: (left) => this.#streams.leaveFastPath(left),
     });
     this.#byMid.set(section.mid, publication);
     this.#room.published(publication, this.#owner);
@@ -130,8 +132,7 @@ export class Uplink {
   }
 
   #end(publication: Publication): void {
-    this.#leaveFastPath(publication);
-    for (const layer of publication.layers) this.#fastStreams.delete(layer);
+    this.#streams.end(publication);
     this.#byMid.delete(publication.mid);
     this.#room.unpublished(publication);
     if (publication.announced) this.#owner.emit({ type: "trackUnpublished", trackId: publication.trackId });
@@ -154,10 +155,7 @@ export class Uplink {
   setMuted(trackId: string, muted: boolean): void {
     const publication = this.#find(trackId);
     if (publication.muted === muted) return;
-    publication.muted = muted;
-    this.#leaveFastPath(publication);
-    for (const layer of publication.layers) layer.muted();
-    this.#room.muteChanged(publication);
+    this.#streams.setMuted(publication, muted);
     if (!publication.announced) return;
     this.#owner.emit(muted ? { type: "trackMuted", trackId } : { type: "trackUnmuted", trackId });
   }
@@ -182,84 +180,9 @@ export class Uplink {
     const publication = this.#byMid.get(name.mid);
     const section = this.#sections.get(name.mid);
     const layer = publication?.layerOf(name.rid);
-    if (publication && section && layer) this.#receive(publication, layer, section, name, nowMs);
-  }
-
-  #receive(
-    publication: Publication,
-    layer: PublishedLayer,
-    section: IncomingSection,
-    name: StreamName,
-    nowMs: number,
-  ): void {
-    const view = this.#view;
-    const codec = name.repair ? section.repairs.get(view.payloadType) : section.codecs.get(view.payloadType);
-    if (!codec || layer.isStraggler(view.ssrc, nowMs)) return;
-    if (name.repair) {
-      layer.repairSsrc = view.ssrc;
-      if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
-      // Browsers probe the bandwidth by repeating packets that have arrived, which is no media.
-      if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
-    } else if (layer.ssrc !== view.ssrc) {
-      const isFirst = layer.ssrc === 0;
-      layer.restart(view.ssrc, codec.clockRate, nowMs);
-      if (!isFirst) publication.restarted(layer);
-    }
-    const { reception } = layer;
-    if (!reception) return;
-    this.#closeFastStream(layer);
-    this.#flight.received(view, name.repair, nowMs);
-    const extended = reception.receive(view.sequenceNumber, view.timestamp, view.length, nowMs, name.repair);
-    if (!name.repair) layer.nack.receive(view.sequenceNumber, nowMs);
-    if (publication.kind === "audio" && this.#extensions.audioLevel >= 0)
-      this.#room.observeAudioLevel(publication, this.#extensions.audioLevel, nowMs);
-    if (layer.needsFeedbackNow) this.#host.expediteFeedback();
-    publication.receive(layer, view, extended, codec, nowMs);
-    if (!publication.announced) {
-      publication.announced = true;
-      this.#owner.emit({ type: "trackPublished", track: publication.describe() });
-    }
-    this.#openFastStream(publication, layer);
-  }
-
-  /** After a packet that was handled here, native code may forward the next ones. */
-  #openFastStream(publication: Publication, layer: PublishedLayer): void {
-    const terms = publication.fastStreamTerms(layer);
-    if (!terms) return;
-    let stream = this.#fastStreams.get(layer);
-    if (!stream) {
-      stream = { publication, layer };
-      this.#fastStreams.set(layer, stream);
-    }
-    const { arrivalsMemory: arrived } = this.feedback;
-    this.#table.open(stream, terms, { arrived, flight: this.#flight.receivedMemory });
-  }
-
-  #closeFastStream(layer: PublishedLayer): void {
-    const stream = this.#fastStreams.get(layer);
-    if (stream) this.#table.close(stream);
-  }
-
-  #leaveFastPath(publication: Publication): void {
-    for (const layer of publication.layers) this.#closeFastStream(layer);
-  }
-
-  readonly #slotsOf = ({ publication, layer }: FastStream): SlotTable | null => {
-    if (publication.kind === "audio" && !this.#room.isVoiceUncontested(publication)) return null;
-    return layer.group.table;
-  };
-
-  /** Does the same as `receiveRtp` for packets that native code has received, recorded and sent. */
-  #receiveRun(run: PacketRun, batch: ReceiveBatch, nowMs: number): void {
-    const stream = this.#table.owner(run.stream);
-    if (!stream) return;
-    const { publication, layer } = stream;
-    if (run.hasTransportNumber) this.feedback.recordedNatively(layer.ssrc);
-    layer.reception?.receiveNext(run.count, run.timestamp, run.bytes, nowMs);
-    layer.nack.receiveNext(run.count);
-    if (publication.kind === "audio" && run.audioLevel >= 0)
-      this.#room.observeAudioLevel(publication, run.audioLevel, nowMs);
-    publication.receiveRun(layer, run, batch, nowMs);
+    const codec = (name.repair ? section?.repairs : section?.codecs)?.get(view.payloadType);
+    if (publication && layer && codec)
+      this.#streams.receive(publication, layer, codec, name.repair, view, this.#extensions, nowMs);
   }
 
   /** Processes sender reports, and returns the parsed compound packet for the downlink. */
@@ -267,17 +190,8 @@ export class Uplink {
     const packets = parseRtcp(data, length);
     for (const packet of packets) {
       if (packet.type !== "sr") continue;
-      const layer = this.#layerOf(packet.ssrc);
-      if (!layer) continue;
-      layer.layer.reception?.senderReport(packet.ntpSeconds, packet.ntpFraction, nowMs);
-      const { clockRate } = layer.publication.codec ?? { clockRate: 0 };
-      const report = receivedReport(packet, nowMs);
-      const { rttMs } = this.#owner;
-      const reference =
-        clockRate > 0 && this.#clock.place(layer.layer.clock, report.reference, clockRate, nowMs, rttMs);
-      if (!reference) continue;
-      layer.layer.senderReport = { ...report, reference };
-      layer.publication.reported(layer.layer);
+      const stream = this.#streamOf(packet.ssrc);
+      if (stream) receiveSenderReport(packet, stream, this.#clock, this.#owner.rttMs, nowMs);
     }
     return packets;
   }
@@ -287,7 +201,7 @@ export class Uplink {
     for (const publication of this.#byMid.values()) publication.clockMoved(byMs);
   }
 
-  #layerOf(ssrc: number): { publication: Publication; layer: PublishedLayer } | null {
+  #streamOf(ssrc: number): { publication: Publication; layer: PublishedLayer } | null {
     for (const publication of this.#byMid.values()) {
       for (const layer of publication.layers) if (layer.ssrc === ssrc) return { publication, layer };
     }

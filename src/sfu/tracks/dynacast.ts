@@ -25,8 +25,9 @@ export class Dynacast {
   update(publication: Publication, nowMs: number): Layer[] | null {
     if (publication.kind !== "video" || !publication.announced) return null;
     const top = publication.choices.at(-1)?.index ?? 0;
-    // A publisher starts with all layers.
-    const state = this.#states.get(publication.trackId) ?? { lastNotified: top, lowerSinceMs: null };
+    // A publisher starts with all layers, another worker with none.
+    const first = publication.isHome ? top : NOTHING;
+    const state = this.#states.get(publication.trackId) ?? { lastNotified: first, lowerSinceMs: null };
     this.#states.set(publication.trackId, state);
     let wanted = NOTHING;
     for (const { desiredLayer } of publication.subscriptions) wanted = Math.max(wanted, desiredLayer ?? NOTHING);

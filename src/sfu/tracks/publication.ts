@@ -50,6 +50,8 @@ type PublicationOptions = PublishedSection & {
   rids: readonly string[];
   extensions: NegotiatedExtensions;
   udp: UdpPort;
+  /** Is false where the track comes from another worker. */
+  isHome?: boolean;
   /** Packets can no longer be forwarded on the fast path. */
   onLeaveFastPath?(publication: Publication): void;
   /** A packet or keyframe has to be requested from the publisher. */
@@ -72,6 +74,10 @@ export class Publication {
   /** Lowest first. */
   readonly layers: readonly PublishedLayer[];
   readonly extensions: NegotiatedExtensions;
+  /** Those that the publisher may send. */
+  codecs: readonly NegotiatedCodec[] = [];
+  /** The publisher is connected to this worker. */
+  readonly isHome: boolean;
   /** Null until the first packet; changes when the publisher switches codecs. */
   codec: NegotiatedCodec | null = null;
   /** The first packet has arrived, so the room knows the track. */
@@ -84,6 +90,7 @@ export class Publication {
   readonly #slowPath: Subscriber[] = [];
   readonly #udp: UdpPort;
   readonly #onLeaveFastPath: () => void;
+  readonly #onUrgentFeedback: () => void;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
   /** Targets of redundant audio without its redundancy. */
@@ -103,11 +110,13 @@ export class Publication {
     this.source = options.source;
     this.name = options.name ?? null;
     this.extensions = options.extensions;
+    this.isHome = options.isHome ?? true;
     this.#udp = options.udp;
     this.#onLeaveFastPath = () => options.onLeaveFastPath?.(this);
     this.#rids = options.rids;
     const rids = options.rids.length > 0 ? options.rids : [null];
     const urgent = () => options.onUrgentFeedback?.();
+    this.#onUrgentFeedback = urgent;
     const layers = rids.map((rid) => new PublishedLayer(options.kind, layerIndex(rid, options.rids), rid, urgent));
     this.layers = layers.sort((a, b) => a.index - b.index);
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor(), svc: null };
@@ -151,7 +160,7 @@ export class Publication {
 
   /** Forwards a decrypted packet of the layer, with its unwrapped sequence number, and keeps a copy for retransmission. */
   receive(layer: PublishedLayer, view: RtpView, extended: number, codec: NegotiatedCodec, nowMs: number): void {
-    if (this.codec?.payloadType !== codec.payloadType) this.#changeCodec(codec);
+    if (this.codec?.payloadType !== codec.payloadType) this.changeCodec(codec);
     if (view.payloadLength > 0) layer.received(view.timestamp, view.length, nowMs);
     layer.ring.put(extended, view.data, view.length, nowMs);
     const packet = this.#packet;
@@ -241,6 +250,8 @@ export class Publication {
 
   add(subscription: Subscriber): void {
     this.subscriptions.push(subscription);
+    // Nothing comes from another worker until it is asked for.
+    if (!this.isHome) this.#onUrgentFeedback();
     this.addToSlowPath(subscription);
   }
 
@@ -280,7 +291,8 @@ export class Publication {
     this.#udp.schedule();
   }
 
-  #changeCodec(codec: NegotiatedCodec): void {
+  /** The publisher sends with this codec from now on. */
+  changeCodec(codec: NegotiatedCodec): void {
     this.codec = codec;
     const [only] = this.layers;
     const mayHaveLayers = this.mediaCodec === "vp9" || this.mediaCodec === "av1";

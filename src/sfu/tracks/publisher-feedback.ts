@@ -14,13 +14,17 @@ const SETTLED_AFTER_MS = 3_000;
 const REPORT_INTERVAL_MS = 1_000;
 const MAX_NACKS = 200;
 
+export function randomSsrc(): number {
+  return 1 + Math.floor(Math.random() * 0xfffffffe);
+}
+
 export class PublisherFeedback {
   /** The worst stream's figures of the last second; null before the first. */
   jitterMs: number | null = null;
   lossPercent: number | null = null;
   readonly #send: (packet: Uint8Array) => void;
   readonly #repairs: RepairCounters;
-  readonly #ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
+  readonly #ssrc: number;
   /** Created with the first packet, because most participants publish nothing. */
   #twcc: TwccRecorder | null = null;
   #twccSsrc = 0;
@@ -30,7 +34,8 @@ export class PublisherFeedback {
   #reportedMs = 0;
   readonly #out = new Uint8Array(Math.max(PACKET_BUFFER_BYTES, MAX_TWCC_BYTES) + 64);
 
-  constructor(send: (packet: Uint8Array) => void, repairs: RepairCounters) {
+  constructor(send: (packet: Uint8Array) => void, repairs: RepairCounters, ssrc: number = randomSsrc()) {
+    this.#ssrc = ssrc;
     this.#send = send;
     this.#repairs = repairs;
   }

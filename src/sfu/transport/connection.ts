@@ -31,6 +31,8 @@ export type ConnectionHost = {
   now(): number;
   /** Replaces the DTLS handshake where the keys are known in advance. */
   openDtls?: ((options: DtlsOptions) => Dtls) | undefined;
+  /** How many streams a connection may bring; by default those of a client. */
+  maxStreams?: number;
 };
 
 export type ConnectionEvents = MediaEvents & {
@@ -129,7 +131,8 @@ export class Connection {
       fingerprints: this.#fingerprints,
       send: (data) => this.#sendRaw(data),
       onConnected: ({ incoming, outgoing }) => {
-        this.#incoming = new IncomingMedia(incoming, host.udp, {
+        const srtp = host.udp.path.createReceiver(incoming, host.maxStreams);
+        this.#incoming = new IncomingMedia(srtp, host.udp, {
           events,
           onAuthentic: (path, nowMs) => this.#onAuthentic(path, nowMs),
           isDirect: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
@@ -167,6 +170,12 @@ export class Connection {
   /** `controlOverShare` counts RTCP and data beyond the share of the thread that one connection may take. */
   get refusals(): (SrtpRefusals & { controlOverShare: number }) | null {
     return this.#incoming && { ...this.#incoming.refusals, controlOverShare: this.#control.dropped };
+  }
+
+  /** A stream of either direction has ended, and none with its SSRC follows. */
+  forget(ssrc: number): void {
+    this.#outgoing?.forget(ssrc);
+    this.#incoming?.forget(ssrc);
   }
 
   /** Creates ICE credentials for the first answer and for every restart. */

@@ -6,7 +6,7 @@ import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
 import type { LoopSource } from "../fast-path/receive-loop.ts";
 import type { PublisherStreams } from "../fast-path/stream-table.ts";
 import { isRtcp } from "../wire/rtp/rtp.ts";
-import type { IncomingSrtp, SrtpMasterKey, SrtpRefusals } from "../wire/srtp/srtp.ts";
+import type { IncomingSrtp, SrtpRefusals } from "../wire/srtp/srtp.ts";
 import type { ControlBudget } from "./control-budget.ts";
 import type { Path } from "./ice/ice-session.ts";
 import type { UdpPort } from "./udp.ts";
@@ -37,14 +37,18 @@ export class IncomingMedia implements LoopSource {
   #path: Path | null = null;
   #session: { readonly path: Path; readonly session: LoopSession | null } | null = null;
 
-  constructor(master: SrtpMasterKey, udp: UdpPort, owner: MediaOwner) {
-    this.#srtp = udp.path.createReceiver(master);
+  constructor(srtp: IncomingSrtp, udp: UdpPort, owner: MediaOwner) {
+    this.#srtp = srtp;
     this.#udp = udp;
     this.#owner = owner;
   }
 
   get refusals(): SrtpRefusals {
     return this.#srtp.refusals;
+  }
+
+  forget(ssrc: number): void {
+    this.#srtp.forget(ssrc);
   }
 
   receive(data: Buffer, nowMs: number, path: Path): void {

@@ -129,6 +129,10 @@ export class UdpPort {
     });
   }
 
+  get address(): string {
+    return this.#socket.address.address;
+  }
+
   get port(): number {
     return this.#socket.port;
   }

@@ -9,8 +9,8 @@ import { Engine, type EngineOutput } from "../engine.ts";
 import { typescriptPath } from "../fast-path/fast-path.ts";
 import { openNativePath } from "../fast-path/native-path.ts";
 import { clockAhead } from "../ticker.ts";
-import type { DtlsOptions } from "../transport/dtls.ts";
-import { type SrtpMasterKey, SrtpSender } from "../wire/srtp/srtp.ts";
+import { AgreedKeys } from "../transport/agreed-keys.ts";
+import { SrtpSender } from "../wire/srtp/srtp.ts";
 import { masterSaltBytes } from "../wire/srtp/srtp-cipher.ts";
 import type { WorkerCall, WorkerSettings } from "../worker-protocol.ts";
 import { ADDRESS, type Stream, WarmUpPeer } from "./warm-up-peer.ts";
@@ -102,7 +102,7 @@ export class WarmUpCall {
       {
         ...{ path, now, usesReceiveLoop: true },
         scheduleLoop: (run) => call?.scheduleLoop(run),
-        openDtls: (options) => new KnownKeys(options, master),
+        openDtls: (options) => new AgreedKeys(options, { incoming: master, outgoing: master }),
       },
     );
     const open = (id: string) =>
@@ -226,28 +226,4 @@ function callEngine<M extends WorkerCall["method"]>(
   request: Extract<WorkerCall, { method: M }>["request"],
 ): unknown {
   return engine.call(structuredClone({ type: "call", id: 0, method, request } as WorkerCall));
-}
-
-/** Stands in for a DTLS handshake: both sides know the key. */
-class KnownKeys {
-  state: "connecting" | "connected" | "closed" = "connecting";
-  readonly #options: DtlsOptions;
-  readonly #master: SrtpMasterKey;
-
-  constructor(options: DtlsOptions, master: SrtpMasterKey) {
-    this.#options = options;
-    this.#master = master;
-  }
-
-  receive(): void {
-    if (this.state !== "connecting") return;
-    this.state = "connected";
-    this.#options.onConnected({ incoming: this.#master, outgoing: this.#master });
-  }
-
-  async send(): Promise<void> {}
-
-  close(): void {
-    this.state = "closed";
-  }
 }

@@ -11,6 +11,8 @@ export type SfuProcessOptions = {
   /** Loopback unless given. */
   address?: string;
   workers?: number;
+  /** A large room uses all of them. */
+  spreads?: boolean;
   fanOut?: FanOutChoice;
   /** For Bun itself. */
   bunArgs?: string[];
@@ -21,10 +23,23 @@ export type SfuProcessOptions = {
 };
 
 export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
-  const { address, workers = 1, bunArgs = [], prefix = [], fanOut, root = join(import.meta.dir, "../../..") } = options;
+  const {
+    address,
+    workers = 1,
+    spreads = false,
+    bunArgs = [],
+    prefix = [],
+    fanOut,
+    root = join(import.meta.dir, "../../.."),
+  } = options;
   const server = [join(root, "test/bench/harness/sfu-server.ts"), address ?? "127.0.0.1", String(workers)];
   const child = Bun.spawn([...prefix, process.execPath, ...bunArgs, ...server], {
-    env: { ...AS_INSTALLED, ...process.env, ...(fanOut && { MEDIA_FAN_OUT: fanOut }) },
+    env: {
+      ...AS_INSTALLED,
+      ...process.env,
+      MEDIA_SPREAD: spreads ? "auto" : "off",
+      ...(fanOut && { MEDIA_FAN_OUT: fanOut }),
+    },
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",

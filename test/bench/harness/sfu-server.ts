@@ -8,6 +8,7 @@ const media = await EmbeddedMedia.start({
   hostname: address,
   announce: [address],
   tcp: false,
+  ...(process.env.MEDIA_SPREAD === "off" && { spreadFrom: Number.POSITIVE_INFINITY }),
   fanOut: (process.env.MEDIA_FAN_OUT ?? "auto") as "auto" | "typescript" | "native",
   log: { info: () => {}, error: (details, message) => console.error(message, details) },
 });

@@ -36,6 +36,7 @@ export async function manyViewers(
   steps: readonly number[],
   feedback: Feedback,
   shape: VideoShape,
+  where = "one worker",
 ): Promise<{ figures: Measured[]; steps: Step[] }> {
   const crowd = await Crowd.gather(contestant, feedback, true, shape);
   await crowd.grow(SEEN);
@@ -61,8 +62,11 @@ export async function manyViewers(
   const own = contestant.name === "Stoa";
   const goal = own ? { goal: { atLeast: Math.max(...steps) } } : {};
   const label = (what: string) => (own ? what : `${contestant.name}: ${what}`);
-  const what = `viewers without loss, one worker${ended && ` (ended by ${ended})`}`;
-  const figures: Measured[] = [...results.flatMap(figuresOf), { what, value: most, unit: "", ...goal }];
+  const what = `viewers without loss, ${where}${ended && ` (ended by ${ended})`}`;
+  const figures: Measured[] = [
+    ...results.flatMap((step) => figuresOf(step, where)),
+    { what, value: most, unit: "", ...goal },
+  ];
   return { figures: figures.map((figure) => ({ ...figure, what: label(figure.what) })), steps: results };
 }
 
@@ -132,8 +136,8 @@ function line(step: Step, more: string): string {
   return `1 → ${step.viewers}: ${step.lossPercent.toFixed(2)} % lost, server ${cpu}; ${drops}; ${of(step.sentPercent)} % of the bytes on the cable; ${more}`;
 }
 
-function figuresOf(step: Step): Measured[] {
-  const what = `1 → ${step.viewers}, one worker`;
+function figuresOf(step: Step, where: string): Measured[] {
+  const what = `1 → ${step.viewers}, ${where}`;
   return [
     { what: `${what}: loss`, value: step.lossPercent, unit: "%" },
     { what: `${what}: delay p50`, value: step.p50, unit: "ms" },

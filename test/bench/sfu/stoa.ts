@@ -16,7 +16,7 @@ export const BEFORE = "Stoa before";
 
 /** Our own media plane, as the server runs it: workers behind the same calls. Each room is a contestant of its own. */
 export async function stoa(
-  options: Pick<SfuProcessOptions, "workers" | "bunArgs" | "fanOut" | "root"> = {},
+  options: Pick<SfuProcessOptions, "workers" | "spreads" | "bunArgs" | "fanOut" | "root"> = {},
   rooms = 1,
 ): Promise<[Contestant, ...Contestant[]]> {
   const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });

@@ -286,6 +286,22 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(ada.closed?.code).toBe(4500);
     expect((await server.joined(roomId, "ada")).ack.mode).toBe("new");
   });
+
+  test("4500 only for those on the worker that died, when the room was on others too", async () => {
+    await start();
+    const roomId = await server.room();
+    const [ada, bob] = [await server.joined(roomId, "ada"), await server.joined(roomId, "bob")];
+    await server.joined(await server.room(), "carol");
+    const participantIds = [String(bob.ack.sessionId)];
+    for (const { ack } of [ada, bob]) server.node.connect(String(ack.sessionId));
+    server.node.emit({ type: "workerCrashed", worker: 1, rooms: [{ roomId, participantIds, remains: true }] });
+    await settled();
+    expect(bob.of("bye")).toMatchObject([{ reason: "node_lost", action: "rejoin" }]);
+    expect(bob.closed?.code).toBe(4500);
+    expect(ada.of("bye")).toEqual([]);
+    expect(ada.of("participant.left")).toMatchObject([{ identity: "bob", reason: "node_lost" }]);
+    expect((await server.joined(roomId, "bob")).ack.participants).toMatchObject([{ identity: "ada" }]);
+  });
 });
 
 test("[15] every refusal is emitted as an event without the token", async () => {

@@ -23,7 +23,8 @@ uint32_t stoa_protect(engine *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_
 int32_t stoa_unprotect(engine *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t, uint32_t);
 uint32_t stoa_protect_rtcp(engine *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t);
 int32_t stoa_unprotect_rtcp(engine *, uint32_t, uint8_t *, uint32_t, uint32_t, uint32_t);
-uint32_t stoa_add_receiver(engine *, uint32_t);
+uint32_t stoa_add_receiver(engine *, uint32_t, uint32_t);
+void stoa_forget_stream(engine *, uint32_t, uint32_t);
 void stoa_remove_receiver(engine *, uint32_t);
 int32_t stoa_receive_rtp(engine *, uint32_t, uint8_t *, uint32_t, uint32_t);
 int32_t stoa_receive_rtcp(engine *, uint32_t, uint8_t *, uint32_t, uint32_t);
@@ -166,7 +167,7 @@ static void fuzz_receivers(engine *e, uint32_t live) {
     if (!receivers[at] || chance() % 64 == 0) {
       stoa_remove_receiver(e, receivers[at]);
       keys[at] = 1 + chance() % live;
-      receivers[at] = stoa_add_receiver(e, keys[at]);
+      receivers[at] = stoa_add_receiver(e, keys[at], 512);
       check(receivers[at] != 0, "a receiver was refused");
     }
     uint32_t length = 12 + chance() % 900, room = length + 20;
@@ -183,7 +184,7 @@ static void fuzz_receivers(engine *e, uint32_t live) {
     free(packet);
   }
   check(opened > 1000, "hardly a packet was opened");
-  check(stoa_add_receiver(e, 1u << 30) == 0 && stoa_add_receiver(NULL, 1) == 0, "a receiver without a key");
+  check(stoa_add_receiver(e, 1u << 30, 8) == 0 && stoa_add_receiver(NULL, 1, 8) == 0, "a receiver without a key");
   // Half of them are left for the engine to free.
   for (uint32_t i = 0; i < 4; i++) stoa_remove_receiver(e, receivers[i]);
 }
@@ -331,7 +332,8 @@ static void fuzz_receive_loop(engine *e, uint32_t live) {
   uint16_t ports[3];
   int here = bound(AF_INET, &ports[0]), from[2] = {bound(AF_INET, &ports[1]), bound(AF_INET, &ports[2])};
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ports[0]), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  publisher *p = calloc(1, sizeof *p);
+  size_t table_bytes = sizeof(publisher) + 3 * sizeof(stream_row);
+  publisher *p = calloc(1, table_bytes);
   arrivals *arrived = malloc(sizeof *arrived);
   flight_log *flight = calloc(1, sizeof *flight);
   subscriber_slot *slots = (subscriber_slot *)block(3 * sizeof(subscriber_slot));
@@ -340,11 +342,13 @@ static void fuzz_receive_loop(engine *e, uint32_t live) {
   for (uint32_t i = 0; i < 2000; i++) {
     if (i % 25 == 0) {
       stoa_remove_receiver(e, receiver);
-      receiver = stoa_add_receiver(e, key = 1 + chance() % live);
-      memset(p, 0, sizeof *p);
+      receiver = stoa_add_receiver(e, key = 1 + chance() % live, 1 + chance() % 8);
+      memset(p, 0, table_bytes);
+      p->row_count = 3;
+      p->latest = chance() % 8 ? 0 : chance();
       for (uint32_t k = 0; k < 3; k++) {
-        p->streams[k] = (fast_stream){chance() % 1000, 1, k + 1, 96 + k, CODECS[chance() % 6], chance() % 2, 0};
-        p->groups[k] = (fan_out_group){slots, chance() % 4, chance() % 8 != 0};
+        p->rows[k].stream = (fast_stream){chance() % 1000, 1, k + 1, 96 + k, CODECS[chance() % 6], chance() % 2, 0};
+        p->rows[k].group = (fan_out_group){slots, chance() % 4, chance() % 8 != 0};
         slots[k].cipher = hostile(live);
         slots[k].numbers = NULL;
         slots[k].sequence_offset = 0;
@@ -359,17 +363,17 @@ static void fuzz_receive_loop(engine *e, uint32_t live) {
       p->audio_level_id = 6;
       for (uint32_t k = 0; k < ARRIVALS_KEPT; k++) arrived->ticks[k] = -1;
       arrived->highest = arrived->next = chance() % 4 ? -1 : chance() % 70000;
-      if (chance() % 8 == 0) p->streams[chance() % 3].highest = chance() % 2 ? -5.0 : 1e300;
+      if (chance() % 8 == 0) p->rows[chance() % 3].stream.highest = chance() % 2 ? -5.0 : 1e300;
       if (chance() % 8 == 0) arrived->highest = 0.0 / 0.0;
     }
     receive_loop *loop = (receive_loop *)block(sizeof *loop);
-    double numbers[3] = {p->streams[0].highest, p->streams[1].highest, p->streams[2].highest};
+    double numbers[3] = {p->rows[0].stream.highest, p->rows[1].stream.highest, p->rows[2].stream.highest};
     for (uint32_t k = chance() % 24; k > 0; k--) {
       uint32_t at = chance() % 8 ? 0 : chance() % 3;
       uint8_t *packet;
       double number = numbers[at] >= 0 && numbers[at] < 1e6 ? ++numbers[at] : 0;
       uint32_t jump = chance() % 32 ? 0 : chance();
-      uint32_t length = chance() % 8 ? next_of(e, key, &p->streams[at], (uint32_t)number + jump, &packet) : control_of(&packet);
+      uint32_t length = chance() % 8 ? next_of(e, key, &p->rows[at].stream, (uint32_t)number + jump, &packet) : control_of(&packet);
       if (chance() % 32 == 0 && length > 0) packet[chance() % length] ^= 1;
       sendto(from[chance() % 16 == 0], packet, length, 0, (struct sockaddr *)&to, sizeof to);
       free(packet);

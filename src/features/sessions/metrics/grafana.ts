@@ -50,6 +50,14 @@ const PANELS: Panel[] = [
       ["keyframes asked of publishers", "rate(stoa_media_keyframe_requests_out_total[1m])"],
     ],
   },
+  {
+    title: "Between media workers",
+    unit: "short",
+    queries: [
+      ["links", "stoa_relay_links"],
+      ["streams", "stoa_relay_streams"],
+    ],
+  },
   { title: "CPU", unit: "percent", queries: [["of all cores", "stoa_media_cpu_percent"]] },
   {
     title: "Chat",

@@ -23,6 +23,12 @@ const MEDIA_FIGURES: Figure[] = [
     "Keyframes that were requested from publishers",
     (load) => load.keyframesOut,
   ],
+  ["stoa_relay_links", "Links between media workers that share rooms", ({ relays }) => relays?.links ?? 0],
+  [
+    "stoa_relay_streams",
+    "Streams that are sent from one media worker to another",
+    ({ relays }) => relays?.streams ?? 0,
+  ],
   ["stoa_media_cpu_percent", "CPU of this process, of all cores", (load) => load.cpuPercent],
   [
     "stoa_media_refused_packets_total",

@@ -89,6 +89,15 @@ export class IceAgent {
     return credentials;
   }
 
+  /** The peer is a worker of this machine, whose address needs no check. */
+  assumePath(session: IceSession, at: { address: string; port: number }, nowMs: number): void {
+    const path = this.#learn(session, { ...at, tcp: null });
+    path.proof.isGiven = true;
+    path.lastCheckMs = nowMs;
+    session.nominated = path;
+    session.handler.onCheck(path, this.#select(path, nowMs), nowMs);
+  }
+
   close(session: IceSession): void {
     for (const [ufrag, owner] of this.#byUfrag) if (owner === session) this.#byUfrag.delete(ufrag);
     session.selected = null;

@@ -75,6 +75,18 @@ export function writeSdes(out: Uint8Array, at: number, ssrc: number, cname: stri
   return writeHeader(out, at, 1, RTCP_TYPE.sdes, end);
 }
 
+/** Writes an application-defined packet; the name has four characters. */
+export function writeApp(
+  out: Uint8Array,
+  at: number,
+  { subtype, ssrc, name, words }: { subtype: number; ssrc: number; name: string; words: readonly number[] },
+): number {
+  writeUint32(out, at + 4, ssrc);
+  writeAscii(out, at + 8, name);
+  for (const [i, word] of words.entries()) writeUint32(out, at + 12 + i * 4, word);
+  return writeHeader(out, at, subtype, RTCP_TYPE.app, at + 12 + words.length * 4);
+}
+
 export function writePli(out: Uint8Array, at: number, senderSsrc: number, mediaSsrc: number): number {
   writeUint32(out, at + 4, senderSsrc);
   writeUint32(out, at + 8, mediaSsrc);

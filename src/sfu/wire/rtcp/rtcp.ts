@@ -3,7 +3,15 @@
 
 import { readAscii, readUint8, readUint16, readUint24, readUint32 } from "../rtp/bytes.ts";
 
-export const RTCP_TYPE = { sr: 200, rr: 201, sdes: 202, bye: 203, rtpFeedback: 205, payloadFeedback: 206 } as const;
+export const RTCP_TYPE = {
+  sr: 200,
+  rr: 201,
+  sdes: 202,
+  bye: 203,
+  app: 204,
+  rtpFeedback: 205,
+  payloadFeedback: 206,
+} as const;
 
 export interface ReportBlock {
   ssrc: number;
@@ -34,6 +42,7 @@ export type RtcpPacket =
   | { type: "rr"; ssrc: number; reports: ReportBlock[] }
   | { type: "sdes"; chunks: { ssrc: number; cname: string | undefined }[] }
   | { type: "bye"; ssrcs: number[] }
+  | { type: "app"; subtype: number; ssrc: number; name: string; words: number[] }
   | { type: "pli"; senderSsrc: number; mediaSsrc: number }
   | { type: "fir"; senderSsrc: number; requests: { ssrc: number; sequence: number }[] }
   | { type: "nack"; senderSsrc: number; mediaSsrc: number; lost: number[] }
@@ -89,6 +98,15 @@ function parseOne(data: Uint8Array, offset: number, end: number, count: number, 
     case RTCP_TYPE.bye:
       if (at + count * 4 > end) return undefined;
       return { type: "bye", ssrcs: readSsrcs(data, at, count) };
+    case RTCP_TYPE.app:
+      if (at + 8 > end) return undefined;
+      return {
+        type: "app",
+        subtype: count,
+        ssrc: readUint32(data, at),
+        name: readAscii(data, at + 4, 4),
+        words: readSsrcs(data, at + 8, Math.floor((end - at - 8) / 4)),
+      };
     case RTCP_TYPE.rtpFeedback:
       return parseRtpFeedback(data, offset, end, count);
     case RTCP_TYPE.payloadFeedback:

@@ -13,7 +13,7 @@ export type { SrtpMasterKey, SrtpProfile } from "./srtp-cipher.ts";
 const RTP_WINDOW = 1024;
 const RTCP_WINDOW = 128;
 /** Bounds the memory that an authenticated peer can claim with ever new SSRCs. */
-const MAX_STREAMS = 512;
+export const MAX_CLIENT_STREAMS = 512;
 
 export function createSrtpCipher(master: SrtpMasterKey): SrtpCipher {
   const keys = deriveSessionKeys(master);
@@ -69,6 +69,11 @@ export class SrtpSender {
     else if (index > stream.highest) stream.highest = index;
   }
 
+  /** The stream has ended, and none with its SSRC follows under this key. */
+  forget(ssrc: number): void {
+    this.#streams.delete(ssrc);
+  }
+
   protectRtcp(data: Uint8Array, length: number): number {
     const index = this.#rtcpIndex;
     this.#rtcpIndex = (index + 1) & 0x7fffffff;
@@ -93,6 +98,8 @@ export interface IncomingSrtp {
   /** Decrypts the packet in place and returns its plain length, or −1 when it is refused: then only a counter changes. */
   unprotectRtp(data: Uint8Array, length?: number): number;
   unprotectRtcp(data: Uint8Array, length?: number): number;
+  /** The stream has ended, and none with its SSRC follows under this key. */
+  forget(ssrc: number): void;
   /** The number by which native code knows this receiver, and the report of a packet that native code refused. */
   readonly handle?: number;
   refused?(outcome: number): void;
@@ -105,8 +112,20 @@ export class SrtpReceiver implements IncomingSrtp {
   readonly #rtcp = new Map<number, ReplayWindow>();
   readonly refusals: SrtpRefusals = { malformed: 0, replayed: 0, unauthentic: 0, tooManyStreams: 0 };
 
-  constructor(master: SrtpMasterKey, createCipher: CreateCipher = createSrtpCipher) {
+  readonly #maxStreams: number;
+
+  constructor(
+    master: SrtpMasterKey,
+    createCipher: CreateCipher = createSrtpCipher,
+    maxStreams: number = MAX_CLIENT_STREAMS,
+  ) {
     this.#cipher = createCipher(master);
+    this.#maxStreams = maxStreams;
+  }
+
+  forget(ssrc: number): void {
+    this.#rtp.delete(ssrc);
+    this.#rtcp.delete(ssrc);
   }
 
   unprotectRtp(data: Uint8Array, length = data.length): number {
@@ -117,7 +136,7 @@ export class SrtpReceiver implements IncomingSrtp {
     const window = this.#rtp.get(ssrc);
     const index = window === undefined ? sequenceNumber : estimateIndex(window.highest, sequenceNumber);
     if (index < 0 || window?.isFresh(index) === false) return this.#refuse("replayed");
-    if (window === undefined && this.#rtp.size >= MAX_STREAMS) return this.#refuse("tooManyStreams");
+    if (window === undefined && this.#rtp.size >= this.#maxStreams) return this.#refuse("tooManyStreams");
     const plain = this.#cipher.decryptRtp(data, headerLength, length, Math.floor(index / 0x10000), sequenceNumber);
     if (plain < 0) return this.#refuse("unauthentic");
     accept(this.#rtp, ssrc, window, RTP_WINDOW, index);
@@ -133,7 +152,7 @@ export class SrtpReceiver implements IncomingSrtp {
     const ssrc = readUint32(data, 4);
     const window = this.#rtcp.get(ssrc);
     if (window?.isFresh(index) === false) return this.#refuse("replayed");
-    if (window === undefined && this.#rtcp.size >= MAX_STREAMS) return this.#refuse("tooManyStreams");
+    if (window === undefined && this.#rtcp.size >= this.#maxStreams) return this.#refuse("tooManyStreams");
     const plain = this.#cipher.decryptRtcp(data, length, index);
     if (plain < 0) return this.#refuse("unauthentic");
     accept(this.#rtcp, ssrc, window, RTCP_WINDOW, index);

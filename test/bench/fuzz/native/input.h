@@ -19,7 +19,7 @@ int32_t stoa_unprotect(engine *e, uint32_t number, uint8_t *packet, uint32_t cap
                        uint32_t rollover);
 uint32_t stoa_protect_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length, uint32_t index);
 int32_t stoa_unprotect_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length, uint32_t index);
-uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number);
+uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number, uint32_t max_streams);
 void stoa_remove_receiver(engine *e, uint32_t number);
 int32_t stoa_receive_rtp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length);
 int32_t stoa_receive_rtcp(engine *e, uint32_t number, uint8_t *packet, uint32_t capacity, uint32_t length);

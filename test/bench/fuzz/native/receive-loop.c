@@ -71,9 +71,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     arena = malloc(MAX_BATCH * BUFFER_BYTES);
     to = calloc(MAX_BATCH, sizeof *to);
   }
-  publisher *publishers = calloc(SENDERS, sizeof *publishers);
+  publisher *publishers[SENDERS];
+  for (uint32_t p = 0; p < SENDERS; p++)
+    MUST((publishers[p] = calloc(1, sizeof(publisher) + STREAMS * sizeof(stream_row))) != NULL);
   subscriber_slot *slots = calloc(SLOTS, sizeof *slots);
-  MUST(loop && publishers && arrived && flight && numbers && slots && datagrams && arena && to);
+  MUST(loop && arrived && flight && numbers && slots && datagrams && arena && to);
   arrived->highest = arrived->next = -1;
   memset(loop, 0, offsetof(receive_loop, from));
   for (uint32_t i = 0; i < SLOTS; i++) {
@@ -89,18 +91,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     slots[i].sequence_offset = 0;
   }
   for (uint32_t p = 0; p < SENDERS; p++) {
-    publishers[p].arrived = arrived;
-    publishers[p].flight = flight;
-    publishers[p].transport_sequence_id = take(&kernel, 1) % 16;
-    publishers[p].audio_level_id = take(&kernel, 1) % 16;
+    publishers[p]->row_count = STREAMS;
+    publishers[p]->arrived = arrived;
+    publishers[p]->flight = flight;
+    publishers[p]->transport_sequence_id = take(&kernel, 1) % 16;
+    publishers[p]->audio_level_id = take(&kernel, 1) % 16;
     for (uint32_t s = 0; s < STREAMS; s++) {
       uint32_t codec = take(&kernel, 1);
       last_number[p][s] = take(&kernel, 2);
-      publishers[p].streams[s] = (fast_stream){
+      publishers[p]->rows[s].stream = (fast_stream){
           .highest = last_number[p][s], .open = 1, .ssrc = s, .payload_type = 96, .codec = codec % 5, .rewrites_vp8 = codec >> 7};
-      publishers[p].groups[s] = (fan_out_group){.slots = slots, .slot_count = SLOTS, .is_forwardable = 1};
+      publishers[p]->rows[s].group = (fan_out_group){.slots = slots, .slot_count = SLOTS, .is_forwardable = 1};
     }
-    loop->sessions[p] = (session){.streams = &publishers[p], .receiver = stoa_add_receiver(e, own), .port = (uint16_t)(1 + p)};
+    loop->sessions[p] = (session){.streams = publishers[p], .receiver = stoa_add_receiver(e, own, 8), .port = (uint16_t)(1 + p)};
     MUST(loop->sessions[p].receiver);
   }
   loop->fd = loop->event_loop = 1;
@@ -114,12 +117,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   MUST(loop->received <= MAX_RECEIVED && loop->run_count <= MAX_RECEIVED && loop->set_aside_count <= MAX_RECEIVED);
   for (uint32_t i = 0; i < loop->run_count; i++) {
     const packet_run *run = &loop->runs[i].run;
-    MUST(loop->runs[i].session < SENDERS && run->first + run->count <= loop->received && run->stream < MAX_STREAMS);
+    MUST(loop->runs[i].session < SENDERS && run->first + run->count <= loop->received && run->stream < STREAMS);
   }
   for (uint32_t p = 0; p < SENDERS; p++) stoa_remove_receiver(e, loop->sessions[p].receiver);
   stoa_remove_cipher(e, own);
   stoa_remove_cipher(e, sender_cipher);
   free(slots);
-  free(publishers);
+  for (uint32_t p = 0; p < SENDERS; p++) free(publishers[p]);
   return 0;
 }

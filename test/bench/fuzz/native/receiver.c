@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint32_t profile = 1 + (take(&in, 1) & 1);
   uint32_t sender = stoa_add_cipher(e, profile, fuzz_key, sizeof fuzz_key);
   uint32_t opener = stoa_add_cipher(e, profile, fuzz_key, sizeof fuzz_key);
-  uint32_t receiver = stoa_add_receiver(e, opener);
+  uint32_t receiver = stoa_add_receiver(e, opener, 8);
   MUST(receiver);
   uint32_t opened[KEPT][2], count = 0;
   for (int packets = 0; packets < 200 && in.left > 0; packets++) {

@@ -1,0 +1,189 @@
+/** The tracks of this worker on a link: each layer is sent while somebody on the other worker wants it. */
+import type { TrackKind } from "../../protocol/room-records.ts";
+import type { ParticipantHost, RoomLink } from "../room/host.ts";
+import { ReportSender } from "../room/report-sender.ts";
+import { OutgoingSection } from "../tracks/outgoing-section.ts";
+import type { Publication } from "../tracks/publication.ts";
+import type { PublishedLayer } from "../tracks/published-layer.ts";
+import { DEFAULT_SUBSCRIPTION_SETTINGS, Subscription } from "../tracks/subscription.ts";
+import type { Connection } from "../transport/connection.ts";
+import type { RtcpPacket } from "../wire/rtcp/rtcp.ts";
+import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
+import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
+import { LINK_EXTENSIONS, type RelayedTrack } from "./relayed-track.ts";
+
+/** Assumed until the first report; a packet is not repeated more often. */
+const DEFAULT_RTT_MS = 5;
+/** A keyframe that did not come is requested again. */
+const ASK_AGAIN_MS = 500;
+
+type Stream = {
+  publication: Publication;
+  layer: PublishedLayer;
+  section: OutgoingSection;
+  subscription: RelaySubscription | null;
+};
+
+/** Gets one layer of a track unchanged, whatever the bandwidth and whoever is loudest: the viewers' own worker decides on that. */
+class RelaySubscription extends Subscription {
+  readonly #layer: PublishedLayer;
+  readonly #now: () => number;
+
+  constructor({ publication, layer, section }: Stream, sent: SentPackets, now: () => number) {
+    super(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, sent, {
+      changed() {},
+      mayRequestKeyframe: () => true,
+    });
+    this.#layer = layer;
+    this.#now = now;
+    this.want();
+  }
+
+  /** The publisher encodes the layer, or all spatial layers of the only stream: a link carries them together. */
+  want(): void {
+    const { kind, choices, layers } = this.publication;
+    if (kind === "video") this.desiredLayer = choices === layers ? this.#layer.index : (choices.at(-1)?.index ?? 0);
+  }
+
+  get isWaiting(): boolean {
+    return this.section.forwarder?.wantsKeyframe ?? true;
+  }
+
+  override sourceChanged(): void {
+    super.sourceChanged();
+    this.refreshAudio(this.#now());
+  }
+
+  override refreshAudio(nowMs: number): void {
+    this.setLayer(this.#layer, "requested", nowMs);
+  }
+}
+
+export class OutgoingRelays implements RoomLink {
+  readonly #host: ParticipantHost;
+  readonly #linkId: string;
+  readonly #connection: Connection;
+  readonly #offered: (track: RelayedTrack) => void;
+  readonly #tracks = new Map<Publication, Stream[]>();
+  /** By their SSRCs on the link. */
+  readonly #streams = new Map<number, Stream>();
+  readonly #reports: ReportSender;
+  /** Links of one machine have no bandwidth to estimate, so their packets have no transport-wide numbers. */
+  readonly #sent = new SentPackets();
+  #rttMs = DEFAULT_RTT_MS;
+  #askedAtMs = 0;
+
+  constructor(host: ParticipantHost, linkId: string, connection: Connection, offered: (track: RelayedTrack) => void) {
+    this.#host = host;
+    this.#linkId = linkId;
+    this.#connection = connection;
+    this.#offered = offered;
+    this.#reports = new ReportSender((packet) => connection.sendRtcp(packet));
+  }
+
+  /** How many streams are being sent. */
+  get active(): number {
+    let active = 0;
+    for (const { subscription } of this.#streams.values()) if (subscription) active++;
+    return active;
+  }
+
+  get rttMs(): number {
+    return this.#rttMs;
+  }
+
+  offer(roomId: string, publication: Publication): void {
+    const { codec, kind, trackId, identity, clientTrackId, mid, source, name, muted } = publication;
+    if (!codec || this.#tracks.has(publication)) return;
+    // Lost sound is sent again on a link, whatever the publisher can do.
+    const codecs = publication.codecs.map((one) => ({ ...one, nack: true }));
+    const streams = publication.layers.map((layer) => ({
+      ...{ publication, layer, section: createSection(kind, codecs), subscription: null },
+    }));
+    this.#tracks.set(publication, streams);
+    for (const stream of streams) this.#streams.set(stream.section.stream.ssrc, stream);
+    this.#offered({
+      ...{ roomId, linkId: this.#linkId, trackId, identity, clientTrackId, mid, kind, source, name, muted, codecs },
+      payloadType: codec.payloadType,
+      layers: streams.map(({ layer: { rid }, section: { stream } }) => ({
+        ...{ rid, ssrc: stream.ssrc, repairSsrc: stream.rtxSsrc },
+      })),
+    });
+  }
+
+  end(publication: Publication): void {
+    for (const stream of this.#tracks.get(publication) ?? []) {
+      this.#stop(stream);
+      const { ssrc, rtxSsrc } = stream.section.stream;
+      this.#streams.delete(ssrc);
+      for (const ended of [ssrc, rtxSsrc]) this.#connection.forget(ended);
+    }
+    this.#tracks.delete(publication);
+  }
+
+  want(ssrc: number, isWanted: boolean): void {
+    const stream = this.#streams.get(ssrc);
+    if (!stream || isWanted === (stream.subscription !== null)) return;
+    if (isWanted) this.#start(stream);
+    else this.#stop(stream);
+  }
+
+  #start(stream: Stream): void {
+    const { transport } = this.#connection;
+    if (!transport) return;
+    stream.subscription = new RelaySubscription(stream, this.#sent, this.#host.now);
+    stream.subscription.start(transport);
+  }
+
+  #stop(stream: Stream): void {
+    stream.subscription?.end();
+    stream.subscription = null;
+  }
+
+  receiveRtcp(packets: readonly RtcpPacket[], nowMs: number): void {
+    for (const packet of packets) {
+      switch (packet.type) {
+        case "nack":
+          this.#host.udp.repairs.nacksIn += packet.lost.length;
+          this.#streams
+            .get(packet.mediaSsrc)
+            ?.section.repair(packet.lost, this.#sent, { rttMs: this.#rttMs, take: () => true }, this.#host.udp, nowMs);
+          break;
+        case "pli":
+          this.#host.udp.repairs.keyframesIn += 1;
+          this.#streams.get(packet.mediaSsrc)?.subscription?.requestKeyframe();
+          break;
+        case "rr":
+          for (const report of packet.reports) {
+            const stream = this.#streams.get(report.ssrc);
+            this.#rttMs = stream?.section.sentReports.roundTripMs(report, nowMs) ?? this.#rttMs;
+            // The report has the loss of the viewers there, too.
+            if (stream?.publication.kind === "audio") stream.publication.downlinkLost(report.fractionLost, nowMs);
+          }
+          break;
+      }
+    }
+  }
+
+  tick(nowMs: number): void {
+    const asksAgain = nowMs - this.#askedAtMs >= ASK_AGAIN_MS;
+    if (asksAgain) this.#askedAtMs = nowMs;
+    const active: Subscription[] = [];
+    for (const { subscription } of this.#streams.values()) {
+      if (!subscription) continue;
+      active.push(subscription);
+      subscription.want();
+      if (asksAgain && subscription.isWaiting) subscription.refreshAudio(nowMs);
+    }
+    this.#reports.tick(active, nowMs);
+  }
+
+  close(): void {
+    for (const publication of [...this.#tracks.keys()]) this.end(publication);
+  }
+}
+
+function createSection(kind: TrackKind, codecs: NegotiatedCodec[]): OutgoingSection {
+  const direction = { rejected: false, sends: true, receives: false };
+  return new OutgoingSection({ mid: "", kind, ...direction, codecs, extensions: LINK_EXTENSIONS }, kind);
+}

@@ -1,0 +1,222 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
+import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
+import { nativeLibraryPath } from "../fast-path/both-paths.ts";
+import { CAMERA, MICROPHONE } from "../room-of-peers.ts";
+import { type Site, TwoWorkers, until } from "./two-workers.ts";
+
+const library = await nativeLibraryPath();
+const PATHS = [
+  ["TypeScript", () => typescriptPath],
+  ["native code", () => openNativePath(library)],
+] as const;
+const RIDS = ["q", "h", "f"] as const;
+const RECEIVING = [{ kind: "video", direction: "recvonly" }] as const;
+
+describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
+  let workers: TwoWorkers;
+  const timers: Timer[] = [];
+  afterEach(() => {
+    for (const timer of timers.splice(0)) clearInterval(timer);
+    workers.close();
+  });
+
+  const start = async (...rooms: string[]) => {
+    workers = await TwoWorkers.start(path);
+    await workers.share(...rooms);
+    return workers;
+  };
+  /** Sends frames of one packet, and a keyframe whenever one is requested. */
+  const film = (peer: RtcPeer, sources: RtpSource[], isKeyframe: () => boolean = () => false) => {
+    for (const source of sources) source.sendFrame(peer, true);
+    timers.push(
+      setInterval(() => {
+        const keyframe = isKeyframe();
+        for (const source of sources) source.sendFrame(peer, keyframe);
+      }, 10),
+    );
+  };
+  const camera = async (site: Site, roomId: string, identity: string, rids: readonly string[] = []) => {
+    const asked = { times: 0, due: false };
+    const trackId = `${identity}-camera`;
+    const peer = await site.join(roomId, identity, [{ kind: "video", direction: "sendonly", rids: [...rids] }], {
+      onRtcp: (packet) => {
+        if (packet.type !== "pli") return;
+        asked.times += 1;
+        asked.due = true;
+      },
+    });
+    await peer.connect([{ ...CAMERA, trackId } as typeof CAMERA], []);
+    const take = () => {
+      const { due } = asked;
+      asked.due = false;
+      return due;
+    };
+    return { peer, trackId, asked, take };
+  };
+  const announced = (site: Site, trackId: string) =>
+    until(
+      () => site.events.find((event) => event.type === "trackPublished" && event.track.id === trackId),
+      "the track",
+    );
+  const viewer = async (site: Site, roomId: string, identity: string, subscribe: object, onRtp = () => {}) => {
+    const peer = await site.join(roomId, identity, [...RECEIVING], { onRtp });
+    await peer.connect([], [{ mid: "0", ...subscribe } as never]);
+    return peer;
+  };
+  const keepsReceiving = async (peer: RtcPeer, packets = 20) => {
+    const before = peer.mediaIn;
+    await until(() => peer.mediaIn >= before + packets, "packets");
+  };
+
+  test("rooms share one link, on which tracks cross in both directions", async () => {
+    const { a, b, links } = await start("one", "two");
+    expect(links.size).toBe(1);
+    const [first, second] = [await camera(a, "one", "alice"), await camera(b, "two", "bob")];
+    film(first.peer, [new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" })], first.take);
+    film(second.peer, [new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" })], second.take);
+    await announced(a, first.trackId);
+    await announced(b, second.trackId);
+    const far = await viewer(b, "one", "far", { trackId: first.trackId });
+    const near = await viewer(a, "one", "near", { trackId: first.trackId });
+    const back = await viewer(a, "two", "back", { trackId: second.trackId });
+    for (const peer of [far, near, back]) await keepsReceiving(peer);
+    const stranger = await b.join("two", "stranger", [...RECEIVING]);
+    await stranger.connect([], [{ mid: "0", trackId: first.trackId }]);
+    expect(stranger.mediaIn).toBe(0);
+  }, 60_000);
+
+  test("a layer crosses while somebody wants it, and stops six seconds after the last", async () => {
+    const { a, b, clock } = await start("room");
+    const { peer, take, trackId } = await camera(a, "room", "alice", RIDS);
+    const sources = RIDS.map((rid, i) => new RtpSource({ ssrc: 70 + i, payloadType: 96, mid: "0", rid }));
+    film(peer, sources, take);
+    await announced(a, trackId);
+    const crossing = () => a.engine.relays.streams;
+    expect(crossing()).toBe(0);
+    const low = await viewer(b, "room", "low", { trackId, layer: "low" });
+    await keepsReceiving(low);
+    expect(crossing()).toBe(1);
+    const high = await viewer(b, "room", "high", { trackId, layer: "high" });
+    await until(
+      () =>
+        b.events.some(
+          (event) => event.type === "subscriptionChanged" && event.identity === "high" && event.layer === "high",
+        ),
+      "the high layer",
+    );
+    expect(crossing()).toBe(3);
+    await keepsReceiving(high);
+    await b.call("removeParticipant", { roomId: "room", participantId: "high" });
+    const leftAtMs = performance.now();
+    await until(() => {
+      clock.aheadMs += 60;
+      return crossing() === 1;
+    }, "the upper layers to stop");
+    expect(performance.now() - leftAtMs + clock.aheadMs).toBeGreaterThan(5_000);
+    await keepsReceiving(low);
+    await b.call("removeParticipant", { roomId: "room", participantId: "low" });
+    await until(() => {
+      clock.aheadMs += 60;
+      return crossing() === 0;
+    }, "the lowest layer to stop");
+  }, 90_000);
+
+  test("what a link loses is asked for again on it: a viewer misses no video, and no keyframe is requested", async () => {
+    const { a, b } = await start("room");
+    const { peer, asked, take, trackId } = await camera(a, "room", "alice");
+    film(peer, [new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" })], take);
+    await announced(a, trackId);
+    const numbers = new Set<number>();
+    const sections = [...RECEIVING];
+    const far = await b.join("room", "far", sections, { onRtp: (view) => void numbers.add(view.sequenceNumber) });
+    await far.connect([], [{ mid: "0", trackId }]);
+    await keepsReceiving(far);
+    const requestedBefore = asked.times;
+    numbers.clear();
+    a.impaired = { port: b.port, options: { lossRatio: 0.08 } };
+    b.impaired = { port: a.port, options: { lossRatio: 0.08 } };
+    await until(() => numbers.size >= 250, "many packets", 60_000);
+    a.impaired.port = b.impaired.port = -1;
+    await keepsReceiving(far, 50);
+    const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+    expect(last - first + 1 - numbers.size).toBe(0);
+    expect(asked.times).toBe(requestedBefore);
+    expect((await a.call("load", undefined)).nacksIn).toBeGreaterThan(0);
+  }, 90_000);
+
+  test("a mute, an unmute and the end of a track reach the other worker", async () => {
+    const { a, b } = await start("room");
+    const { peer, take, trackId } = await camera(a, "room", "alice");
+    film(peer, [new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" })], take);
+    await announced(a, trackId);
+    const far = await viewer(b, "room", "far", { trackId });
+    await keepsReceiving(far);
+    const alice = { roomId: "room", participantId: "alice", trackId };
+    await a.call("setTrackMuted", { ...alice, muted: true });
+    await Bun.sleep(100);
+    const muted = far.mediaIn;
+    await keepsReceiving(far, 0);
+    await Bun.sleep(100);
+    expect(far.mediaIn).toBe(muted);
+    await a.call("setTrackMuted", { ...alice, muted: false });
+    await keepsReceiving(far);
+    await a.call("unpublish", alice);
+    expect((await b.call("room", { roomId: "room" }))?.participants).toMatchObject([
+      { identity: "far", subscriptions: [] },
+    ]);
+    const refused = b.call("updateSubscriptions", {
+      roomId: "room",
+      participantId: "far",
+      tracks: [{ mid: "0", trackId }],
+    });
+    await expect(refused).rejects.toMatchObject({ code: "TRACK_NOT_FOUND" });
+  }, 60_000);
+
+  test("the loudest voices are chosen from all sound of the room, on either worker", async () => {
+    const { a, b } = await start("room");
+    const microphone = async (site: Site, identity: string) => {
+      const peer = await site.join("room", identity, [{ kind: "audio", direction: "sendonly" }]);
+      await peer.connect([MICROPHONE], []);
+      const source = new RtpSource({ ssrc: 9, payloadType: 111, mid: "0", audioLevel: 20 });
+      timers.push(setInterval(() => source.sendAudio(peer), 20));
+    };
+    await microphone(a, "alice");
+    await microphone(b, "bob");
+    const speakers = (site: Site) =>
+      until(
+        () => site.events.find((event) => event.type === "speakersChanged" && event.speakers.length === 2),
+        "both speakers",
+      );
+    for (const site of [a, b]) expect(await speakers(site)).toBeTruthy();
+  }, 60_000);
+
+  test("data reaches participants on the other worker once, and its sender never", async () => {
+    const { a, b } = await start("room");
+    await a.join("room", "alice", [...RECEIVING]);
+    await b.join("room", "bob", [...RECEIVING]);
+    await a.call("sendData", { roomId: "room", from: "alice", payload: "hello" });
+    const data = (site: Site) => site.events.filter(({ type }) => type === "data");
+    expect(data(b)).toMatchObject([{ from: "alice", payload: "hello", recipients: ["bob"] }]);
+    expect(data(a)).toEqual([]);
+    await a.call("sendData", { roomId: "room", from: "alice", payload: "for me", to: ["carol"] });
+    expect(data(b)).toHaveLength(1);
+  }, 60_000);
+
+  test("a link that is lost ends its tracks, and another brings them back", async () => {
+    const { a, b, links } = await start("room");
+    const { peer, take, trackId } = await camera(a, "room", "alice");
+    film(peer, [new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" })], take);
+    await announced(a, trackId);
+    const far = await viewer(b, "room", "far", { trackId });
+    await keepsReceiving(far);
+    links.unshare("room", b);
+    expect(links.size).toBe(0);
+    expect((await b.call("room", { roomId: "room" }))?.participants).toMatchObject([{ subscriptions: [] }]);
+    await links.share("room", a, b);
+    await b.call("updateSubscriptions", { roomId: "room", participantId: "far", tracks: [{ mid: "0", trackId }] });
+    await keepsReceiving(far);
+  }, 60_000);
+});

@@ -1,0 +1,164 @@
+/** Two engines of this thread that share a room over a link, as two workers of a process do. */
+import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
+import { WorkerLinks } from "../../../src/nodes/worker-links.ts";
+import type { MediaEvent, MediaNode, MediaRequest } from "../../../src/protocol/media-node.ts";
+import { type PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { Engine } from "../../../src/sfu/engine.ts";
+import type { FastPath } from "../../../src/sfu/fast-path/fast-path.ts";
+import type { Impair } from "../../../src/sfu/transport/udp.ts";
+import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
+import type {
+  RelayEvent,
+  WorkerCall,
+  WorkerMethod,
+  WorkerRequest,
+  WorkerResponse,
+} from "../../../src/sfu/worker-protocol.ts";
+import { ALL } from "../room-of-peers.ts";
+
+export class Site {
+  readonly address = "127.0.0.1";
+  readonly events: MediaEvent[] = [];
+  onRelay: (event: RelayEvent) => void = () => {};
+  onEvent: (event: MediaEvent) => void = () => {};
+  #engine: Engine | null = null;
+  readonly #peers: RtcPeer[] = [];
+  readonly #impairments = new Map<number, Impairment<() => void>>();
+  /** Towards the port of the other engine only. */
+  impaired: { port: number; options: ImpairmentOptions } = { port: -1, options: {} };
+
+  constructor(
+    readonly index: number,
+    readonly certificate: DtlsCertificate,
+    readonly clock: { aheadMs: number },
+  ) {}
+
+  async start(path: FastPath): Promise<this> {
+    this.#engine = await Engine.start(
+      {
+        hostname: this.address,
+        port: 0,
+        announce: [this.address],
+        tcp: false,
+        srtpProfiles: ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
+      },
+      {
+        emit: (event) => {
+          this.events.push(event);
+          this.onEvent(event);
+        },
+        relay: (event) => this.onRelay(event),
+        onFault: (error) => {
+          throw error;
+        },
+      },
+      { path, impairOut: this.#impair, now: () => performance.timeOrigin + performance.now() + this.clock.aheadMs },
+    );
+    return this;
+  }
+
+  get engine(): Engine {
+    if (!this.#engine) throw new Error("not started");
+    return this.#engine;
+  }
+
+  get port(): number {
+    return this.engine.port;
+  }
+
+  readonly #impair: Impair = (data, port, deliver) => {
+    if (port !== this.impaired.port) return deliver(data);
+    let queue = this.#impairments.get(port);
+    if (!queue) {
+      queue = new Impairment(7, this.impaired.options);
+      this.#impairments.set(port, queue);
+    }
+    const copy = data.slice();
+    queue.push(() => deliver(copy), data.length, performance.now());
+    for (const due of queue.takeDue(performance.now())) due();
+  };
+
+  async call<M extends WorkerMethod>(method: M, request: WorkerRequest<M>): Promise<WorkerResponse<M>> {
+    return this.engine.call(
+      structuredClone({ type: "call", id: 0, method, request } as WorkerCall),
+    ) as WorkerResponse<M>;
+  }
+
+  async join(roomId: string, identity: string, sections: PeerOptions["sections"], options: Partial<PeerOptions> = {}) {
+    const participantId = identity;
+    await this.call("addParticipant", { roomId, participantId, identity, permissions: ALL });
+    const node = {
+      negotiate: (request: MediaRequest<"negotiate">) => this.call("negotiate", request),
+      onEvent: () => () => {},
+    } as unknown as MediaNode;
+    const peer = await RtcPeer.create({
+      node,
+      roomId,
+      participantId,
+      sections,
+      certificate: this.certificate,
+      ...options,
+    });
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  close(): void {
+    for (const peer of this.#peers) peer.close();
+    this.#engine?.close();
+  }
+}
+
+export class TwoWorkers {
+  readonly links = new WorkerLinks<Site>();
+
+  static async start(path: () => FastPath): Promise<TwoWorkers> {
+    const certificate = await createCertificate();
+    const clock = { aheadMs: 0 };
+    const site = (index: number) => new Site(index, certificate, clock).start(path());
+    return new TwoWorkers(await site(0), await site(1), clock);
+  }
+
+  private constructor(
+    readonly a: Site,
+    readonly b: Site,
+    /** Both engines are ahead of the true time by this. */
+    readonly clock: { aheadMs: number },
+  ) {
+    for (const site of [a, b]) {
+      site.onRelay = (event) => this.links.received(site, event);
+      site.onEvent = (event) => {
+        if (event.type === "trackMuted" || event.type === "trackUnmuted")
+          this.links.changed(site, event, event.type === "trackMuted");
+        else if (event.type === "trackUnpublished") this.links.changed(site, event, "ended");
+      };
+    }
+  }
+
+  async share(...roomIds: string[]): Promise<void> {
+    for (const roomId of roomIds) {
+      for (const site of [this.a, this.b]) await site.call("openRoom", { roomId });
+      await this.links.share(roomId, this.a, this.b);
+    }
+  }
+
+  close(): void {
+    this.a.close();
+    this.b.close();
+  }
+}
+
+/** Waits for a state that packets bring about. */
+export async function until<T>(
+  check: () => T | null | undefined | false,
+  what: string,
+  timeoutMs = 20_000,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const value = check();
+    if (value) return value;
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
+    await Bun.sleep(5);
+  }
+}
