@@ -212,7 +212,9 @@ export class EmbeddedMedia implements MediaNode {
       this.#log.info({ roomId, worker: worker.index, workers: room.workers.length }, "media: room spread");
     } catch (error) {
       room.growsFromMs = performance.now() + GROW_AGAIN_AFTER_MS;
-      this.#leave({ roomId }, worker).catch(() => {});
+      // A room of the same id may have been opened there meanwhile.
+      if (this.#rooms.get(roomId)?.workers.includes(worker)) this.#links.unshare(roomId, worker);
+      else this.#leave({ roomId }, worker).catch(() => {});
       if (this.#rooms.get(roomId) === room)
         this.#log.error({ roomId, worker: worker.index, error }, "media: room not spread");
     } finally {
@@ -225,8 +227,9 @@ export class EmbeddedMedia implements MediaNode {
     if (!room) return;
     const worker = room.workerOf(request.participantId);
     const emptied = room.remove(request.participantId);
-    await worker.call("removeParticipant", request);
-    if (emptied) await this.#leave(request, emptied);
+    // Both are sent now, because the room may be opened there again at any time.
+    const removed = worker.call("removeParticipant", request);
+    await Promise.all([removed, emptied && this.#leave(request, emptied)]);
   }
 
   setPermissions = (request: MediaRequest<"setPermissions">) => this.#call("setPermissions", request);
