@@ -1,5 +1,4 @@
 import type { DataMessage } from "../../protocol/data/room-data.ts";
-import type { DataDropReason } from "../../protocol/signaling.ts";
 
 export type { DataMessage, DataOptions, SendFileOptions } from "../../protocol/data/room-data.ts";
 
@@ -78,8 +77,15 @@ export type ParticipantEvents = {
   /** One encoded video frame. */
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
-  /** A participant has read so little of a stream that it was left out. */
-  dataDropped: [dropped: { messages: number; reason: DataDropReason; identity?: string; topic?: string }];
+  /** Messages were dropped; with `slow_reader`, `identity` has read so little that it did not get them. */
+  dataDropped: [
+    dropped: {
+      messages: number;
+      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader";
+      identity?: string;
+      topic?: string;
+    },
+  ];
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   reconnecting: [];
   reconnected: [];
