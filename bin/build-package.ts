@@ -11,7 +11,7 @@ import { description, license } from "../package.json";
 import { BLOCK_BYTES, paddingOf, writeTarHeader } from "../src/kernel/archive/tar.ts";
 import { RELEASE, VERSION } from "../src/kernel/version.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
-import { ENTRIES, manifest } from "./package-manifest.ts";
+import { ENTRIES, manifest, WORKERS } from "./package-manifest.ts";
 
 const COMPILER_FLAGS =
   "--ignoreConfig --declaration --stripInternal --sourceMap --inlineSources --target es2022 --module preserve " +
@@ -33,6 +33,7 @@ export async function buildPackage(root: string, outfile: string): Promise<void>
       else collectScripts(compiled, source.replace(/\.tsx?$/, ".js"), files);
       collectTypes(compiled, source.replace(/\.tsx?$/, ".d.ts"), files);
     }
+    for (const worker of WORKERS) collectScripts(compiled, worker.replace(/\.ts$/, ".js"), files);
     const package_: Record<string, string> = {
       "package/package.json": `${JSON.stringify(manifest({ version: VERSION, description, license }), null, 2)}\n`,
       "package/LICENSE": readFileSync(join(root, "LICENSE"), "utf8"),
@@ -57,7 +58,7 @@ function packageArchive(files: Record<string, string>): Buffer {
 }
 
 async function compile(root: string, outdir: string): Promise<void> {
-  const sources = Object.values(ENTRIES).map(({ source }) => source);
+  const sources = [...Object.values(ENTRIES).map(({ source }) => source), ...WORKERS];
   const tsc = [
     "node_modules/.bin/tsc",
     ...sources,

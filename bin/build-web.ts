@@ -17,7 +17,7 @@ export async function buildWeb(root: string, outdir: string): Promise<string[]> 
   mkdirSync(making, { recursive: true });
   try {
     const modules = await buildPages(join(root, "web"), making);
-    modules.push(...(await buildSdk(join(root, "web/sdk/index.ts"), making)));
+    modules.push(...(await buildSdk(join(root, "web/sdk"), making)));
     await buildSdkTypes(root, join(making, "sdk.d.ts"));
     modules.push(...(await buildEmbed(root, making)));
     await buildPackage(root, join(making, "stoa.tgz"));
@@ -66,13 +66,21 @@ async function buildPages(web: string, outdir: string): Promise<string[]> {
   return Object.keys(metafile?.inputs ?? {});
 }
 
-async function buildSdk(entry: string, outdir: string): Promise<string[]> {
+/** The SDK, and beside it the worker that it starts for end-to-end encryption. */
+async function buildSdk(folder: string, outdir: string): Promise<string[]> {
+  return [
+    ...(await buildScript(join(folder, "index.ts"), outdir, "sdk.js")),
+    ...(await buildScript(join(folder, "encryption/encryption-worker.ts"), outdir, "encryption-worker.js")),
+  ];
+}
+
+async function buildScript(entry: string, outdir: string, naming: string): Promise<string[]> {
   if (!existsSync(entry)) return [];
   const { metafile } = await Bun.build({
     entrypoints: [entry],
     metafile: true,
     outdir,
-    naming: "sdk.js",
+    naming,
     target: "browser",
     format: "esm",
     minify: true,

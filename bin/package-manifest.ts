@@ -13,6 +13,9 @@ export const ENTRIES: Record<string, Entry> = {
   "./participant": { source: "src/rtc-client/participant/participant.ts", bundled: true },
 };
 
+/** Scripts that a module of the package starts as a worker, so that no import leads to them. */
+export const WORKERS = ["web/sdk/encryption/encryption-worker.ts"];
+
 type PackageInfo = { version: string; description: string; license: string };
 
 export function manifest({ version, description, license }: PackageInfo): object {

@@ -10,6 +10,7 @@ export const RENDERED_ROOM_EVENTS = [
   "trackUnsubscribed",
   "trackMuted",
   "trackUnmuted",
+  "decryptionChanged",
   "localTrackPublished",
   "localTrackUnpublished",
   "localTrackMuted",

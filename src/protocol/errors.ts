@@ -63,6 +63,11 @@ export const ERRORS = {
   SVC_HLS_UNAVAILABLE: [409, "CONFLICT", "The live stream is not available as HLS."],
   SVC_COMPOSER_UNAVAILABLE: [409, "CONFLICT", "Compositions need ffmpeg, which is not installed on the server."],
   SVC_ROOM_CLOSED: [409, "CONFLICT", "The room is closed."],
+  SVC_ROOM_ENCRYPTED: [
+    409,
+    "CONFLICT",
+    "The room takes end-to-end encrypted tracks only, which the server cannot read.",
+  ],
   SVC_STREAM_INVALID_STATE: [409, "CONFLICT", "The live stream is not in a state that allows this."],
   SVC_CONVERSATION_ARCHIVED: [409, "CONFLICT", "The conversation is archived. Re-open it first."],
   SVC_MESSAGE_DELETED: [409, "CONFLICT", "The message was deleted."],

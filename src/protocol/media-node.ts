@@ -198,6 +198,8 @@ export type MediaEvent =
   | (RecordingRef & { type: "recordingPart"; part: RecordedPart })
   | (RecordingRef & { type: "recordingFeed"; feed: RecordedFeed })
   /** The codec of a track that HLS does not support. */
+  /** The track is end-to-end encrypted, so it is not recorded. */
+  | (RecordingRef & { type: "recordingTrackOmitted"; identity: string; trackId: string })
   | (RecordingRef & { type: "recordingNotStreamable"; identity: string; codec: RecordedFile["codec"] })
   /** The disk is too slow and frames are skipped. Sent once. */
   | (RecordingRef & { type: "recordingSlow" })

@@ -50,6 +50,7 @@ export const Recording = Type.Object({
   durationMs: Type.Integer({ description: "The duration so far while it is recording" }),
   bytes: Whole,
   files: Type.Array(RecordingFile),
+  encryptedTracks: Type.Integer({ description: "Tracks that were left out because they are end-to-end encrypted" }),
   composition: Type.Union([CompositionState, Type.Null()]),
 });
 export type Recording = Static<typeof Recording>;

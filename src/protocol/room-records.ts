@@ -15,6 +15,9 @@ export type TrackKind = Static<typeof TrackKind>;
 export const TrackSource = literals(["camera", "microphone", "screenShare", "screenShareAudio", "other"]);
 export type TrackSource = Static<typeof TrackSource>;
 
+/** End-to-end encryption by AES-GCM in the frame format of LiveKit's clients. */
+export const TrackEncryption = Type.Literal("gcm");
+
 export const Track = Type.Object({
   id: Type.String(),
   kind: TrackKind,
@@ -24,6 +27,8 @@ export const Track = Type.Object({
   simulcast: Type.Boolean(),
   /** The negotiated codec, such as `opus`, `VP8` or `H264`; null until the first packet has arrived. */
   codec: Type.Union([Type.String(), Type.Null()]),
+  /** Absent unless the track is end-to-end encrypted. */
+  encryption: Type.Optional(TrackEncryption),
 });
 export type Track = Static<typeof Track>;
 

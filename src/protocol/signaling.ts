@@ -14,6 +14,7 @@ import {
   Quality,
   Speaker,
   Track,
+  TrackEncryption,
   TrackKind,
   TrackSource,
 } from "./room-records.ts";
@@ -53,6 +54,7 @@ export const PublishedSection = Type.Object({
   kind: TrackKind,
   source: TrackSource,
   name: Type.Optional(Type.String({ maxLength: 128 })),
+  encryption: Type.Optional(TrackEncryption),
 });
 export type PublishedSection = Static<typeof PublishedSection>;
 
@@ -161,7 +163,7 @@ export const JoinAck = Type.Object({
   resumeToken: Type.String(),
   resumeWindowSeconds: Type.Integer(),
   seq: Type.Integer(),
-  room: Type.Object({ id: Type.String(), name: Type.String(), recording: Type.Boolean() }),
+  room: Type.Object({ id: Type.String(), name: Type.String(), recording: Type.Boolean(), encrypted: Type.Boolean() }),
   participant: Participant,
   participants: Type.Array(Participant),
   serverName: Type.String(),

@@ -421,6 +421,7 @@ function events({ recordingRef, participantId }: Stage): {
     iceStateChanged: { type: "iceStateChanged", ...of, state: "checking" },
     dtlsStateChanged: { type: "dtlsStateChanged", ...of, state: "connecting" },
     trackPublished: { type: "trackPublished", ...of, track },
+    recordingTrackOmitted: { type: "recordingTrackOmitted", ...recordingRef, identity: "ada", trackId: "trk_1" },
     trackUnpublished: { type: "trackUnpublished", ...of, trackId: "trk_1" },
     trackMuted: { type: "trackMuted", ...of, trackId: "trk_1" },
     trackUnmuted: { type: "trackUnmuted", ...of, trackId: "trk_1" },

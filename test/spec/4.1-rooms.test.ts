@@ -22,6 +22,7 @@ describe("[4.1] POST /v1/rooms", () => {
       status: "ACTIVE",
       record: false,
       recording: false,
+      encrypted: false,
       maxParticipants: null,
       metadata: null,
       emptyTimeoutSeconds: null,
@@ -47,6 +48,27 @@ describe("[4.1] POST /v1/rooms", () => {
     }
     const open = await create("open", { body: { name: "open", maxParticipants: null, metadata: null } });
     expect(open.body).toMatchObject({ maxParticipants: null, metadata: null });
+  });
+
+  test("an encrypted room cannot be recorded, nor entered by WHIP or WHEP", async () => {
+    const room = await create("sealed", { body: { name: "sealed", encrypted: true } });
+    expect(room.body).toMatchObject({ encrypted: true, record: false });
+    const both = await create("both", { body: { name: "both", encrypted: true, record: true } });
+    expect([both.status, both.body.message]).toEqual([400, expect.stringContaining("record")]);
+    const recording = await server.call("POST", "/v1/rooms/sealed/recordings", { key, body: {} });
+    expect([recording.status, recording.body.code]).toEqual([409, "SVC_ROOM_ENCRYPTED"]);
+    const body = { participantIdentity: "camera", permissions: { publish: true } };
+    const { token } = (await server.call("POST", "/v1/rooms/sealed/rtc-tokens", { key, body })).body;
+    for (const kind of ["whip", "whep"]) {
+      const response = await server.app.handle(
+        new Request(`http://localhost/${kind}/sealed`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${token}`, "content-type": "application/sdp" },
+          body: "v=0\r\n",
+        }),
+      );
+      expect([kind, response.status, (await response.json()).code]).toEqual([kind, 409, "SVC_ROOM_ENCRYPTED"]);
+    }
   });
 
   test("a name is 1-128 letters, digits, -, _ and .", async () => {

@@ -42,6 +42,11 @@ export function Call({ session, dev, onLeave }: CallProps) {
             Recording
           </span>
         )}
+        {credentials.passphrase && (
+          <span class="quiet" title="Video and audio are end-to-end encrypted.">
+            Encrypted
+          </span>
+        )}
         {isMuted(session) && <span class="quiet">Your microphone is muted</span>}
         {streamStatus.value && (
           <span class="live">
@@ -146,7 +151,8 @@ function tilesOf({ room, credentials }: Session): typeof NO_TILES {
     if (credentials.mode !== "call" && tracks.size === 0) continue;
     const microphone = participant.track("microphone");
     const muted = microphone === undefined || microphone.muted;
-    people.push({ key: identity, name: identity, track: participant.track("camera"), muted, ...common });
+    const missingKey = [...tracks.values()].some((track) => track.missingKey);
+    people.push({ key: identity, name: identity, track: participant.track("camera"), muted, missingKey, ...common });
   }
   return { screens, people };
 }

@@ -2,6 +2,8 @@ import type { NetworkProfile, PlaygroundCredentials, PlaygroundMode } from "../.
 
 /** The credentials of a session. Under `stoa serve` they come from your backend and may cover only a room. */
 export type Credentials = Pick<PlaygroundCredentials, "mode" | "identity"> & {
+  /** Encrypts the call end to end. It stays on this page. */
+  passphrase?: string;
   rtc: { endpoint: string; token: string; roomId?: string };
 } & Partial<Pick<PlaygroundCredentials, "chat" | "conversationId" | "streamId" | "streamStatus">>;
 

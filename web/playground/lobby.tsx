@@ -45,11 +45,14 @@ function DevForm({ busy, onJoin }: FormProps) {
   const room = useSignal(query.get("room") ?? "lobby");
   const identity = useSignal(query.get("name") ?? suggestName());
   const mode = useSignal<PlaygroundMode>((query.get("mode") as PlaygroundMode) ?? "call");
+  const passphrase = useSignal("");
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onJoin(() => join({ room: room.value.trim(), identity: identity.value.trim(), mode: mode.value }));
+        const chosen = { room: room.value.trim(), identity: identity.value.trim(), mode: mode.value };
+        const encryption = mode.value === "call" && passphrase.value !== "" ? { passphrase: passphrase.value } : {};
+        onJoin(async () => ({ ...(await join(chosen)), ...encryption }));
       }}
     >
       <p class="quiet">
@@ -103,6 +106,21 @@ function DevForm({ busy, onJoin }: FormProps) {
           </label>
         ))}
       </fieldset>
+      {mode.value === "call" && (
+        <label>
+          Passphrase <small class="quiet">optional: encrypts the call end to end; all tabs need the same one</small>
+          <input
+            class="input"
+            name="passphrase"
+            type="password"
+            autocomplete="off"
+            value={passphrase}
+            onInput={({ currentTarget }) => {
+              passphrase.value = currentTarget.value;
+            }}
+          />
+        </label>
+      )}
       <button class="button primary" type="submit" disabled={busy}>
         {busy ? "Joining …" : "Join"}
       </button>

@@ -9,12 +9,14 @@ export type TileProps = {
   speaking: boolean;
   quality: string | null;
   mirrored?: boolean;
+  /** Whether this page lacks the key of the participant's tracks. */
+  missingKey?: boolean;
   /** Whether the video is a screen, which is shown whole; a camera is cropped to fill the tile. */
   screen?: boolean;
 };
 
 /** The tile of a participant or a screen. The SDK requests the layer that fits its size. */
-export function Tile({ name, track, muted, speaking, quality, mirrored, screen }: TileProps) {
+export function Tile({ name, track, muted, speaking, quality, mirrored, missingKey, screen }: TileProps) {
   const element = useRef<HTMLVideoElement>(null);
   const visibleTrack = track?.muted ? undefined : track;
   useEffect(() => {
@@ -40,6 +42,7 @@ export function Tile({ name, track, muted, speaking, quality, mirrored, screen }
           </span>
         )}
         {name}
+        {missingKey && " · encrypted with another key"}
       </figcaption>
     </figure>
   );

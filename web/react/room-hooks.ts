@@ -37,6 +37,7 @@ const onTracks = listenTo(
     "trackUnsubscribed",
     "trackMuted",
     "trackUnmuted",
+    "decryptionChanged",
   ] as const),
   ...(["localTrackPublished", "localTrackUnpublished", "localTrackMuted", "localTrackUnmuted"] as const),
 );
@@ -61,6 +62,8 @@ export type TrackReference = {
   source: TrackSource;
   muted: boolean;
   isLocal: boolean;
+  /** Whether this page lacks the key of an encrypted track. */
+  missingKey: boolean;
   track: LocalTrack | RemoteTrack;
 };
 
@@ -84,7 +87,8 @@ function tracksOf(room: Room | null): readonly TrackReference[] {
 }
 
 function reference(id: string, identity: string, isLocal: boolean, track: LocalTrack | RemoteTrack): TrackReference {
-  return { id, identity, isLocal, track, kind: track.kind, source: track.source, muted: track.muted };
+  const { kind, source, muted } = track;
+  return { id, identity, isLocal, track, kind, source, muted, missingKey: "missingKey" in track && track.missingKey };
 }
 
 /** Returns the same list while the tracks and the sources are equal, even if `sources` is a new array on every render. */

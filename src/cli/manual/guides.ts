@@ -23,6 +23,7 @@ const ORDER = [
   "people",
   "sdk",
   "embed",
+  "encryption",
   "rtc-socket",
   "chat-socket",
   "operate",

@@ -143,6 +143,9 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       case "recordingProgress":
         changes.logFailure(saveFiles(event.files).then(() => stopWithoutSpace(recording)));
         break;
+      case "recordingTrackOmitted":
+        changes.logFailure(write((unit) => store.countEncryptedTrack(unit, recording.id)));
+        break;
       case "recordingSlow":
         log.warn({ recordingId: recording.id }, "recordings: disk too slow, frames dropped");
         break;

@@ -18,6 +18,7 @@ export function presentRecording(row: RecordingRow, files: readonly RecordingFil
     durationMs: Math.max(0, (endedAt ?? now) - startedAt),
     bytes: files.reduce((total, { bytes }) => total + bytes, 0),
     files: files.map(presentFile),
+    encryptedTracks: row.encryptedTracks,
     // Rows of older versions have no reason.
     composition: row.composition && { ...row.composition, error: row.composition.error ?? null },
   };

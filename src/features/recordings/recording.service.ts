@@ -107,6 +107,8 @@ export function recordingService(runtime: Runtime, deps: Deps) {
 
     /** A recording without an author starts automatically. */
     begin(unit: Unit, room: RoomRow, input: NewRecording, author: Author | null): RecordingRow {
+      if (room.encrypted)
+        throw new ApiError("SVC_ROOM_ENCRYPTED", "The room is end-to-end encrypted; it cannot be recorded.");
       if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
       const at = now();
       const { serverName, callId } = liveState(room.id);
@@ -126,6 +128,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
         startedAt: at,
         lastSeenAt: at,
         endedAt: null,
+        encryptedTracks: 0,
         composition: null,
       };
       active.begin(unit, row, serverName);

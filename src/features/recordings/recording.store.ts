@@ -59,6 +59,10 @@ export function recordingStore({ $client: client }: Db) {
   );
   const insert = inserter<RecordingRow>(client, recordings);
   const update = updater(client, recordings);
+  const countEncryptedTrack = changing<[string]>(
+    client,
+    "UPDATE recordings SET encrypted_tracks = encrypted_tracks + 1 WHERE id = ?",
+  );
   const remove = changing<[string]>(client, "DELETE FROM recordings WHERE id = ?");
   const saveFile = inserter<RecordingFileRow>(
     client,
@@ -105,6 +109,7 @@ export function recordingStore({ $client: client }: Db) {
     nextEventSeq: (recordingId: string): number => (lastEvent.get(recordingId)?.seq ?? -1) + 1,
 
     insert: (unit: Unit, row: RecordingRow) => void insert(unit, row),
+    countEncryptedTrack: (unit: Unit, id: string) => void countEncryptedTrack.run(unit, id),
     update,
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
     saveFile: (unit: Unit, row: RecordingFileRow) => void saveFile(unit, row),

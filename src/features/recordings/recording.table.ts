@@ -30,6 +30,7 @@ export const recordings = sqliteTable("recordings", {
   startedAt: integer("started_at").notNull(),
   lastSeenAt: integer("last_seen_at").notNull(),
   endedAt: integer("ended_at"),
+  encryptedTracks: integer("encrypted_tracks").notNull().default(0),
   composition: text("composition", { mode: "json" }).$type<CompositionState>(),
 });
 

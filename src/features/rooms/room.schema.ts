@@ -20,6 +20,8 @@ export const RoomReference = t.String({ maxLength: 512, description: "A room's i
 const MAX_PARTICIPANTS = 10_000;
 const AT_ONCE = "The most participants at once; null for as many as the server takes";
 
+const ENCRYPTED = "Take end-to-end encrypted tracks only; the room cannot be recorded";
+
 const UNUSED = "Close the room when nobody has joined it for this long; null keeps it open";
 const DEPARTED =
   "With emptyTimeoutSeconds: close the room this long after the last participant has left, 20 by default";
@@ -34,6 +36,7 @@ export const CreateRoom = t.Object({
     }),
   ),
   record: t.Optional(t.Boolean({ description: "Record every call in it" })),
+  encrypted: t.Optional(t.Boolean({ description: ENCRYPTED })),
   maxParticipants: t.Optional(nullable(wholeNumber({ min: 1, max: MAX_PARTICIPANTS, description: AT_ONCE }))),
   metadata: t.Optional(
     nullable(t.String({ maxLength: 65_536, description: "Your own text about the room, part of its record" })),
@@ -55,6 +58,7 @@ const room = {
   status: RoomStatus,
   record: t.Boolean({ description: "Every call in it is recorded" }),
   recording: t.Boolean({ description: "It is being recorded now" }),
+  encrypted: t.Boolean({ description: ENCRYPTED }),
   maxParticipants: nullable(Type.Integer({ description: AT_ONCE })),
   metadata: nullable(t.String()),
   emptyTimeoutSeconds: nullable(Type.Integer({ description: UNUSED })),

@@ -23,6 +23,7 @@ type NewRoom = {
   name: string;
   region?: string;
   record?: boolean;
+  encrypted?: boolean;
   maxParticipants?: number | null;
   metadata?: string | null;
   emptyTimeoutSeconds?: number | null;
@@ -87,6 +88,12 @@ export function roomService({ db, bus, ids, now }: Runtime) {
 
     create(unit: Unit, tenant: Tenant, input: NewRoom): RoomRow {
       const { projectId, environment } = tenant;
+      if (input.record && input.encrypted) {
+        throw new ApiError(
+          "SVC_VALIDATION_FAILED",
+          "record: an encrypted room cannot be recorded; leave out one of both",
+        );
+      }
       if (store.findActive(projectId, environment, input.name)) {
         throw new ApiError("SVC_CONFLICT", "A room of this name is active.");
       }
@@ -99,6 +106,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         region: input.region ?? null,
         record: input.record ?? false,
         recording: false,
+        encrypted: input.encrypted ?? false,
         maxParticipants: input.maxParticipants ?? null,
         metadata: input.metadata ?? null,
         emptyTimeout: input.emptyTimeoutSeconds ?? null,
@@ -148,6 +156,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       status: row.status,
       record: row.record,
       recording: row.recording,
+      encrypted: row.encrypted,
       maxParticipants: row.maxParticipants,
       metadata: row.metadata,
       emptyTimeoutSeconds: row.emptyTimeout,

@@ -18,6 +18,8 @@ export const rooms = sqliteTable(
     record: integer("record", { mode: "boolean" }).notNull().default(false),
     /** Whether the room is being recorded now. */
     recording: integer("recording", { mode: "boolean" }).notNull().default(false),
+    /** Whether only end-to-end encrypted tracks can be published. */
+    encrypted: integer("encrypted", { mode: "boolean" }).notNull().default(false),
     /** The maximum number of participants; null for the limit of the server. */
     maxParticipants: integer("max_participants"),
     metadata: text("metadata"),

@@ -1,4 +1,4 @@
-import { type AddTrackRequest, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
+import { type AddTrackRequest, Encryption_Type, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { newTrackId, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../protocol/media-node.ts";
@@ -44,12 +44,21 @@ export class PublishedTracks {
     if (!mayPublish(this.session.permissions, kind)) return `the token does not permit to publish ${kind}`;
     if (!mayPublish(this.session.permissions, kind, source)) return "the token does not permit to publish this source";
     if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
+    const isEncrypted = request.encryption === Encryption_Type.GCM;
+    if (this.session.room.encrypted && !isEncrypted) return "the room takes end-to-end encrypted tracks only";
     const trackId = newTrackId();
     const name = request.name.slice(0, MAX_NAME);
     const published: PublishedTrack = {
       trackId,
       info: infoOf(request, trackId, groupOf({ source })),
-      section: { clientTrackId: request.cid, kind, source, trackId, ...(name !== "" && { name }) },
+      section: {
+        clientTrackId: request.cid,
+        kind,
+        source,
+        trackId,
+        ...(name !== "" && { name }),
+        ...(isEncrypted && { encryption: "gcm" }),
+      },
       muted: request.muted,
       isReceived: false,
     };

@@ -3,6 +3,7 @@ import {
   ClientInfo,
   ConnectionQuality,
   DisconnectReason,
+  Encryption_Type,
   ICEServer,
   TrackSource as LivekitSource,
   ParticipantInfo,
@@ -111,6 +112,7 @@ export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
     muted: track.muted,
     simulcast: track.simulcast,
     source: SOURCES[track.source],
+    encryption: track.encryption ? Encryption_Type.GCM : Encryption_Type.NONE,
     mimeType,
   });
 }

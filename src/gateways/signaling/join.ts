@@ -180,7 +180,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
         resumeToken: session.resumeToken,
         resumeWindowSeconds: RESUME_WINDOW_SECONDS,
         seq,
-        room: { id: room.id, name: room.name, recording: room.recording },
+        room: { id: room.id, name: room.name, recording: room.recording, encrypted: room.encrypted },
         participant: presentParticipant(session),
         participants: others.map(presentParticipant).map((other) => (session.waiting ? withoutTracks(other) : other)),
         serverName: room.placed?.serverName ?? "",

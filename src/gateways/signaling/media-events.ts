@@ -159,6 +159,7 @@ export function createMediaEvents({
       case "recordingSlow":
       case "recordingPart":
       case "recordingFeed":
+      case "recordingTrackOmitted":
       case "recordingNotStreamable":
       case "recordingEnded":
       case "recordingFailed":

@@ -23,16 +23,18 @@ export type Requests = {
 export function createRequests(membership: Membership): Requests {
   return {
     async "media.offer"(session, { sdp, sdpDeflate, iceRestart, publish, subscribe }) {
-      for (const { kind, source } of publish) {
+      for (const { kind, source, encryption } of publish) {
         if (!mayPublish(session.permissions, kind, source)) throw denied(`publish ${kind} from ${source}`);
+        if (session.room.encrypted && !encryption) throw frameError("SVC_ROOM_ENCRYPTED");
       }
       if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
       const offer = unpackSdp({ sdp, sdpDeflate });
       session.wantsMedia = true;
       // Only documented fields are used: a client of the RTC socket must not choose a track id.
-      const published = publish.map(({ mid, clientTrackId, kind, source, name }) => ({
+      const published = publish.map(({ mid, clientTrackId, kind, source, name, encryption }) => ({
         ...{ mid, clientTrackId, kind, source },
         ...(name === undefined ? {} : { name }),
+        ...(encryption && { encryption }),
       }));
       const wanted = subscribe
         .filter(({ trackId }) => mayReceive(session, trackId))

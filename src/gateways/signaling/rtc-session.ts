@@ -82,6 +82,8 @@ export type LiveRoom = {
   readonly environment: Environment;
   readonly region: string | null;
   readonly record: boolean;
+  /** Only end-to-end encrypted tracks can be published. */
+  readonly encrypted: boolean;
   recording: boolean;
   readonly sessions: Map<string, RtcSession>;
   /** The number of pending joins, during which the room is not released. */
@@ -165,6 +167,7 @@ type RoomFields = {
   environment: Environment;
   region: string | null;
   record: boolean;
+  encrypted: boolean;
   recording: boolean;
 };
 
@@ -182,9 +185,9 @@ export function createSessionRegistry() {
     roomFor(fields: RoomFields): LiveRoom {
       const known = rooms.get(fields.id);
       if (known) return known;
-      const { id, name, projectId, environment, region, record, recording } = fields;
+      const { id, name, projectId, environment, region, record, encrypted, recording } = fields;
       const room: LiveRoom = {
-        ...{ id, name, projectId, environment, region, record, recording },
+        ...{ id, name, projectId, environment, region, record, encrypted, recording },
         sessions: new Map(),
         pending: 0,
         placing: null,

@@ -47,7 +47,9 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, rooms
 
   return {
     async start(kind: WhipKind, caller: RtcTokenCaller, reference: string, sdp: string, client: Client) {
-      if (rooms.find({ ...caller, roomId: reference }).id !== caller.roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
+      const { id, encrypted } = rooms.find({ ...caller, roomId: reference });
+      if (id !== caller.roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
+      if (encrypted) throw new ApiError("SVC_ROOM_ENCRYPTED");
       if (!permits(kind, caller)) throw new ApiError("SVC_PERMISSION_DENIED");
       if (Buffer.byteLength(sdp) > SDP_MAX_BYTES) {
         throw new ApiError("SVC_PAYLOAD_TOO_LARGE", `An offer has at most ${SDP_MAX_BYTES} bytes.`);

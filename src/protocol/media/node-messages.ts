@@ -5,7 +5,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { literals } from "../literals.ts";
 import type { MediaEvent, MediaMethod, MediaResponse, RoomSnapshot } from "../media-node.ts";
-import { Layer, Permissions, Quality, TrackKind, TrackSource } from "../room-records.ts";
+import { Layer, Permissions, Quality, TrackEncryption, TrackKind, TrackSource } from "../room-records.ts";
 import { DATA_FRAME_MAX_BYTES, DataDropReason, DeliveryReason, SDP_MAX_BYTES } from "../signaling.ts";
 import { FlightDump } from "./flight.ts";
 import { RECORDED_FILE_NAME, RECORDING_CODECS } from "./recording.ts";
@@ -34,6 +34,7 @@ const NodeTrack = Type.Object({
   muted: Type.Boolean(),
   simulcast: Type.Boolean(),
   codec: nullable(text(64)),
+  encryption: Type.Optional(TrackEncryption),
 });
 
 const TransportStats = Type.Object({
@@ -174,6 +175,7 @@ export const NODE_EVENTS = {
   recordingProgress: ofRecording("recordingProgress", { files: Type.Array(NodeRecordedFile, { maxItems: 10_000 }) }),
   recordingPart: ofRecording("recordingPart", { part: NodePart }),
   recordingFeed: ofRecording("recordingFeed", { feed: NodeFeed }),
+  recordingTrackOmitted: ofRecording("recordingTrackOmitted", { identity: Identity, trackId: Id }),
   recordingNotStreamable: ofRecording("recordingNotStreamable", { identity: Identity, codec: Codec }),
   recordingSlow: ofRecording("recordingSlow", {}),
   recordingEnded: ofRecording("recordingEnded", {}),

@@ -15,6 +15,8 @@ export class RoomRecorder {
   readonly #request: StartRecording;
   readonly #host: { emit(event: MediaEvent): void; newId(): string };
   readonly #tracks = new Map<string, TrackRecorder>();
+  /** Encrypted tracks, which are not recorded. */
+  readonly #omitted = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
   #progressDueMs = 0;
   #failed = false;
@@ -33,6 +35,12 @@ export class RoomRecorder {
   published(publication: Publication): void {
     if (this.#failed || this.#tracks.has(publication.trackId)) return;
     if (this.#request.audioOnly && publication.kind === "video") return;
+    if (publication.encryption) {
+      const { identity, trackId } = publication;
+      if (!this.#omitted.has(trackId)) this.#emit({ type: "recordingTrackOmitted", identity, trackId });
+      this.#omitted.add(trackId);
+      return;
+    }
     const recorder = new TrackRecorder(publication, {
       directory: this.#request.directory,
       startedAtMs: this.#request.startedAtMs,

@@ -71,6 +71,7 @@ export class Publication {
   readonly name: string | null;
   /** The largest loss that a subscriber without redundant audio reported lately, in 256ths. */
   #downlinkLoss = { fraction: 0, atMs: Number.NEGATIVE_INFINITY };
+  readonly encryption: Track["encryption"];
   /** Lowest first. */
   readonly layers: readonly PublishedLayer[];
   readonly extensions: NegotiatedExtensions;
@@ -109,6 +110,7 @@ export class Publication {
     this.kind = options.kind;
     this.source = options.source;
     this.name = options.name ?? null;
+    this.encryption = options.encryption;
     this.extensions = options.extensions;
     this.isHome = options.isHome ?? true;
     this.#udp = options.udp;
@@ -340,6 +342,7 @@ export class Publication {
       simulcast: this.isSimulcast,
       // RED only carries Opus.
       codec: this.codec?.codec === "red" ? "opus" : (this.codec?.codec ?? null),
+      ...(this.encryption && { encryption: this.encryption }),
     };
   }
 }

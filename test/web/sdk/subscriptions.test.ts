@@ -28,7 +28,12 @@ function fakeTransport() {
     addSections(kind: Section["kind"], count: number) {
       for (let n = 0; n < count; n++) {
         const transceiver = { mid: null as string | null, receiver: { track: { kind } } };
-        sections.push({ kind, transceiver: transceiver as unknown as RTCRtpTransceiver, trackId: null });
+        sections.push({
+          kind,
+          transceiver: transceiver as unknown as RTCRtpTransceiver,
+          trackId: null,
+          decryptor: null,
+        });
       }
     },
     async negotiated() {
@@ -60,6 +65,7 @@ function subscribed(kinds: Track["kind"][], failures: StoaError[] = []) {
     onSubscribed: ({ id }) => events.push(`+${id}`),
     onUnsubscribed: ({ id }) => events.push(`-${id}`),
     onError: (error) => errors.push(error),
+    encryption: null,
   });
   const publish = (kind: Track["kind"], id = `t${tracks.length + 1}`) => {
     const record = { id, kind, source: kind === "video" ? "camera" : "microphone", name: null, muted: false };

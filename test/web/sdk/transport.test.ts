@@ -37,6 +37,7 @@ const opened = () =>
     relayOnly: false,
     request: () => Promise.reject(new Error("no request is expected")),
     subscribed: () => [],
+    encryption: null,
     onState: () => {},
   });
 

@@ -7,6 +7,7 @@ import { StoaRoom, useRoom } from "../context.tsx";
 import { useRecording } from "../room-hooks.ts";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
+import { Icon } from "./icon.tsx";
 import { useSignals } from "./signals.ts";
 import { displayName, Stage, type View } from "./stage.tsx";
 import { type Panel, Toolbar } from "./toolbar.tsx";
@@ -72,7 +73,14 @@ export function Conference({ endpoint, token, options, onError, ...rest }: Confe
         <StatusMessage text="You have left the call." action="Rejoin" onAction={rejoin} />
       ) : (
         <StoaRoom key={attempt} endpoint={endpoint} token={token} options={options} onError={failed}>
-          <Call {...rest} notice={notice} notify={setNotice} leave={leave} rejoin={rejoin} />
+          <Call
+            {...rest}
+            encrypted={options?.encryption !== undefined}
+            notice={notice}
+            notify={setNotice}
+            leave={leave}
+            rejoin={rejoin}
+          />
         </StoaRoom>
       )}
     </section>
@@ -81,12 +89,14 @@ export function Conference({ endpoint, token, options, onError, ...rest }: Confe
 
 type CallProps = Omit<ConferenceProps, "endpoint" | "token" | "options" | "onLeave" | "onError"> & {
   notice: string | null;
+  encrypted: boolean;
   notify: (notice: string | null) => void;
   leave: () => void;
   rejoin: () => void;
 };
 
-function Call({ chat, audio = true, video = true, captions, onJoined, notice, notify, leave, rejoin }: CallProps) {
+function Call(props: CallProps) {
+  const { chat, audio = true, video = true, captions, onJoined, encrypted, notice, notify, leave, rejoin } = props;
   const { room, state, error } = useRoom();
   const [view, setView] = useState<View>("grid");
   const [panel, setPanel] = useState<Panel>(null);
@@ -115,6 +125,11 @@ function Call({ chat, audio = true, video = true, captions, onJoined, notice, no
         {recording && (
           <p className="stoa-recording" role="status">
             Recording
+          </p>
+        )}
+        {encrypted && (
+          <p className="stoa-encrypted" title="Video and audio are end-to-end encrypted.">
+            <Icon name="lock" /> Encrypted
           </p>
         )}
         <ul className="stoa-reactions" aria-live="polite">

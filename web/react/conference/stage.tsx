@@ -14,6 +14,7 @@ type TileState = {
   source: string;
   video: TrackReference | null;
   micMuted: boolean;
+  missingKey: boolean;
 };
 
 const MAX_TILES = 25;
@@ -68,6 +69,7 @@ function useTiles(): TileState[] {
       source,
       video,
       micMuted: !microphone || microphone.muted,
+      missingKey: tracks.some((track) => track.identity === identity && track.missingKey),
     };
   };
   return [
@@ -80,7 +82,7 @@ function useTiles(): TileState[] {
 }
 
 function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; hand: number }) {
-  const { isLocal, source, video, micMuted } = tile;
+  const { isLocal, source, video, micMuted, missingKey } = tile;
   const name = isLocal ? `${tile.name} (you)` : tile.name;
   return (
     <figure
@@ -96,6 +98,7 @@ function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; ha
           {initials(tile.name)}
         </span>
       )}
+      {missingKey && <span className="stoa-no-key">Encrypted with another key</span>}
       {hand >= 0 && source === "camera" && <span className="stoa-hand">✋ {hand + 1}</span>}
       <figcaption className="stoa-name">
         <span>{source === "screenShare" ? `${name}: screen` : name}</span>

@@ -75,6 +75,10 @@ export class RemoteTrack {
   readonly name: string | null;
   /** Whether the track is muted. */
   muted: boolean;
+  /** Whether the track is end-to-end encrypted. */
+  readonly encrypted: boolean;
+  /** Whether this page lacks the key of an encrypted track, which is then not subscribed. */
+  missingKey: boolean;
   /** The received media track; null while the track is not subscribed. */
   mediaStreamTrack: MediaStreamTrack | null = null;
   /** What the server currently sends, which may be less than requested when bandwidth is short. */
@@ -98,6 +102,8 @@ export class RemoteTrack {
     this.source = track.source;
     this.name = track.name;
     this.muted = track.muted;
+    this.encrypted = track.encryption !== undefined;
+    this.missingKey = this.encrypted;
     this.#choice = { subscribed };
     this.#observer = new ElementObserver(onSettingsChanged);
   }
@@ -148,16 +154,25 @@ export class RemoteTrack {
 
   /** @internal */
   get settings(): SubscriptionSettings {
-    const { subscribed, layer, priority } = this.#choice;
+    const { layer, priority } = this.#choice;
+    const subscribed = this.#choice.subscribed && !this.missingKey;
     const choice = { ...(layer === undefined ? {} : { layer }), ...(priority === undefined ? {} : { priority }) };
-    if (this.kind === "audio" || this.#observer.size === 0) return { subscribed: subscribed, paused: false, ...choice };
+    if (this.kind === "audio" || this.#observer.size === 0) return { subscribed, paused: false, ...choice };
     const { visible, heightPx } = this.#observer.visibility;
     return {
-      subscribed: subscribed,
+      subscribed,
       paused: !visible,
       ...(visible ? { maxHeight: roundUpHeight(heightPx) } : {}),
       ...choice,
     };
+  }
+
+  /** @internal Returns whether this has changed. */
+  setMissingKey(missing: boolean): boolean {
+    if (!this.encrypted || this.missingKey === missing) return false;
+    this.missingKey = missing;
+    this.#onSettingsChanged();
+    return true;
   }
 
   /** @internal */

@@ -1,6 +1,7 @@
 import type { DataMessage } from "../../../src/protocol/data/room-data.ts";
 import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
+import type { EncryptionOptions } from "../encryption/encryption.ts";
 import type { StoaError } from "../errors.ts";
 import type { LocalTrack } from "./local-track.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
@@ -19,6 +20,8 @@ export type RoomOptions = {
   relayOnly?: boolean;
   /** Whether to report connection events to the server for its timeline; true by default. */
   telemetry?: boolean;
+  /** Encrypts all media end to end: the server forwards it without being able to read it. */
+  encryption?: EncryptionOptions;
 };
 
 /** The events of a room and their arguments; listen with `room.on(name, …)`. */
@@ -40,6 +43,8 @@ export type RoomEvents = {
   trackUnmuted: [track: RemoteTrack, participant: RemoteParticipant];
   /** The server sends another layer of a track: see `track.delivered`. */
   subscriptionChanged: [track: RemoteTrack];
+  /** The key of an encrypted track has arrived, or turned out to be missing or wrong: see `track.missingKey`. */
+  decryptionChanged: [track: RemoteTrack];
   /** The local participant has published a track. */
   localTrackPublished: [track: LocalTrack];
   localTrackUnpublished: [track: LocalTrack];

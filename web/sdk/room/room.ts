@@ -13,6 +13,7 @@ import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
+import { Encryption } from "../encryption/encryption.ts";
 import { type ErrorReason, isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
 import { uuid } from "../uuid.ts";
@@ -49,6 +50,7 @@ export class Room extends Emitter<RoomEvents> {
   readonly #data: RoomData;
   readonly #audio: AudioOutput;
   readonly #telemetry: Telemetry;
+  readonly #encryption: Encryption | null;
   #state: ConnectionState = "CONNECTING";
   #mediaFlows = true;
   /** The metadata that the page has set; undefined while that of the token applies. */
@@ -61,6 +63,8 @@ export class Room extends Emitter<RoomEvents> {
     const { tokenProvider, onWaiting = warnAboutWaiting, autoSubscribe = true, telemetry = true } = options;
     const onError = (error: unknown) => this.#onError(error);
     this.#options = options;
+    const encryption = options.encryption ? new Encryption(options.encryption, () => this.#roster.keysChanged()) : null;
+    this.#encryption = encryption;
     this.#connection = new RoomConnection({
       ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
       onState: (_state, error) => this.#stateChanged(error),
@@ -74,9 +78,10 @@ export class Room extends Emitter<RoomEvents> {
       request: this.#connection.request,
       tracks: () => this.#roster.tracks(),
       onSubscribed: (track) => this.#subscribed(track),
-      ...{ onUnsubscribed, onError },
+      ...{ onUnsubscribed, onError, encryption },
     });
-    this.#roster = new Roster(this, { autoSubscribe, onChanged: subscriptions.update, onUnsubscribed });
+    const canDecrypt = (identity: string) => encryption?.canDecrypt(identity) ?? false;
+    this.#roster = new Roster(this, { autoSubscribe, onChanged: subscriptions.update, onUnsubscribed, canDecrypt });
     this.localParticipant = new LocalParticipant({
       publish: (track) => this.#media.publish(track),
       unpublish: (track) => this.#media.unpublish(track),
@@ -98,7 +103,7 @@ export class Room extends Emitter<RoomEvents> {
     this.#media = new Media({
       ...{ connection: this.#connection, subscriptions, localTracks: this.localParticipant.tracks, onError },
       relayOnly: options.relayOnly ?? false,
-      data: this.#data,
+      ...{ encryption, data: this.#data },
       onFlow: (mediaFlows) => {
         this.#mediaFlows = mediaFlows;
         this.#stateChanged(null);
@@ -209,6 +214,7 @@ export class Room extends Emitter<RoomEvents> {
     this.#setRecording(ack.room.recording);
     const { identity, metadata, name, attributes } = ack.participant;
     Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
+    this.#encryption?.joined(identity);
     if (mode !== "resumed") this.#roster.replace(ack.participants, identity);
     if (mode === "new") {
       this.#telemetry.record("connected");
@@ -330,6 +336,7 @@ export class Room extends Emitter<RoomEvents> {
   #release(): void {
     this.#media.close();
     this.#audio.close();
+    this.#encryption?.close();
     for (const track of this.#roster.tracks()) track.close();
     this.localParticipant.close();
   }

@@ -9,6 +9,8 @@ export type RosterDeps = {
   /** Called when tracks or their subscription settings have changed. */
   onChanged: () => void;
   onUnsubscribed: (track: RemoteTrack) => void;
+  /** Whether this page has the keys of a participant. */
+  canDecrypt: (identity: string) => boolean;
 };
 
 /** The remote participants and their tracks, updated by the server's pushes. */
@@ -34,6 +36,14 @@ export class Roster {
     const present = new Set(participants.map(({ identity }) => identity));
     for (const identity of [...this.participants.keys()]) if (!present.has(identity)) this.#left(identity, "timeout");
     for (const participant of participants) this.#upsert(participant);
+  }
+
+  /** Called when keys have arrived or turned out to be wrong. */
+  keysChanged(): void {
+    for (const track of this.tracks()) {
+      const missing = !this.#deps.canDecrypt(track.participant.identity);
+      if (track.setMissingKey(missing)) this.#events.emit("decryptionChanged", track);
+    }
   }
 
   receive(push: Push): void {
@@ -107,6 +117,7 @@ export class Roster {
       return;
     }
     const track = new RemoteTrack(record, participant, this.#deps.autoSubscribe, this.#deps.onChanged);
+    track.setMissingKey(!this.#deps.canDecrypt(identity));
     participant.tracks.set(track.id, track);
     this.#events.emit("trackPublished", track, participant);
     this.#deps.onChanged();

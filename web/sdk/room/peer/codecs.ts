@@ -10,10 +10,15 @@ const MAX_RED_BITRATE = 96_000;
 export function preferCodecs(
   transceiver: RTCRtpTransceiver,
   kind: "audio" | "video",
-  { first, maxBitrate = 0 }: { first?: VideoCodec | undefined; maxBitrate?: number } = {},
+  {
+    first,
+    maxBitrate = 0,
+    encrypted = false,
+  }: { first?: VideoCodec | undefined; maxBitrate?: number; encrypted?: boolean } = {},
 ): void {
   const capabilities = RTCRtpReceiver.getCapabilities(kind)?.codecs ?? [];
-  const redundant = maxBitrate <= MAX_RED_BITRATE;
+  // The server takes redundant audio apart for those who cannot, which it cannot do with encrypted frames.
+  const redundant = maxBitrate <= MAX_RED_BITRATE && !encrypted;
   const wanted = kind === "audio" ? audioCodecs(capabilities, redundant) : videoCodecs(capabilities, first);
   // Firefox before 128 lacks `setCodecPreferences`.
   if (wanted.length > 0) transceiver.setCodecPreferences?.(wanted);

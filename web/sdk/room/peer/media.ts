@@ -1,6 +1,7 @@
 import type { RoomData } from "../../../../src/protocol/data/room-data.ts";
 import type { Permissions } from "../../../../src/protocol/room-records.ts";
 import type { JoinAck } from "../../../../src/protocol/signaling.ts";
+import type { Encryption } from "../../encryption/encryption.ts";
 import { isLost, StoaError } from "../../errors.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { MediaRecovery } from "./media-recovery.ts";
@@ -19,6 +20,7 @@ export type MediaDeps = {
   /** Called when media stops or flows again. */
   onFlow: (flowing: boolean) => void;
   relayOnly: boolean;
+  encryption: Encryption | null;
   onError: (error: unknown) => void;
   record: (type: string, data?: Record<string, unknown>) => void;
 };
@@ -77,6 +79,7 @@ export class Media {
     const transport = new Transport({
       iceServers,
       relayOnly: this.#deps.relayOnly,
+      encryption: this.#deps.encryption,
       request: this.#deps.connection.request,
       subscribed: () => this.#deps.subscriptions.mapping(),
       onState: (state) => {

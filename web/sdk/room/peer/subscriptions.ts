@@ -1,4 +1,5 @@
 import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../../src/protocol/signaling.ts";
+import type { Encryption } from "../../encryption/encryption.ts";
 import { StoaError } from "../../errors.ts";
 import type { RtcRequest } from "../../protocol.ts";
 import type { RemoteTrack } from "../remote-participant.ts";
@@ -10,6 +11,7 @@ export type SubscriptionDeps = {
   onSubscribed: (track: RemoteTrack) => void;
   onUnsubscribed: (track: RemoteTrack) => void;
   onError: (error: unknown) => void;
+  encryption: Encryption | null;
 };
 
 /** Assigns remote tracks to receiving sections and sends their subscription settings to the server. */
@@ -34,7 +36,7 @@ export class Subscriptions {
     this.#lastSent.clear();
     if (transport) {
       // Known tracks go into the first offer, so that their media arrives a round trip earlier.
-      assignSections(transport, this.#wanted());
+      this.#assignSections(transport, this.#wanted());
       this.update();
     } else for (const track of this.#deps.tracks()) this.#end(track);
   }
@@ -95,7 +97,7 @@ export class Subscriptions {
     if (!transport) return;
     const wanted = this.#wanted();
     const changes = this.#release(transport, wanted);
-    assignSections(transport, wanted);
+    this.#assignSections(transport, wanted);
     if (transport.negotiationNeeded) this.#throttle.spent(Date.now());
     // A transceiver has a mid only after a negotiation, possibly one that another caller has already started.
     await transport.negotiated();
@@ -110,6 +112,13 @@ export class Subscriptions {
     } catch (error) {
       for (const { trackId } of changes) this.#lastSent.delete(trackId);
       throw error;
+    }
+  }
+
+  /** Says how to decrypt a track before its first frame arrives. */
+  #assignSections(transport: Transport, wanted: RemoteTrack[]): void {
+    for (const { section, track } of assignSections(transport, wanted)) {
+      if (section.decryptor !== null) this.#deps.encryption?.assign(section.decryptor, track);
     }
   }
 
@@ -169,7 +178,11 @@ const SECTION_GROUP = 4;
  * Assigns a section to every track without one and adds sections if too few are free. A participant's audio and video get
  * the same position among their kinds where possible: the server sends those as one stream, which browsers keep in sync.
  */
-function assignSections(transport: Transport, tracks: readonly RemoteTrack[]): void {
+function assignSections(
+  transport: Transport,
+  tracks: readonly RemoteTrack[],
+): { section: Section; track: RemoteTrack }[] {
+  const assigned: { section: Section; track: RemoteTrack }[] = [];
   const unassigned = tracks.filter(({ id }) => !transport.sections.some(({ trackId }) => trackId === id));
   for (const kind of ["audio", "video"] as const) {
     const missing = unassigned.filter((track) => track.kind === kind).length - freeSections(transport, kind).length;
@@ -177,8 +190,11 @@ function assignSections(transport: Transport, tracks: readonly RemoteTrack[]): v
   }
   for (const track of unassigned) {
     const section = sectionBesideCompanion(transport, track) ?? freeSections(transport, track.kind)[0];
-    if (section) section.trackId = track.id;
+    if (!section) continue;
+    section.trackId = track.id;
+    assigned.push({ section, track });
   }
+  return assigned;
 }
 
 function sectionBesideCompanion(transport: Transport, track: RemoteTrack): Section | undefined {

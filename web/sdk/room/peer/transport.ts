@@ -1,5 +1,6 @@
 import type { IceServer, TrackKind } from "../../../../src/protocol/room-records.ts";
 import type { PublishedSection, SubscribedSection } from "../../../../src/protocol/signaling.ts";
+import type { Encryption } from "../../encryption/encryption.ts";
 import type { RtcRequest } from "../../protocol.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { preferCodecs, receiveDependencyDescriptors } from "./codecs.ts";
@@ -7,7 +8,13 @@ import { type AudioContent, tuneOpusAnswer, tuneOpusOffer } from "./opus.ts";
 import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
 
 /** A receiving media section. It lives as long as the connection and receives one remote track after another. */
-export type Section = { kind: TrackKind; transceiver: RTCRtpTransceiver; trackId: string | null };
+export type Section = {
+  kind: TrackKind;
+  transceiver: RTCRtpTransceiver;
+  trackId: string | null;
+  /** The name of the receiver in the encryption worker; null without encryption. */
+  decryptor: string | null;
+};
 
 export type TransportDeps = {
   iceServers: IceServer[];
@@ -16,6 +23,7 @@ export type TransportDeps = {
   /** The remote track of each receiving section, for the next offer. */
   subscribed: () => SubscribedSection[];
   onState: (state: RTCPeerConnectionState) => void;
+  encryption: Encryption | null;
 };
 
 const SETTLE_MS = 5_000;
@@ -70,7 +78,8 @@ export class Transport {
       const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
       preferCodecs(transceiver, kind);
       if (kind === "video") receiveDependencyDescriptors(transceiver);
-      this.sections.push({ kind, transceiver, trackId: null });
+      const decryptor = this.#deps.encryption?.prepareReceiver(transceiver.receiver) ?? null;
+      this.sections.push({ kind, transceiver, trackId: null, decryptor });
     }
   }
 
@@ -97,7 +106,9 @@ export class Transport {
       direction: "sendonly",
       sendEncodings: encodings,
     });
-    preferCodecs(transceiver, kind, { first: codec, maxBitrate });
+    const { encryption } = this.#deps;
+    encryption?.encrypt(transceiver.sender);
+    preferCodecs(transceiver, kind, { first: codec, maxBitrate, encrypted: encryption !== null });
     this.#sending.set(transceiver, track);
     this.#shapes.set(transceiver, shape);
     track.sender = transceiver.sender;
@@ -197,7 +208,8 @@ export class Transport {
     for (const [{ mid }, track] of this.#sending) {
       if (mid === null || track === null) continue;
       const { clientTrackId, kind, source, name } = track;
-      sections.push({ mid, clientTrackId, kind, source, ...(name === undefined ? {} : { name }) });
+      const encryption = this.#deps.encryption ? { encryption: "gcm" as const } : {};
+      sections.push({ mid, clientTrackId, kind, source, ...(name === undefined ? {} : { name }), ...encryption });
     }
     return sections;
   }

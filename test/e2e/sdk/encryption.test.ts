@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type * as Sdk from "../../../web/sdk/index.ts";
+import { framesShown, receivesAudio, waitForFrames } from "./page-api.ts";
+import { type Credentials, openStage, type SitePage, type Stage } from "./stage.ts";
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+}, 180_000);
+afterAll(() => stage?.close());
+
+type Joining = { passphrase?: string; codec?: Sdk.VideoCodec; publish?: boolean };
+
+/** Joins with the SDK that the server serves, so that the page and the encryption worker have different origins. */
+async function join(page: SitePage, { endpoint, token }: Credentials, { passphrase, codec, publish }: Joining) {
+  await page.evaluate(
+    async ({ endpoint, token, url, passphrase, codec, publish }) => {
+      const sdk = (await import(`${url}/sdk.js`)) as typeof Sdk;
+      const keyProvider = new sdk.KeyProvider();
+      if (passphrase !== undefined) keyProvider.setKey(null, passphrase);
+      Object.assign(window, { sdk, keyProvider, seen: [] });
+      const room = await sdk.connect(endpoint, token, passphrase === undefined ? {} : { encryption: { keyProvider } });
+      window.room = room;
+      room.on("error", ({ code, message }) => window.seen.push(`error ${code} ${message}`));
+      room.on("decryptionChanged", (track) => window.seen.push(`${track.kind} missing key: ${track.missingKey}`));
+      room.on("trackSubscribed", (track, { identity }) => {
+        const element = track.attach();
+        if (track.kind !== "video") return;
+        element.id = `${identity}-${track.source}`;
+        element.style.cssText = "display:block;width:640px;height:360px";
+        document.body.append(element);
+      });
+      if (!publish) return;
+      await room.localParticipant.enableCamera({ codec, width: 960, height: 540, frameRate: 15 });
+      await room.localParticipant.enableMicrophone();
+    },
+    { endpoint, token, url: stage.server.url, passphrase, codec, publish },
+  );
+}
+
+const seen = (page: SitePage) => page.evaluate(() => window.seen);
+const remoteTracks = (page: SitePage) =>
+  page.evaluate(() =>
+    [...window.room.participants.values()].flatMap(({ tracks }) =>
+      [...tracks.values()].map(({ kind, encrypted, missingKey }) => ({ kind, encrypted, missingKey })),
+    ),
+  );
+
+describe("[encryption] in Chromium", () => {
+  test("who has the key sees and hears, others get nothing until they have it", async () => {
+    const room = await stage.stoa.rooms.create({ name: "secret", encrypted: true });
+    const [ada, bob, eve] = [await stage.page(), await stage.page(), await stage.page()];
+    await join(bob, await stage.rtc(room.id, "bob"), { passphrase: "correct horse" });
+    await join(eve, await stage.rtc(room.id, "eve"), { passphrase: "wrong horse" });
+    await join(ada, await stage.rtc(room.id, "ada"), { passphrase: "correct horse", publish: true });
+    await waitForFrames(bob, "ada-camera", 10, 60_000);
+    await receivesAudio(bob);
+    await eve.waitForFunction(() => window.seen.includes("video missing key: true"));
+    await eve.waitForFunction(() => window.seen.includes("audio missing key: true"));
+    expect(await framesShown(eve, "ada-camera")).toBe(0);
+    expect(await remoteTracks(bob)).toContainEqual({ kind: "video", encrypted: true, missingKey: false });
+
+    // With the right key, the same page sees and hears.
+    await eve.evaluate(() =>
+      (window as unknown as { keyProvider: Sdk.KeyProvider }).keyProvider.setKey(null, "correct horse"),
+    );
+    await waitForFrames(eve, "ada-camera", 10, 60_000);
+    await receivesAudio(eve);
+    for (const page of [ada, bob, eve]) {
+      expect((await seen(page)).filter((line) => line.startsWith("error"))).toEqual([]);
+      expect(page.errors).toEqual([]);
+    }
+    // The server can neither record the room nor let anything unencrypted in.
+    expect(stage.stoa.recordings.start(room.id, {})).rejects.toMatchObject({ code: "SVC_ROOM_ENCRYPTED" });
+    const mallory = await stage.page();
+    const refused = join(mallory, await stage.rtc(room.id, "mallory"), { publish: true });
+    expect(refused).rejects.toThrow("end-to-end encrypted");
+    expect(await remoteTracks(mallory)).toContainEqual({ kind: "video", encrypted: true, missingKey: true });
+    for (const page of [ada, bob, eve, mallory]) await page.context().close();
+  });
+
+  test.each(["H264", "VP9", "AV1"] as const)(
+    "%s is shown, and a new key replaces the old one during the call",
+    async (codec) => {
+      const room = await stage.stoa.rooms.create({ name: `secret-${codec}` });
+      const [ada, bob] = [await stage.page(), await stage.page()];
+      await join(bob, await stage.rtc(room.id, "bob"), { passphrase: "first" });
+      await join(ada, await stage.rtc(room.id, "ada"), { passphrase: "first", codec, publish: true });
+      await waitForFrames(bob, "ada-camera", 10, 60_000);
+      for (const page of [ada, bob]) {
+        await page.evaluate(() => {
+          const { keyProvider } = window as unknown as { keyProvider: Sdk.KeyProvider };
+          keyProvider.setKey(null, "second", 1);
+        });
+      }
+      await ada.evaluate(() => (window as unknown as { keyProvider: Sdk.KeyProvider }).keyProvider.activate(null, 1));
+      await waitForFrames(bob, "ada-camera", 20, 60_000);
+      expect(await seen(bob)).toEqual([]);
+      for (const page of [ada, bob]) await page.context().close();
+    },
+  );
+});

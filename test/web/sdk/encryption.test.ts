@@ -1,0 +1,203 @@
+import { describe, expect, test } from "bun:test";
+import { decryptFrame, encryptFrame, type Frame } from "../../../web/sdk/encryption/frame-cipher.ts";
+import {
+  escapeStartCodes,
+  type FrameCodec,
+  frameCodecOf,
+  joinEncryptedFrame,
+  splitEncryptedFrame,
+  unescapeStartCodes,
+} from "../../../web/sdk/encryption/frame-format.ts";
+import { KeyProvider } from "../../../web/sdk/encryption/key-provider.ts";
+import { deriveFrameKey, importMaterial, KeyRing, ratchet } from "../../../web/sdk/encryption/key-ring.ts";
+
+const hex = (bytes: Uint8Array | ArrayBuffer) => Buffer.from(bytes as Uint8Array).toString("hex");
+const bytes = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
+const exported = async (key: CryptoKey) => hex(await crypto.subtle.exportKey("raw", key));
+
+async function ringWith(material: string | Uint8Array<ArrayBuffer>, index = 0): Promise<KeyRing> {
+  const ring = new KeyRing();
+  await ring.set(index, await importMaterial(material));
+  ring.current = index;
+  return ring;
+}
+
+const random = (length: number) => crypto.getRandomValues(new Uint8Array(length));
+const secret = random(300);
+secret.set([0, 0, 1, 0, 0, 0, 3, 0, 0], 100);
+const FRAMES: Record<FrameCodec, { bytes: Uint8Array<ArrayBuffer>; isKeyframe: boolean; clear: number }> = {
+  opus: { bytes: random(60), isKeyframe: true, clear: 1 },
+  VP8: { bytes: random(300), isKeyframe: true, clear: 10 },
+  VP9: { bytes: random(300), isKeyframe: false, clear: 0 },
+  // A parameter set (7), then a slice (5) of which one more byte is clear.
+  H264: {
+    bytes: bytes(`0000000167424000000001 65 88 ${hex(secret)}`.replaceAll(" ", "")),
+    isKeyframe: true,
+    clear: 13,
+  },
+  // A sequence header (type 1) of two bytes, then a frame (type 6) without a size.
+  AV1: { bytes: bytes(`0a02beef30${hex(secret)}`), isKeyframe: true, clear: 4 },
+};
+
+describe("[encryption] keys are those of LiveKit's clients", () => {
+  test("a passphrase, and its first ratchet", async () => {
+    const material = await importMaterial("ours");
+    expect(await exported(await deriveFrameKey(material, true))).toBe("dcbfc74da450c85584b6bc0f3e3515cc");
+    expect(await exported(await deriveFrameKey(await ratchet(material), true))).toBe(
+      "92c35063c1ed32f70b777112da778aa6",
+    );
+  });
+
+  test("random bytes", async () => {
+    const material = await importMaterial(new Uint8Array(32).fill(1));
+    expect(await exported(await deriveFrameKey(material, true))).toBe("a39c6222ab110265a5d9ed5d005333d2");
+  });
+});
+
+describe("[encryption] frames", () => {
+  test("an Opus frame of LiveKit's clients is decrypted", async () => {
+    const frame = bytes("9d44e4b9103861ab2afb7b94570ade5a6772f8e19816706b680102030405060708090a0b0c0c00");
+    const plain = await decryptFrame(await ringWith("ours"), { codec: "opus", bytes: frame, isKeyframe: true }, 0);
+    expect(hex(plain as Uint8Array)).toBe("9d0102030405060708");
+  });
+
+  test.each(Object.keys(FRAMES) as FrameCodec[])(
+    "%s survives encryption, with its clear bytes readable",
+    async (codec) => {
+      const { bytes: plain, isKeyframe, clear } = FRAMES[codec];
+      const ring = await ringWith("a passphrase", 3);
+      const sealed = await encryptFrame(ring, { codec, bytes: plain, isKeyframe });
+      if (!sealed) throw new Error("not encrypted");
+      expect(hex(sealed.slice(0, clear))).toBe(hex(plain.slice(0, clear)));
+      expect(hex(sealed)).not.toContain(hex(plain.slice(clear, clear + 16)));
+      expect(sealed.at(-1)).toBe(3);
+      const opened = await decryptFrame(ring, { codec, bytes: sealed, isKeyframe }, 0);
+      // A unit without a size ends with its frame, and so does the one that is written for it.
+      expect(hex(opened as Uint8Array)).toBe(hex(plain));
+    },
+  );
+
+  test("the temporal delimiter of AV1 is left out, because packetizers drop it", async () => {
+    const { bytes: plain } = FRAMES.AV1;
+    const ring = await ringWith("a passphrase");
+    const frame: Frame = { codec: "AV1", bytes: new Uint8Array([0x12, 0x00, ...plain]), isKeyframe: true };
+    const sealed = await encryptFrame(ring, frame);
+    const opened = await decryptFrame(ring, { ...frame, bytes: sealed ?? frame.bytes }, 0);
+    expect(hex(opened as Uint8Array)).toBe(hex(plain));
+  });
+
+  test("no start code appears in the encrypted part of H.264", async () => {
+    const ring = await ringWith("a passphrase");
+    for (let round = 0; round < 200; round++) {
+      const sealed = await encryptFrame(ring, { codec: "H264", bytes: FRAMES.H264.bytes, isKeyframe: true });
+      expect(hex(sealed?.slice(13) ?? new Uint8Array())).not.toMatch(/^(?:..)*?00000[012]/);
+    }
+  });
+
+  test("escaping start codes is undone byte for byte", () => {
+    for (const text of ["000000", "00000300000000", "000001000002", "00000304", "ffff", ""]) {
+      expect(hex(unescapeStartCodes(escapeStartCodes(bytes(text))))).toBe(text);
+    }
+    for (let round = 0; round < 500; round++) {
+      const some = random(40).map((byte) => byte % 5);
+      expect(hex(unescapeStartCodes(escapeStartCodes(some)))).toBe(hex(some));
+    }
+  });
+
+  test("an empty frame passes, and without a key nothing leaves", async () => {
+    const empty: Frame = { codec: "opus", bytes: new Uint8Array(), isKeyframe: true };
+    expect(await encryptFrame(new KeyRing(), empty)).toHaveLength(0);
+    expect(await encryptFrame(new KeyRing(), { codec: "opus", ...FRAMES.opus })).toBeNull();
+    // A frame without image data has no part that could be encrypted.
+    const parameters: Frame = { codec: "H264", bytes: bytes("000000016742400a"), isKeyframe: true };
+    expect(await encryptFrame(await ringWith("x"), parameters)).toBeNull();
+  });
+
+  test("failures are told apart: plain, unknown key, wrong key, changed clear byte", async () => {
+    const { bytes: plain, isKeyframe } = FRAMES.VP8;
+    const sealed = await encryptFrame(await ringWith("right", 1), { codec: "VP8", bytes: plain, isKeyframe });
+    if (!sealed) throw new Error("not encrypted");
+    const open = (ring: KeyRing, changed = sealed) =>
+      decryptFrame(ring, { codec: "VP8", bytes: changed, isKeyframe }, 0);
+    expect(await open(await ringWith("right", 1), plain.slice(0, 12))).toBe("not-encrypted");
+    expect(await open(await ringWith("right", 2))).toBe("unknown-key");
+    expect(await open(await ringWith("wrong", 1))).toBe("wrong-key");
+    const changed = sealed.slice();
+    changed[5] = (changed[5] ?? 0) ^ 1;
+    expect(await open(await ringWith("right", 1), changed)).toBe("wrong-key");
+  });
+
+  test("a sender that ratcheted its key is followed, up to the window", async () => {
+    let material = await importMaterial(random(32));
+    const receiver = new KeyRing();
+    await receiver.set(0, material);
+    for (let step = 0; step < 3; step++) material = await ratchet(material);
+    const sender = new KeyRing();
+    await sender.set(0, material);
+    const { bytes: plain, isKeyframe } = FRAMES.VP9;
+    const sealed = await encryptFrame(sender, { codec: "VP9", bytes: plain, isKeyframe });
+    const frame: Frame = { codec: "VP9", bytes: sealed ?? plain, isKeyframe };
+    expect(await decryptFrame(receiver, frame, 2)).toBe("wrong-key");
+    expect(hex((await decryptFrame(receiver, frame, 3)) as Uint8Array)).toBe(hex(plain));
+    // The ratcheted key has replaced the former one.
+    expect(hex((await decryptFrame(receiver, frame, 0)) as Uint8Array)).toBe(hex(plain));
+  });
+
+  test("no IV is used twice under a key", async () => {
+    const ring = await ringWith("a passphrase");
+    const ivs = new Set<string>();
+    for (let n = 0; n < 1_000; n++) ivs.add(hex(ring.get(0)?.nextIv() ?? new Uint8Array()));
+    expect(ivs.size).toBe(1_000);
+  });
+
+  test("hostile frames of every codec are refused without an exception", async () => {
+    const ring = await ringWith("a passphrase");
+    for (const codec of Object.keys(FRAMES) as FrameCodec[]) {
+      for (let round = 0; round < 300; round++) {
+        const frame = random(round % 64);
+        if (round % 3 === 0) frame.fill(0);
+        expect(await decryptFrame(ring, { codec, bytes: frame, isKeyframe: round % 2 === 0 }, 0)).not.toBeNull();
+        await encryptFrame(ring, { codec, bytes: frame, isKeyframe: round % 2 === 0 });
+      }
+    }
+  });
+
+  test("parts are joined and split without loss", () => {
+    const parts = { clear: bytes("0a02beef"), body: random(40), iv: random(12), keyIndex: 7 };
+    const split = splitEncryptedFrame("AV1", joinEncryptedFrame("AV1", parts), true);
+    expect(split && { ...split, clear: hex(split.clear), body: hex(split.body), iv: hex(split.iv) }).toEqual({
+      ...{ clear: "0a02beef", body: hex(parts.body), iv: hex(parts.iv), keyIndex: 7 },
+    });
+  });
+
+  test("codecs are known by their MIME types", () => {
+    expect(["audio/opus", "video/VP8", "video/H264", "video/AV1", "audio/red", undefined].map(frameCodecOf)).toEqual([
+      ...(["opus", "VP8", "H264", "AV1", null, null] as const),
+    ]);
+  });
+});
+
+describe("[encryption] a key provider", () => {
+  test("the first key is active at once, a later one when it is activated", () => {
+    const provider = new KeyProvider();
+    expect([provider.activeKeyOf("ada"), provider.hasKeyOf("bob")]).toEqual([null, false]);
+    provider.setKey(null, "shared");
+    provider.setKey(null, "next", 1);
+    expect(provider.activeKeyOf("ada")).toEqual({ identity: null, index: 0 });
+    provider.activate(null, 1);
+    expect(provider.activeKeyOf("ada")).toEqual({ identity: null, index: 1 });
+    provider.setKey("ada", random(32), 4);
+    expect(provider.activeKeyOf("ada")).toEqual({ identity: "ada", index: 4 });
+    expect(provider.hasKeyOf("bob")).toBe(true);
+  });
+
+  test.each([
+    [null, "", 0],
+    [null, new Uint8Array(15), 0],
+    [null, "good", 16],
+    [null, "good", -1],
+    [null, "good", 0.5],
+  ])("refuses %p %p %p", (identity, material, index) => {
+    expect(() => new KeyProvider().setKey(identity, material, index)).toThrow();
+  });
+});

@@ -1,0 +1,74 @@
+import { IV_BYTES } from "./frame-format.ts";
+
+/** Key indices wrap at this number, so that a receiver can hold former keys for frames that are under way. */
+export const KEY_RING_SIZE = 16;
+
+const SALT = new TextEncoder().encode("LKFrameEncryptionKey");
+const PASSPHRASE_ROUNDS = 100_000;
+const RATCHET_BITS = 256;
+
+/** What a key is made from: a passphrase, or random bytes that an application distributes. */
+export type KeyMaterial = string | Uint8Array<ArrayBuffer>;
+
+/** Key material that a browser can derive keys from, without giving its bytes away. */
+export async function importMaterial(material: KeyMaterial): Promise<CryptoKey> {
+  const [bytes, algorithm] =
+    typeof material === "string" ? [new TextEncoder().encode(material), "PBKDF2"] : [material, "HKDF"];
+  return crypto.subtle.importKey("raw", bytes, algorithm, false, ["deriveBits", "deriveKey"]);
+}
+
+function derivation({ algorithm }: CryptoKey) {
+  return algorithm.name === "PBKDF2"
+    ? { name: "PBKDF2", salt: SALT, iterations: PASSPHRASE_ROUNDS, hash: "SHA-256" }
+    : { name: "HKDF", salt: SALT, info: new Uint8Array(128), hash: "SHA-256" };
+}
+
+export function deriveFrameKey(material: CryptoKey, extractable = false): Promise<CryptoKey> {
+  return crypto.subtle.deriveKey(derivation(material), material, { name: "AES-GCM", length: 128 }, extractable, [
+    "encrypt",
+    "decrypt",
+  ]);
+}
+
+/** The material after this one, from which this one cannot be computed. */
+export async function ratchet(material: CryptoKey): Promise<CryptoKey> {
+  const bits = await crypto.subtle.deriveBits(derivation(material), material, RATCHET_BITS);
+  return crypto.subtle.importKey("raw", bits, material.algorithm.name, false, ["deriveBits", "deriveKey"]);
+}
+
+export type FrameKey = { material: CryptoKey; key: CryptoKey; nextIv(): Uint8Array<ArrayBuffer> };
+
+/** The keys of one sender, by index. */
+export class KeyRing {
+  readonly #keys = new Map<number, FrameKey>();
+  /** The index that this sender encrypts with. */
+  current = 0;
+
+  async set(index: number, material: CryptoKey): Promise<void> {
+    this.#keys.set(index % KEY_RING_SIZE, { material, key: await deriveFrameKey(material), nextIv: ivSequence() });
+  }
+
+  get(index: number): FrameKey | undefined {
+    return this.#keys.get(index);
+  }
+
+  delete(index: number): void {
+    this.#keys.delete(index);
+  }
+
+  get size(): number {
+    return this.#keys.size;
+  }
+}
+
+/** IVs that never repeat under a key: eight random bytes and a counter. */
+function ivSequence(): () => Uint8Array<ArrayBuffer> {
+  const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+  const view = new DataView(iv.buffer);
+  let counter = 0;
+  return () => {
+    if (counter > 0xff_ff_ff_ff) throw new Error("the key has encrypted as many frames as it may");
+    view.setUint32(IV_BYTES - 4, counter++);
+    return iv.slice();
+  };
+}

@@ -1,0 +1,16 @@
+/** What the page and the encryption worker send each other. */
+import type { KeyMaterial } from "./key-ring.ts";
+
+/** Frames of a sender are encrypted; those of a receiver are handled as its last `assign` says. */
+export type TransformOptions = { direction: "send" } | { direction: "receive"; receiver: string };
+
+export type ToWorker =
+  /** A key of one participant, or of all if `identity` is null. */
+  | { type: "key"; identity: string | null; material: KeyMaterial; index: number }
+  /** The index of the key that this participant encrypts with, and whose keys those are. */
+  | { type: "encryptWith"; identity: string | null; index: number }
+  /** The participant whose track arrives at a receiver; null if it is not encrypted. */
+  | { type: "assign"; receiver: string; identity: string | null };
+
+/** Frames of a receiver cannot be decrypted. */
+export type FromWorker = { type: "undecryptable"; receiver: string; identity: string };
