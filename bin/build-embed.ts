@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { VERSION } from "../src/kernel/version.ts";
+import { ON_DEMAND } from "./on-demand.ts";
 
 /** Preact replaces React in a tenth of the size. */
 const STAND_INS: Record<string, string> = {
@@ -20,6 +21,7 @@ export async function buildEmbed(root: string, outdir: string): Promise<string[]
     minify: true,
     define: { "process.env.NODE_ENV": '"production"', STOA_VERSION: JSON.stringify(VERSION) },
     plugins: [
+      ON_DEMAND,
       {
         name: "stand-ins",
         setup(build) {

@@ -5,6 +5,7 @@ import { buildDocs } from "./build-docs.ts";
 import { buildEmbed } from "./build-embed.ts";
 import { buildPackage } from "./build-package.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
+import { ON_DEMAND } from "./on-demand.ts";
 
 /**
  * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one
@@ -66,10 +67,11 @@ async function buildPages(web: string, outdir: string): Promise<string[]> {
   return Object.keys(metafile?.inputs ?? {});
 }
 
-/** The SDK, and beside it the worker that it starts for end-to-end encryption. */
+/** The SDK, and beside it the code and the worker for end-to-end encryption. */
 async function buildSdk(folder: string, outdir: string): Promise<string[]> {
   return [
     ...(await buildScript(join(folder, "index.ts"), outdir, "sdk.js")),
+    ...(await buildScript(join(folder, "encryption/encryption.ts"), outdir, "encryption.js")),
     ...(await buildScript(join(folder, "encryption/encryption-worker.ts"), outdir, "encryption-worker.js")),
   ];
 }
@@ -84,6 +86,7 @@ async function buildScript(entry: string, outdir: string, naming: string): Promi
     target: "browser",
     format: "esm",
     minify: true,
+    plugins: [ON_DEMAND],
     define: { STOA_VERSION: JSON.stringify(VERSION) },
   });
   return Object.keys(metafile?.inputs ?? {});

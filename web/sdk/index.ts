@@ -2,6 +2,7 @@
  * The browser SDK. A live stream consists of a room and a conversation: connect to both with the credentials that your
  * backend mints.
  */
+import { loadEncryption } from "./encryption/load-encryption.ts";
 import { Room } from "./room/room.ts";
 import type { RoomOptions } from "./room/room-events.ts";
 
@@ -35,9 +36,9 @@ export type { Ring, RingEvents, RingOptions } from "./chat/ring.ts";
 export type { LocalMessage } from "./chat/timeline.ts";
 export type { UploadOptions } from "./chat/upload.ts";
 export type { ConnectionState, TokenProvider, WaitingListener } from "./connection-state.ts";
-export type { EncryptionOptions } from "./encryption/encryption.ts";
 export { KeyProvider } from "./encryption/key-provider.ts";
-export type { KeyMaterial } from "./encryption/key-ring.ts";
+export type { EncryptionOptions } from "./encryption/load-encryption.ts";
+export type { KeyMaterial } from "./encryption/messages.ts";
 export { type ErrorReason, StoaError } from "./errors.ts";
 export { type DeviceKind, listDevices, onDevicesChanged } from "./room/devices.ts";
 export type { CameraOptions, LocalParticipant, MicrophoneOptions, ScreenOptions } from "./room/local-participant.ts";
@@ -50,7 +51,8 @@ export { Room };
 
 /** Joins the token's room; `endpoint` comes with the token. */
 export async function connect(endpoint: string, token: string, options: RoomOptions = {}): Promise<Room> {
-  const room = new Room(endpoint, token, `stoa-js/${VERSION} ${navigator.userAgent}`.slice(0, 128), options);
+  const sdk = `stoa-js/${VERSION} ${navigator.userAgent}`.slice(0, 128);
+  const room = new Room(endpoint, token, sdk, options, await loadEncryption(options.encryption));
   try {
     await room.start();
     return room;

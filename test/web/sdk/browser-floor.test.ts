@@ -4,6 +4,8 @@ import { floorOf, tooNew } from "./browser-floor.ts";
 
 /** APIs that the SDK uses only where they exist. */
 const GUARDED = [
+  // `connect` rejects where frames cannot be encrypted.
+  "RTCRtpScriptTransform: chrome",
   // Without `navigator.connection`, the `online` event reports another network.
   "connection: firefox",
   "connection: safari",

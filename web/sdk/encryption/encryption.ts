@@ -1,10 +1,6 @@
-import { StoaError } from "../errors.ts";
 import type { RemoteTrack } from "../room/remote-participant.ts";
-import { KeyProvider } from "./key-provider.ts";
+import type { KeyProvider } from "./key-provider.ts";
 import type { FromWorker, ToWorker, TransformOptions } from "./messages.ts";
-
-/** How the room's tracks are encrypted: with a passphrase that all participants know, or with keys of your own. */
-export type EncryptionOptions = { passphrase: string } | { keyProvider: KeyProvider };
 
 /** Encrypts what this participant sends, and decrypts what it receives, frame by frame in a worker. */
 export class Encryption {
@@ -13,32 +9,29 @@ export class Encryption {
   readonly #stop: (() => void)[];
   /** Identities whose frames failed to decrypt; each is cleared by a new key. */
   readonly #failed = new Set<string>();
-  readonly #onKeysChanged: () => void;
   #receivers = 0;
   #identity = "";
 
-  /** `onKeysChanged` is called when `canDecrypt` may have changed for some participant. */
-  constructor(options: EncryptionOptions, onKeysChanged: () => void) {
-    if (typeof RTCRtpScriptTransform === "undefined") {
-      throw new StoaError("NO_ENCRYPTION", "unsupported", "This browser is too old for end-to-end encryption.");
-    }
-    this.#onKeysChanged = onKeysChanged;
-    this.#provider = "keyProvider" in options ? options.keyProvider : providerOf(options.passphrase);
+  /** Called when `canDecrypt` may have changed for some participant. */
+  onKeysChanged: () => void = () => {};
+
+  constructor(provider: KeyProvider) {
+    this.#provider = provider;
     this.#worker = startWorker();
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       this.#failed.add(data.identity);
-      onKeysChanged();
+      this.onKeysChanged();
     };
     const send = (message: ToWorker) => this.#worker.postMessage(message);
-    for (const key of this.#provider.keys) send({ type: "key", ...key });
+    for (const key of provider.keys) send({ type: "key", ...key });
     this.#stop = [
-      this.#provider.on("keySet", (key) => {
+      provider.on("keySet", (key) => {
         send({ type: "key", ...key });
         if (key.identity === null) this.#failed.clear();
         else this.#failed.delete(key.identity);
-        onKeysChanged();
+        this.onKeysChanged();
       }),
-      this.#provider.on("activated", () => this.#chooseOwnKey()),
+      provider.on("activated", () => this.#chooseOwnKey()),
     ];
   }
 
@@ -46,7 +39,7 @@ export class Encryption {
   joined(identity: string): void {
     this.#identity = identity;
     this.#chooseOwnKey();
-    this.#onKeysChanged();
+    this.onKeysChanged();
   }
 
   /** Nothing leaves this sender unencrypted from now on. */
@@ -84,12 +77,6 @@ export class Encryption {
   #transform(options: TransformOptions): RTCRtpScriptTransform {
     return new RTCRtpScriptTransform(this.#worker, options);
   }
-}
-
-function providerOf(passphrase: string): KeyProvider {
-  const provider = new KeyProvider();
-  provider.setKey(null, passphrase);
-  return provider;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
-import { KEY_RING_SIZE, type KeyMaterial } from "./key-ring.ts";
+import { KEY_RING_SIZE, type KeyMaterial } from "./messages.ts";
 
 type ProvidedKey = { identity: string | null; material: KeyMaterial; index: number };
 type KeyProviderEvents = {
@@ -9,8 +9,6 @@ type KeyProviderEvents = {
   /** @internal */
   activated: [];
 };
-
-const MIN_KEY_BYTES = 16;
 
 /** The keys of an encrypted room, which your application distributes without the server. */
 export class KeyProvider extends Emitter<KeyProviderEvents> {
@@ -22,12 +20,9 @@ export class KeyProvider extends Emitter<KeyProviderEvents> {
    * key is used for sending at once; for a later one, call `activate` once the other participants have it.
    */
   setKey(identity: string | null, material: KeyMaterial, index = 0): void {
-    if (!Number.isInteger(index) || index < 0 || index >= KEY_RING_SIZE) {
-      throw new StoaError("INVALID_KEY", "invalid", `A key's index is a whole number from 0 to ${KEY_RING_SIZE - 1}.`);
-    }
-    const isLongEnough = typeof material === "string" ? material.length > 0 : material.length >= MIN_KEY_BYTES;
-    if (!isLongEnough) {
-      throw new StoaError("INVALID_KEY", "invalid", `A key is a passphrase or at least ${MIN_KEY_BYTES} bytes.`);
+    const isLongEnough = material.length >= (typeof material === "string" ? 1 : 16);
+    if (!isLongEnough || !Number.isInteger(index) || index < 0 || index >= KEY_RING_SIZE) {
+      throw new StoaError("INVALID_KEY", "invalid", "A key is a passphrase or 16 bytes or more, its index 0 to 15.");
     }
     const key = { identity, material: typeof material === "string" ? material : material.slice(), index };
     this.#keys.set(JSON.stringify([identity, index]), key);

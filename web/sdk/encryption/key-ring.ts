@@ -1,14 +1,9 @@
 import { IV_BYTES } from "./frame-format.ts";
-
-/** Key indices wrap at this number, so that a receiver can hold former keys for frames that are under way. */
-export const KEY_RING_SIZE = 16;
+import { KEY_RING_SIZE, type KeyMaterial } from "./messages.ts";
 
 const SALT = new TextEncoder().encode("LKFrameEncryptionKey");
 const PASSPHRASE_ROUNDS = 100_000;
 const RATCHET_BITS = 256;
-
-/** What a key is made from: a passphrase, or random bytes that an application distributes. */
-export type KeyMaterial = string | Uint8Array<ArrayBuffer>;
 
 /** Key material that a browser can derive keys from, without giving its bytes away. */
 export async function importMaterial(material: KeyMaterial): Promise<CryptoKey> {

@@ -1,5 +1,10 @@
 /** What the page and the encryption worker send each other. */
-import type { KeyMaterial } from "./key-ring.ts";
+
+/** Key indices wrap at this number, so that a receiver can hold former keys for frames that are under way. */
+export const KEY_RING_SIZE = 16;
+
+/** What a key is made from: a passphrase, or random bytes that an application distributes. */
+export type KeyMaterial = string | Uint8Array<ArrayBuffer>;
 
 /** Frames of a sender are encrypted; those of a receiver are handled as its last `assign` says. */
 export type TransformOptions = { direction: "send" } | { direction: "receive"; receiver: string };

@@ -1,7 +1,7 @@
 import type { DataMessage } from "../../../src/protocol/data/room-data.ts";
 import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
-import type { EncryptionOptions } from "../encryption/encryption.ts";
+import type { EncryptionOptions } from "../encryption/load-encryption.ts";
 import type { StoaError } from "../errors.ts";
 import type { LocalTrack } from "./local-track.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";

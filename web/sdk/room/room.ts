@@ -13,7 +13,7 @@ import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
-import { Encryption } from "../encryption/encryption.ts";
+import type { Encryption } from "../encryption/encryption.ts";
 import { type ErrorReason, isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";
 import { uuid } from "../uuid.ts";
@@ -57,14 +57,14 @@ export class Room extends Emitter<RoomEvents> {
   #metadata: string | null | undefined;
 
   /** @internal Use `connect`. */
-  constructor(endpoint: string, token: string, sdk: string, options: RoomOptions) {
+  constructor(endpoint: string, token: string, sdk: string, options: RoomOptions, encryption: Encryption | null) {
     super();
     const { connectionId } = this;
     const { tokenProvider, onWaiting = warnAboutWaiting, autoSubscribe = true, telemetry = true } = options;
     const onError = (error: unknown) => this.#onError(error);
     this.#options = options;
-    const encryption = options.encryption ? new Encryption(options.encryption, () => this.#roster.keysChanged()) : null;
     this.#encryption = encryption;
+    if (encryption) encryption.onKeysChanged = () => this.#roster.keysChanged();
     this.#connection = new RoomConnection({
       ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
       onState: (_state, error) => this.#stateChanged(error),

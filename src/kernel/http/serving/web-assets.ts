@@ -76,6 +76,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", ANY_ORIGIN))
     .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", ANY_ORIGIN))
     .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, ANY_ORIGIN))
+    .get("/encryption.js", ({ request }) => serve(request, "encryption.js", "no-cache", ANY_ORIGIN))
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
     .get("/embed.js", ({ request }) => serve(request, "embed.js", "no-cache", ANY_ORIGIN))
     .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", ANY_ORIGIN))
