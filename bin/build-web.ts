@@ -5,7 +5,7 @@ import { buildDocs } from "./build-docs.ts";
 import { buildEmbed } from "./build-embed.ts";
 import { buildPackage } from "./build-package.ts";
 import { buildSdkTypes } from "./build-sdk-types.ts";
-import { ON_DEMAND } from "./on-demand.ts";
+import { ON_DEMAND, ON_DEMAND_MODULES } from "./on-demand.ts";
 
 /**
  * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one
@@ -67,13 +67,18 @@ async function buildPages(web: string, outdir: string): Promise<string[]> {
   return Object.keys(metafile?.inputs ?? {});
 }
 
-/** The SDK, and beside it the code and the worker for end-to-end encryption. */
+/** The SDK, and beside it the modules that it loads on demand and its worker. */
 async function buildSdk(folder: string, outdir: string): Promise<string[]> {
-  return [
-    ...(await buildScript(join(folder, "index.ts"), outdir, "sdk.js")),
-    ...(await buildScript(join(folder, "encryption/encryption.ts"), outdir, "encryption.js")),
-    ...(await buildScript(join(folder, "encryption/encryption-worker.ts"), outdir, "encryption-worker.js")),
-  ];
+  const scripts = {
+    "sdk.js": "index.ts",
+    ...ON_DEMAND_MODULES,
+    "encryption-worker.js": "encryption/encryption-worker.ts",
+  };
+  const modules: string[] = [];
+  for (const [name, entry] of Object.entries(scripts)) {
+    modules.push(...(await buildScript(join(folder, entry), outdir, name)));
+  }
+  return modules;
 }
 
 async function buildScript(entry: string, outdir: string, naming: string): Promise<string[]> {

@@ -1,11 +1,14 @@
 import type { BunPlugin } from "bun";
 
-/** Parts of the SDK that are files of their own, which a page loads only when it needs them. */
+/** Modules of the SDK that are files of their own beside it, which a page loads only when it needs them. */
+export const ON_DEMAND_MODULES = { "sdk-encryption.js": "encryption/encryption.ts", "sdk-push.js": "chat/push.ts" };
+
 export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
-    build.onResolve({ filter: /\/encryption\.ts$/ }, ({ kind }) =>
-      kind === "dynamic-import" ? { path: "./encryption.js", external: true } : undefined,
-    );
+    build.onResolve({ filter: /\/(encryption|push)\.ts$/ }, ({ kind, path }) => {
+      if (kind !== "dynamic-import") return undefined;
+      return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
+    });
   },
 };

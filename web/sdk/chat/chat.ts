@@ -19,7 +19,6 @@ import { type CloseAction, ReconnectingSocket } from "../reconnecting-socket.ts"
 import type { CloseInfo, RequestSocket } from "../request-socket.ts";
 import { query, Rest } from "../rest.ts";
 import { Conversation } from "./conversation.ts";
-import { subscribePush, unsubscribePush } from "./push.ts";
 import { type Ring, type RingOptions, Rings } from "./ring.ts";
 import type { LocalMessage } from "./timeline.ts";
 
@@ -168,11 +167,13 @@ export class Chat extends Emitter<ChatEvents> {
 
   /** Enables push notifications in this browser. The browser asks for permission, so call it from a click handler. */
   async enablePush(worker: ServiceWorkerRegistration): Promise<void> {
+    const { subscribePush } = await import("./push.ts");
     await subscribePush(this.#rest, worker);
   }
 
   /** Disables push notifications in this browser. */
   async disablePush(worker: ServiceWorkerRegistration): Promise<void> {
+    const { unsubscribePush } = await import("./push.ts");
     await unsubscribePush(this.#rest, worker);
   }
 
