@@ -48,7 +48,7 @@ test("bytes, streams and requests pass between participants, also on a network t
   expect([failure instanceof RequestError, failure.code]).toEqual([true, 1400]);
 
   for (const one of [anna, ben]) one.network({ loss: 0.05, seed: 3 });
-  const content = noise(400_000);
+  const content = noise(200_000);
   const reading = arrives(ben, "files").then((reader) => reader.bytes());
   await anna.sendFile(new Blob([content]), { topic: "files" });
   expect(Bun.hash(await reading)).toBe(Bun.hash(content));
@@ -56,7 +56,7 @@ test("bytes, streams and requests pass between participants, also on a network t
 
 test("a file is whole although its reader's connection is replaced meanwhile", async () => {
   const [carl, dora] = [await enter("again", "carl"), await enter("again", "dora")];
-  const content = noise(1_500_000);
+  const content = noise(600_000);
   const reading = arrives(dora, "files").then(async (reader) => {
     const pieces: Uint8Array[] = [];
     for await (const piece of reader) {

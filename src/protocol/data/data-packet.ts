@@ -25,7 +25,15 @@ export type RpcFailure = { code?: number; message?: string; data?: string };
 
 export type PacketContent = {
   user?: UserContent;
-  request?: { id?: string; method?: string; payload?: string; timeoutMs?: number; version?: number };
+  request?: {
+    id?: string;
+    method?: string;
+    payload?: string;
+    timeoutMs?: number;
+    version?: number;
+    /** Is 1 when an early response needs no acknowledgement; other decoders skip the field. */
+    lateAck?: number;
+  };
   requestAck?: { id?: string };
   response?: { id?: string; payload?: string; error?: RpcFailure };
   header?: StreamHeader;
@@ -56,7 +64,14 @@ const PACKET: Fields = {
   to: [5, "texts"],
   request: [
     10,
-    { id: [1, "text"], method: [2, "text"], payload: [3, "text"], timeoutMs: [4, "number"], version: [5, "number"] },
+    {
+      id: [1, "text"],
+      method: [2, "text"],
+      payload: [3, "text"],
+      timeoutMs: [4, "number"],
+      version: [5, "number"],
+      lateAck: [1_001, "number"],
+    },
   ],
   requestAck: [11, { id: [1, "text"] }],
   response: [
