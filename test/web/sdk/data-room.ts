@@ -102,6 +102,18 @@ export class DataRoom {
     return { identity, data, messages, errors, leftOut, sent, link: client };
   }
 
+  /** A client whose reliable channel carries numbered JSON frames. */
+  joinWithFrames(identity: string) {
+    this.room.add({ roomId: "room", participantId: identity, identity, permissions: ALL });
+    const relay = this.room.find(identity)?.data;
+    const received: object[] = [];
+    const wire: Wire = new Wire("reliable", "numbered.0", (data) => relay?.received(wire.server, String(data)));
+    wire.addEventListener("message", ({ data }) => void received.push(JSON.parse(String(data))));
+    this.#clients.set(identity, { wires: [wire], isSlow: false });
+    relay?.opened(wire.server);
+    return { received, send: (frame: object) => wire.send(JSON.stringify(frame)) };
+  }
+
   leave(identity: string): void {
     this.room.remove(identity);
     this.#clients.delete(identity);
