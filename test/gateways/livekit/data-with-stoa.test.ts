@@ -133,7 +133,7 @@ test(
     expect(asked).toEqual(["liv 42", 1400, [42, "no seat", "A4"], 1502]);
     const answered = await stoa.evaluate(async () => {
       const { room } = window;
-      const ask = (to: string, method: string, payload: string, timeoutMs?: number): Promise<string> =>
+      const ask = (to: string, method: string, payload: string, timeoutMs?: number): Promise<string | number> =>
         room
           .request(to, method, payload, { timeoutMs })
           .catch(({ code }) => (code === 1501 ? ask(to, method, payload, timeoutMs) : code));

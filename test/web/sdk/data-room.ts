@@ -106,7 +106,7 @@ export class DataRoom {
   joinWithFrames(identity: string) {
     this.room.add({ roomId: "room", participantId: identity, identity, permissions: ALL });
     const relay = this.room.find(identity)?.data;
-    const received: object[] = [];
+    const received: Record<string, unknown>[] = [];
     const wire: Wire = new Wire("reliable", "numbered.0", (data) => relay?.received(wire.server, String(data)));
     wire.addEventListener("message", ({ data }) => void received.push(JSON.parse(String(data))));
     this.#clients.set(identity, { wires: [wire], isSlow: false });
