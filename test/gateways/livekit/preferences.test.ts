@@ -28,7 +28,7 @@ const OFFER = `v=0\r\ns=-\r\n${AUDIO}${VIDEO}`;
 /** The offer as the media node gets it, when these tracks were announced. */
 function offered(...tracks: Partial<AddTrackRequest>[]): string {
   const permissions = { publish: true, publishAudio: false, publishVideo: false };
-  const published = new PublishedTracks({ permissions } as never);
+  const published = new PublishedTracks({ permissions, room: {} } as never);
   for (const track of tracks) published.add(new AddTrackRequest(track));
   const sections = published.publishedSections(readSections(OFFER), {});
   return withPreferences(OFFER, published.preferences(sections));

@@ -4,7 +4,7 @@ import { readSections } from "../../../src/gateways/livekit/negotiation/session-
 import { PublishedTracks } from "../../../src/gateways/livekit/published-tracks.ts";
 
 const permissions = { publish: true, publishAudio: false, publishVideo: false };
-const publishing = () => new PublishedTracks({ permissions } as never);
+const publishing = () => new PublishedTracks({ permissions, room: {} } as never);
 const add = (to: PublishedTracks, cid: string, source: TrackSource) =>
   to.add(new AddTrackRequest({ cid, type: TrackType.VIDEO, source })) as { trackId: string };
 const section = (mid: string, msid: string, more = "", port = 9) =>

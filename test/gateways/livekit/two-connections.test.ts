@@ -18,7 +18,7 @@ test("the node gets the client's own ICE credentials, and new ones only after a 
   const negotiator = twoConnections({
     session: { room: { id: "r" }, id: "s" },
     node: () => node,
-    published: { publishedSections: () => [] },
+    published: { publishedSections: () => [], preferences: () => new Map() },
     selection: { wanted: () => [], limitTo: () => {} },
     send: () => {},
   } as never);

@@ -21,7 +21,7 @@ describe("[signaling] room.join", () => {
       resumeToken: expect.stringMatching(/^[\w-]{43}$/),
       resumeWindowSeconds: 20,
       seq: 0,
-      room: { id: roomId, name: "stage", recording: false },
+      room: { id: roomId, name: "stage", recording: false, encrypted: false },
       participant: {
         identity: "ada",
         ...{ name: null, attributes: {}, kind: "standard" },

@@ -221,6 +221,14 @@ describe("[2] failed requests", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a track that ended while it was subscribed is no error", async () => {
+    const { start, next, errors } = subscribed(["video"], [new StoaError("TRACK_NOT_FOUND", "not-found", "no track")]);
+    start();
+    await next();
+    await settled();
+    expect(errors).toEqual([]);
+  });
+
   test("a lost request is repeated in full on the next connection, and the element keeps its media", async () => {
     const lost = new StoaError("CLOSED", "closed", "ended");
     const { tracks, start, next, errors, events, subscriptions } = subscribed(["video"], [lost]);

@@ -83,10 +83,11 @@ export class Subscriptions {
     try {
       await this.#exchange();
     } catch (error) {
-      const { reason, retryAfterSeconds = 1 } = error as Partial<StoaError>;
+      const { code, reason, retryAfterSeconds = 1 } = error as Partial<StoaError>;
       if (error instanceof StoaError && reason === "rate-limited") this.#schedule(retryAfterSeconds * 1000);
-      // A request that was lost with the connection is repeated after the next resume or join.
-      else this.#deps.onError(error);
+      // A request that was lost with the connection is repeated after the next resume or join. A track that ended while the
+      // request was under way is followed by `track.unpublished`.
+      else if (code !== "TRACK_NOT_FOUND") this.#deps.onError(error);
     }
     this.#running = false;
     if (this.#isRepeatDue) this.update();
