@@ -3,6 +3,9 @@
  * nothing of the system but a missing Chromium. `bin/test --all` runs everything and installs the Debian packages it needs;
  * `bin/test --soak` runs the long rounds and matrices. A filter runs the test files whose path contains it.
  *
+ * `--retry` is for machines that others use too, such as a shared CI: a file that failed runs once more, alone, at the end.
+ * If it passes then, the run does not fail, but its last lines name the file as flaky: a bug to be found.
+ *
  * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, and a third
  * that mostly waits.
  */
@@ -43,15 +46,22 @@ const SLOW_TEST_MS = 180_000;
 const FAST_TEST_MS = 30_000;
 const LINES_BEFORE_A_FAILURE = 25;
 const SLOWEST_FILES = 12;
+/** More failed files than this are no accident, and running them again would only take time. */
+const MAX_RETRIED_FILES = 15;
 
 type TestProcess = { name: string; folder: string; files: TestFile[] };
 
 const { values, positionals } = parseArgs({
-  options: { all: { type: "boolean" }, soak: { type: "boolean" }, help: { type: "boolean" } },
+  options: {
+    all: { type: "boolean" },
+    soak: { type: "boolean" },
+    retry: { type: "boolean" },
+    help: { type: "boolean" },
+  },
   allowPositionals: true,
 });
 if (values.help) {
-  console.log("bin/test [--all | --soak] [PART OF A PATH]");
+  console.log("bin/test [--all | --soak] [--retry] [PART OF A PATH]");
   process.exit(0);
 }
 const [filter] = positionals;
@@ -61,6 +71,9 @@ const total = { passed: 0, failed: 0 };
 const skipped: { test: TestFile; missing: string[] }[] = [];
 const durations: Record<string, number> = readDurations();
 const secondsOfFiles = new Map<string, number>();
+/** The files that failed, with the number of their failures. */
+const failures: { test: TestFile; failed: number }[] = [];
+const flaky: string[] = [];
 
 const found = findTests(ROOT, filter).filter(({ suite }) => suites.includes(suite));
 if (found.length === 0) {
@@ -98,6 +111,7 @@ await Promise.all([
   runEach(waiting),
 ]);
 await runEach(alone);
+if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();
 report();
 
 /** Chromium for everyone who may install it; the rest with `--all` alone. */
@@ -162,11 +176,26 @@ async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
     passed += result.passed;
     failed += result.failed;
   }
+  const failedFiles = files.filter(({ path }) => (results.get(path)?.failed ?? 0) > 0);
+  failures.push(...failedFiles.map((test) => ({ test, failed: results.get(test.path)?.failed ?? 0 })));
   // An error outside any test ends the process without a failed test to its name.
   if (code !== 0 && failed === 0) failed = 1;
   total.passed += passed;
   total.failed += failed;
   finish(`${passed} passed, ${failed} failed`, failed > 0 ? failedTests(output) : "");
+}
+
+/** A file that passes now is flaky, and its failures do not count. */
+async function retryFailures(): Promise<void> {
+  for (const { test, failed } of failures) {
+    const finish = begin(`${test.path} again`);
+    const { code, output } = await runFiles(ROOT, [test.path], optionsOf(test.folder));
+    finish(code === 0 ? "passed" : "failed", code === 0 ? "" : failedTests(output));
+    if (code !== 0) continue;
+    flaky.push(test.path);
+    total.failed -= failed;
+    total.passed += failed;
+  }
 }
 
 function optionsOf(folder: string) {
@@ -188,6 +217,10 @@ function report(): void {
     const slowest = [...secondsOfFiles].sort(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES);
     console.log("\nThe slowest files:");
     for (const [file, seconds] of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`);
+  }
+  if (flaky.length > 0) {
+    console.log("\nFLAKY, as they failed first and passed alone:");
+    for (const path of flaky) console.log(`  ${path}`);
   }
   console.log(`\nin ${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes`);
   const notRun = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
