@@ -24,7 +24,7 @@ type Stream = {
   subscription: RelaySubscription | null;
 };
 
-/** Gets one layer of a track unchanged, whatever the bandwidth and whoever is loudest: the viewers' own worker decides on that. */
+/** Gets one layer of a track unchanged, regardless of bandwidth and loudness: the viewers' own worker decides on that. */
 class RelaySubscription extends Subscription {
   readonly #layer: PublishedLayer;
   readonly #now: () => number;

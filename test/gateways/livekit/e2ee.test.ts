@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import type * as Sdk from "../../../web/sdk/index.ts";
+import { waitForFrames } from "../../e2e/sdk/page-api.ts";
 import { got, hears, joinLivekit, sees } from "./harness/livekit-page.ts";
 import { openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
 
@@ -47,6 +49,35 @@ test(
     });
     expect(shown).toEqual({ frames: 0, texts: [] });
     for (const page of [ann, ben, eve]) await page.context().close();
+  },
+  4 * WAIT_MS,
+);
+
+test(
+  "livekit-client and the SDK of Stoa see each other's encrypted video with the same passphrase",
+  async () => {
+    const { id } = await stage.stoa.rooms.create({ name: "sealed-both", encrypted: true });
+    const [stoa, livekit] = [await stage.page("stoa"), await stage.page("livekit-client")];
+    const { endpoint, token } = await stage.stoa.rtcTokens.mint(id, {
+      participantIdentity: "stan",
+      permissions: { publish: true },
+    });
+    await stoa.evaluate(
+      async ({ endpoint, token, url }) => {
+        const { connect } = (await import(`${url}/sdk.js`)) as typeof Sdk;
+        const room = await connect(endpoint, token, { encryption: { passphrase: "ours" } });
+        room.on("trackSubscribed", (track, { identity }) => {
+          const element = document.body.appendChild(track.attach());
+          element.id = `${identity}-${track.source}`;
+        });
+        await room.localParticipant.enableCamera({ width: 640, height: 360, frameRate: 15 });
+      },
+      { endpoint, token, url: stage.wsUrl.replace(/^ws/, "http") },
+    );
+    await joinLivekit(livekit, stage.wsUrl, await stage.token("sealed-both", "liv"), { publish: true, key: "ours" });
+    await sees(livekit, "stan");
+    await waitForFrames(stoa, "liv-camera", 10, WAIT_MS);
+    for (const page of [stoa, livekit]) await page.context().close();
   },
   4 * WAIT_MS,
 );
