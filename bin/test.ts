@@ -47,7 +47,7 @@ const FAST_TEST_MS = 30_000;
 const LINES_BEFORE_A_FAILURE = 25;
 const SLOWEST_FILES = 12;
 /** More failed files than this are no accident, and running them again would only take time. */
-const MAX_RETRIED_FILES = 15;
+const MAX_RETRIED_FILES = 40;
 
 type TestProcess = { name: string; folder: string; files: TestFile[] };
 
