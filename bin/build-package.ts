@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import { description, license } from "../package.json";
 import { BLOCK_BYTES, paddingOf, writeTarHeader } from "../src/kernel/archive/tar.ts";
 import { RELEASE, VERSION } from "../src/kernel/version.ts";
-import { buildSdkTypes } from "./build-sdk-types.ts";
+import { buildSdkTypes, withoutGenericArrays } from "./build-sdk-types.ts";
 import { ENTRIES, manifest, WORKERS } from "./package-manifest.ts";
 
 const COMPILER_FLAGS =
@@ -118,7 +118,10 @@ function collectTypes(folder: string, path: string, files: Map<string, string>):
   if (files.has(path)) return;
   if (path.startsWith("src/protocol/") && !path.startsWith("src/protocol/data/"))
     throw new Error(`${path} imports a library that the package does not have`);
-  const source = readFileSync(join(folder, path), "utf8").replaceAll(/"(\.{1,2}\/[^"]+)\.tsx?"/g, '"$1.js"');
+  const source = withoutGenericArrays(readFileSync(join(folder, path), "utf8")).replaceAll(
+    /"(\.{1,2}\/[^"]+)\.tsx?"/g,
+    '"$1.js"',
+  );
   files.set(path, source);
   for (const [, to = ""] of source.matchAll(/(?:from|import) ?\(?"(\.[^"]+)\.js"/g)) {
     collectTypes(folder, `${relative(".", join(dirname(path), to))}.d.ts`, files);

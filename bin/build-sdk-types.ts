@@ -32,10 +32,15 @@ export async function buildSdkTypes(root: string, outfile: string): Promise<void
     const child = Bun.spawn(tsc, { cwd: root, stdout: "pipe" });
     const output = await new Response(child.stdout).text();
     if ((await child.exited) !== 0) throw new Error(`the SDK's types do not compile:\n${output}`);
-    await Bun.write(outfile, await bundle(root, folder));
+    await Bun.write(outfile, withoutGenericArrays(await bundle(root, folder)));
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Typed arrays have a parameter since TypeScript 5.7; this names the same type in earlier versions too. */
+export function withoutGenericArrays(declarations: string): string {
+  return declarations.replaceAll("Uint8Array<ArrayBuffer>", "ReturnType<typeof Uint8Array.from>");
 }
 
 /** Bundles the declarations that are reachable from the index, without internals. */

@@ -2,8 +2,10 @@
 import { type DataPacket, decodePacket, encodePacket } from "./data-packet.ts";
 import type { ReliableBuffer } from "./reliable-buffer.ts";
 
-/** As much of an `RTCDataChannel` as is used. */
-export type DataChannelLike = Pick<RTCDataChannel, "readyState" | "binaryType"> & {
+/** As much of an `RTCDataChannel` as is used; a bot compiles without the browser's types. */
+export type DataChannelLike = {
+  readonly readyState: "connecting" | "open" | "closing" | "closed";
+  binaryType: string;
   send(data: string | Uint8Array<ArrayBuffer>): void;
   addEventListener(type: "open" | "close", listener: () => void): void;
   addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
@@ -12,7 +14,10 @@ export type DataChannelLike = Pick<RTCDataChannel, "readyState" | "binaryType"> 
 export type DataTransport = {
   /** Aborts when the connection is closed. */
   readonly ended: AbortSignal;
-  addChannel(label: string, options?: RTCDataChannelInit): DataChannelLike;
+  addChannel(
+    label: string,
+    options?: { ordered?: boolean; maxRetransmits?: number; protocol?: string },
+  ): DataChannelLike;
 };
 
 /** A message as the RTC socket carries it. */
