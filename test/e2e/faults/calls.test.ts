@@ -1,3 +1,4 @@
+// runs: alone
 import { expect, test } from "bun:test";
 import { type CallEvent, faultsOf } from "./call-history.ts";
 import { killDuringCalls } from "./call-kills.ts";
