@@ -49,7 +49,7 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
       const { abandoned } = nack;
       const due = nack.takeDue(atMs);
       if (due.length > 0) {
-        const why = `did not arrive in order; ${nack.missing} are missing in all`;
+        const why = `later packets have arrived; ${nack.missing} missing in all`;
         decisions.push({ atMs, about: name, decided: `asked again for ${due.length}: ${spanOf(due)}`, why });
       }
       gaveUp(name, nack, abandoned, atMs);
