@@ -38,7 +38,7 @@ const KINDS: Record<string, Kind> = {
   "e2e/verdicts": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
   e2e: { onlyAll: true, slow: true, browser: true },
   "features/recordings": { onlyAll: true, slow: true },
-  foreign: { onlyAll: true, slow: true, ownNetwork: true },
+  foreign: { onlyAll: true, slow: true, browser: true, ownNetwork: true },
   "gateways/livekit": { onlyAll: true, slow: true, waits: true },
   "network/acme": { onlyAll: true, slow: true, waits: true },
   "network/tls": { onlyAll: true, slow: true },
