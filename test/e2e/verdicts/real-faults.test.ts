@@ -1,3 +1,4 @@
+// suite: soak
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { VerdictCause } from "../../../src/protocol/room-records.ts";
 import { FAULTS } from "./faults.ts";
