@@ -1,4 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
 import type { CredentialKind } from "../../../src/kernel/http/guards.ts";
 import { OIDC_CLIENT, oidcServer } from "../../harness/oidc.ts";
@@ -15,11 +18,18 @@ const RUNS = Number(process.env.CONTRACT_RUNS ?? 12);
 const SEED = Number(process.env.CONTRACT_SEED ?? 20_260_301);
 
 const provider = await oidcServer(["http://localhost/oauth/acme/callback"]);
+// Routes that compose are granted where ffmpeg is installed; this stand-in fails at once, as does ffmpeg for these files.
+const programs = mkdtempSync(join(tmpdir(), "stoa-programs-"));
+writeFileSync(join(programs, "ffmpeg"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+const PATH = process.env.PATH;
+process.env.PATH = `${programs}:${PATH}`;
 provider.people.set("ada", { email: "ada@example.com", email_verified: true, name: "Ada" });
 const server = await rtcServer({ ...UNLIMITED, OAUTH: { acme: { issuer: provider.issuer, ...OIDC_CLIENT } } });
 afterAll(async () => {
   await server.close();
   await provider.close();
+  process.env.PATH = PATH;
+  rmSync(programs, { recursive: true });
 });
 /** Routes of operators come last and share a tenant: a drained or invented node would get the rooms of new tenants. */
 const isForOperators = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster|audit-logs)/.test(path);
