@@ -5,65 +5,97 @@ import type { FleetService } from "./fleet.ts";
 import type { MediaNodes } from "./media-nodes.ts";
 import { allocate } from "./registration/allocation.ts";
 
-/** The media node on which a room is placed. */
+/** A media node on which a room is open. */
 export type Placed = { serverName: string; region: string; node: MediaNode };
 
+/** A room and the nodes that have participants of it. */
+export type PlacedRoom = {
+  readonly id: string;
+  readonly region: string | null;
+  /** By the names of the nodes; the first is the main site. */
+  readonly sites: Map<string, Placed>;
+};
+
+/** The site that knows the speakers of the room. */
+export const mainOf = ({ sites }: PlacedRoom): Placed | null => sites.values().next().value ?? null;
+
 export type Placements = {
-  /** Opens the room on the best node that accepts it; throws `SVC_NO_RTC_CAPACITY` when none does. */
-  open(room: { id: string; region: string | null }): Promise<Placed>;
+  /** The node for the next participant; opens the room there. Throws `SVC_NO_RTC_CAPACITY` when no node accepts it. */
+  place(room: PlacedRoom): Promise<Placed>;
+  isPlacing(room: PlacedRoom): boolean;
   /** Keeps the room on the node that reported it. */
-  adopt(roomId: string, placed: Placed): Placed;
+  adopt(room: PlacedRoom, site: Placed): void;
   /** Closes the room on its node. */
-  release(roomId: string, placed: Placed): void;
+  release(room: PlacedRoom, site: Placed): void;
   /** The node was lost or does not know the room any more, so there is nothing to close. */
-  forget(roomId: string): void;
+  forget(room: PlacedRoom, serverName: string): void;
 };
 
 export function createPlacements({ config, log }: Runtime, fleet: FleetService, nodes: MediaNodes): Placements {
-  const placed = new Map<string, string>();
+  const roomsOn = new Map<string, number>();
+  const placing = new Map<PlacedRoom, Promise<Placed>>();
   /** Opening a room again waits for its closing, because the two requests could overtake each other. */
   const closing = new Map<string, Promise<void>>();
 
-  const placedOn = (serverName: string) => {
-    let rooms = 0;
-    for (const name of placed.values()) if (name === serverName) rooms += 1;
-    return rooms;
-  };
+  function count(serverName: string, change: 1 | -1): void {
+    const rooms = (roomsOn.get(serverName) ?? 0) + change;
+    if (rooms > 0) roomsOn.set(serverName, rooms);
+    else roomsOn.delete(serverName);
+  }
+
+  function add(room: PlacedRoom, site: Placed): Placed {
+    if (!room.sites.has(site.serverName)) count(site.serverName, 1);
+    room.sites.set(site.serverName, site);
+    return site;
+  }
+
+  function forget(room: PlacedRoom, serverName: string): void {
+    if (room.sites.delete(serverName)) count(serverName, -1);
+  }
+
+  async function open(room: PlacedRoom): Promise<Placed> {
+    const { id: roomId } = room;
+    const candidates = fleet.candidates((name) => roomsOn.get(name) ?? 0);
+    for (const { name: serverName, region } of allocate(candidates, room.region ?? config.SFU_REGION)) {
+      const node = nodes.find(serverName);
+      if (!node) continue;
+      await closing.get(`${serverName} ${roomId}`);
+      try {
+        await node.openRoom({ roomId });
+        return add(room, { serverName, region, node });
+      } catch (error) {
+        if (!(error instanceof MediaError)) throw error;
+        log.warn({ serverName, roomId, code: error.code }, "placement: media node failed to open the room");
+      }
+    }
+    throw new ApiError("SVC_NO_RTC_CAPACITY");
+  }
 
   return {
-    async open({ id: roomId, region }) {
-      await closing.get(roomId);
-      for (const { name, region: itsRegion } of allocate(fleet.candidates(placedOn), region ?? config.SFU_REGION)) {
-        const node = nodes.find(name);
-        if (!node) continue;
-        try {
-          await node.openRoom({ roomId });
-          placed.set(roomId, name);
-          return { serverName: name, region: itsRegion, node };
-        } catch (error) {
-          if (!(error instanceof MediaError)) throw error;
-          log.warn({ serverName: name, roomId, code: error.code }, "placement: media node failed to open the room");
-        }
-      }
-      throw new ApiError("SVC_NO_RTC_CAPACITY");
+    async place(room) {
+      const main = mainOf(room);
+      if (main) return main;
+      const opening = placing.get(room) ?? open(room).finally(() => placing.delete(room));
+      placing.set(room, opening);
+      return opening;
     },
 
-    adopt(roomId, found) {
-      placed.set(roomId, found.serverName);
-      return found;
-    },
+    isPlacing: (room) => placing.has(room),
 
-    release(roomId, { node, serverName }) {
-      placed.delete(roomId);
+    adopt: (room, site) => void add(room, site),
+
+    release(room, { node, serverName }) {
+      forget(room, serverName);
+      const key = `${serverName} ${room.id}`;
       const closed = node
-        .closeRoom({ roomId })
-        .catch((err) => log.warn({ err, serverName, roomId }, "placement: closing the room failed"))
+        .closeRoom({ roomId: room.id })
+        .catch((err) => log.warn({ err, serverName, roomId: room.id }, "placement: closing the room failed"))
         .then(() => {
-          if (closing.get(roomId) === closed) closing.delete(roomId);
+          if (closing.get(key) === closed) closing.delete(key);
         });
-      closing.set(roomId, closed);
+      closing.set(key, closed);
     },
 
-    forget: (roomId) => void placed.delete(roomId),
+    forget,
   };
 }

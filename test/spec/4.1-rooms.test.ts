@@ -29,6 +29,7 @@ describe("[4.1] POST /v1/rooms", () => {
       departureTimeoutSeconds: 20,
       participantCount: 0,
       serverName: null,
+      sites: [],
       createdAt: "2026-03-01T12:00:00.000Z",
       updatedAt: "2026-03-01T12:00:00.000Z",
       closedAt: null,

@@ -27,9 +27,9 @@ type ActiveRecording = {
   audioOnly: boolean;
   startedAt: number;
   automatic: boolean;
-  /** The node that writes the recording; null while the room is empty. */
-  serverName: string | null;
-  /** Set while a stop waits for the node to finish. */
+  /** The nodes that write the recording, each the tracks of its own participants; none while the room is empty. */
+  servers: Set<string>;
+  /** Set while a stop waits for the nodes to finish. */
   finished: (() => void) | null;
   /** Cancels the stop after RECORDING_MAX_MINUTES. */
   cancelLimit: () => void;
@@ -45,6 +45,8 @@ type ActiveRecordingDeps = {
   requireSpace: (projectId: string) => Promise<void>;
   hls: Hls;
   isLiveStream: (roomId: string) => boolean;
+  /** The node that knows the speakers of the room. */
+  mainServerOf: (roomId: string) => string | undefined;
 };
 
 /** How a recording ends; `also` runs in the same transaction. */
@@ -54,7 +56,7 @@ const COMPLETE: End = { status: "READY", error: null };
 
 /** Keeps recordings running on the media node of their room, and saves what the node reports. */
 export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDeps) {
-  const { store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream } = deps;
+  const { store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream, mainServerOf } = deps;
   const { bus, config, log, now, timers, write } = runtime;
   const byRoom = new Map<string, ActiveRecording>();
   /** Recordings of an earlier process, by room: a node may still be writing them. */
@@ -74,12 +76,13 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     if ("recordingId" in event) handleEvent(serverName, event);
     else if ("roomId" in event) {
       const recording = byRoom.get(event.roomId);
+      if (event.type === "speakersChanged" && serverName !== mainServerOf(event.roomId)) return;
       if (recording) timeline.addMediaEvent(recording, event);
     } else if (event.type === "workerCrashed") {
       for (const { roomId, remains, recordingEnds } of event.rooms) {
         if (remains && !recordingEnds) continue;
         const recording = byRoom.get(roomId);
-        if (recording?.serverName === serverName) detach(recording);
+        if (recording) detach(recording, serverName);
       }
     } else if (event.type === "roomsFound") stopInterrupted(serverName, event.rooms);
   });
@@ -94,9 +97,9 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   }
 
   function attach(recording: ActiveRecording, serverName: string | null): void {
-    const node = serverName === null || recording.serverName !== null ? null : nodes.find(serverName);
+    const node = serverName === null || recording.servers.has(serverName) ? null : nodes.find(serverName);
     if (!node || serverName === null) return;
-    recording.serverName = serverName;
+    recording.servers.add(serverName);
     const { id, roomId, startedAt, audioOnly } = recording;
     const parts = isLiveStream(roomId);
     const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
@@ -106,16 +109,16 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     });
   }
 
-  function detach(recording: ActiveRecording): void {
-    recording.serverName = null;
-    openFiles.closeAll(recording.id);
-    recording.finished?.();
+  function detach(recording: ActiveRecording, serverName: string): void {
+    if (!recording.servers.delete(serverName)) return;
+    openFiles.closeAll(recording.id, serverName);
+    if (recording.servers.size === 0) recording.finished?.();
   }
 
   function handleEvent(serverName: string, event: RecordingEvent): void {
     const recording = byRoom.get(event.roomId);
     if (recording?.id !== event.recordingId) handleLateEvent(serverName, event);
-    if (recording?.id !== event.recordingId || recording.serverName !== serverName) return;
+    if (recording?.id !== event.recordingId || !recording.servers.has(serverName)) return;
     const writtenBy: WrittenBy = nodes.find(serverName)?.remote ? { location: "node", serverName } : THIS_SERVER;
     const mayBeNew = event.type !== "recordingFileEnded";
     const saveFiles = (files: readonly RecordedFile[]) =>
@@ -128,7 +131,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
         break;
       case "recordingFileStarted": {
         const { fileId, identity } = event.file;
-        openFiles.open(recording.id, fileId, identity);
+        openFiles.open(fileId, { recordingId: recording.id, serverName, identity });
         changes.logFailure(
           saveFiles([event.file]).then((saved) => {
             if (!saved.has(fileId)) openFiles.close(fileId);
@@ -151,7 +154,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
         break;
       // The node also ends a recording when its room is empty; the next participant starts it again.
       case "recordingEnded":
-        detach(recording);
+        detach(recording, serverName);
         break;
       case "recordingFailed":
         log.error({ recordingId: recording.id, reason: event.reason }, "recordings: media node failed to record");
@@ -217,17 +220,22 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   }
 
   async function stop(recording: ActiveRecording, how: End = COMPLETE): Promise<void> {
-    const { id, roomId, serverName } = recording;
+    const { id, roomId, servers } = recording;
     recording.cancelLimit();
-    const node = serverName === null ? null : nodes.find(serverName);
-    if (node) {
+    if (servers.size > 0) {
       const finished = Promise.withResolvers<void>();
       recording.finished = finished.resolve;
-      const request = node.stopRecording({ roomId, recordingId: id }).catch((err: Error) => {
-        log.warn({ err, recordingId: id }, "recordings: media node did not stop the recording");
-        finished.resolve();
+      const requests = [...servers].map(async (serverName) => {
+        try {
+          const node = nodes.find(serverName);
+          if (node) await node.stopRecording({ roomId, recordingId: id });
+          else detach(recording, serverName);
+        } catch (err) {
+          log.warn({ err, serverName, recordingId: id }, "recordings: media node did not stop the recording");
+          detach(recording, serverName);
+        }
       });
-      await Promise.all([request, withinLimit(finished.promise)]);
+      await Promise.all([...requests, withinLimit(finished.promise)]);
     }
     if (byRoom.get(roomId) === recording) byRoom.delete(roomId);
     const downloaded = locations.download(id);
@@ -257,7 +265,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     inRoom: (roomId: string): { id: string; automatic: boolean } | undefined => byRoom.get(roomId),
 
     /** Inserts a new recording; the node starts once the row is on disk. */
-    begin(unit: Unit, row: RecordingRow, serverName: string | null): void {
+    begin(unit: Unit, row: RecordingRow, serverNames: readonly string[]): void {
       store.insert(unit, row);
       rooms.markRecording(unit, row.roomId, true);
       bus.publish(unit, "recordingChanged", { roomId: row.roomId, active: true });
@@ -265,12 +273,12 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       unit.afterCommit(() => {
         const { id, roomId, audioOnly, startedAt, automatic } = row;
         const recording: ActiveRecording = {
-          ...{ id, roomId, audioOnly, startedAt, automatic, serverName: null, finished: null },
+          ...{ id, roomId, audioOnly, startedAt, automatic, servers: new Set(), finished: null },
           cancelLimit: timers.after(config.RECORDING_MAX_MINUTES * 60_000, () => changes.logFailure(stop(recording))),
         };
         byRoom.set(roomId, recording);
         if (isLiveStream(roomId)) hls.begin(row);
-        attach(recording, serverName);
+        for (const serverName of serverNames) attach(recording, serverName);
       });
     },
 
@@ -284,12 +292,18 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
 
     /** Resolves when no file of a participant who has left is being written. */
     async settled({ projectId, environment }: Tenant, identity: string): Promise<void> {
-      for (const { id, roomId, serverName } of [...byRoom.values()]) {
+      for (const { id, roomId, servers } of [...byRoom.values()]) {
         const row = store.get(id);
         if (row?.projectId !== projectId || row.environment !== environment) continue;
-        // The node sends its response after all earlier events.
-        const node = serverName === null ? null : nodes.find(serverName);
-        await node?.room({ roomId }).catch(() => null);
+        // A node sends its response after all earlier events.
+        await Promise.all(
+          [...servers].map((name) =>
+            nodes
+              .find(name)
+              ?.room({ roomId })
+              .catch(() => null),
+          ),
+        );
         await withinLimit(openFiles.closed(id, identity));
       }
       await runtime.writer.drain();
@@ -314,24 +328,26 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   };
 }
 
+type OpenFile = { recordingId: string; serverName: string; identity: string };
+
 /** The files that are being written, by participant. */
 function createOpenFiles() {
-  const files = new Map<string, { recordingId: string; identity: string }>();
+  const files = new Map<string, OpenFile>();
   let waiting: (() => void)[] = [];
 
-  function closeWhere(matches: (fileId: string, recordingId: string) => boolean): void {
-    for (const [fileId, { recordingId }] of files) if (matches(fileId, recordingId)) files.delete(fileId);
+  function closeWhere(matches: (fileId: string, file: OpenFile) => boolean): void {
+    for (const [fileId, file] of files) if (matches(fileId, file)) files.delete(fileId);
     const resolves = waiting;
     waiting = [];
     for (const resolve of resolves) resolve();
   }
 
   return {
-    open: (recordingId: string, fileId: string, identity: string): void =>
-      void files.set(fileId, { recordingId, identity }),
+    open: (fileId: string, file: OpenFile): void => void files.set(fileId, file),
     close: (fileId: string): void => closeWhere((id) => id === fileId),
-    /** Called for a recording that has ended, or whose node is lost. */
-    closeAll: (recordingId: string): void => closeWhere((_, id) => id === recordingId),
+    /** Called for a recording that has ended, at all or on one node. */
+    closeAll: (recordingId: string, serverName?: string): void =>
+      closeWhere((_, file) => file.recordingId === recordingId && file.serverName === (serverName ?? file.serverName)),
 
     /** Resolves when no file of the participant is open. */
     async closed(recordingId: string, identity: string): Promise<void> {

@@ -33,7 +33,7 @@ type Deps = {
   folder: RecordingFolder;
   active: ReturnType<typeof createActiveRecordings>;
   /** The media node of the room, and its live call. */
-  liveState: (roomId: string) => { serverName: string | null; callId: string | null };
+  liveState: (roomId: string) => { serverNames: string[]; callId: string | null };
   roomMessages: ChatService["roomMessages"];
   /** Throws when the project or the disk has no space for more recordings. */
   requireSpace: (projectId: string) => Promise<void>;
@@ -111,7 +111,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
         throw new ApiError("SVC_ROOM_ENCRYPTED", "The room is end-to-end encrypted; it cannot be recorded.");
       if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
       const at = now();
-      const { serverName, callId } = liveState(room.id);
+      const { serverNames, callId } = liveState(room.id);
       const row: RecordingRow = {
         id: ids.uuid(),
         publicId: ids.publicId("recording"),
@@ -131,7 +131,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
         encryptedTracks: 0,
         composition: null,
       };
-      active.begin(unit, row, serverName);
+      active.begin(unit, row, serverNames);
       if (author) audit(unit, author, "recording.started", row, auditNames(row));
       return row;
     },

@@ -25,7 +25,7 @@ type Deps = {
   attachments: Pick<Attachments, "removals" | "storages"> & { quota: Pick<StorageQuota, "require"> };
   rooms: RoomService;
   nodes: MediaNodes;
-  liveRooms: Pick<LiveRooms, "serverOf">;
+  liveRooms: Pick<LiveRooms, "serversOf">;
   calls: Pick<Calls, "log" | "namesIn">;
   liveStreams: { streams: Pick<LiveStreamService, "find" | "ofRoom"> };
   rtcTokens: Pick<RtcTokenService, "verify">;
@@ -50,11 +50,12 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   const locations = createStorageLocations(runtime, { store, folder, nodes, ...attachments });
   const active = createActiveRecordings(runtime, {
     ...{ store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream },
+    mainServerOf: (roomId) => liveRooms.serversOf(roomId)[0],
   });
   const namesIn = (row: RecordingRow) => calls.namesIn(row, row.roomId, row.startedAt, row.endedAt ?? runtime.now());
   const composer = createComposer(runtime, { store, folder, locations, namesIn });
   const liveState = (roomId: string) => ({
-    serverName: liveRooms.serverOf(roomId),
+    serverNames: liveRooms.serversOf(roomId),
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
   const recordings = recordingService(runtime, {

@@ -15,8 +15,8 @@ export type LiveRooms = {
   participants(roomId: string): Promise<LiveParticipant[]>;
   /** The identities that are connected, without a query to the node; null while the node of the room cannot be reached. */
   connected(roomId: string): string[] | null;
-  /** The media node of the room; null while the room is empty. */
-  serverOf(roomId: string): string | null;
+  /** The media nodes of the room, its main one first; none while the room is empty. */
+  serversOf(roomId: string): string[];
   has(roomId: string, identity: string): boolean;
   /** The rooms that the participant is in at this moment. */
   roomsOf(tenant: Tenant, identity: string): string[];

@@ -166,7 +166,7 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
       async ({ projectId, environment, params }) => {
         const row = rooms.find({ projectId, namesIn: environment, roomId: params.roomId });
         const presence = (await liveRooms.presence([row.id])).get(row.id);
-        const reachable = presence?.participantCount !== null;
+        const reachable = presence?.sites.every(({ participants }) => participants !== null) ?? true;
         const participants = reachable ? await liveRooms.participants(row.id) : [];
         return { ...rooms.present(row, presence), participants };
       },

@@ -49,6 +49,12 @@ export const MuteTrack = t.Object({
   muted: t.Literal(true, { error: "must be true: a server never opens a microphone" }),
 });
 
+const RoomSite = t.Object({
+  serverName: t.String(),
+  region: t.String(),
+  participants: nullable(Type.Integer({ minimum: 0, description: "null when the media node does not respond" })),
+});
+
 const room = {
   id: t.String(),
   projectId: t.String(),
@@ -63,8 +69,9 @@ const room = {
   metadata: nullable(t.String()),
   emptyTimeoutSeconds: nullable(Type.Integer({ description: UNUSED })),
   departureTimeoutSeconds: Type.Integer({ description: DEPARTED }),
-  participantCount: nullable(Type.Integer({ description: "null when the room's media node does not respond" })),
-  serverName: nullable(t.String({ description: "null while the room is empty" })),
+  participantCount: nullable(Type.Integer({ description: "null when a media node of the room does not respond" })),
+  serverName: nullable(t.String({ description: "The main media node; null while the room is empty" })),
+  sites: t.Array(RoomSite, { description: "The media nodes with participants of the room, the main one first" }),
   createdAt: Timestamp,
   updatedAt: Timestamp,
   closedAt: NullableTimestamp,

@@ -34,11 +34,11 @@ const DEPARTURE_TIMEOUT_SECONDS = 20;
 
 type CloseReason = BusEvents["roomClosed"]["reason"];
 
-/** The live state of a room; `participantCount` is null when its media node does not respond. */
-export type RoomPresence = { participantCount: number | null; serverName: string | null };
+/** The media nodes of a room, its main one first; `participants` is null for one that does not respond. */
+export type RoomPresence = { sites: { serverName: string; region: string; participants: number | null }[] };
 
 const UUID = new RegExp(UUID_PATTERN, "i");
-const EMPTY: RoomPresence = { participantCount: 0, serverName: null };
+const EMPTY: RoomPresence = { sites: [] };
 
 export function roomService({ db, bus, ids, now }: Runtime) {
   const store = roomStore(db);
@@ -147,7 +147,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       return { ...row, status: "CLOSED", updatedAt: at, closedAt: at };
     },
 
-    present: (row: RoomRow, presence: RoomPresence = EMPTY) => ({
+    present: (row: RoomRow, { sites }: RoomPresence = EMPTY) => ({
       id: row.id,
       projectId: row.projectId,
       environment: row.environment,
@@ -161,8 +161,12 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       metadata: row.metadata,
       emptyTimeoutSeconds: row.emptyTimeout,
       departureTimeoutSeconds: row.departureTimeout,
-      participantCount: presence.participantCount,
-      serverName: presence.serverName,
+      participantCount: sites.reduce<number | null>(
+        (total, { participants }) => (total === null || participants === null ? null : total + participants),
+        0,
+      ),
+      serverName: sites[0]?.serverName ?? null,
+      sites,
       createdAt: iso(row.createdAt),
       updatedAt: iso(row.updatedAt),
       closedAt: iso(row.closedAt),

@@ -163,7 +163,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
 
   function joinResponse(client: LivekitSession): JoinResponse {
     const { session } = client;
-    const region = session.room.placed?.region ?? "";
+    const { region } = session.site;
     const row = rooms.byId(session.room.id);
     return new JoinResponse({
       ...(row && { room: roomInfo(row, session.room, details) }),
@@ -194,8 +194,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     return link.state === "attached" || link.state === "detached" ? client : null;
   }
 
-  async function lastSequence({ room, id }: RtcSession): Promise<number> {
-    const snapshot = await room.placed?.node.room({ roomId: room.id });
+  async function lastSequence({ room, site, id }: RtcSession): Promise<number> {
+    const snapshot = await site.node.room({ roomId: room.id });
     return snapshot?.participants.find(({ participantId }) => participantId === id)?.lastDataSequence ?? 0;
   }
 
@@ -238,7 +238,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
         return dismiss(null, DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
       }
       const servers = iceServers(join.iceServersOf(client.session));
-      const info = serverInfo(client.session.room.placed?.region ?? "");
+      const info = serverInfo(client.session.site.region);
       const value = new ReconnectResponse({ iceServers: servers, serverInfo: info, lastMessageSeq });
       attached(client, { case: "reconnect", value });
       membership.emitChange(client.session, { type: "reconnected", path: "signaling" });

@@ -17,7 +17,6 @@ import type { Socket, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { trackSid } from "../../protocol/media/livekit-sids.ts";
-import type { MediaNode } from "../../protocol/media-node.ts";
 import { type Push, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
@@ -89,13 +88,13 @@ export class LivekitSession {
     const negotiate = deps.mode === "one" ? oneConnection : twoConnections;
     this.#negotiator = negotiate({
       ...{ session, send, published: this.published, selection: this.#selection },
-      node: () => this.#node(),
+      node: () => this.session.site.node,
     });
     this.#handleRequest = createRequestHandler({
       ...{ session, send, published: this.published, selection: this.#selection, notifier: this.notifier },
       negotiator: this.#negotiator,
       requests: deps.signaling.requests,
-      node: () => this.#node(),
+      node: () => this.session.site.node,
       refuse: (request, reason, message) => this.refuse(request, reason, message),
       leave: () => this.#leave(),
       simulate: (scenario) => this.#simulate(scenario),
@@ -250,7 +249,7 @@ export class LivekitSession {
       if (isAllowed === before[n]) continue;
       if (!isAllowed) {
         const ref = { roomId: other.room.id, participantId: other.id };
-        await this.#node().updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] });
+        await this.session.site.node.updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] });
       }
       this.deps.sessionOf(other.id)?.receivingChanged(session, trackId, isAllowed);
     }
@@ -264,7 +263,7 @@ export class LivekitSession {
       // The client has not negotiated since it lost the track, which therefore still has its section.
       if (allowed && section) {
         const tracks = [{ trackId, mid: section.mid, ...this.#selection.settingsOf(trackId) }];
-        await this.#node().updateSubscriptions({ ...refOf(this.session), tracks });
+        await this.session.site.node.updateSubscriptions({ ...refOf(this.session), tracks });
       }
       await this.#negotiator.update();
     });
@@ -314,12 +313,6 @@ export class LivekitSession {
       const value = new Pong({ lastPingTimestamp: request.value.timestamp, timestamp });
       this.send({ case: "pongResp", value });
     } else if (request.case === "ping") this.send({ case: "pong", value: timestamp });
-  }
-
-  #node(): MediaNode {
-    const { placed } = this.session.room;
-    if (!placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
-    return placed.node;
   }
 }
 

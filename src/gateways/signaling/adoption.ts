@@ -3,7 +3,7 @@ import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts"
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { FleetService } from "../../nodes/fleet.ts";
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
-import type { Placements } from "../../nodes/placement.ts";
+import type { Placed, Placements } from "../../nodes/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
 import type { Membership } from "./membership.ts";
@@ -43,9 +43,10 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
         .catch((err) => log.warn({ err, roomId }, "signaling: media node did not close the room"));
       return;
     }
-    room.placed = placements.adopt(roomId, { serverName, region: fleet.find(serverName).region, node });
+    const site: Placed = { serverName, region: fleet.find(serverName).region, node };
+    placements.adopt(room, site);
     for (const { participant, record } of found) {
-      const session = sessionOf(room, participant, record);
+      const session = sessionOf(room, site, participant, record);
       registry.add(session);
       if (rtcTokens.isRevoked(record.tokenId)) membership.leave(session, "revoked", { quietly: true });
       else restore(session, participant, record);
@@ -57,14 +58,19 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
   function liveRoom(roomId: string, { projectId, environment }: SessionRecord): LiveRoom | null {
     try {
       const room = registry.roomFor(rooms.findActive({ projectId, environment, roomId }));
-      return room.placed || room.placing ? null : room;
+      return room.sites.size > 0 || placements.isPlacing(room) ? null : room;
     } catch (error) {
       if (error instanceof ApiError) return null;
       throw error;
     }
   }
 
-  function sessionOf(room: LiveRoom, participant: ParticipantSnapshot, record: SessionRecord): RtcSession {
+  function sessionOf(
+    room: LiveRoom,
+    site: Placed,
+    participant: ParticipantSnapshot,
+    record: SessionRecord,
+  ): RtcSession {
     const { connectionId, tokenId, joinedAt, resumeToken, metadata, client } = record;
     // The node's record may be older than the latest permissions.
     const permissions = rtcTokens.effectivePermissions(room.id, participant.identity, record.permissions);
@@ -74,6 +80,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
       hidden: record.hidden,
       id: participant.participantId,
       room,
+      site,
       identity: participant.identity,
       // The sequence numbers start above those that any client has seen, so that each gets a snapshot instead of missed
       // pushes.

@@ -5,7 +5,7 @@ import type { RtcTokenService } from "../../features/rooms/rtc-token.service.ts"
 import { sameSecret } from "../../kernel/crypto/secrets.ts";
 import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import type { Placements } from "../../nodes/placement.ts";
+import type { Placed, Placements } from "../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError, frameCode } from "../../protocol/errors.ts";
 import { MediaError } from "../../protocol/media-node.ts";
@@ -56,17 +56,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
   const capacityOf = (roomId: string): number =>
     Math.min(rooms.byId(roomId)?.maxParticipants ?? Infinity, config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM);
 
-  async function place(room: LiveRoom): Promise<void> {
-    if (room.placed) return;
-    room.placing ??= placements.open(room);
-    try {
-      room.placed = await room.placing;
-    } finally {
-      room.placing = null;
-    }
-  }
-
-  function create(caller: RtcTokenCaller, room: LiveRoom, frame: JoinFrame, client: Client): Joined {
+  function create(caller: RtcTokenCaller, room: LiveRoom, site: Placed, frame: JoinFrame, client: Client): Joined {
     const previous = room.sessions.get(caller.participantIdentity);
     const capacity = capacityOf(room.id);
     if (!previous && room.sessions.size >= capacity) {
@@ -79,6 +69,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
     const session: RtcSession = {
       id: ids.uuid(),
       room,
+      site,
       identity: caller.participantIdentity,
       connectionId: frame.connectionId,
       tokenId: caller.tokenId,
@@ -108,16 +99,13 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
   }
 
   async function enterNode(session: RtcSession): Promise<void> {
-    const { room } = session;
-    if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
-    const { placed } = room;
     try {
-      await addToNode(keyring, session, placed);
+      await addToNode(keyring, session);
     } catch (error) {
       if (!(error instanceof MediaError) || error.code !== "ROOM_NOT_FOUND") throw error;
       // The node restarted since the room was opened there.
-      await placed.node.openRoom({ roomId: room.id });
-      await addToNode(keyring, session, placed);
+      await session.site.node.openRoom({ roomId: session.room.id });
+      await addToNode(keyring, session);
     }
   }
 
@@ -131,11 +119,11 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
       room.pending += 1;
       let session: RtcSession | undefined;
       try {
-        await place(room);
+        const site = await placements.place(room);
         // The placement took time, so the checks are repeated; nothing is awaited from here to the insertion.
         if (isGone()) throw new Refusal("JOIN_TIMEOUT", "The client hung up.", CLOSE_CODES.joinTimeout);
         admit(caller);
-        const joined = create(caller, room, frame, client);
+        const joined = create(caller, room, site, frame, client);
         session = joined.session;
         await enterNode(session);
         refuseIfEnded(session);
@@ -183,8 +171,8 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
         room: { id: room.id, name: room.name, recording: room.recording, encrypted: room.encrypted },
         participant: presentParticipant(session),
         participants: others.map(presentParticipant).map((other) => (session.waiting ? withoutTracks(other) : other)),
-        serverName: room.placed?.serverName ?? "",
-        region: room.placed?.region ?? "",
+        serverName: session.site.serverName,
+        region: session.site.region,
         iceServers: iceServersOf(session),
         permissions: session.permissions,
         limits: {

@@ -1,6 +1,7 @@
 import type { LiveRooms } from "../../features/rooms/live-rooms.ts";
 import { mergedAttributes } from "../../features/rooms/participant.ts";
 import type { RoomPresence } from "../../features/rooms/room.service.ts";
+import type { Placed } from "../../nodes/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
 import type { LiveParticipant, Track } from "../../protocol/room-records.ts";
@@ -17,35 +18,34 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
   }
 
   const refOf = (session: RtcSession) => ({ roomId: session.room.id, participantId: session.id });
-  const nodeOf = ({ room }: RtcSession): MediaNode => {
-    if (!room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
-    return room.placed.node;
-  };
+  const sitesOf = (roomId: string): Placed[] => [...(registry.room(roomId)?.sites.values() ?? [])];
 
   return {
     async presence(roomIds) {
       const presence = new Map<string, RoomPresence>();
       const counts = new Map<MediaNode, Promise<Map<string, number> | null>>();
       for (const roomId of roomIds) {
-        const placed = registry.room(roomId)?.placed;
-        if (!placed) continue;
-        const { node, serverName } = placed;
-        const count = counts.get(node) ?? participantsByRoom(node);
-        counts.set(node, count);
-        const known = await count;
-        presence.set(roomId, { serverName, participantCount: known && (known.get(roomId) ?? 0) });
+        const sites: RoomPresence["sites"] = [];
+        for (const { node, serverName, region } of sitesOf(roomId)) {
+          const count = counts.get(node) ?? participantsByRoom(node);
+          counts.set(node, count);
+          const known = await count;
+          sites.push({ serverName, region, participants: known && (known.get(roomId) ?? 0) });
+        }
+        if (sites.length > 0) presence.set(roomId, { sites });
       }
       return presence;
     },
 
     async participants(roomId) {
-      const placed = registry.room(roomId)?.placed;
-      if (!placed) return [];
-      const snapshot = await translateMediaErrors(placed.node.room({ roomId }));
+      const answers = sitesOf(roomId).map(async ({ node }) => ({ node, snapshot: await node.room({ roomId }) }));
+      const found = (await translateMediaErrors(Promise.all(answers))).flatMap(({ node, snapshot }) =>
+        (snapshot?.participants ?? []).map((participant) => ({ node, ...participant })),
+      );
       const participants: LiveParticipant[] = [];
-      for (const { participantId, state, tracks, quality } of snapshot?.participants ?? []) {
+      for (const { node, participantId, state, tracks, quality } of found) {
         const session = registry.session(participantId);
-        if (!session) continue;
+        if (session?.site.node !== node) continue;
         participants.push({
           ...presentParticipant(session),
           state: connectionState({ ...session, media: state }),
@@ -58,13 +58,13 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
 
     connected(roomId) {
       const room = registry.room(roomId);
-      if (room?.placed?.node.remote?.connected === false) return null;
+      if (sitesOf(roomId).some(({ node }) => node.remote?.connected === false)) return null;
       return [...(room?.sessions.values() ?? [])].flatMap((session) =>
         connectionState(session) === "CONNECTED" ? [session.identity] : [],
       );
     },
 
-    serverOf: (roomId) => registry.room(roomId)?.placed?.serverName ?? null,
+    serversOf: (roomId) => [...(registry.room(roomId)?.sites.keys() ?? [])],
     has: (roomId, identity) => registry.find(roomId, identity) !== undefined,
     roomsOf: ({ projectId, environment }, identity) =>
       registry
@@ -78,7 +78,7 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
       const merged = attributes && mergedAttributes(session.attributes, attributes);
       if (permissions) {
         const atNode = permissionsAtNode({ ...session, permissions });
-        await translateMediaErrors(nodeOf(session).setPermissions({ ...refOf(session), permissions: atNode }));
+        await translateMediaErrors(session.site.node.setPermissions({ ...refOf(session), permissions: atNode }));
         session.permissions = permissions;
         membership.push(session, { type: "permissions.changed", permissions });
       }
@@ -93,20 +93,20 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
       const session = find(roomId, identity);
       const track: Track | undefined = session.tracks.get(trackId);
       if (!track) throw new ApiError("SVC_TRACK_NOT_FOUND");
-      await translateMediaErrors(nodeOf(session).setTrackMuted({ ...refOf(session), trackId, muted: true }));
+      await translateMediaErrors(session.site.node.setTrackMuted({ ...refOf(session), trackId, muted: true }));
       return { ...track, muted: true };
     },
 
     async setNetwork(roomId, identity, profile) {
       // The node keeps the profile of participants who left, so it must be possible to reset it without them.
-      const placed = profile === "none" ? registry.room(roomId)?.placed : undefined;
-      const node = placed?.node ?? nodeOf(find(roomId, identity));
-      await translateMediaErrors(node.setNetwork({ roomId, identity, profile }));
+      const everywhere = profile === "none" ? sitesOf(roomId) : [];
+      const sites = everywhere.length > 0 ? everywhere : [find(roomId, identity).site];
+      await translateMediaErrors(Promise.all(sites.map(({ node }) => node.setNetwork({ roomId, identity, profile }))));
     },
 
     async sendData(roomId, data) {
-      const placed = registry.room(roomId)?.placed;
-      if (placed) await translateMediaErrors(placed.node.sendData({ roomId, from: null, ...data }));
+      const sent = sitesOf(roomId).map(({ node }) => node.sendData({ roomId, from: null, ...data }));
+      await translateMediaErrors(Promise.all(sent));
     },
   };
 }

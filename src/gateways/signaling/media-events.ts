@@ -1,4 +1,4 @@
-import type { Placements } from "../../nodes/placement.ts";
+import { mainOf, type Placements } from "../../nodes/placement.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
@@ -124,7 +124,9 @@ export function createMediaEvents({
     switch (event.type) {
       case "speakersChanged": {
         const room = registry.room(event.roomId);
-        if (room) membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers });
+        // Every site of the room hears all of its voices.
+        if (room && mainOf(room)?.serverName === serverName)
+          membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers });
         break;
       }
       case "data": {
@@ -139,17 +141,17 @@ export function createMediaEvents({
       case "workerCrashed":
         for (const { roomId, participantIds, remains } of event.rooms) {
           const room = registry.room(roomId);
-          if (room?.placed?.serverName !== serverName) continue;
-          if (remains) {
-            for (const id of participantIds) {
-              const session = registry.session(id);
-              if (session?.room === room) membership.dismiss(session, "node_lost");
-            }
+          if (!room?.sites.has(serverName)) continue;
+          if (!remains) placements.forget(room, serverName);
+          if (room.sites.size === 0) {
+            membership.dismissAll(room, "node_lost");
             continue;
           }
-          placements.forget(roomId);
-          room.placed = null;
-          membership.dismissAll(room, "node_lost");
+          const lost = new Set(participantIds);
+          for (const session of [...room.sessions.values()]) {
+            if (session.site.serverName !== serverName || (remains && !lost.has(session.id))) continue;
+            membership.dismiss(session, "node_lost");
+          }
         }
         break;
       // The recordings feature handles these events itself.
@@ -166,7 +168,7 @@ export function createMediaEvents({
         break;
       default: {
         const session = registry.session(event.participantId);
-        if (session) onParticipant(session, event);
+        if (session?.site.serverName === serverName) onParticipant(session, event);
       }
     }
   };

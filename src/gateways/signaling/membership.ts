@@ -61,7 +61,7 @@ export function createMembership(
       participantAttributes: session.attributes,
       participantKind: session.kind,
       tokenId: session.tokenId,
-      serverName: room.placed?.serverName ?? null,
+      serverName: session.site.serverName,
       sdk: client.sdk,
       userAgent: client.userAgent,
       ipAddress: client.ipAddress,
@@ -124,9 +124,9 @@ export function createMembership(
 
   /** A remote node keeps the session's record, from which a restarted process restores the session. */
   function saveToNode(session: RtcSession): void {
-    const { link, room } = session;
-    if (link.state === "left" || !room.placed?.node.remote) return;
-    addToNode(keyring, session, room.placed).catch((err) => {
+    const { link, room, site } = session;
+    if (link.state === "left" || !site.node.remote) return;
+    addToNode(keyring, session).catch((err) => {
       log.warn({ err, roomId: room.id }, "signaling: media node did not save the participant");
     });
   }
@@ -147,7 +147,7 @@ export function createMembership(
    * this one. With `keepMedia` this process stops, and the next one finds the call on its node.
    */
   function leave(session: RtcSession, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
-    const { link, room } = session;
+    const { link, room, site } = session;
     if (link.state === "left") return;
     if (link.state === "detached") link.cancelExpiry();
     session.cancelAnnouncement();
@@ -156,7 +156,7 @@ export function createMembership(
     registry.remove(session);
     emitChange(session, { type: "left", reason, ...(keepMedia ? { mediaKept: true } : {}) });
     if (keepMedia) return;
-    room.placed?.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
+    site.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
       log.warn({ err, roomId: room.id }, "signaling: media node did not remove the participant");
     });
     if (session.announced && !quietly) {
@@ -165,8 +165,13 @@ export function createMembership(
     releaseIfEmpty(room);
   }
 
+  /** A room without participants ends on all of its nodes, and one with some on those that have none of them. */
   function releaseIfEmpty(room: LiveRoom): void {
-    if (registry.removeRoomIfEmpty(room) && room.placed) placements.release(room.id, room.placed);
+    const isEmpty = registry.removeRoomIfEmpty(room);
+    if (!isEmpty && (room.sites.size < 2 || room.pending > 0)) return;
+    const sessions = [...room.sessions.values()];
+    for (const site of [...room.sites.values()])
+      if (!sessions.some((session) => session.site.serverName === site.serverName)) placements.release(room, site);
   }
 
   /** Sends the client the reason and whether to reconnect, ends the session and closes the socket. */
@@ -187,7 +192,7 @@ export function createMembership(
   async function release(session: RtcSession): Promise<void> {
     const { room, permissions } = session;
     try {
-      await room.placed?.node.setPermissions({ roomId: room.id, participantId: session.id, permissions });
+      await session.site.node.setPermissions({ roomId: room.id, participantId: session.id, permissions });
     } catch (err) {
       log.warn({ err, roomId: room.id }, "signaling: media node did not let a viewer subscribe");
     }
@@ -215,8 +220,10 @@ export function createMembership(
     releaseIfEmpty,
 
     dismissAll(room: LiveRoom, reason: DismissReason): void {
-      const keepMedia = reason === "restart" && room.placed?.node.remote !== undefined;
-      for (const session of [...room.sessions.values()]) dismiss(session, reason, { quietly: true, keepMedia });
+      for (const session of [...room.sessions.values()]) {
+        const keepMedia = reason === "restart" && session.site.node.remote !== undefined;
+        dismiss(session, reason, { quietly: true, keepMedia });
+      }
     },
 
     /** Pushes go to this socket from now on; an older socket of the session is closed. */

@@ -2,7 +2,6 @@ import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
 import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
-import type { MediaNode } from "../../protocol/media-node.ts";
 import {
   type AckBody,
   type ClientFrameOf,
@@ -40,7 +39,7 @@ export function createRequests(membership: Membership): Requests {
         .filter(({ trackId }) => mayReceive(session, trackId))
         .map(({ mid, trackId, maxHeight, layer, priority }) => ({ mid, trackId, maxHeight, layer, priority }));
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
-      const answer = await nodeOf(session).negotiate(request);
+      const answer = await session.site.node.negotiate(request);
       for (const { trackId } of wanted) received(session, trackId);
       return { ...packSdp(answer.sdp), tracks: answer.tracks };
     },
@@ -50,18 +49,18 @@ export function createRequests(membership: Membership): Requests {
       for (const { trackId, mid } of tracks) {
         if (mid !== null && !mayReceive(session, trackId)) throw denied("receive this track");
       }
-      await nodeOf(session).updateSubscriptions({ ...refOf(session), tracks });
+      await session.site.node.updateSubscriptions({ ...refOf(session), tracks });
       for (const { trackId, mid } of tracks) if (mid !== null) received(session, trackId);
       return {};
     },
 
     async "track.mute"(session, { trackId, muted }) {
-      await nodeOf(session).setTrackMuted({ ...refOf(session), trackId, muted });
+      await session.site.node.setTrackMuted({ ...refOf(session), trackId, muted });
       return {};
     },
 
     async "track.unpublish"(session, { trackId }) {
-      await nodeOf(session).unpublish({ ...refOf(session), trackId });
+      await session.site.node.unpublish({ ...refOf(session), trackId });
       return {};
     },
 
@@ -70,7 +69,7 @@ export function createRequests(membership: Membership): Requests {
       if (Buffer.byteLength(payload) > DATA_SEND_MAX_BYTES) {
         throw frameError("SVC_PAYLOAD_TOO_LARGE", `payload: at most ${DATA_SEND_MAX_BYTES} bytes.`);
       }
-      await nodeOf(session).sendData({ roomId: session.room.id, from: session.identity, topic, to, payload });
+      await session.site.node.sendData({ roomId: session.room.id, from: session.identity, topic, to, payload });
       return {};
     },
 
@@ -89,11 +88,6 @@ export function createRequests(membership: Membership): Requests {
 }
 
 const refOf = (session: RtcSession) => ({ roomId: session.room.id, participantId: session.id });
-
-function nodeOf({ room }: RtcSession): MediaNode {
-  if (!room.placed) throw frameError("SVC_RTC_SERVER_UNREACHABLE", "The media server is unavailable.");
-  return room.placed.node;
-}
 
 function denied(action: string): FrameError {
   return frameError("SVC_PERMISSION_DENIED", `The token does not permit this participant to ${action}.`);

@@ -1,7 +1,7 @@
 import { createReplayRing, type ReplayRing } from "../../kernel/socket/replay-ring.ts";
 import type { Socket } from "../../kernel/socket/sockets.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { Placed } from "../../nodes/placement.ts";
+import type { Placed, PlacedRoom } from "../../nodes/placement.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
 import type { ConnectionState } from "../../protocol/observability.ts";
@@ -30,6 +30,8 @@ export type Client = {
 export type RtcSession = {
   readonly id: string;
   readonly room: LiveRoom;
+  /** The media node of the participant. */
+  readonly site: Placed;
   readonly identity: string;
   readonly connectionId: string;
   readonly tokenId: string;
@@ -75,21 +77,17 @@ export const mayReceive = (
 export const received = (receiver: RtcSession, trackId: string): void =>
   publisherOf(receiver, trackId)?.publishing?.received(receiver, trackId);
 
-export type LiveRoom = {
-  readonly id: string;
+export type LiveRoom = PlacedRoom & {
   readonly name: string;
   readonly projectId: string;
   readonly environment: Environment;
-  readonly region: string | null;
   readonly record: boolean;
   /** Only end-to-end encrypted tracks can be published. */
   readonly encrypted: boolean;
   recording: boolean;
   readonly sessions: Map<string, RtcSession>;
-  /** The number of pending joins, during which the room is not released. */
+  /** The number of pending joins, during which neither the room nor a site of it is released. */
   pending: number;
-  placing: Promise<Placed> | null;
-  placed: Placed | null;
 };
 
 /** A client that missed more gets a snapshot on resuming; one data message can be 64 KB long. */
@@ -189,9 +187,8 @@ export function createSessionRegistry() {
       const room: LiveRoom = {
         ...{ id, name, projectId, environment, region, record, encrypted, recording },
         sessions: new Map(),
+        sites: new Map(),
         pending: 0,
-        placing: null,
-        placed: null,
       };
       rooms.set(id, room);
       return room;

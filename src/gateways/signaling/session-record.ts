@@ -4,7 +4,6 @@
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { Keyring } from "../../kernel/crypto/secrets.ts";
-import type { Placed } from "../../nodes/placement.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { Permissions, Profile } from "../../protocol/room-records.ts";
@@ -82,8 +81,9 @@ function recordOf({ room, link, ...session }: RtcSession): SessionRecord {
 }
 
 /** Only a remote node, which can outlive this process, gets the record. */
-export function addToNode(keyring: Keys, session: RtcSession, { node, serverName }: Placed): Promise<void> {
+export function addToNode(keyring: Keys, session: RtcSession): Promise<void> {
   const { id: participantId, identity } = session;
+  const { node, serverName } = session.site;
   const roomId = session.room.id;
   const record = () => encryptRecord(keyring, { serverName, roomId, participantId, identity }, recordOf(session));
   return node.addParticipant({

@@ -27,11 +27,10 @@ export type Whip = ReturnType<typeof createWhip>;
 /** Participants without a socket: one offer and answer over HTTP, and a DELETE at the end. */
 export function createWhip({ ids }: Runtime, { registry, membership, join, rooms, turnedAway }: WhipDeps) {
   async function negotiate(kind: WhipKind, session: RtcSession, sdp: string, iceRestart = false): Promise<string> {
-    if (!session.room.placed) throw new ApiError("SVC_RTC_SERVER_UNREACHABLE");
     const ref = { roomId: session.room.id, participantId: session.id };
     // By default a node publishes every sent track and subscribes to every published one.
     const direction = kind === "whip" ? { subscribe: [] } : { publish: [] };
-    return (await session.room.placed.node.negotiate({ ...ref, sdp, iceRestart, ...direction })).sdp;
+    return (await session.site.node.negotiate({ ...ref, sdp, iceRestart, ...direction })).sdp;
   }
 
   /** The session of a location, for the token that started it, even if that has expired. */

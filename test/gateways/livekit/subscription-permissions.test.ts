@@ -19,11 +19,19 @@ function meeting() {
     },
     updateSubscriptions: async ({ tracks }: { tracks: object[] }) => void asked.push(tracks),
   };
-  const room = { id: "r", sessions: new Map<string, RtcSession>(), placed: { node } };
+  const room = { id: "r", sessions: new Map<string, RtcSession>() };
   const permissions = { subscribe: true };
   const add = (identity: string, tracks: { id: string }[] = []) => {
     const known = new Map(tracks.map((track) => [track.id, track]));
-    const session = { id: `s-${identity}`, identity, room, permissions, waiting: false, tracks: known } as never;
+    const session = {
+      id: `s-${identity}`,
+      identity,
+      room,
+      site: { node },
+      permissions,
+      waiting: false,
+      tracks: known,
+    } as never;
     room.sessions.set(identity, session);
     return session as RtcSession;
   };

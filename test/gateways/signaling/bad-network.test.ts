@@ -8,7 +8,10 @@ import type { NetworkProfile } from "../../../src/protocol/playground.ts";
 test("a network profile can be lifted for a participant who left, and set only for a present one", async () => {
   const set: NetworkProfile[] = [];
   const node = { setNetwork: async ({ profile }: { profile: NetworkProfile }) => void set.push(profile) };
-  const registry = { room: () => ({ placed: { node: node as unknown as MediaNode } }), find: () => undefined };
+  const registry = {
+    room: () => ({ sites: new Map([["n1", { node: node as unknown as MediaNode }]]) }),
+    find: () => undefined,
+  };
   const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership);
   await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({
     code: "SVC_PARTICIPANT_NOT_FOUND",
