@@ -55,7 +55,11 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const nodeKeys = createNodeKeys(runtime);
   const fleet = createFleet(runtime, { urlOf: nodes.urlOf, admit: nodeKeys.admit });
   const isWaitingRoom = waitingRooms(runtime);
-  const signaling = createSignaling(runtime, { ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom });
+  const isLiveStreamRoom = liveStreamRooms(runtime);
+  const signaling = createSignaling(runtime, {
+    ...{ ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom },
+    isStreamRoom: isLiveStreamRoom,
+  });
   const { liveRooms } = signaling;
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
   const webhooks = createWebhooks(runtime, projects.apiKeys.livekitKey);
@@ -70,7 +74,6 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   });
   const openRoomId = (tenant: Tenant, roomId: string) => rooms.rooms.findActive({ ...tenant, roomId }).id;
   const hasCall = (roomId: string): boolean => rtcSessions.calls.log.liveIn(roomId) !== undefined;
-  const isLiveStreamRoom = liveStreamRooms(runtime);
   const chat = createChat(runtime, { isArchived, originPolicy, openRoomId, hasCall, isLiveStreamRoom });
   const liveStreams = createLiveStreams(runtime, { ...rooms, ...chat, liveRooms });
   const push = createPush(runtime, chat);

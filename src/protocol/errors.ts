@@ -68,6 +68,11 @@ export const ERRORS = {
     "CONFLICT",
     "The room takes end-to-end encrypted tracks only, which the server cannot read.",
   ],
+  SVC_ROOM_PUBLISHERS_FULL: [
+    409,
+    "CONFLICT",
+    "As many participants publish in the room as may at once. Another one has to stop publishing first.",
+  ],
   SVC_STREAM_INVALID_STATE: [409, "CONFLICT", "The live stream is not in a state that allows this."],
   SVC_CONVERSATION_ARCHIVED: [409, "CONFLICT", "The conversation is archived. Re-open it first."],
   SVC_MESSAGE_DELETED: [409, "CONFLICT", "The message was deleted."],

@@ -32,6 +32,12 @@ export const DATA_SEND_MAX_BYTES = 8_192;
 /** The frames that are kept for a client that resumes. */
 export const RESUME_RING_FRAMES = 256;
 export const JOIN_TIMEOUT_SECONDS = 10;
+/**
+ * A room with more participants is large: it lists only those who publish, unless a client asks for all, and combines
+ * the changes of the others.
+ */
+export const LARGE_ROOM_ABOVE = 50;
+export const PARTICIPANTS_PAGE_MAX = 200;
 
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
 const Mid = Type.String({ minLength: 1, maxLength: 32 });
@@ -40,6 +46,13 @@ const Topic = Type.String({ minLength: 1, maxLength: 128 });
 const To = Type.Array(Identity, { minItems: 1, maxItems: 500 });
 /** The server limits it to 1,024 code points; each has up to two UTF-16 units here. */
 const Metadata = Type.String({ maxLength: 2_048 });
+
+/**
+ * Which other participants a client is told about: all of them, those who publish, or those who publish without their
+ * quality and, in a large room, without the speakers.
+ */
+export const Roster = literals(["all", "publishers", "none"]);
+export type Roster = Static<typeof Roster>;
 
 function request<T extends string, P extends TProperties>(type: T, properties: P) {
   return Type.Object({ type: Type.Literal(type), id: RequestId, ...properties });
@@ -89,6 +102,8 @@ export const ClientFrames = {
   "room.join": request("room.join", {
     connectionId: Type.String({ pattern: IDENTITY_PATTERN }),
     sdk: Type.Optional(Type.String({ maxLength: 128 })),
+    /** By default `all` in a room of up to 50, `publishers` in a larger one, and `none` for viewers of a live stream. */
+    roster: Type.Optional(Roster),
     resume: Type.Optional(
       Type.Object({
         sessionId: Type.String({ maxLength: 128 }),
@@ -118,6 +133,11 @@ export const ClientFrames = {
     metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
     name: Type.Optional(Type.Union([DisplayName, Type.Null()])),
     attributes: Type.Optional(Attributes),
+  }),
+  /** A page of all participants in the order in which they joined; `after` is the `next` of the page before. */
+  "room.participants": request("room.participants", {
+    after: Type.Optional(Type.Integer({ minimum: 0 })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PARTICIPANTS_PAGE_MAX })),
   }),
   "room.leave": request("room.leave", {}),
   ping: Type.Object({ type: Type.Literal("ping"), id: Type.Optional(RequestId) }),
@@ -165,7 +185,10 @@ export const JoinAck = Type.Object({
   seq: Type.Integer(),
   room: Type.Object({ id: Type.String(), name: Type.String(), recording: Type.Boolean(), encrypted: Type.Boolean() }),
   participant: Participant,
+  roster: Roster,
   participants: Type.Array(Participant),
+  /** All participants in the room, including this one. */
+  participantCount: Type.Integer(),
   serverName: Type.String(),
   region: Type.String(),
   iceServers: Type.Array(IceServer),
@@ -185,11 +208,21 @@ export const OfferAck = Type.Object({
 });
 export type OfferAck = Static<typeof OfferAck>;
 
+export const ParticipantsAck = Type.Object({
+  participants: Type.Array(Participant),
+  participantCount: Type.Integer(),
+  /** Null on the last page. */
+  next: Type.Union([Type.Integer(), Type.Null()]),
+});
+export type ParticipantsAck = Static<typeof ParticipantsAck>;
+
 export type AckBody<T extends ClientFrameType> = T extends "room.join"
   ? JoinAck
   : T extends "media.offer"
     ? OfferAck
-    : Record<never, never>;
+    : T extends "room.participants"
+      ? ParticipantsAck
+      : Record<never, never>;
 type AckFrame<T extends ClientFrameType = ClientFrameType> = { type: "ack"; id: string } & AckBody<T>;
 
 export const ErrorFrame = Type.Object({
@@ -238,6 +271,16 @@ export const Pushes = {
   "participant.joined": push("participant.joined", { participant: Participant }),
   "participant.left": push("participant.left", { identity: Identity, reason: LeaveReason }),
   "participant.updated": push("participant.updated", { participant: Participant }),
+  /**
+   * In a large room, the changes of those who publish nothing, at most twice a second and to clients with the roster
+   * `all` only. Apply `left` first. A change may already be known.
+   */
+  "participants.changed": push("participants.changed", {
+    joined: Type.Array(Participant),
+    left: Type.Array(Type.Object({ identity: Identity, reason: LeaveReason })),
+    updated: Type.Array(Participant),
+    count: Type.Integer(),
+  }),
   "track.published": push("track.published", { identity: Identity, track: Track }),
   "track.unpublished": push("track.unpublished", ofTrack),
   "track.muted": push("track.muted", ofTrack),

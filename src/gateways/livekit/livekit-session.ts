@@ -93,7 +93,7 @@ export class LivekitSession {
     this.#handleRequest = createRequestHandler({
       ...{ session, send, published: this.published, selection: this.#selection, notifier: this.notifier },
       negotiator: this.#negotiator,
-      requests: deps.signaling.requests,
+      ...{ requests: deps.signaling.requests, publisherLimit: deps.signaling.publisherLimit },
       node: () => this.session.site.node,
       refuse: (request, reason, message) => this.refuse(request, reason, message),
       leave: () => this.#leave(),

@@ -23,7 +23,8 @@ import {
 import type { RoomRow } from "../../features/rooms/room.table.ts";
 import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { LeaveReason, Push } from "../../protocol/signaling.ts";
-import { mayReceive, type RtcSession } from "../signaling/rtc-session.ts";
+import { othersFor } from "../signaling/rosters.ts";
+import { mayReceive, publisherOf, type RtcSession } from "../signaling/rtc-session.ts";
 import type { Message } from "./negotiation/negotiator.ts";
 import type { PublishedTracks } from "./published-tracks.ts";
 import { LAYER_QUALITY, LEAVE_REASONS, type LivekitDetails, participantInfo, qualityOf, roomInfo } from "./records.ts";
@@ -58,10 +59,7 @@ export class SignalNotifier {
   constructor(private readonly deps: NotifierDeps) {}
 
   others(): ParticipantInfo[] {
-    const { session } = this.deps;
-    return [...session.room.sessions.values()]
-      .filter((other) => other !== session && other.announced)
-      .map((other) => this.#describe(other));
+    return othersFor(this.deps.session).map((other) => this.#describe(other));
   }
 
   self(): ParticipantInfo {
@@ -101,6 +99,9 @@ export class SignalNotifier {
       case "participant.updated":
         this.#changed(push.participant.identity);
         break;
+      case "participants.changed":
+        this.#changedTogether(push);
+        break;
       case "track.published":
       case "track.unpublished":
         if (push.type === "track.unpublished" && push.identity === session.identity) this.#unpublished(push.trackId);
@@ -112,12 +113,9 @@ export class SignalNotifier {
         if (push.identity === session.identity) this.#muted(push.trackId, push.type === "track.muted");
         else this.#changed(push.identity);
         break;
-      case "participant.left": {
-        const info = this.#known.get(push.identity);
-        this.#known.delete(push.identity);
-        if (info) this.#update([this.#disconnected(info, push.reason)]);
+      case "participant.left":
+        this.#update(this.#left(push));
         break;
-      }
       case "speakers.changed":
         this.#speakers(push.speakers);
         break;
@@ -175,17 +173,29 @@ export class SignalNotifier {
   }
 
   #changed(identity: string): void {
+    this.#update(this.#current(identity));
+  }
+
+  #changedTogether({ joined, left, updated }: Extract<Push, { type: "participants.changed" }>): void {
+    const present = [...joined, ...updated].flatMap(({ identity }) => this.#current(identity));
+    this.#update([...left.flatMap((one) => this.#left(one)), ...present]);
+  }
+
+  #left({ identity, reason }: { identity: string; reason: LeaveReason }): ParticipantInfo[] {
+    const info = this.#known.get(identity);
+    this.#known.delete(identity);
+    return info ? [this.#disconnected(info, reason)] : [];
+  }
+
+  #current(identity: string): ParticipantInfo[] {
     const { session, details } = this.deps;
-    if (identity === session.identity) {
-      this.#update([participantInfo(session, details)]);
-      return;
-    }
+    if (identity === session.identity) return [participantInfo(session, details)];
     const other = session.room.sessions.get(identity);
-    if (!other?.announced || this.#isDeferring) return;
+    if (!other?.announced || this.#isDeferring) return [];
     const before = this.#known.get(identity);
     // LiveKit's clients treat another session of the same identity as another participant.
     const replaced = before && before.sid !== participantSid(other.id) ? [this.#disconnected(before, "replaced")] : [];
-    this.#update([...replaced, this.#describe(other)]);
+    return [...replaced, this.#describe(other)];
   }
 
   /** A track whose publisher does not let this client receive it. */
@@ -212,6 +222,7 @@ export class SignalNotifier {
   }
 
   #update(participants: ParticipantInfo[]): void {
+    if (participants.length === 0) return;
     this.deps.send({ case: "update", value: new ParticipantUpdate({ participants }) });
   }
 
@@ -267,7 +278,7 @@ export class SignalNotifier {
     if (paused === this.#paused.has(trackId)) return;
     if (paused) this.#paused.add(trackId);
     else this.#paused.delete(trackId);
-    const publisher = [...this.deps.session.room.sessions.values()].find(({ tracks }) => tracks.has(trackId));
+    const publisher = publisherOf(this.deps.session.room, trackId);
     if (!publisher) return;
     const state = new StreamStateInfo({
       participantSid: participantSid(publisher.id),

@@ -9,6 +9,7 @@ import {
   type UpdateParticipantMetadata,
 } from "@livekit/protocol";
 import { frameErrorOf } from "../../kernel/socket/frame-error.ts";
+import { ApiError } from "../../protocol/errors.ts";
 import { trackIdOf } from "../../protocol/media/livekit-sids.ts";
 import { eachField } from "../../protocol/media/protobuf.ts";
 import type { MediaNode } from "../../protocol/media-node.ts";
@@ -26,6 +27,7 @@ const MAX_TRACKS_PER_REQUEST = 2_048;
 type RequestDeps = {
   session: RtcSession;
   requests: SignalingCore["requests"];
+  publisherLimit: SignalingCore["publisherLimit"];
   published: PublishedTracks;
   selection: TrackSelection;
   negotiator: Negotiator;
@@ -47,11 +49,17 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
     refuse(request, RequestResponse_Reason.UNSUPPORTED_TYPE, `${request.case ?? "this request"} is not served here`);
 
   function addTrack(request: AddTrackRequest): void {
+    if (deps.publisherLimit.isFull(session)) {
+      const { message } = new ApiError("SVC_ROOM_PUBLISHERS_FULL");
+      refuse({ case: "addTrack", value: request }, RequestResponse_Reason.LIMIT_EXCEEDED, message);
+      return;
+    }
     const track = published.add(request);
     if (typeof track === "string") {
       refuse({ case: "addTrack", value: request }, RequestResponse_Reason.NOT_ALLOWED, track);
       return;
     }
+    deps.publisherLimit.take(session, true);
     const value = new TrackPublishedResponse({ cid: request.cid, track: track.info });
     send({ case: "trackPublished", value });
   }

@@ -13,6 +13,7 @@ import type { IceServer } from "../../protocol/room-records.ts";
 import type { ClientFrameOf, JoinAck } from "../../protocol/signaling.ts";
 import { ENDINGS, type Membership, RESUME_WINDOW_SECONDS } from "./membership.ts";
 import { Refusal } from "./refusal.ts";
+import { othersFor, participantCount, rosterFor } from "./rosters.ts";
 import {
   type Client,
   createPushes,
@@ -24,7 +25,7 @@ import {
 } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
 
-type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume">;
+type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume" | "roster">;
 export type Joined = { session: RtcSession; mode: "new" | "replaced" };
 
 type JoinDeps = {
@@ -35,11 +36,12 @@ type JoinDeps = {
   rtcTokens: RtcTokenService;
   iceServers: IceServers;
   isWaitingRoom: (roomId: string) => boolean;
+  isStreamRoom: (roomId: string) => boolean;
 };
 
 /** Joins and resumes participants. A rejected join throws. */
 export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDeps) {
-  const { registry, placements, membership, rooms, rtcTokens, iceServers, isWaitingRoom } = deps;
+  const { registry, placements, membership, rooms, rtcTokens, iceServers, isWaitingRoom, isStreamRoom } = deps;
 
   /** The permissions may have changed since the token was minted. */
   const permissionsOf = ({ roomId, participantIdentity, permissions }: RtcTokenCaller) =>
@@ -54,7 +56,10 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
 
   /** The maximum number of participants of a room: its own limit, up to the server's. */
   const capacityOf = (roomId: string): number =>
-    Math.min(rooms.byId(roomId)?.maxParticipants ?? Infinity, config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM);
+    Math.min(
+      rooms.byId(roomId)?.maxParticipants ?? Infinity,
+      isStreamRoom(roomId) ? config.LIVE_STREAM_MAX_PARTICIPANTS : config.SIGNALING_MAX_PARTICIPANTS_PER_ROOM,
+    );
 
   function create(caller: RtcTokenCaller, room: LiveRoom, site: Placed, frame: JoinFrame, client: Client): Joined {
     const previous = room.sessions.get(caller.participantIdentity);
@@ -83,7 +88,15 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
       ...caller.profile,
       hidden: caller.hidden ?? false,
       waiting: !permissions.publish && isWaitingRoom(room.id),
+      roster: rosterFor(
+        frame.roster,
+        room.sessions.size + (previous ? 0 : 1),
+        !permissions.publish && isStreamRoom(room.id),
+      ),
+      order: 0,
       announced: earlier?.announced ?? false,
+      listed: earlier?.listed ?? false,
+      publishes: false,
       cancelAnnouncement: () => {},
       wantsMedia: false,
       media: "new",
@@ -93,7 +106,9 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
     if (previous) membership.dismiss(previous, "replaced", { quietly: earlier !== undefined });
     registry.add(session);
     for (const trackId of earlier?.tracks.keys() ?? []) {
-      membership.broadcast(room, { type: "track.unpublished", identity: session.identity, trackId }, session);
+      membership.broadcast(room, { type: "track.unpublished", identity: session.identity, trackId }, (other) => {
+        return other !== session;
+      });
     }
     return { session, mode: previous ? "replaced" : "new" };
   }
@@ -161,7 +176,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
      */
     ack(session: RtcSession, mode: JoinAck["mode"], seq: number): JoinAck {
       const { room } = session;
-      const others = [...room.sessions.values()].filter((other) => other !== session && other.announced);
+      const participants = othersFor(session).map(presentParticipant);
       return {
         mode,
         sessionId: session.id,
@@ -170,7 +185,9 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
         seq,
         room: { id: room.id, name: room.name, recording: room.recording, encrypted: room.encrypted },
         participant: presentParticipant(session),
-        participants: others.map(presentParticipant).map((other) => (session.waiting ? withoutTracks(other) : other)),
+        roster: session.roster,
+        participants: session.waiting ? participants.map(withoutTracks) : participants,
+        participantCount: participantCount(room, session),
         serverName: session.site.serverName,
         region: session.site.region,
         iceServers: iceServersOf(session),

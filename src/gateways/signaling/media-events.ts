@@ -2,6 +2,7 @@ import { mainOf, type Placements } from "../../nodes/placement.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
+import { learnsQuality, learnsSpeakers } from "./rosters.ts";
 import type { RtcSession, SessionRegistry } from "./rtc-session.ts";
 
 type ParticipantEvent = Extract<MediaEvent, { participantId: string }>;
@@ -56,12 +57,14 @@ export function createMediaEvents({
         membership.emitChange(session, { type: "dtlsStateChanged", state: event.state });
         break;
       case "trackPublished":
+        membership.publishes(session);
         session.tracks.set(event.track.id, event.track);
         membership.emitChange(session, { type: "trackPublished", track: event.track });
         membership.broadcast(room, { type: "track.published", identity, track: event.track });
         break;
       case "trackUnpublished":
         if (!session.tracks.delete(event.trackId)) break;
+        if (session.tracks.size === 0) session.publishes = false;
         membership.emitChange(session, { type: "trackUnpublished", trackId: event.trackId });
         membership.broadcast(room, { type: "track.unpublished", identity, trackId: event.trackId });
         break;
@@ -87,7 +90,9 @@ export function createMediaEvents({
       }
       case "qualityChanged":
         membership.emitChange(session, { type: "qualityChanged", quality: event.quality });
-        membership.broadcast(room, { type: "quality.changed", identity, quality: event.quality });
+        membership.broadcast(room, { type: "quality.changed", identity, quality: event.quality }, (viewer) =>
+          learnsQuality(viewer, session),
+        );
         break;
       case "mediaStalled":
         membership.emitChange(session, { type: "mediaStalled" });
@@ -125,8 +130,9 @@ export function createMediaEvents({
       case "speakersChanged": {
         const room = registry.room(event.roomId);
         // Every site of the room hears all of its voices.
-        if (room && mainOf(room)?.serverName === serverName)
-          membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers });
+        if (room && mainOf(room)?.serverName === serverName) {
+          membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers }, learnsSpeakers);
+        }
         break;
       }
       case "data": {

@@ -4,13 +4,8 @@ import type { Socket } from "../../kernel/socket/sockets.ts";
 import type { Placements } from "../../nodes/placement.ts";
 import { CLOSE_CODES, type CloseCode } from "../../protocol/close-codes.ts";
 import type { LeaveReason, PushBody } from "../../protocol/signaling.ts";
-import {
-  type LiveRoom,
-  presentParticipant,
-  type RtcSession,
-  type SessionRegistry,
-  visibleWhileWaiting,
-} from "./rtc-session.ts";
+import { createRosters } from "./rosters.ts";
+import { type LiveRoom, type RtcSession, type SessionRegistry, visibleWhileWaiting } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
 
 export const RESUME_WINDOW_SECONDS = 20;
@@ -43,9 +38,11 @@ export type Membership = ReturnType<typeof createMembership>;
 
 /** The life of a session in its room: announcing, pushing, resuming and leaving. */
 export function createMembership(
-  { bus, keyring, now, timers, log }: Runtime,
+  runtime: Runtime,
   { registry, placements }: { registry: SessionRegistry; placements: Placements },
 ) {
+  const { bus, keyring, now, timers, log } = runtime;
+
   function emitChange(session: RtcSession, event: RtcConnectionChange): void {
     const { room, client } = session;
     bus.emit("rtcConnection", {
@@ -95,11 +92,12 @@ export function createMembership(
     for (const session of sessions) deliver(session, text);
   }
 
-  function broadcast(room: LiveRoom, body: PushBody, except?: RtcSession): void {
-    const text = JSON.stringify(body);
+  function broadcast(room: LiveRoom, body: PushBody, reaches: (viewer: RtcSession) => boolean = () => true): void {
+    let text: string | undefined;
     let waitingText: string | null | undefined;
     for (const session of room.sessions.values()) {
-      if (session === except) continue;
+      if (!reaches(session)) continue;
+      text ??= JSON.stringify(body);
       if (session.waiting && waitingText === undefined) {
         const part = visibleWhileWaiting(body);
         waitingText = part && JSON.stringify(part);
@@ -109,17 +107,19 @@ export function createMembership(
     }
   }
 
+  const rosters = createRosters(runtime, broadcast);
+
   function announce(session: RtcSession): void {
     session.cancelAnnouncement();
     if (session.announced || session.hidden || session.link.state === "left") return;
     session.announced = true;
-    broadcast(session.room, { type: "participant.joined", participant: presentParticipant(session) }, session);
+    rosters.joined(session);
   }
 
   function update(session: RtcSession): void {
     saveToNode(session);
     if (!session.announced || session.link.state === "left") return;
-    broadcast(session.room, { type: "participant.updated", participant: presentParticipant(session) });
+    rosters.updated(session);
   }
 
   /** A remote node keeps the session's record, from which a restarted process restores the session. */
@@ -159,9 +159,7 @@ export function createMembership(
     site.node.removeParticipant({ roomId: room.id, participantId: session.id }).catch((err) => {
       log.warn({ err, roomId: room.id }, "signaling: media node did not remove the participant");
     });
-    if (session.announced && !quietly) {
-      broadcast(room, { type: "participant.left", identity: session.identity, reason });
-    }
+    if (session.announced && !quietly) rosters.left(session, reason);
     releaseIfEmpty(room);
   }
 
@@ -211,6 +209,7 @@ export function createMembership(
     pushToMany,
     broadcast,
     announce,
+    publishes: rosters.publishes,
     update,
     awaitResume,
     saveToNode,

@@ -2,16 +2,20 @@ import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
 import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
+import type { Participant } from "../../protocol/room-records.ts";
 import {
   type AckBody,
   type ClientFrameOf,
   type ClientFrameType,
   DATA_SEND_MAX_BYTES,
+  PARTICIPANTS_PAGE_MAX,
   SDP_DEFLATE_THRESHOLD_BYTES,
   SDP_MAX_BYTES,
 } from "../../protocol/signaling.ts";
 import type { Membership } from "./membership.ts";
-import { mayReceive, type RtcSession, received } from "./rtc-session.ts";
+import type { PublisherLimit } from "./publisher-limit.ts";
+import { participantCount } from "./rosters.ts";
+import { mayReceive, presentParticipant, type RtcSession, received, withoutTracks } from "./rtc-session.ts";
 
 /** The requests of a participant in a room; the socket itself handles leaving and pings. */
 type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
@@ -19,7 +23,7 @@ export type Requests = {
   [T in RequestType]: (session: RtcSession, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
 };
 
-export function createRequests(membership: Membership): Requests {
+export function createRequests(membership: Membership, publisherLimit: PublisherLimit): Requests {
   return {
     async "media.offer"(session, { sdp, sdpDeflate, iceRestart, publish, subscribe }) {
       for (const { kind, source, encryption } of publish) {
@@ -28,6 +32,7 @@ export function createRequests(membership: Membership): Requests {
       }
       if (subscribe.length > 0 && !session.permissions.subscribe) throw denied("subscribe");
       const offer = unpackSdp({ sdp, sdpDeflate });
+      publisherLimit.take(session, publish.length > 0);
       session.wantsMedia = true;
       // Only documented fields are used: a client of the RTC socket must not choose a track id.
       const published = publish.map(({ mid, clientTrackId, kind, source, name, encryption }) => ({
@@ -83,6 +88,23 @@ export function createRequests(membership: Membership): Requests {
       Object.assign(session, checked);
       membership.update(session);
       return {};
+    },
+
+    "room.participants"({ room, waiting }, { after = 0, limit = PARTICIPANTS_PAGE_MAX }) {
+      const participants: Participant[] = [];
+      let next: number | null = null;
+      let last = after;
+      for (const session of room.sessions.values()) {
+        if (session.order <= after || !session.announced) continue;
+        if (participants.length === limit) {
+          next = last;
+          break;
+        }
+        const participant = presentParticipant(session);
+        participants.push(waiting ? withoutTracks(participant) : participant);
+        last = session.order;
+      }
+      return { participants, participantCount: participantCount(room), next };
     },
   };
 }

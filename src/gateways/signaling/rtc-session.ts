@@ -6,7 +6,7 @@ import type { Environment } from "../../protocol/enums.ts";
 import type { MediaState, TransportStats } from "../../protocol/media-node.ts";
 import type { ConnectionState } from "../../protocol/observability.ts";
 import type { Participant, ParticipantKind, Permissions, Track } from "../../protocol/room-records.ts";
-import { type LeaveReason, type PushBody, RESUME_RING_FRAMES } from "../../protocol/signaling.ts";
+import { type LeaveReason, type PushBody, RESUME_RING_FRAMES, type Roster } from "../../protocol/signaling.ts";
 
 /** The connection to the client. Pushes are sent only in `attached`; `left` is final. */
 export type Link =
@@ -48,7 +48,14 @@ export type RtcSession = {
   readonly hidden: boolean;
   /** A viewer who waits for the live stream to start gets no media. */
   waiting: boolean;
+  readonly roster: Roster;
+  /** Increases with each join of any room. */
+  order: number;
   announced: boolean;
+  /** It was announced and has published since it joined, so every participant knows it. */
+  listed: boolean;
+  /** It has offered tracks and counts towards MAX_PUBLISHERS_PER_ROOM. */
+  publishes: boolean;
   cancelAnnouncement: () => void;
   /** The client has sent an offer, so the participant is announced only when media is connected. */
   wantsMedia: boolean;
@@ -64,18 +71,20 @@ export type RtcSession = {
   };
 };
 
-const publisherOf = ({ room }: RtcSession, trackId: string) =>
-  [...room.sessions.values()].find(({ tracks }) => tracks.has(trackId));
+export function publisherOf({ sessions }: LiveRoom, trackId: string): RtcSession | undefined {
+  for (const session of sessions.values()) if (session.tracks.has(trackId)) return session;
+  return undefined;
+}
 
 export const mayReceive = (
   receiver: RtcSession,
   trackId: string,
-  publisher = publisherOf(receiver, trackId),
+  publisher = publisherOf(receiver.room, trackId),
 ): boolean => publisher?.publishing?.mayReceive(receiver, trackId) ?? true;
 
 /** A participant has subscribed to the track. */
 export const received = (receiver: RtcSession, trackId: string): void =>
-  publisherOf(receiver, trackId)?.publishing?.received(receiver, trackId);
+  publisherOf(receiver.room, trackId)?.publishing?.received(receiver, trackId);
 
 export type LiveRoom = PlacedRoom & {
   readonly name: string;
@@ -85,6 +94,7 @@ export type LiveRoom = PlacedRoom & {
   /** Only end-to-end encrypted tracks can be published. */
   readonly encrypted: boolean;
   recording: boolean;
+  /** By identity, in the order in which they joined. */
   readonly sessions: Map<string, RtcSession>;
   /** The number of pending joins, during which neither the room nor a site of it is released. */
   pending: number;
@@ -172,6 +182,7 @@ type RoomFields = {
 export function createSessionRegistry() {
   const rooms = new Map<string, LiveRoom>();
   const sessions = new Map<string, RtcSession>();
+  let joins = 0;
 
   return {
     room: (roomId: string): LiveRoom | undefined => rooms.get(roomId),
@@ -195,6 +206,7 @@ export function createSessionRegistry() {
     },
 
     add(session: RtcSession): void {
+      session.order = ++joins;
       sessions.set(session.id, session);
       session.room.sessions.set(session.identity, session);
     },

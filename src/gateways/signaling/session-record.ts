@@ -7,6 +7,7 @@ import type { Keyring } from "../../kernel/crypto/secrets.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import type { ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { Permissions, Profile } from "../../protocol/room-records.ts";
+import type { Roster } from "../../protocol/signaling.ts";
 import { type Client, permissionsAtNode, type RtcSession } from "./rtc-session.ts";
 
 export type SessionRecord = {
@@ -20,6 +21,8 @@ export type SessionRecord = {
   metadata: string | null;
   profile: Profile;
   hidden: boolean;
+  /** Absent from records of an older version. */
+  roster?: Roster;
   client: Client;
   headless: boolean;
 };
@@ -71,11 +74,11 @@ function openRecord(key: Uint8Array, subject: Subject, bytes: Buffer): SessionRe
 
 function recordOf({ room, link, ...session }: RtcSession): SessionRecord {
   const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
-  const { name, attributes, kind, hidden } = session;
+  const { name, attributes, kind, hidden, roster } = session;
   return {
     ...{ projectId: room.projectId, environment: room.environment },
     ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
-    ...{ profile: { name, attributes, kind }, hidden },
+    ...{ profile: { name, attributes, kind }, hidden, roster },
     headless: link.state === "headless",
   };
 }

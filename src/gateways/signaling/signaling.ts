@@ -20,6 +20,7 @@ import { createJoin } from "./join.ts";
 import { createLiveRooms } from "./live-rooms.ts";
 import { createMediaEvents } from "./media-events.ts";
 import { createMembership } from "./membership.ts";
+import { createPublisherLimit } from "./publisher-limit.ts";
 import { refuse } from "./refusal.ts";
 import { createRequests } from "./requests.ts";
 import { createSessionRegistry } from "./rtc-session.ts";
@@ -34,6 +35,7 @@ type SignalingDeps = {
   originPolicy: (projectId: string) => OriginPolicy;
   isArchived: (projectId: string) => boolean;
   isWaitingRoom: (roomId: string) => boolean;
+  isStreamRoom: (roomId: string) => boolean;
 };
 
 export type Signaling = ReturnType<typeof createSignaling>;
@@ -46,7 +48,8 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const placements = createPlacements(runtime, fleet, nodes);
   const membership = createMembership(runtime, { registry, placements });
   const join = createJoin(runtime, { ...deps, registry, placements, membership });
-  const requests = createRequests(membership);
+  const publisherLimit = createPublisherLimit(config);
+  const requests = createRequests(membership, publisherLimit);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const sockets = new Set<RtcSocket>();
   const watch = createHalfOpenWatch(runtime);
@@ -109,7 +112,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
     /** The interface by which gateways of other protocols use the same rooms. */
     core: {
-      ...{ registry, membership, join, requests, watch },
+      ...{ registry, membership, join, requests, watch, publisherLimit },
       turnedAway: socketDeps.admissionRefusal,
       /** Rejects new participants while the server stops, regardless of limits. */
       isDraining: () => draining,
@@ -119,6 +122,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       registry,
       membership,
       join,
+      publisherLimit,
       rooms: deps.rooms,
       turnedAway: socketDeps.admissionRefusal,
     }),

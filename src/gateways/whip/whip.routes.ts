@@ -39,6 +39,7 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
               "SVC_PERMISSION_DENIED",
               "SVC_ROOM_NOT_FOUND",
               "SVC_ROOM_CLOSED",
+              "SVC_ROOM_PUBLISHERS_FULL",
               "SVC_PAYLOAD_TOO_LARGE",
               "SVC_UNSUPPORTED_MEDIA_TYPE",
               "SVC_RATE_LIMITED",

@@ -7,6 +7,7 @@ import { MediaError } from "../../protocol/media-node.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { Join } from "../signaling/join.ts";
 import type { Membership } from "../signaling/membership.ts";
+import type { PublisherLimit } from "../signaling/publisher-limit.ts";
 import { Refusal } from "../signaling/refusal.ts";
 import type { Client, RtcSession, SessionRegistry } from "../signaling/rtc-session.ts";
 import { readFragment, restartOffer, writeFragment } from "./sdp-fragment.ts";
@@ -18,6 +19,7 @@ type WhipDeps = {
   registry: SessionRegistry;
   membership: Membership;
   join: Join;
+  publisherLimit: PublisherLimit;
   rooms: RoomService;
   turnedAway: (ipAddress: string) => Refusal | null;
 };
@@ -25,7 +27,10 @@ type WhipDeps = {
 export type Whip = ReturnType<typeof createWhip>;
 
 /** Participants without a socket: one offer and answer over HTTP, and a DELETE at the end. */
-export function createWhip({ ids }: Runtime, { registry, membership, join, rooms, turnedAway }: WhipDeps) {
+export function createWhip(
+  { ids }: Runtime,
+  { registry, membership, join, publisherLimit, rooms, turnedAway }: WhipDeps,
+) {
   async function negotiate(kind: WhipKind, session: RtcSession, sdp: string, iceRestart = false): Promise<string> {
     const ref = { roomId: session.room.id, participantId: session.id };
     // By default a node publishes every sent track and subscribes to every published one.
@@ -66,6 +71,7 @@ export function createWhip({ ids }: Runtime, { registry, membership, join, rooms
         membership.saveToNode(session);
         session.wantsMedia = true;
         try {
+          publisherLimit.take(session, kind === "whip");
           const answer = await negotiate(kind, session, sdp);
           return { sessionId: session.id, sdp: answer, etag, iceServers: join.iceServersOf(session) };
         } catch (error) {

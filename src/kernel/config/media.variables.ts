@@ -81,7 +81,21 @@ export const mediaVariables = {
   ),
   TURN_URLS: list([], turnUrl, "TURN servers that clients are given. Needs TURN_SECRET."),
   TURN_SECRET: secret(lengthBetween(1, 512), "Shared secret of the TURN servers (static-auth-secret)."),
-  SIGNALING_MAX_PARTICIPANTS_PER_ROOM: integer(50, { min: 1, max: 10_000 }, "Participants in one room."),
+  SIGNALING_MAX_PARTICIPANTS_PER_ROOM: integer(
+    50,
+    { min: 1, max: 10_000 },
+    "Participants in one room, other than that of a live stream.",
+  ),
+  LIVE_STREAM_MAX_PARTICIPANTS: integer(
+    1_000,
+    { min: 1, max: 10_000 },
+    "Participants in the room of one live stream, hosts and viewers.",
+  ),
+  MAX_PUBLISHERS_PER_ROOM: integer(
+    200,
+    { min: 1, max: 10_000 },
+    "Participants in one room that may publish at the same time.",
+  ),
   SIGNALING_MAX_MESSAGE_BYTES: integer(16_384, { min: 1024, max: 65_536 }, "Size of a signaling frame."),
   SIGNALING_MAX_MESSAGES_PER_WINDOW: integer(
     100,

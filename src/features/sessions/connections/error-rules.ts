@@ -70,7 +70,8 @@ export const RULES: readonly Rule[] = [
     codes: ["ROOM_FULL"],
     category: "SIGNALING_ERROR",
     likelyCause: "The room holds as many participants as it may.",
-    suggestedAction: "Create the room with a higher maxParticipants, or raise SIGNALING_MAX_PARTICIPANTS_PER_ROOM.",
+    suggestedAction:
+      "Create the room with a higher maxParticipants, or raise SIGNALING_MAX_PARTICIPANTS_PER_ROOM, or for a live stream LIVE_STREAM_MAX_PARTICIPANTS.",
   },
   {
     source: "refused",

@@ -1,0 +1,29 @@
+import type { Config } from "../../kernel/config/index.ts";
+import { ApiError } from "../../protocol/errors.ts";
+import type { RtcSession } from "./rtc-session.ts";
+
+export type PublisherLimit = ReturnType<typeof createPublisherLimit>;
+
+/**
+ * How many participants of a room publish at the same time: everyone's voice is mixed into the loudest on each worker of
+ * the room, and each camera that few watch costs a relay.
+ */
+export function createPublisherLimit({ MAX_PUBLISHERS_PER_ROOM: limit }: Pick<Config, "MAX_PUBLISHERS_PER_ROOM">) {
+  function isFull({ room, publishes }: RtcSession): boolean {
+    if (publishes || room.sessions.size <= limit) return false;
+    let publishers = 0;
+    for (const session of room.sessions.values()) if (session.publishes) publishers += 1;
+    return publishers >= limit;
+  }
+
+  return {
+    isFull,
+    /** Called with each offer; one without tracks lets another participant publish. */
+    take(session: RtcSession, publishes: boolean): void {
+      if (publishes && isFull(session)) {
+        throw new ApiError("SVC_ROOM_PUBLISHERS_FULL", `At most ${limit} participants publish in the room at once.`);
+      }
+      session.publishes = publishes;
+    },
+  };
+}
