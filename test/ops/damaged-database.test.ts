@@ -138,6 +138,31 @@ test("a deleted write-ahead log is noticed, and nothing acknowledged is lost by 
   expect(await server.texts(room, "alice")).toEqual([...texts.slice(1), "last"]);
 }, 60_000);
 
+test("a deleted index of the log is noticed, and nothing acknowledged is lost by it", async () => {
+  const { client } = await server.member("alice", room);
+  const send = (text: string) => client.ask("message.send", { room, text, clientMessageId: text });
+  expect((await send("last")).type).toBe("ack");
+  rmSync(`${path()}-shm`);
+  expect(await untilNotReady()).toContain("stoa.db-shm was deleted or replaced");
+  expect((await send("too late")).type).toBe("error");
+  await server.stop("SIGKILL");
+  server = await served(dataDir);
+  expect(await server.texts(room, "alice")).toEqual([...texts.slice(1), "last"]);
+}, 60_000);
+
+test("a truncated write-ahead log is noticed, and nothing wrong is served", async () => {
+  const { client } = await server.member("alice", room);
+  const send = (text: string) => client.ask("message.send", { room, text, clientMessageId: text });
+  expect((await send("last")).type).toBe("ack");
+  truncateSync(`${path()}-wal`, 0);
+  const touchedAt = Date.now();
+  expect(await untilNotReady()).toMatch(/stoa\.db-wal was truncated, .*stoa restore/);
+  expect(Date.now() - touchedAt).toBeLessThan(10_000);
+  expect((await send("too late")).type).toBe("error");
+  const read = await history();
+  expect(read.texts.filter((text) => ![...texts, "last"].includes(text))).toEqual([]);
+}, 60_000);
+
 test("a database file that was deleted or replaced is noticed, and is whole in its descriptor", async () => {
   const { client } = await server.member("alice", room);
   const send = (text: string) => client.ask("message.send", { room, text, clientMessageId: text });

@@ -1,17 +1,16 @@
 /** Whether the database is intact. A damaged file must not look healthy: the readiness check fails with a remedy. */
-import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Now } from "../time/clock.ts";
-import { every, type Timers } from "../time/timers.ts";
+import type { Timers } from "../time/timers.ts";
+import { watchFiles } from "./file-watch.ts";
 import { type Db, ReportingDatabase } from "./open.ts";
-import { refuseWrites, SplitClient } from "./split-client.ts";
+import { SplitClient } from "./split-client.ts";
 
 /** An error of the device may be temporary; a damaged page stays until a backup is restored. */
 const DEVICE_ERROR_LASTS_MS = 30_000;
-const CHECK_EVERY_MS = 2_000;
 
 /** Primary result codes by number, which node:sqlite reports instead of a name. */
 const NAMES: Record<number, string> = {
@@ -68,7 +67,7 @@ export function watchDatabase(options: HealthOptions): DatabaseHealth {
   const errors = metrics.counter("stoa_sqlite_errors_total", "Statements that SQLite refused, by its code.", ["code"]);
   let damage: string | null = null;
   let deviceError: { code: string; at: number } | null = null;
-  const files = watchFiles(options);
+  const files = watchFiles({ ...options, advice });
   metrics.gaugeOf("stoa_database_damaged", "1 when the database is damaged or cannot be read, otherwise 0.", () =>
     problem() === null ? 0 : 1,
   );
@@ -125,37 +124,5 @@ export function watchDatabase(options: HealthOptions): DatabaseHealth {
       if (found === null) damage = null;
       else damaged(found);
     },
-  };
-}
-
-/**
- * Without their names, the files exist only in the open descriptors: what is written to them is lost when the process
- * ends, and another process would create new ones. What is in the log is copied into the database, and nothing more is
- * acknowledged.
- */
-function watchFiles(options: Pick<HealthOptions, "db" | "log" | "timers">): { problem(): string | null; stop(): void } {
-  const { $client: client } = options.db;
-  const { filename } = client;
-  if (filename === "" || filename === ":memory:") return { problem: () => null, stop: () => {} };
-  const inodeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino ?? null;
-  // A database that nobody has read since it was opened has no log yet.
-  const watched = [filename, `${filename}-wal`].map((path) => ({ path, inode: inodeOf(path) }));
-  let lost: string | null = null;
-  const remedyFor = (path: string) =>
-    path === filename
-      ? `save the deleted file from /proc/${process.pid}/fd before you stop the server`
-      : "restart the server, and let nothing else change its files";
-  const stop = every(options, CHECK_EVERY_MS, () => {
-    const gone = watched.find(({ path, inode }) => inode !== null && inodeOf(path) !== inode);
-    if (lost !== null || gone === undefined) return;
-    lost = gone.path;
-    options.log.error({ path: lost }, "database: file was deleted or replaced, writes are refused");
-    client.run("PRAGMA wal_checkpoint(PASSIVE)");
-    refuseWrites(client);
-  });
-  return {
-    stop,
-    problem: () =>
-      lost === null ? null : `${lost} was deleted or replaced, so that nothing more is written: ${remedyFor(lost)}`,
   };
 }

@@ -1,0 +1,121 @@
+/** Whether something else has deleted, replaced or truncated the files of the open database. */
+import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { basename } from "node:path";
+import type { Log } from "../log.ts";
+import { every, type Timers } from "../time/timers.ts";
+import type { Db } from "./open.ts";
+import { refuseWrites } from "./split-client.ts";
+
+const CHECK_EVERY_MS = 2_000;
+
+type FileWatchOptions = {
+  db: Db;
+  log: Log;
+  timers: Timers;
+  /** What to do about a damaged database. */
+  advice: () => string;
+};
+
+/**
+ * A file without its name exists only in the open descriptors: what is written to it is lost when the process ends, and
+ * another process would create a new one. What is in the log is then copied into the database. A truncated log has lost
+ * commits, and copying what is left of it would mix pages of different ages. In either case nothing more is acknowledged.
+ */
+export function watchFiles({ db, log, timers, advice }: FileWatchOptions): {
+  problem(): string | null;
+  stop(): void;
+} {
+  const { filename } = db.$client;
+  if (filename === "" || filename === ":memory:") return { problem: () => null, stop: () => {} };
+  const paths = [filename, `${filename}-wal`, `${filename}-shm`];
+  /** Filled as the files appear: a database that nobody has read since it was opened has no log yet. */
+  const inodes = new Map<string, number>();
+  const isLogWhole = watchLog(db.$client);
+  let problem: string | null = null;
+
+  /** Whether the path names another file than before, or none. */
+  function isLost(path: string): boolean {
+    const inode = statSync(path, { throwIfNoEntry: false })?.ino;
+    const known = inodes.get(path) ?? inode;
+    if (known !== undefined) inodes.set(path, known);
+    return inode !== known;
+  }
+
+  function remedyFor(path: string): string {
+    return path === filename
+      ? `save the deleted file from /proc/${process.pid}/fd before you stop the server`
+      : "restart the server, and let nothing else change its files";
+  }
+
+  function check(): void {
+    if (problem !== null) return;
+    const lost = paths.find(isLost);
+    if (lost !== undefined) {
+      problem = `${lost} was deleted or replaced, so that nothing more is written: ${remedyFor(lost)}`;
+      log.error({ path: lost }, "database: file was deleted or replaced, writes are refused");
+      if (!lost.endsWith("-shm")) db.$client.run("PRAGMA wal_checkpoint(PASSIVE)");
+    } else if (!isLogWhole()) {
+      problem = `${basename(filename)}-wal was truncated, so that commits are lost and nothing more is written: ${advice()}`;
+      log.error({ path: `${filename}-wal` }, "database: log was truncated, writes are refused");
+    } else {
+      return;
+    }
+    refuseWrites(db.$client);
+  }
+
+  for (const path of paths) isLost(path);
+  const stop = every({ log, timers }, CHECK_EVERY_MS, check);
+  return { stop, problem: () => problem };
+}
+
+/** See "WAL file format" in SQLite's documentation. */
+/** The last bit says in which byte order the checksums are computed. */
+const MAGIC = 0x377f0682;
+const LOG_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const PAGE_SIZE_IN_HEADER = 8;
+const SALTS_IN_HEADER = 16;
+const SALTS_IN_FRAME = 8;
+const SALTS_BYTES = 8;
+
+/**
+ * Compares the log with what the connection knows of it: how many frames hold commits. Every frame carries the salts of
+ * the log's header, and a hole does not, which is what is left when a commit is appended to a log that was truncated. The
+ * index in `-shm` must not be read instead: closing that file would release the locks that SQLite has on it.
+ */
+function watchLog(client: Db["$client"]): () => boolean {
+  // Before version 3.51, which a system's own library may be, SQLite would take this for a checkpoint.
+  const version = client.query("SELECT sqlite_version() AS version").get() as { version: string };
+  if (Bun.semver.order(version.version, "3.51.0") < 0) return () => true;
+  const count = client.query("PRAGMA wal_checkpoint(NOOP)");
+  let known: { header: Buffer; frames: number; last: Buffer } | null = null;
+
+  function isWhole(): boolean {
+    const frames = (count.get() as { log: number }).log;
+    if (frames <= 0) return true;
+    const file = openSync(`${client.filename}-wal`, "r");
+    try {
+      const read = (position: number, length: number) => {
+        const bytes = Buffer.alloc(length);
+        return bytes.subarray(0, readSync(file, bytes, 0, length, position));
+      };
+      const header = read(0, LOG_HEADER_BYTES);
+      if (header.length < LOG_HEADER_BYTES || header.readUInt32BE() >>> 1 !== MAGIC >>> 1) return false;
+      const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_SIZE_IN_HEADER);
+      if (fstatSync(file).size < LOG_HEADER_BYTES + frames * frameBytes) return false;
+      const frame = (number: number) => read(LOG_HEADER_BYTES + (number - 1) * frameBytes, frameBytes);
+      const salts = (bytes: Buffer, at: number) => bytes.toString("hex", at, at + SALTS_BYTES);
+      const last = frame(frames);
+      if (salts(last, SALTS_IN_FRAME) !== salts(header, SALTS_IN_HEADER)) return false;
+      // With the same header the log is only appended to, so that the last frame of the check before is in it.
+      if (known?.header.equals(header) && !frame(known.frames).equals(known.last)) return false;
+      known = { header, frames, last };
+      return true;
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  // Another process may begin the log anew in the middle of a check.
+  return () => isWhole() || isWhole();
+}
