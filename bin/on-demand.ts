@@ -1,12 +1,16 @@
 import type { BunPlugin } from "bun";
 
 /** Modules of the SDK that are files of their own beside it, which a page loads only when it needs them. */
-export const ON_DEMAND_MODULES = { "sdk-encryption.js": "encryption/encryption.ts", "sdk-push.js": "chat/push.ts" };
+export const ON_DEMAND_MODULES = {
+  "sdk-encryption.js": "encryption/encryption.ts",
+  "sdk-push.js": "chat/push.ts",
+  "sdk-upload.js": "chat/upload.ts",
+};
 
 export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
-    build.onResolve({ filter: /\/(encryption|push)\.ts$/ }, ({ kind, path }) => {
+    build.onResolve({ filter: /\/(encryption|push|upload)\.ts$/ }, ({ kind, path }) => {
       if (kind !== "dynamic-import") return undefined;
       return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
     });

@@ -246,7 +246,11 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   async sendData(request: MediaRequest<"sendData">): Promise<void> {
-    await this.#find(request).workerOfIdentity(request.from).call("sendData", request);
+    // The worker of the participant that a request asks also has to recognize its response.
+    const recipient = request.request ? (request.to?.[0] ?? null) : null;
+    await this.#find(request)
+      .workerOfIdentity(request.from ?? recipient)
+      .call("sendData", request);
   }
 
   async startRecording(request: MediaRequest<"startRecording">): Promise<void> {

@@ -49,6 +49,7 @@ export const AUDIT_ACTIONS = [
   "participant.removed",
   "participant.muted",
   "participant.updated",
+  "participant.moved",
   "rtc_token.minted",
   "rtc_token.revoked",
   "chat_token.revoked",

@@ -89,6 +89,11 @@ export type SendData = RoomRef & {
   encoding?: "base64";
   /** The message may be lost, and is not sent again. */
   lossy?: boolean;
+  /**
+   * Asks the one participant in `to`, by RPC in the format of LiveKit; acknowledgement and response arrive as
+   * `requestAnswered`. The payload is text.
+   */
+  request?: { id: string; method: string; timeoutMs: number };
   /** The id by which LiveKit's clients recognize a repeated message; base64. */
   nonce?: string;
 };
@@ -218,6 +223,8 @@ export type MediaEvent =
   | (OfParticipant & { type: "dataDropped"; messages: number; reason: DataDropReason; reader?: string })
   /** The participant has sent more than `reader` receives: so many bytes wait. */
   | (OfParticipant & { type: "dataBehind"; reader: string; bytes: number })
+  /** A `DataPacket` in base64 with the acknowledgement of a request of the server, or its response. */
+  | (OfParticipant & { type: "requestAnswered"; requestId: string; packet: string })
   /** Sent every 5 s for each connected participant. */
   | (OfParticipant & { type: "transportStats"; stats: TransportStats })
   /** Data for participants without an open data channel, which is delivered on their socket. */

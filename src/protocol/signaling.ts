@@ -254,6 +254,8 @@ export const LeaveReason = literals([
   "failed",
   "node_lost",
   "restart",
+  /** The participant was moved to another room. */
+  "moved",
 ]);
 export type LeaveReason = Static<typeof LeaveReason>;
 
@@ -315,6 +317,15 @@ export const Pushes = {
   }),
   /** The participant has not received so many bytes of reliable data yet: wait until this push reports less. */
   "data.behind": push("data.behind", { identity: Identity, bytes: Type.Integer() }),
+  /**
+   * The backend moves this participant to another room of the same server: join it with this token, then leave this one,
+   * which otherwise ends the session after 20 seconds.
+   */
+  "room.moved": push("room.moved", {
+    room: Type.Object({ id: Type.String(), name: Type.String() }),
+    endpoint: Type.String(),
+    token: Type.String(),
+  }),
   "permissions.changed": push("permissions.changed", { permissions: Permissions }),
   data: push("data", {
     from: Type.Union([Identity, Type.Null()]),

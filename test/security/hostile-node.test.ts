@@ -459,6 +459,7 @@ function events({ recordingRef, participantId }: Stage): {
     mediaStalled: { type: "mediaStalled", ...of },
     mediaFlows: { type: "mediaFlows", ...of },
     dataDropped: { type: "dataDropped", ...of, messages: 1, reason: "rate_limited" },
+    requestAnswered: { type: "requestAnswered", ...of, requestId: "r", packet: "AA==" },
     dataBehind: { type: "dataBehind", ...of, reader: "ben", bytes: 1 },
     transportStats: { type: "transportStats", ...of, stats },
     data: { type: "data", roomId, from: "ada", topic: "t", payload: "hello", recipients: [participantId] },

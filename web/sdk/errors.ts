@@ -41,6 +41,11 @@ export class StoaError extends Error {
     this.name = "StoaError";
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
+
+  /** Errors of the modules that are loaded on demand are instances too, although each has a copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return (value as Error | null)?.name === "StoaError";
+  }
 }
 
 const REASONS: Record<string, ErrorReason> = {

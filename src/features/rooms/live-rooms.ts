@@ -1,8 +1,11 @@
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { SendData } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
-import type { LiveParticipant, Participant, Permissions, Track } from "../../protocol/room-records.ts";
+import type { LiveParticipant, Participant, Permissions, Profile, Track } from "../../protocol/room-records.ts";
+import type { PushBody } from "../../protocol/signaling.ts";
 import type { RoomPresence } from "./room.service.ts";
+
+export type Moved = Omit<Extract<PushBody, { type: "room.moved" }>, "type">;
 
 /**
  * The live state of the rooms, which signaling provides. Methods that query a media node throw
@@ -31,6 +34,9 @@ export type LiveRooms = {
       attributes?: Record<string, string>;
     },
   ): Promise<Participant>;
+  /** What a participant takes to another room. Throws for one that cannot follow, such as an encoder. */
+  movable(roomId: string, identity: string): Profile & { metadata: string | null; permissions: Permissions };
+  move(roomId: string, identity: string, to: Moved): void;
   mute(roomId: string, identity: string, trackId: string): Promise<Track>;
   /** Simulates a bad network between the media server and the participant, for development. */
   setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void>;

@@ -1,6 +1,7 @@
 import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { iso } from "../../kernel/time/clock.ts";
 import type { AuditActionName } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Participant, Permissions, Track } from "../../protocol/room-records.ts";
@@ -13,6 +14,8 @@ import type { RtcTokenService } from "./rtc-token.service.ts";
 
 /** The limit equals what LiveKit's clients send in one message. */
 const DATA_BYTES_MAX = 64_000;
+/** The client has no way to renew the token of a room that it was moved to. */
+const MOVED_TTL_SECONDS = 21_600;
 
 export type ModerationService = ReturnType<typeof moderationService>;
 
@@ -78,6 +81,33 @@ export function moderationService(
       const updated = await liveRooms.update(roomId, identity, { permissions, ...profile });
       await record();
       return updated;
+    },
+
+    /** Sends a participant to another room, which its client joins before it leaves this one. */
+    async move(ref: RoomRef, identity: string, to: string, author: Author, publicUrl: string): Promise<RoomRow> {
+      const room = rooms.findActive(ref);
+      const { projectId, environment } = room;
+      const destination = rooms.findActive({ projectId, environment, roomId: to });
+      if (destination.id === room.id) throw new ApiError("SVC_CONFLICT", "The participant is in this room already.");
+      const profile = liveRooms.movable(room.id, identity);
+      const at = now();
+      const grant = await write((unit) => {
+        bus.publish(unit, "webhook", {
+          ...{ type: "participant.moved", projectId, environment, at },
+          data: {
+            ...{ roomId: room.id, roomName: room.name, toRoomId: destination.id, toRoomName: destination.name },
+            ...{ identity, at: iso(at) },
+          },
+        });
+        audit(unit, author, "participant.moved", room, { to: destination.id });
+        const { metadata, ...rest } = profile;
+        const input = { participantIdentity: identity, ttlSeconds: MOVED_TTL_SECONDS, ...rest };
+        const ref = { projectId, environment, roomId: destination.id };
+        return rtcTokens.mint(unit, ref, { ...input, ...(metadata !== null && { metadata }) });
+      });
+      const { token, endpoint } = await rtcTokens.sign(grant, publicUrl);
+      liveRooms.move(room.id, identity, { room: { id: destination.id, name: destination.name }, endpoint, token });
+      return destination;
     },
 
     async mute(ref: RoomRef, identity: string, trackId: string, author: Author): Promise<Track> {

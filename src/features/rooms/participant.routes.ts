@@ -8,7 +8,7 @@ import type { ErrorCode } from "../../protocol/errors.ts";
 import { Attributes, DisplayName, Identity, Participant, Track } from "../../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
-import { MuteTrack } from "./room.schema.ts";
+import { MuteTrack, RoomReference } from "./room.schema.ts";
 import { RtcTokenPermissions } from "./rtc-token.schema.ts";
 
 const NOT_FOUND: ErrorCode[] = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"];
@@ -59,6 +59,25 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
         ...documented(MUTE, [...NOT_FOUND, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
         response: { 200: Track },
+      },
+    )
+    .post(
+      "/move",
+      async (context) => {
+        const { caller, params, body, info } = context;
+        const ref = { ...caller, roomId: params.id };
+        const { id, name } = await moderation.move(ref, body.identity, body.to, authorOfKey(context), info.publicUrl);
+        return { roomId: id, roomName: name };
+      },
+      {
+        ...documented("Move a participant to another room; its client keeps its camera and joins there", [
+          ...NOT_FOUND,
+          "SVC_ROOM_CLOSED",
+          "SVC_CONFLICT",
+          "SVC_USAGE_LIMIT_EXCEEDED",
+        ]),
+        body: t.Object({ identity: Identity, to: RoomReference }),
+        response: { 200: t.Object({ roomId: t.String(), roomName: t.String() }) },
       },
     )
     .post(

@@ -30,6 +30,7 @@ import { HttpRefusal, httpRefusalOf, NO_TOKEN, TokenRefused } from "./refusals.t
 import { configurationOf, roomOptionsOf } from "./room-options.ts";
 import type { SignToken } from "./tokens.ts";
 import {
+  claimsFor,
   createTokenReader,
   createTokenRefresh,
   EXISTING_ROOM_CLAIM,
@@ -43,6 +44,9 @@ import {
 const PING = { pingInterval: 5, pingTimeout: 15 };
 /** A client that requests another codec publishes one of these. */
 const PUBLISH_CODECS = ["video/VP8", "video/H264", "video/VP9", "video/AV1", "audio/opus", "audio/red"];
+
+/** How long a moved client may take to join the other room. */
+const MOVED_MS = 10 * 60_000;
 
 export type ConnectionDeps = {
   signaling: SignalingCore;
@@ -154,11 +158,17 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       ...{ runtime, signaling, details, session, client: parameters.client, mode: parameters.mode },
       autoSubscribe: parameters.autoSubscribe,
       isRecorder: token.grant.recorder === true,
-      row: () => rooms.byId(caller.roomId),
+      row: rooms.byId,
+      tokenFor: (roomName) => signTokenFor(token, session, roomName),
       sessionOf: sessions.of,
     });
     sessions.add(livekitSession);
     return livekitSession;
+  }
+
+  function signTokenFor(token: LivekitToken, session: RtcSession, room: string): Promise<string> {
+    const { key, claims, identity, expiresAt } = token;
+    return signToken(key.publicId, identity, claimsFor(room, claims, session), Math.max(expiresAt, now() + MOVED_MS));
   }
 
   function joinResponse(client: LivekitSession): JoinResponse {

@@ -3,6 +3,7 @@ import {
   Pong,
   RequestResponse,
   RequestResponse_Reason,
+  RoomMovedResponse,
   SignalResponse,
   type SimulateScenario,
   type SubscriptionPermission,
@@ -26,7 +27,7 @@ import { type Message, type Negotiator, refOf } from "./negotiation/negotiator.t
 import { oneConnection } from "./negotiation/one-connection.ts";
 import { twoConnections } from "./negotiation/two-connections.ts";
 import { PublishedTracks } from "./published-tracks.ts";
-import type { LivekitDetails } from "./records.ts";
+import { type LivekitDetails, roomInfo } from "./records.ts";
 import { SignalNotifier } from "./signal-notifier.ts";
 import { createRequestHandler, isKeepalive, type Request, readRequest, requestReference } from "./signal-requests.ts";
 import { SubscriptionPermissions } from "./subscription-permissions.ts";
@@ -49,7 +50,9 @@ type LivekitSessionDeps = {
   mode: ConnectionMode;
   autoSubscribe: boolean;
   isRecorder: boolean;
-  row(): RoomRow | undefined;
+  row(roomId: string): RoomRow | undefined;
+  /** Signs a token with which this client may join another room as it is in this one. */
+  tokenFor(roomName: string): Promise<string>;
   sessionOf(sessionId: string): LivekitSession | undefined;
 };
 
@@ -84,7 +87,13 @@ export class LivekitSession {
     };
     this.published = new PublishedTracks(session);
     this.#selection = new TrackSelection(session, deps.autoSubscribe);
-    this.notifier = new SignalNotifier({ session, published: this.published, details, row, send });
+    this.notifier = new SignalNotifier({
+      session,
+      published: this.published,
+      details,
+      row: () => row(session.room.id),
+      send,
+    });
     const negotiate = deps.mode === "one" ? oneConnection : twoConnections;
     this.#negotiator = negotiate({
       ...{ session, send, published: this.published, selection: this.#selection },
@@ -292,9 +301,27 @@ export class LivekitSession {
     }
   }
 
+  /**
+   * The client learns of its new room, and then joins it like after a lost connection: with the new token, and with the
+   * tracks that it publishes.
+   */
+  async #moved({ room }: Extract<Push, { type: "room.moved" }>): Promise<void> {
+    const { session, deps } = this;
+    const token = await deps.tokenFor(room.name);
+    const row = deps.row(room.id);
+    this.send({ case: "refreshToken", value: token });
+    const info = row && { room: roomInfo(row, deps.signaling.registry.room(room.id), deps.details) };
+    this.send({ case: "roomMoved", value: new RoomMovedResponse({ token, ...info }) });
+    this.notifier.bye("moved", "rejoin");
+    deps.signaling.membership.leave(session, "moved");
+  }
+
   #push(push: Push): void {
     this.notifier.push(push);
     switch (push.type) {
+      case "room.moved":
+        this.#enqueue(() => this.#moved(push));
+        break;
       case "track.unpublished":
         this.#selection.remove(push.trackId);
         this.#enqueue(() => this.#negotiator.update());

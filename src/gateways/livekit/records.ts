@@ -88,6 +88,7 @@ export const LEAVE_REASONS: Record<LeaveReason, DisconnectReason> = {
   failed: DisconnectReason.MEDIA_FAILURE,
   node_lost: DisconnectReason.SERVER_SHUTDOWN,
   restart: DisconnectReason.SERVER_SHUTDOWN,
+  moved: DisconnectReason.MIGRATION,
 };
 
 function mimeOf(codec: string | null, kind: TrackKind): string {

@@ -139,7 +139,8 @@ export class SignalNotifier {
       case "bye":
         this.bye(push.reason as LeaveReason, push.action);
         break;
-      // Permissions are part of the participant, data has its own channels, and the client detects stalls itself.
+      // The session itself handles a move. Permissions are part of the participant, data has its own channels, and the client detects stalls itself.
+      case "room.moved":
       case "permissions.changed":
       case "data":
       case "media.stalled":

@@ -35,6 +35,8 @@ type VideoGrant = {
   agent?: boolean;
   hidden?: boolean;
   recorder?: boolean;
+  /** The room to which an administrator may move participants. */
+  destinationRoom?: string;
   canPublish?: boolean;
   canSubscribe?: boolean;
   canPublishData?: boolean;
@@ -182,6 +184,22 @@ export function permissionsOf(grant: VideoGrant): Permissions {
     publishData: grant.canPublishData ?? true,
     updateMetadata: grant.canUpdateOwnMetadata ?? false,
   };
+}
+
+/** The claims of a participant's token for another room, with the permissions and the profile that it has now. */
+export function claimsFor(
+  room: string,
+  { [TOKEN_ID_CLAIM]: _id, roomConfig: _config, video, ...claims }: Record<string, unknown>,
+  { permissions, name, metadata, attributes }: Pick<RtcSession, "permissions" | "name" | "metadata" | "attributes">,
+): Record<string, unknown> {
+  const { subscribe, publish, publishData, updateMetadata, publishSources = [] } = permissions;
+  const names = publishSources.flatMap((source) => Object.keys(SOURCES).find((name) => SOURCES[name] === source) ?? []);
+  const grant = {
+    ...(video as VideoGrant),
+    ...{ room, canSubscribe: subscribe, canPublish: publish, canPublishData: publishData },
+    ...{ canUpdateOwnMetadata: updateMetadata, canPublishSources: names },
+  };
+  return { ...claims, video: grant, name: name ?? "", metadata: metadata ?? "", attributes };
 }
 
 /** Signs LiveKit tokens with an API key's secret, as the developer's backend does. */

@@ -86,6 +86,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
       // pushes.
       pushes: createPushes(now()),
       link: { state: "joining" },
+      moved: false,
       waiting: !permissions.publish && isWaitingRoom(room.id),
       roster: record.roster ?? "all",
       order: 0,

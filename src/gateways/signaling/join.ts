@@ -87,6 +87,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
       metadata: caller.metadata,
       ...caller.profile,
       hidden: caller.hidden ?? false,
+      moved: false,
       waiting: !permissions.publish && isWaitingRoom(room.id),
       roster: rosterFor(
         frame.roster,

@@ -89,6 +89,16 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
       return presentParticipant(session);
     },
 
+    movable(roomId, identity) {
+      const { link, permissions, metadata, name, attributes, kind } = find(roomId, identity);
+      if (link.state === "headless") {
+        throw new ApiError("SVC_CONFLICT", "A WHIP or WHEP client cannot be moved; connect it to the other room.");
+      }
+      return { permissions, metadata, name, attributes, kind };
+    },
+
+    move: (roomId, identity, to) => membership.move(find(roomId, identity), to),
+
     async mute(roomId, identity, trackId) {
       const session = find(roomId, identity);
       const track: Track | undefined = session.tracks.get(trackId);

@@ -4,6 +4,7 @@ import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import { learnsQuality, learnsSpeakers } from "./rosters.ts";
 import type { RtcSession, SessionRegistry } from "./rtc-session.ts";
+import type { ServerRequests } from "./server-requests.ts";
 
 type ParticipantEvent = Extract<MediaEvent, { participantId: string }>;
 
@@ -13,11 +14,13 @@ export function createMediaEvents({
   membership,
   placements,
   adopt,
+  serverRequests,
 }: {
   registry: SessionRegistry;
   membership: Membership;
   placements: Placements;
   adopt: Adopt;
+  serverRequests: ServerRequests;
 }): (serverName: string, event: MediaEvent) => void {
   function onParticipant(session: RtcSession, event: ParticipantEvent): void {
     const { room, identity, client } = session;
@@ -101,6 +104,9 @@ export function createMediaEvents({
       case "mediaFlows":
         membership.emitChange(session, { type: "mediaFlows" });
         membership.push(session, { type: "media.flows" });
+        break;
+      case "requestAnswered":
+        serverRequests.answered(event);
         break;
       case "dataDropped":
         membership.push(session, {

@@ -1,3 +1,4 @@
+import type { Moved } from "../../features/rooms/live-rooms.ts";
 import type { RtcConnectionChange } from "../../features/sessions/events.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Socket } from "../../kernel/socket/sockets.ts";
@@ -30,6 +31,7 @@ export const ENDINGS: Record<DismissReason, { closeCode: CloseCode; action: "sto
   stream_ended: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
   node_lost: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
   restart: { closeCode: CLOSE_CODES.restart, action: "rejoin" },
+  moved: { closeCode: CLOSE_CODES.roomClosed, action: "stop" },
 };
 /** Clients would otherwise rejoin at once and exceed the rate limit of their IP address. */
 const REJOIN_SPREAD_MS = 2_000;
@@ -146,9 +148,10 @@ export function createMembership(
    * Ends a session. With `quietly` the room is not notified, because all participants leave or another session replaces
    * this one. With `keepMedia` this process stops, and the next one finds the call on its node.
    */
-  function leave(session: RtcSession, reason: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
+  function leave(session: RtcSession, cause: LeaveReason, { quietly = false, keepMedia = false } = {}): void {
     const { link, room, site } = session;
     if (link.state === "left") return;
+    const reason = session.moved && cause === "left" ? "moved" : cause;
     if (link.state === "detached") link.cancelExpiry();
     session.cancelAnnouncement();
     session.link = { state: "left", reason };
@@ -201,6 +204,15 @@ export function createMembership(
     }
   }
 
+  /** A client that does not follow in time is dismissed, because its backend wants it out of this room. */
+  function move(session: RtcSession, to: Moved): void {
+    session.moved = true;
+    push(session, { type: "room.moved", ...to });
+    timers.after(RESUME_WINDOW_SECONDS * 1000, () => {
+      if (session.link.state !== "left") dismiss(session, "moved");
+    });
+  }
+
   return {
     since: (at: number) => now() - at,
     emitChange,
@@ -216,6 +228,7 @@ export function createMembership(
     detach,
     leave,
     dismiss,
+    move,
     releaseIfEmpty,
 
     dismissAll(room: LiveRoom, reason: DismissReason): void {

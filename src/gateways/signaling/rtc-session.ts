@@ -51,6 +51,8 @@ export type RtcSession = {
   readonly roster: Roster;
   /** Increases with each join of any room. */
   order: number;
+  /** The backend has sent this participant to another room. */
+  moved: boolean;
   announced: boolean;
   /** It was announced and has published since it joined, so every participant knows it. */
   listed: boolean;

@@ -25,6 +25,7 @@ import { refuse } from "./refusal.ts";
 import { createRequests } from "./requests.ts";
 import { createSessionRegistry } from "./rtc-session.ts";
 import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./rtc-socket.ts";
+import { createServerRequests } from "./server-requests.ts";
 
 type SignalingDeps = {
   rooms: RoomService;
@@ -51,12 +52,13 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const publisherLimit = createPublisherLimit(config);
   const requests = createRequests(membership, publisherLimit);
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
+  const serverRequests = createServerRequests(runtime);
   const sockets = new Set<RtcSocket>();
   const watch = createHalfOpenWatch(runtime);
   let draining = false;
 
   const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
-  nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt }));
+  nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt, serverRequests }));
   bus.on("streamChanged", ({ roomId, status }) => {
     const room = status === "LIVE" ? registry.room(roomId) : undefined;
     if (room) membership.releaseWaiting(room);
@@ -112,7 +114,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
     /** The interface by which gateways of other protocols use the same rooms. */
     core: {
-      ...{ registry, membership, join, requests, watch, publisherLimit },
+      ...{ registry, membership, join, requests, serverRequests, watch, publisherLimit },
       turnedAway: socketDeps.admissionRefusal,
       /** Rejects new participants while the server stops, regardless of limits. */
       isDraining: () => draining,

@@ -57,10 +57,10 @@ type RequestsDeps = {
 type Pending = { to: string; settle(result: string | RequestError): void; acknowledged(): void };
 
 /** What fits a packet of every client; more is sent as a stream. */
-const MAX_PACKET_PAYLOAD_BYTES = 15_360;
+export const MAX_PACKET_PAYLOAD_BYTES = 15_360;
 const MAX_PAYLOAD_BYTES = 1_024 * 1_024;
-const DEFAULT_TIMEOUT_MS = 15_000;
-const ACK_TIMEOUT_MS = 7_000;
+export const DEFAULT_TIMEOUT_MS = 15_000;
+export const ACK_TIMEOUT_MS = 7_000;
 /** A response that comes sooner saves the acknowledgement, which is a third of the packets. */
 const LATE_ACK_MS = 1_000;
 /** Requests that are being handled for others; further ones fail. */
@@ -208,7 +208,9 @@ export class Requests {
   #respond(id: string, to: string, result: string | RequestError): void {
     const send = (response: DataPacket["response"]) => this.#deps.send({ response, to: [to] });
     const size = typeof result === "string" ? bytesOf(result) : 0;
-    if (size > MAX_PAYLOAD_BYTES) this.#respond(id, to, failure(1504));
+    // The server, which is no participant, takes packets only.
+    const limit = this.#deps.present().includes(to) ? MAX_PAYLOAD_BYTES : MAX_PACKET_PAYLOAD_BYTES;
+    if (size > limit) this.#respond(id, to, failure(1504));
     else if (typeof result !== "string") {
       const { code, message, data = "" } = result;
       send({ id, error: { code, message, data } }).catch(() => {});
@@ -236,9 +238,10 @@ export class Requests {
   }
 }
 
-const failure = (code: keyof typeof FAILURES) => new RequestError(code, FAILURES[code]);
+export const failure = (code: keyof typeof FAILURES) => new RequestError(code, FAILURES[code]);
 
-const errorOf = ({ code = 1500, message = "", data }: RpcFailure) => new RequestError(code, message, data || undefined);
+export const errorOf = ({ code = 1500, message = "", data }: RpcFailure) =>
+  new RequestError(code, message, data || undefined);
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 

@@ -188,6 +188,10 @@ export const NODE_EVENTS = {
     reason: DataDropReason,
     reader: Type.Optional(Identity),
   }),
+  requestAnswered: ofParticipant("requestAnswered", {
+    requestId: Type.String({ maxLength: 64 }),
+    packet: Type.String({ maxLength: DATA_FRAME_MAX_BYTES * 2 }),
+  }),
   dataBehind: ofParticipant("dataBehind", { reader: Identity, bytes: Count }),
   transportStats: ofParticipant("transportStats", { stats: TransportStats }),
   data: ofRoom("data", {

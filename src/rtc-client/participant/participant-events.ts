@@ -89,6 +89,8 @@ export type ParticipantEvents = {
   activeSpeakersChanged: [speakers: { identity: string; level: number }[]];
   reconnecting: [];
   reconnected: [];
+  /** Your backend has moved the participant to another room, where it publishes what it published before. */
+  moved: [room: { id: string; name: string }];
   /** The session has ended; `null` after `close()`. */
   closed: [error: Error | null];
   error: [error: Error];

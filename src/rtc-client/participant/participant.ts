@@ -95,6 +95,9 @@ export class Participant extends Emitter<ParticipantEvents> {
   readonly #published = new Map<string, { track: PublishedTrack; stop(): void }>();
   #session: Session | null = null;
   #sessionId = "";
+  #url = "";
+  /** The session whose pushes count. */
+  #joining: Promise<Session> | null = null;
 
   /** @internal Use `join`. */
   constructor(options: JoinOptions) {
@@ -126,18 +129,40 @@ export class Participant extends Emitter<ParticipantEvents> {
 
   /** @internal */
   async start(endpoint: string, token: string): Promise<void> {
-    const url = endpoint.replace(/^ws/, "http").replace(/\/v1\/rtc\/?(\?.*)?$/, "");
-    const sdk = `stoa-participant ${this.#options.name ?? ""}`.trim();
-    this.#session = await Session.join({
-      ...{ url, token, sdk },
-      onPush: (push) => this.#receive(push),
-      onJoined: (ack) => this.#adopt(ack),
-      onLost: () => this.emit("reconnecting"),
-      onClosed: (error) => this.#ended(error),
-    });
+    this.#url = endpoint.replace(/^ws/, "http").replace(/\/v1\/rtc\/?(\?.*)?$/, "");
+    this.#session = await this.#join(token);
     await this.#media.connect(this.#wanted());
     // The simulated network starts after the handshake, because it is meant for media.
     if (this.#options.network) this.#network.set(this.#options.network);
+  }
+
+  #join(token: string): Promise<Session> {
+    const sdk = `stoa-participant ${this.#options.name ?? ""}`.trim();
+    const session = Session.join({
+      ...{ url: this.#url, token, sdk },
+      onPush: (push) => this.#joining === session && this.#receive(push),
+      onJoined: (ack) => this.#adopt(ack),
+      onLost: () => this.emit("reconnecting"),
+      onClosed: (error) => this.#joining === session && this.#ended(error),
+    });
+    this.#joining = session;
+    return session;
+  }
+
+  /** Joins the other room before it leaves this one; what it publishes goes on there. */
+  async #move(token: string): Promise<void> {
+    const [previous, sessionId] = [this.#session, this.#sessionId];
+    const staying = this.#joining;
+    this.#sessionId = "";
+    try {
+      this.#session = await this.#join(token);
+    } catch (error) {
+      [this.#sessionId, this.#joining] = [sessionId, staying];
+      throw error;
+    }
+    await this.#media.reconnect(this.#wanted());
+    this.emit("moved", this.room);
+    await previous?.leave();
   }
 
   /**
@@ -294,6 +319,7 @@ export class Participant extends Emitter<ParticipantEvents> {
       this.#data.deliver(from, topic, new TextEncoder().encode(payload));
       return;
     }
+    if (push.type === "room.moved") this.#move(push.token).catch((error) => this.emit("error", error));
     if (push.type === "data.dropped") {
       const { messages, reason, identity } = push;
       this.emit("dataDropped", { messages, reason, ...(identity === undefined ? {} : { identity }) });

@@ -1,13 +1,20 @@
 /** A data message in the two formats that clients read, each serialized when first needed. */
+import { encodePacket } from "../../protocol/data/data-packet.ts";
+import { BYTES, writeField } from "../../protocol/media/protobuf.ts";
+import type { SendData } from "../../protocol/media-node.ts";
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
 import {
   type DataPacket,
   isStreamPart,
   isUser,
+  readDataPacket,
   type Sender,
   userNonce,
   writeDataPacket,
 } from "./livekit-data-packet.ts";
+
+/** The fields of a `DataPacket` with the acknowledgement of a request and with its response. */
+const ANSWERS: ReadonlySet<number> = new Set([11, 12]);
 
 /** Protobuf packets, or JSON frames for older Stoa clients. */
 export type DataDialect = "frames" | "packets";
@@ -30,6 +37,8 @@ export class DataMessage {
   readonly delivery: DataChannelDelivery | null;
   readonly size: number;
   readonly isStreamPart: boolean;
+  /** What the server takes of an answer to one of its own requests. */
+  answer: { requestId: string; packet: Buffer } | null = null;
   /** Null for a message to all participants. */
   readonly #to: { identities: ReadonlySet<string>; participantIds: ReadonlySet<string> } | null;
   readonly #makePacket: () => Buffer;
@@ -72,6 +81,24 @@ export class DataMessage {
   }
 
   static ofPacket(from: Sender | null, packet: DataPacket, size: number) {
+    const message = DataMessage.#read(from, packet, size);
+    const { content, destinations } = packet;
+    const [requestId] = destinations;
+    if (requestId !== undefined && !isUser(content) && ANSWERS.has(content.field))
+      message.answer = { requestId, packet: Buffer.from(writeField(content.field, BYTES, content.body)) };
+    return message;
+  }
+
+  /** A request of the server, whose id stands for its sender. */
+  static ofRequest(to: string, payload: string, { id, method, timeoutMs }: NonNullable<SendData["request"]>) {
+    const request = encodePacket({ request: { id, method, payload, timeoutMs, version: 1 } });
+    const content = readDataPacket(Buffer.from(request))?.content;
+    if (!content) throw new Error("the request cannot be read");
+    const packet = { content, destinations: [to], destinationIds: [], sequence: 0, isLossy: false };
+    return DataMessage.#read({ identity: id, participantId: id }, packet, request.length);
+  }
+
+  static #read(from: Sender | null, packet: DataPacket, size: number) {
     const { content, destinations, destinationIds } = packet;
     const payload = isUser(content) ? textOf(content.payload) : null;
     const topic = isUser(content) ? content.topic : null;

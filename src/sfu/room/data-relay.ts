@@ -61,7 +61,8 @@ export type DataOwner = {
   emit(
     event:
       | { type: "dataDropped"; messages: number; reason: DataDropReason; reader?: string }
-      | { type: "dataBehind"; reader: string; bytes: number },
+      | { type: "dataBehind"; reader: string; bytes: number }
+      | { type: "requestAnswered"; requestId: string; packet: string },
   ): void;
 };
 

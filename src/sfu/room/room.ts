@@ -19,6 +19,8 @@ export const URGENT_TICK_MS = 20;
 /** Half as often as this once publishers have settled and no subscriber's path is too narrow. */
 const STEADY_TICK_MS = 50;
 const SLOW_TICK_MS = 100;
+/** Unanswered requests of the server in one room. */
+const MAX_REQUESTS = 1_000;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 10;
 
@@ -35,6 +37,8 @@ export class Room implements RoomTracks, DataSink {
   /** By identity, so that a profile outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
+  /** Requests of the server to participants, by id. */
+  readonly #requests = new Map<string, { to: string; untilMs: number }>();
   /** To the other workers that have participants of the room. */
   readonly #links = new Set<RoomLink>();
   #recorder: RoomRecorder | null = null;
@@ -160,13 +164,33 @@ export class Room implements RoomTracks, DataSink {
 
   relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget, sender: DataSender): boolean {
     if (share.isSpent || this.#dataBudget.isSpent) return false;
+    const { answer } = message;
+    if (answer && this.#requests.get(answer.requestId)?.to === from.self.identity) {
+      const { requestId, packet } = answer;
+      from.emit({ type: "requestAnswered", requestId, packet: packet.toString("base64") });
+      share.spend(1, message.size);
+      return true;
+    }
     const recipients = this.#deliver(from.self.identity, kind, message, sender);
     this.#relayData(from.self.identity, kind, message);
     for (const budget of [share, this.#dataBudget]) budget.spend(recipients, message.size);
     return true;
   }
 
-  sendData({ from, topic, to, payload, encoding, lossy = false, nonce }: SendData): void {
+  #ask(to: string, payload: string, request: NonNullable<SendData["request"]>): void {
+    const nowMs = this.#host.now();
+    for (const [id, { untilMs }] of this.#requests) if (untilMs < nowMs) this.#requests.delete(id);
+    if (this.#requests.size >= MAX_REQUESTS) throw new MediaError("RATE_LIMITED", "Too many requests are unanswered.");
+    this.#requests.set(request.id, { to, untilMs: nowMs + request.timeoutMs });
+    this.#deliver(null, "reliable", DataMessage.ofRequest(to, payload, request), null);
+  }
+
+  sendData(data: SendData): void {
+    const { from, topic, to, payload, encoding, lossy = false, nonce, request } = data;
+    if (request && to?.[0] !== undefined) {
+      this.#ask(to[0], payload, request);
+      return;
+    }
     if (Buffer.byteLength(payload, encoding) > DATA_FRAME_MAX_BYTES)
       throw new MediaError("PAYLOAD_TOO_LARGE", "The payload is too large.");
     // The budget applies to participants and not to backends.

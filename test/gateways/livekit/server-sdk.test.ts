@@ -37,6 +37,7 @@ const argumentsOf = (dispatchId: string): Record<string, unknown[]> => ({
   updateParticipant: [ROOM, "ann", { name: "Ann" }],
   updateSubscriptions: [ROOM, "ann", ["TR_x"], false],
   sendData: [ROOM, new Uint8Array([0xff, 0]), 1, { destinationIdentities: ["ann"] }],
+  moveParticipant: [ROOM, "mia", "another"],
   mutePublishedTrack: [ROOM, "ann", "TR_none", true],
   removeParticipant: [ROOM, "ann"],
   deleteRoom: [ROOM],
@@ -92,6 +93,8 @@ test("every method of livekit-server-sdk works or is unimplemented, as the guide
   await stage.rooms.createRoom({ name: ROOM });
   const ann = await RawClient.open(stage.wsUrl, await stage.token(ROOM, "ann"));
   await ann.hears("join");
+  const mia = await RawClient.open(stage.wsUrl, await stage.token(ROOM, "mia"));
+  await mia.hears("join");
   const { id } = await stage.dispatches.createDispatch(ROOM, "first");
   const args = argumentsOf(id);
   const clients = Object.keys(sdk).filter((name) => name.endsWith("Client"));
@@ -116,4 +119,5 @@ test("every method of livekit-server-sdk works or is unimplemented, as the guide
   const table = ["| Client | Result | Methods |", "| --- | --- | --- |", ...rows].join("\n");
   expect(readFileSync(GUIDE, "utf8")).toContain(table);
   ann.close();
+  mia.close();
 }, 60_000);

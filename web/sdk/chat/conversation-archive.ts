@@ -9,7 +9,7 @@ import type {
 import { Emitter } from "../emitter.ts";
 import { query, type Rest } from "../rest.ts";
 import type { ConversationEvents } from "./conversation-events.ts";
-import { type UploadOptions, upload } from "./upload.ts";
+import type { UploadOptions } from "./upload.ts";
 
 /** The REST calls of a conversation, which do not change its live state. */
 export abstract class ConversationArchive extends Emitter<ConversationEvents> {
@@ -54,7 +54,8 @@ export abstract class ConversationArchive extends Emitter<ConversationEvents> {
   }
 
   /** Uploads a file without sending a message: pass it to `send` as `attachment`. */
-  upload(file: Blob, options: UploadOptions = {}): Promise<Attachment> {
+  async upload(file: Blob, options: UploadOptions = {}): Promise<Attachment> {
+    const { upload } = await import("./upload.ts");
     return upload(this.#rest, this.id, file, options);
   }
 

@@ -59,6 +59,8 @@ export type RoomEvents = {
   qualityExplained: [verdict: CallVerdict];
   /** Recording has started or stopped: see `room.recording`. */
   recordingChanged: [active: boolean];
+  /** Your backend has moved the local participant to another room: `room.id`, `room.name` and `room.participants` are its. */
+  moved: [room: { id: string; name: string }];
   /** Your backend has changed the local participant's permissions. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];

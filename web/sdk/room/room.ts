@@ -208,6 +208,7 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   #joined(ack: JoinAck, mode: JoinMode): void {
+    const moved = this.id !== "" && this.id !== ack.room.id;
     this.id = ack.room.id;
     this.name = ack.room.name;
     this.serverName = ack.serverName;
@@ -220,6 +221,7 @@ export class Room extends Emitter<RoomEvents> {
       this.#telemetry.record("connected");
       this.#mediaFlows = true;
       this.#media.connect(ack);
+      if (moved) this.emit("moved", ack.room);
       if (this.#metadata !== undefined) this.#setMetadata(this.#metadata).catch((error) => this.#onError(error));
     } else {
       this.#telemetry.record("reconnected", { how: mode });
@@ -252,6 +254,9 @@ export class Room extends Emitter<RoomEvents> {
       }
       case "recording.changed":
         this.#setRecording(push.active);
+        break;
+      case "room.moved":
+        this.#connection.move(push.token).catch((error) => this.#onError(error));
         break;
       case "permissions.changed":
         this.#permissionsChanged(push.permissions);

@@ -7,10 +7,14 @@ import {
   ListParticipantsResponse,
   ListRoomsRequest,
   ListRoomsResponse,
+  MoveParticipantRequest,
+  MoveParticipantResponse,
   MuteRoomTrackRequest,
   MuteRoomTrackResponse,
   ParticipantInfo,
   type ParticipantPermission,
+  PerformRpcRequest,
+  PerformRpcResponse,
   RemoveParticipantResponse,
   type Room,
   RoomParticipantIdentity,
@@ -27,6 +31,7 @@ import type { RoomService } from "../../../features/rooms/room.service.ts";
 import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import { NEWEST } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { RequestError } from "../../../protocol/data/requests.ts";
 import { foreignName } from "../../../protocol/ids.ts";
 import { sessionIdOf, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
 import type { Permissions } from "../../../protocol/room-records.ts";
@@ -178,6 +183,28 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       });
     }),
 
+    MoveParticipant: defineMethod(MoveParticipantRequest, async (token, { room, identity, destinationRoom }) => {
+      const { row, ref } = requireAdminRoom(token, room);
+      const session = requireParticipant(row, identity);
+      const to = requireName(destinationRoom);
+      if (foreignName(token.grant.destinationRoom) !== to) {
+        throw new TwirpError("permission_denied", `the token has no destinationRoom grant for the room ${to}`);
+      }
+      const known = rooms.findByName(token.key, to);
+      const { id } =
+        known ?? (await write((unit) => rooms.create(unit, token.key, { name: to, ...roomOptionsOf({}) })));
+      await moderation.move(ref, session.identity, id, token.author, token.publicUrl);
+      return new MoveParticipantResponse();
+    }),
+
+    PerformRpc: defineMethod(PerformRpcRequest, async (token, request) => {
+      const { room, destinationIdentity, method, payload, responseTimeoutMs } = request;
+      const session = requireParticipant(requireAdminRoom(token, room).row, destinationIdentity);
+      if (method === "") throw new TwirpError("invalid_argument", "method is required");
+      const answer = signaling.serverRequests.request(session, method, payload, responseTimeoutMs);
+      return new PerformRpcResponse({ payload: await answer.catch(throwTwirp) });
+    }),
+
     UpdateSubscriptions: defineMethod(UpdateSubscriptionsRequest, async (token, request) => {
       const { room, identity, trackSids, participantTracks, subscribe } = request;
       const session = requireParticipant(requireAdminRoom(token, room).row, identity);
@@ -204,6 +231,25 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       return new SendDataResponse();
     }),
   };
+}
+
+const RPC_CODES: Record<number, ConstructorParameters<typeof TwirpError>[0]> = {
+  1400: "invalid_argument",
+  1402: "malformed",
+  1404: "unimplemented",
+  1500: "internal",
+  1501: "canceled",
+  1502: "canceled",
+  1503: "unavailable",
+  1504: "internal",
+  1505: "internal",
+};
+
+/** The failure of a request to a participant, as LiveKit's server reports it. */
+function throwTwirp(error: unknown): never {
+  if (!(error instanceof RequestError)) throw error;
+  const { code, message, data } = error;
+  throw new TwirpError(RPC_CODES[code] ?? "unknown", `RpcError ${code}: ${message}${data ? `: ${data}` : ""}`);
 }
 
 /** Options that are not supported are rejected, so that no caller relies on them. */

@@ -37,7 +37,7 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;
         if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
         requireSomeGrant(token);
-        const call = { ...token, author: authorOfKey({ caller: token.key, info }) };
+        const call = { ...token, publicUrl: info.publicUrl, author: authorOfKey({ caller: token.key, info }) };
         const answer = await method(call, await readBody(request), form);
         set.headers["content-type"] = type;
         return typeof answer === "string"
@@ -84,6 +84,8 @@ const STATUSES = {
   already_exists: 409,
   failed_precondition: 412,
   resource_exhausted: 429,
+  canceled: 408,
+  unknown: 500,
   unimplemented: 501,
   unavailable: 503,
   internal: 500,
@@ -136,8 +138,8 @@ export function requireRoomAdmin({ grant }: LivekitToken, name: string): void {
   throw new TwirpError("permission_denied", `the token has no roomAdmin grant for the room ${name}`);
 }
 
-/** The token of a request to the server API, and the author who signed it. */
-export type ServerCall = LivekitToken & { author: Author };
+/** The token of a request to the server API, the author who signed it, and the URL at which clients reach this server. */
+export type ServerCall = LivekitToken & { author: Author; publicUrl: string };
 
 /** Parses the body of a request and returns the body of the response, in the same form. */
 export type Method = (call: ServerCall, body: Uint8Array, form: "json" | "protobuf") => Promise<Uint8Array | string>;

@@ -78,6 +78,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, ANY_ORIGIN))
     .get("/sdk-encryption.js", ({ request }) => serve(request, "sdk-encryption.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-push.js", ({ request }) => serve(request, "sdk-push.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
     .get("/embed.js", ({ request }) => serve(request, "embed.js", "no-cache", ANY_ORIGIN))
     .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", ANY_ORIGIN))

@@ -35,113 +35,144 @@ const FINAL_CODES = new Set<number>([
 ]);
 const LEAVE_TIMEOUT_MS = 2_000;
 
+/** A socket with the session that it joined. */
+type Link = {
+  readonly socket: ReconnectingSocket<RtcProtocol>;
+  session: { sessionId: string; resumeToken: string } | null;
+  lastSeq: number;
+  joined: { ack: JoinAck; mode: JoinMode } | null;
+  bye: Extract<Push, { type: "bye" }> | null;
+};
+
 /** The signaling connection to a room: it joins, resumes within the server's window, and joins again after it. */
 export class RoomConnection {
   readonly #options: RoomConnectionOptions;
-  readonly #socket: ReconnectingSocket<RtcProtocol>;
-  #session: { sessionId: string; resumeToken: string } | null = null;
-  #lastSeq = 0;
-  #joined: { ack: JoinAck; mode: JoinMode } | null = null;
-  #bye: Extract<Push, { type: "bye" }> | null = null;
+  #link: Link;
 
   constructor(options: RoomConnectionOptions) {
     this.#options = options;
-    this.#socket = new ReconnectingSocket(options.endpoint, options.token, options.tokenProvider, {
-      establish: (socket) => this.#join(socket),
-      onConnected: () => this.#joined && options.onJoined(this.#joined.ack, this.#joined.mode),
-      onFrame: (push) => this.#receive(push),
-      onState: (state, error) => {
-        if (state === "DISCONNECTED" || state === "FAILED") removeEventListener("pagehide", this.#onPageHide);
-        options.onState(state, error);
-      },
-      onWaiting: options.onWaiting,
-      onClose: (closed) => this.#closeAction(closed),
-    });
+    this.#link = this.#open(options.token, options.tokenProvider);
   }
 
   get token(): string {
-    return this.#socket.token;
+    return this.#link.socket.token;
   }
 
   get state(): ConnectionState {
-    return this.#socket.state;
+    return this.#link.socket.state;
   }
 
   get open(): boolean {
-    return this.#socket.open;
+    return this.#link.socket.open;
   }
 
   async start(): Promise<void> {
-    await this.#socket.start();
+    await this.#link.socket.start();
     addEventListener("pagehide", this.#onPageHide);
   }
 
   /** Requests are not retried; the state that they change is sent again after the next join. */
-  get request(): RtcRequest {
-    return this.#socket.request;
-  }
+  readonly request: RtcRequest = (type, fields, timeoutMs) => this.#link.socket.request(type, fields, timeoutMs);
 
   /** Resolves with whether the server responds in time; if it does not, the socket is replaced. */
   probe(withinMs?: number): Promise<boolean> {
-    return this.#socket.probe(withinMs);
+    return this.#link.socket.probe(withinMs);
   }
 
   /** Drops the session, so that the next connection joins with a new media connection. */
   startOver(): void {
-    this.#session = null;
-    this.#socket.reconnect();
+    this.#link.session = null;
+    this.#link.socket.reconnect();
   }
 
   /** Closes the socket and resumes the session on a new one, as after a network failure. */
   reconnect(): void {
-    this.#socket.reconnect();
+    this.#link.socket.reconnect();
+  }
+
+  /** Joins the token's room, and leaves the current one only then. */
+  async move(token: string): Promise<void> {
+    // The page's tokens are for the room that it joined itself.
+    const next = this.#open(token, undefined);
+    await next.socket.start();
+    const previous = this.#link;
+    this.#link = next;
+    if (previous.socket.state === "DISCONNECTED") return next.socket.end("DISCONNECTED", null);
+    this.#joined(next);
+    await leave(previous);
   }
 
   async leave(): Promise<void> {
-    await this.#socket.request("room.leave", {}, LEAVE_TIMEOUT_MS).catch(() => {});
-    this.#socket.end("DISCONNECTED", null);
+    await leave(this.#link);
   }
 
-  async #join(socket: RequestSocket<RtcProtocol>): Promise<void> {
+  #open(token: string, tokenProvider: TokenProvider | undefined): Link {
+    const { endpoint, onState, onWaiting, onPush } = this.#options;
+    const isCurrent = () => this.#link === link;
+    const socket = new ReconnectingSocket<RtcProtocol>(endpoint, token, tokenProvider, {
+      establish: (socket) => this.#join(link, socket),
+      onConnected: () => isCurrent() && this.#joined(link),
+      onFrame: (push) => {
+        if (push.seq <= link.lastSeq) return;
+        link.lastSeq = push.seq;
+        if (push.type === "bye") link.bye = push;
+        else if (isCurrent()) onPush(push);
+      },
+      onState: (state, error) => {
+        if (!isCurrent()) return;
+        if (state === "DISCONNECTED" || state === "FAILED") removeEventListener("pagehide", this.#onPageHide);
+        onState(state, error);
+      },
+      onWaiting,
+      onClose: (closed) => closeAction(link, closed),
+    });
+    const link: Link = { socket, session: null, lastSeq: 0, joined: null, bye: null };
+    return link;
+  }
+
+  #joined({ joined }: Link): void {
+    if (joined) this.#options.onJoined(joined.ack, joined.mode);
+  }
+
+  async #join(link: Link, socket: RequestSocket<RtcProtocol>): Promise<void> {
     const { connectionId, sdk } = this.#options;
-    const resume = this.#session ? { resume: { ...this.#session, lastSeq: this.#lastSeq } } : {};
+    const resume = link.session ? { resume: { ...link.session, lastSeq: link.lastSeq } } : {};
     try {
       const ack = await socket.request("room.join", { connectionId, sdk, ...resume });
       const { sessionId, resumeToken, seq } = ack;
-      const resumed = seq === this.#lastSeq ? "resumed" : "reread";
-      this.#joined = { ack, mode: ack.mode === "resumed" ? resumed : "new" };
-      this.#session = { sessionId, resumeToken };
-      this.#lastSeq = seq;
+      const resumed = seq === link.lastSeq ? "resumed" : "reread";
+      link.joined = { ack, mode: ack.mode === "resumed" ? resumed : "new" };
+      link.session = { sessionId, resumeToken };
+      link.lastSeq = seq;
     } catch (error) {
       // The server has refused the session, so the next attempt joins without it.
-      if (!isLost(error)) this.#session = null;
+      if (!isLost(error)) link.session = null;
       throw error;
     }
-  }
-
-  #receive(push: Push): void {
-    if (push.seq <= this.#lastSeq) return;
-    this.#lastSeq = push.seq;
-    if (push.type === "bye") this.#bye = push;
-    else this.#options.onPush(push);
-  }
-
-  #closeAction({ code, error }: CloseInfo): CloseAction {
-    const bye = this.#bye;
-    this.#bye = null;
-    if (bye?.action === "stop") return { kind: "end", state: "DISCONNECTED", error: byeError(bye.reason) };
-    if (FINAL_CODES.has(code)) return { kind: "end", state: "DISCONNECTED", error };
-    if (bye?.action === "rejoin") this.#session = null;
-    if (TOKEN_CODES.has(code)) return { kind: "renew-token", error };
-    return { kind: "reconnect", afterMs: bye?.retryAfterMs ?? 0 };
   }
 
   /** Leaves when the tab is closed; otherwise the participant would stay in the room until the server's timeout. */
   readonly #onPageHide = ({ persisted }: PageTransitionEvent) => {
     if (persisted) return;
-    this.#socket.send({ type: "room.leave", id: "gone" });
-    this.#socket.end("DISCONNECTED", null);
+    const { socket } = this.#link;
+    socket.send({ type: "room.leave", id: "gone" });
+    socket.end("DISCONNECTED", null);
   };
+}
+
+async function leave({ socket }: Link): Promise<void> {
+  await socket.request("room.leave", {}, LEAVE_TIMEOUT_MS).catch(() => {});
+  socket.end("DISCONNECTED", null);
+}
+
+function closeAction(link: Link, { code, error }: CloseInfo): CloseAction {
+  const { bye } = link;
+  link.bye = null;
+  if (bye?.action === "stop") return { kind: "end", state: "DISCONNECTED", error: byeError(bye.reason) };
+  if (FINAL_CODES.has(code)) return { kind: "end", state: "DISCONNECTED", error };
+  if (bye?.action === "rejoin") link.session = null;
+  if (TOKEN_CODES.has(code)) return { kind: "renew-token", error };
+  return { kind: "reconnect", afterMs: bye?.retryAfterMs ?? 0 };
 }
 
 function byeError(reason: string): StoaError {

@@ -1,0 +1,126 @@
+// MoveParticipant and PerformRpc of LiveKit's server API, without a browser.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { DisconnectReason, LeaveRequest_Action } from "@livekit/protocol";
+import { join, type Participant, RequestError } from "../../../src/rtc-client/participant/participant.ts";
+import { RawClient } from "./harness/raw-client.ts";
+import { openStage, type Stage } from "./harness/stage.ts";
+
+let stage: Stage;
+const open: Participant[] = [];
+beforeAll(async () => {
+  stage = await openStage();
+}, 120_000);
+afterAll(async () => {
+  for (const participant of open) await participant.close();
+  await stage.close();
+});
+
+async function enter(room: string, user: string): Promise<Participant> {
+  const { rtc } = await stage.stoa.mintJoin({ room, user });
+  const participant = await join(rtc.endpoint, rtc.token);
+  open.push(participant);
+  return participant;
+}
+
+async function twirp(method: string, grant: object, body: object) {
+  const authorization = `Bearer ${await stage.token("", "backend", { grant: { roomJoin: false, ...grant } })}`;
+  const response = await fetch(`${stage.server.url}/twirp/livekit.RoomService/${method}`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return [response.status, (await response.json()) as Record<string, string>] as const;
+}
+
+const rpc = (room: string, to: string, method: string, payload = "", more = {}) =>
+  twirp("PerformRpc", { roomAdmin: true, room }, { room, destination_identity: to, method, payload, ...more });
+
+test("a LiveKit client learns of its new room and gets a token that joins it with the same name and permissions", async () => {
+  const grant = { canPublish: false, canUpdateOwnMetadata: true };
+  const options = { name: "Ann Ö", attributes: { a: "1" }, metadata: "m", grant };
+  const ann = await RawClient.open(stage.wsUrl, await stage.token("here", "ann", options));
+  await ann.hears("join");
+  const ben = await RawClient.open(stage.wsUrl, await stage.token("here", "ben"));
+  await ben.hears("join");
+  await stage.rooms.moveParticipant("here", "ann", "there ü");
+  const { token, room } = await ann.hears("roomMoved");
+  expect(room?.name).toBe("there ü");
+  expect(await ann.hears("leave")).toMatchObject({
+    action: LeaveRequest_Action.RECONNECT,
+    reason: DisconnectReason.MIGRATION,
+  });
+  const again = await RawClient.open(stage.wsUrl, token);
+  const joined = await again.hears("join");
+  expect(joined.room?.name).toBe("there ü");
+  expect(joined.participant).toMatchObject({
+    ...{ identity: "ann", name: "Ann Ö", attributes: { a: "1" }, metadata: "m" },
+    permission: { canPublish: false, canUpdateMetadata: true, canSubscribe: true },
+  });
+  expect((await stage.rooms.listParticipants("here")).map(({ identity }: { identity: string }) => identity)).toEqual([
+    "ben",
+  ]);
+  expect(ben.heard.some((one) => one.case === "roomMoved")).toBe(false);
+
+  const move = { room: "here", identity: "ben", destination_room: "there ü" };
+  const denied = await twirp("MoveParticipant", { roomAdmin: true, room: "here" }, move);
+  expect(denied).toMatchObject([403, { code: "permission_denied" }]);
+  const absent = { ...move, identity: "nobody" };
+  const grants = { roomAdmin: true, room: "here", destinationRoom: "there ü" };
+  expect(await twirp("MoveParticipant", grants, absent)).toMatchObject([404, { code: "not_found" }]);
+  for (const client of [ann, ben, again]) client.close();
+});
+
+test("a participant of stoa/participant follows a move, and what it publishes is heard in the other room", async () => {
+  const { id } = await stage.stoa.rooms.create({ name: "breakout" });
+  const [mover, listener] = [await enter("main", "mover"), await enter("breakout", "listener")];
+  const heard = new Promise<void>((done) => {
+    listener.on("audio", ({ identity }) => identity === "mover" && done());
+  });
+  const { tone } = await import("../../../src/rtc-client/participant/participant.ts");
+  await mover.publishAudio(tone({ hz: 440 }));
+  const moved = new Promise((done) => mover.on("moved", done));
+  await stage.rooms.moveParticipant("main", "mover", "breakout");
+  expect(await moved).toMatchObject({ id, name: "breakout" });
+  await heard;
+  expect(mover.room.name).toBe("breakout");
+  expect([...mover.participants.keys()]).toEqual(["listener"]);
+}, 30_000);
+
+test("PerformRpc asks one participant and reports LiveKit's codes", async () => {
+  const [ann, eve] = [await enter("asked", "ann"), await enter("asked", "eve")];
+  const asked: string[] = [];
+  ann.onRequest("add", (payload, from) => {
+    asked.push(from);
+    return String(Number(payload) + 1);
+  });
+  eve.onRequest("add", () => "not asked");
+  ann.onRequest("slow", () => new Promise(() => {}));
+  ann.onRequest("refuse", () => {
+    throw new RequestError(7, "no", "because");
+  });
+  ann.onRequest("large", () => "x".repeat(15_361));
+  ann.onRequest("full", () => "x".repeat(15_360));
+  expect(await rpc("asked", "ann", "add", "41")).toEqual([200, { payload: "42" }]);
+  // The caller is the request, and no participant of the room can be taken for it.
+  expect(asked[0]).toMatch(/^[0-9a-f-]{36}$/);
+  expect((await rpc("asked", "ann", "full"))[1].payload).toHaveLength(15_360);
+  const failures = [
+    ["none", 400, "invalid_argument", "RpcError 1400"],
+    ["refuse", 500, "unknown", "RpcError 7: no: because"],
+    ["large", 500, "internal", "RpcError 1504"],
+  ] as const;
+  for (const [method, status, code, message] of failures) {
+    expect(await rpc("asked", "ann", method)).toEqual([status, { code, msg: expect.stringContaining(message) }]);
+  }
+  const late = await rpc("asked", "ann", "slow", "", { response_timeout_ms: 300 });
+  expect(late).toEqual([408, { code: "canceled", msg: expect.stringContaining("RpcError 1502") }]);
+  const tooLarge = await rpc("asked", "ann", "add", "x".repeat(15_361));
+  expect(tooLarge).toEqual([400, { code: "malformed", msg: expect.stringContaining("RpcError 1402") }]);
+  expect(await rpc("asked", "nobody", "add")).toMatchObject([404, { code: "not_found" }]);
+  const foreign = await twirp("PerformRpc", { roomAdmin: true, room: "other" }, { room: "asked", method: "add" });
+  expect(foreign).toMatchObject([403, { code: "permission_denied" }]);
+  const left = rpc("asked", "ann", "slow");
+  await Bun.sleep(300);
+  await ann.close();
+  expect(await left).toEqual([503, { code: "unavailable", msg: expect.stringContaining("RpcError 1503") }]);
+}, 60_000);
