@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { VERSION } from "../src/kernel/version.ts";
 import { buildDocs } from "./build-docs.ts";
@@ -19,6 +19,7 @@ export async function buildWeb(root: string, outdir: string): Promise<string[]> 
   try {
     const modules = await buildPages(join(root, "web"), making);
     modules.push(...(await buildSdk(join(root, "web/sdk"), making)));
+    copyProcessorFiles(join(root, "node_modules"), join(making, "processors"));
     await buildSdkTypes(root, join(making, "sdk.d.ts"));
     modules.push(...(await buildEmbed(root, making)));
     await buildPackage(root, join(making, "stoa.tgz"));
@@ -73,12 +74,33 @@ async function buildSdk(folder: string, outdir: string): Promise<string[]> {
     "sdk.js": "index.ts",
     ...ON_DEMAND_MODULES,
     "encryption-worker.js": "encryption/encryption-worker.ts",
+    "processors.js": "processors/index.ts",
+    "processors/noise-worklet.js": "processors/noise-worklet.ts",
   };
   const modules: string[] = [];
   for (const [name, entry] of Object.entries(scripts)) {
     modules.push(...(await buildScript(join(folder, entry), outdir, name)));
   }
   return modules;
+}
+
+/** What processors of audio and video load when they start: models and WebAssembly. */
+const PROCESSOR_FILES = {
+  "rnnoise.wasm": "@sapphi-red/web-noise-suppressor/dist/rnnoise_simd.wasm",
+  ...Object.fromEntries(
+    [
+      "selfie_segmentation.js",
+      "selfie_segmentation.binarypb",
+      "selfie_segmentation_landscape.tflite",
+      "selfie_segmentation_solution_simd_wasm_bin.js",
+      "selfie_segmentation_solution_simd_wasm_bin.wasm",
+    ].map((name) => [name, `@mediapipe/selfie_segmentation/${name}`]),
+  ),
+};
+
+function copyProcessorFiles(packages: string, folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  for (const [name, path] of Object.entries(PROCESSOR_FILES)) copyFileSync(join(packages, path), join(folder, name));
 }
 
 async function buildScript(entry: string, outdir: string, naming: string): Promise<string[]> {

@@ -8,6 +8,7 @@ type Entry = {
 export const ENTRIES: Record<string, Entry> = {
   ".": { source: "src/cli/start/start-stoa.ts" },
   "./client": { source: "web/sdk/index.ts" },
+  "./processors": { source: "web/sdk/processors/index.ts" },
   "./react": { source: "web/react/index.ts" },
   "./server": { source: "web/sdk/server.ts" },
   "./participant": { source: "src/rtc-client/participant/participant.ts", bundled: true },

@@ -1,12 +1,13 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { NETWORK_PROFILES } from "../../src/protocol/playground-profiles.ts";
-import { type DeviceKind, listDevices, onDevicesChanged } from "../sdk/index.ts";
+import { type DeviceKind, type LocalTrack, listDevices, onDevicesChanged } from "../sdk/index.ts";
+import { backgroundBlur, noiseSuppression } from "../sdk/processors/index.ts";
 import { impair, moveStream } from "./credentials.ts";
 import { FilePicker } from "./files.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { RingMenu } from "./ring.tsx";
-import { attempt, changes, type Session, streamStatus } from "./session.ts";
+import { attempt, changes, notify, type Session, streamStatus } from "./session.ts";
 
 type ControlsProps = {
   session: Session;
@@ -114,10 +115,48 @@ function Settings({ session, dev }: { session: Session; dev: boolean }) {
         {me.track("microphone") && <DevicePicker session={session} kind="audioinput" label="Microphone" />}
         {me.track("camera") && <DevicePicker session={session} kind="videoinput" label="Camera" />}
         <DevicePicker session={session} kind="audiooutput" label="Speaker" />
+        {SWITCHES.map((one) => (
+          <ProcessorSwitch key={one.label} session={session} {...one} />
+        ))}
         {me.permissions?.publishData && <FilePicker room={session.room} />}
         {dev && <NetworkPicker session={session} />}
       </div>
     </>
+  );
+}
+
+const SWITCHES = [
+  { source: "microphone", label: "Suppress noise", processor: noiseSuppression },
+  { source: "camera", label: "Blur the background", processor: backgroundBlur },
+] as const;
+
+/** Processes the published track; a track that is published later begins without. */
+function ProcessorSwitch({ session, source, label, processor }: { session: Session } & (typeof SWITCHES)[number]) {
+  const processed = useSignal<LocalTrack | null>(null);
+  const track = changes.value >= 0 ? session.room.localParticipant.track(source) : undefined;
+  if (!track) return null;
+  const change = async (on: boolean) => {
+    const onDisabled = () => {
+      processed.value = null;
+      notify("This computer is too slow for that.");
+    };
+    processed.value = on ? track : null;
+    try {
+      await track.setProcessor(on ? processor({ onDisabled }) : null);
+    } catch (error) {
+      processed.value = null;
+      throw error;
+    }
+  };
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={processed.value === track}
+        onChange={({ currentTarget: { checked } }) => attempt(() => change(checked))()}
+      />
+      {label}
+    </label>
   );
 }
 
@@ -142,7 +181,7 @@ function DevicePicker({ session: { room }, kind, label }: PickerProps) {
       {label}
       <select
         class="input"
-        value={kind === "audiooutput" ? undefined : inUse?.mediaStreamTrack.getSettings().deviceId}
+        value={kind === "audiooutput" ? undefined : inUse?.sourceTrack.getSettings().deviceId}
         onChange={({ currentTarget: { value } }) => attempt(() => use(value))()}
       >
         {devices.value.map(({ deviceId, label: name }) => (

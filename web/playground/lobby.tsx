@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { PlaygroundMode } from "../../src/protocol/playground.ts";
 import { type Credentials, defaultEndpoint, fromFragment, join, suggestName } from "./credentials.ts";
+import { DeviceTest } from "./device-test.tsx";
 
 type LobbyProps = { dev: boolean; ended: string | null; onEnter: (credentials: Credentials) => Promise<void> };
 
@@ -34,6 +35,7 @@ export function Lobby({ dev, ended, onEnter }: LobbyProps) {
           {problem.value}
         </p>
       )}
+      <DeviceTest />
     </main>
   );
 }

@@ -148,9 +148,10 @@ describe("opus parameters", () => {
   });
 
   test("a screen's audio and what is published as music are music, a microphone is not", () => {
+    const CONTEXT = { serverUrl: "http://127.0.0.1:7000" };
     const track = { kind: "audio", getSettings: () => ({}) } as unknown as MediaStreamTrack;
     const sent = (options: PublishOptions) => {
-      const { music, maxBitrate } = new LocalTrack(track, options);
+      const { music, maxBitrate } = new LocalTrack(track, options, CONTEXT);
       return { music, maxBitrate };
     };
     expect(sent({ source: "microphone" })).toEqual({ music: false, maxBitrate: 48_000 });
@@ -159,7 +160,7 @@ describe("opus parameters", () => {
     const encodings = [{ maxBitrate: 256_000 }];
     expect(sent({ music: true, encodings })).toEqual({ music: true, maxBitrate: 256_000 });
     const video = { kind: "video", getSettings: () => ({ height: 720 }) } as unknown as MediaStreamTrack;
-    expect(new LocalTrack(video, { music: true }).music).toBe(false);
+    expect(new LocalTrack(video, { music: true }, CONTEXT).music).toBe(false);
   });
 
   test("the offer enables NACK for all audio sections and stereo for receiving ones", () => {

@@ -8,6 +8,7 @@ import { useRecording } from "../room-hooks.ts";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
 import { Icon } from "./icon.tsx";
+import { useProcessing } from "./processing.ts";
 import { useSignals } from "./signals.ts";
 import { displayName, Stage, type View } from "./stage.tsx";
 import { type Panel, Toolbar } from "./toolbar.tsx";
@@ -105,6 +106,7 @@ function Call(props: CallProps) {
   const recording = useRecording();
   const chatStatus = useChat(chat?.endpoint, chat?.token, { tokenProvider: chat?.tokenProvider });
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
+  const processing = useProcessing(room, notify);
   useDevicesOnJoin(room, audio, video, notify);
   useEffect(() => {
     return room?.on("audioBlocked", () => setAudioBlocked(true));
@@ -177,11 +179,11 @@ function Call(props: CallProps) {
       )}
       {panel === "devices" && (
         <aside className="stoa-side" aria-label="Devices">
-          <DevicesPanel notify={notify} />
+          <DevicesPanel processing={processing} notify={notify} />
         </aside>
       )}
       <Toolbar
-        {...{ signals, view, setView, panel, setPanel, notify, leave }}
+        {...{ signals, view, setView, panel, setPanel, processing, notify, leave }}
         hasChat={chat !== undefined}
         music={audio === "music"}
       />

@@ -3,10 +3,14 @@ import type { DeviceKind } from "../../sdk/index.ts";
 import { useRoom } from "../context.tsx";
 import { useDevices } from "../room-hooks.ts";
 import { toStoaError } from "../to-stoa-error.ts";
+import type { Processing } from "./processing.ts";
 
 const LABELS = { audioinput: "Microphone", videoinput: "Camera", audiooutput: "Speaker" } as const;
 
-export function DevicesPanel({ notify }: { notify: (notice: string) => void }) {
+type DevicesPanelProps = { processing: Processing; notify: (notice: string) => void };
+
+export function DevicesPanel({ processing, notify }: DevicesPanelProps) {
+  const { noise, blur, setNoise, setBlur } = processing;
   const { room } = useRoom();
   const choose = (kind: DeviceKind, deviceId: string) => {
     const work =
@@ -20,8 +24,19 @@ export function DevicesPanel({ notify }: { notify: (notice: string) => void }) {
         {(["audioinput", "videoinput", "audiooutput"] as const).map((kind) => (
           <DeviceChoice key={kind} kind={kind} choose={choose} />
         ))}
+        <Check label="Suppress background noise" checked={noise} onChange={setNoise} />
+        <Check label="Blur my background" checked={blur} onChange={setBlur} />
       </div>
     </>
+  );
+}
+
+function Check({ label, checked, onChange }: { label: string; checked: boolean; onChange: (on: boolean) => void }) {
+  return (
+    <label className="stoa-check">
+      <input type="checkbox" checked={checked} onChange={() => onChange(!checked)} />
+      {label}
+    </label>
   );
 }
 

@@ -5,6 +5,7 @@ import { useRoom } from "../context.tsx";
 import { useTracks } from "../room-hooks.ts";
 import { toStoaError } from "../to-stoa-error.ts";
 import { Icon, type IconName } from "./icon.tsx";
+import type { Processing } from "./processing.ts";
 import { EMOJIS, type useSignals } from "./signals.ts";
 import type { View } from "./stage.tsx";
 
@@ -19,11 +20,13 @@ type ToolbarProps = {
   hasChat: boolean;
   /** The microphone is opened for music. */
   music: boolean;
+  processing: Processing;
   notify: (notice: string) => void;
   leave: () => void;
 };
 
-export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, music, notify, leave }: ToolbarProps) {
+export function Toolbar(props: ToolbarProps) {
+  const { signals, view, setView, panel, setPanel, hasChat, music, processing, notify, leave } = props;
   const { room } = useRoom();
   const own = useTracks().filter(({ isLocal }) => isLocal);
   const [reactionsOpen, setReactionsOpen] = useState(false);
@@ -36,9 +39,11 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, musi
     });
   };
   const local = room?.localParticipant;
+  const cameraOptions = () => ({ processor: processing.forCamera() });
   const toggleMicrophone = () => {
     const track = local?.track("microphone");
-    attempt(isOn("microphone") && track ? local?.mute(track) : local?.enableMicrophone({ music }));
+    const processor = processing.forMicrophone();
+    attempt(isOn("microphone") && track ? local?.mute(track) : local?.enableMicrophone({ music, processor }));
   };
   return (
     <div className="stoa-bar" part="bar" role="toolbar" aria-label="Call">
@@ -58,7 +63,7 @@ export function Toolbar({ signals, view, setView, panel, setPanel, hasChat, musi
             label="Camera"
             off={!isOn("camera")}
             on={isOn("camera")}
-            onClick={() => attempt(isOn("camera") ? local?.disableCamera() : local?.enableCamera())}
+            onClick={() => attempt(isOn("camera") ? local?.disableCamera() : local?.enableCamera(cameraOptions()))}
           />
           <Button
             icon="screen"

@@ -15,6 +15,8 @@ export type MicrophoneOptions = PublishOptions & { deviceId?: string; constraint
 export type ScreenOptions = PublishOptions & { audio?: boolean };
 
 export type LocalDeps = {
+  /** The server of the room, from which processors load their files. */
+  serverUrl: string;
   publish: (track: LocalTrack) => Promise<void>;
   unpublish: (track: LocalTrack) => Promise<void>;
   syncMute: (track: LocalTrack) => Promise<void>;
@@ -113,9 +115,10 @@ export class LocalParticipant {
   /** Publishes any media track, such as a canvas, a file or a processed camera. */
   async publish(mediaStreamTrack: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
     requirePublish(this.permissions, mediaStreamTrack.kind as LocalTrack["kind"]);
-    const track = new LocalTrack(mediaStreamTrack, options);
+    const track = new LocalTrack(mediaStreamTrack, options, this.#deps);
     this.tracks.add(track);
     try {
+      if (options.processor) await track.setProcessor(options.processor);
       await this.#deps.publish(track);
     } catch (error) {
       this.tracks.delete(track);
@@ -138,8 +141,7 @@ export class LocalParticipant {
   /** Mutes or unmutes a track. The device stays open while it is muted, so unmuting needs no permission prompt. */
   async mute(track: LocalTrack, muted = true): Promise<LocalTrack> {
     if (track.muted === muted) return track;
-    track.muted = muted;
-    track.mediaStreamTrack.enabled = !muted;
+    track.setMuted(muted);
     this.#deps.onChanged(muted ? "muted" : "unmuted", track);
     await this.#deps.syncMute(track);
     return track;
@@ -149,14 +151,14 @@ export class LocalParticipant {
   async switchDevice(kind: Extract<DeviceKind, "audioinput" | "videoinput">, deviceId: string): Promise<void> {
     const track = this.track(kind === "videoinput" ? "camera" : "microphone");
     if (!track) throw new StoaError("NOT_PUBLISHED", "invalid", "Nothing of that kind is being published.");
-    const constraints = { ...track.mediaStreamTrack.getConstraints(), deviceId: { exact: deviceId } };
+    const constraints = { ...track.sourceTrack.getConstraints(), deviceId: { exact: deviceId } };
     const wanted = kind === "videoinput" ? { video: constraints } : { audio: constraints };
     try {
       await track.replace(await capture(wanted));
     } catch (error) {
       // Phones open only one camera at a time.
       if ((error as StoaError).reason !== "device-in-use") throw error;
-      track.mediaStreamTrack.stop();
+      track.sourceTrack.stop();
       await track.replace(await capture(wanted));
     }
     this.#followDevice(track);
@@ -190,14 +192,14 @@ export class LocalParticipant {
 
   /** Replaces a removed device with the default one, and unpublishes a screen that is no longer shared. */
   #followDevice(track: LocalTrack): void {
-    track.mediaStreamTrack.addEventListener("ended", () => void this.#deviceEnded(track), { once: true });
+    track.sourceTrack.addEventListener("ended", () => void this.#deviceEnded(track), { once: true });
   }
 
   async #deviceEnded(track: LocalTrack): Promise<void> {
     if (!this.tracks.has(track)) return;
     try {
       if (track.source !== "camera" && track.source !== "microphone") return await this.unpublish(track);
-      const { deviceId: _, ...wanted } = track.mediaStreamTrack.getConstraints();
+      const { deviceId: _, ...wanted } = track.sourceTrack.getConstraints();
       await track.replace(await capture({ [track.kind]: wanted }));
       this.#followDevice(track);
     } catch (error) {

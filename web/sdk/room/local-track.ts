@@ -2,6 +2,7 @@ import type { Layer, TrackKind, TrackSource } from "../../../src/protocol/room-r
 import { uuid } from "../uuid.ts";
 import { supportsScalabilityMode, type VideoCodec } from "./peer/codecs.ts";
 import { activateOnly, videoEncodings } from "./peer/encodings.ts";
+import type { ProcessorContext, TrackProcessor } from "./track-processor.ts";
 
 /** Options for publishing a track. */
 export type PublishOptions = {
@@ -20,6 +21,8 @@ export type PublishOptions = {
   codec?: VideoCodec;
   /** Overrides the encodings that the SDK chooses by source and size. */
   encodings?: RTCRtpEncodingParameters[];
+  /** Changes the track before it is sent, for example `noiseSuppression()` of `stoa/processors`. */
+  processor?: TrackProcessor;
 };
 
 /** A track that the local participant publishes. */
@@ -40,18 +43,26 @@ export class LocalTrack {
   readonly encodings: RTCRtpEncodingParameters[];
   /** The track's id on the server; null until it is published. */
   id: string | null = null;
-  /** The media track that is being sent; `switchDevice` replaces it. */
+  /** The media track that is being sent: that of the device, or what the processor makes of it. */
   mediaStreamTrack: MediaStreamTrack;
+  /** The media track of the device or the page, before any processor; `switchDevice` replaces it. */
+  sourceTrack: MediaStreamTrack;
   /** Whether the track is muted. */
   muted = false;
   /** @internal */
   sender: RTCRtpSender | null = null;
   readonly #elements = new Set<HTMLMediaElement>();
+  readonly #context: ProcessorContext;
+  #processor: TrackProcessor | null = null;
+  #processing: Promise<void> = Promise.resolve();
+  #closed = false;
   #encoding: Promise<void> = Promise.resolve();
 
   /** @internal */
-  constructor(track: MediaStreamTrack, options: PublishOptions) {
+  constructor(track: MediaStreamTrack, options: PublishOptions, context: ProcessorContext) {
     this.mediaStreamTrack = track;
+    this.sourceTrack = track;
+    this.#context = context;
     this.kind = track.kind as TrackKind;
     this.source = options.source ?? "other";
     this.name = options.name;
@@ -91,14 +102,49 @@ export class LocalTrack {
     }
   }
 
+  /** Processes the track from now on, or sends it as it is with null. When it fails, nothing has changed. */
+  setProcessor(processor: TrackProcessor | null): Promise<void> {
+    return this.#afterProcessing(async () => {
+      const output = processor ? await processor.init(this.sourceTrack, this.#context) : this.sourceTrack;
+      const before = this.#processor;
+      this.#processor = processor;
+      await this.#send(output);
+      if (before !== processor) before?.destroy();
+    });
+  }
+
   /** @internal Replaces the media track without republishing. */
-  async replace(track: MediaStreamTrack): Promise<void> {
-    const before = this.mediaStreamTrack;
-    track.enabled = !this.muted;
+  replace(track: MediaStreamTrack): Promise<void> {
+    return this.#afterProcessing(async () => {
+      const before = this.sourceTrack;
+      this.sourceTrack = track;
+      this.#processor?.destroy();
+      const output = this.#processor ? await this.#processor.init(track, this.#context) : track;
+      await this.#send(output);
+      before.stop();
+    });
+  }
+
+  /** @internal */
+  setMuted(muted: boolean): void {
+    this.muted = muted;
+    this.sourceTrack.enabled = !muted;
+    this.mediaStreamTrack.enabled = !muted;
+  }
+
+  async #send(track: MediaStreamTrack): Promise<void> {
     this.mediaStreamTrack = track;
+    this.setMuted(this.muted);
     await this.sender?.replaceTrack(track);
-    before.stop();
     for (const element of this.#elements) element.srcObject = new MediaStream([track]);
+    // While a processor loaded, the track may have been unpublished.
+    if (this.#closed) this.close();
+  }
+
+  #afterProcessing(work: () => Promise<void>): Promise<void> {
+    const run = this.#processing.then(work);
+    this.#processing = run.catch(() => {});
+    return run;
   }
 
   /** @internal Changes are applied one after another, because a sender rejects parameters read before the last change. */
@@ -115,7 +161,10 @@ export class LocalTrack {
 
   /** @internal */
   close(): void {
+    this.#closed = true;
     this.detach();
+    this.#processor?.destroy();
     this.mediaStreamTrack.stop();
+    this.sourceTrack.stop();
   }
 }

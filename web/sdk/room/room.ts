@@ -71,7 +71,8 @@ export class Room extends Emitter<RoomEvents> {
       onJoined: (ack, mode) => this.#joined(ack, mode),
       onPush: (push) => this.#receive(push),
     });
-    this.#telemetry = new Telemetry(new Rest(endpoint, () => this.#connection.token), connectionId, telemetry);
+    const rest = new Rest(endpoint, () => this.#connection.token);
+    this.#telemetry = new Telemetry(rest, connectionId, telemetry);
     this.#audio = new AudioOutput(() => this.emit("audioBlocked"));
     const onUnsubscribed = (track: RemoteTrack) => this.#unsubscribed(track);
     const subscriptions = new Subscriptions({
@@ -83,6 +84,7 @@ export class Room extends Emitter<RoomEvents> {
     const canDecrypt = (identity: string) => encryption?.canDecrypt(identity) ?? false;
     this.#roster = new Roster(this, { autoSubscribe, onChanged: subscriptions.update, onUnsubscribed, canDecrypt });
     this.localParticipant = new LocalParticipant({
+      serverUrl: rest.base,
       publish: (track) => this.#media.publish(track),
       unpublish: (track) => this.#media.unpublish(track),
       syncMute: (track) => this.#media.syncMute(track),
@@ -302,8 +304,7 @@ export class Room extends Emitter<RoomEvents> {
   #mutedByServer(trackId: string): void {
     const track = this.#localTrack(trackId);
     if (!track || track.muted) return;
-    track.muted = true;
-    track.mediaStreamTrack.enabled = false;
+    track.setMuted(true);
     this.#media.mutedByServer(track);
     this.emit("localTrackMuted", track);
   }

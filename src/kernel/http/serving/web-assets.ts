@@ -1,5 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
+import { gzip, type ZlibOptions } from "node:zlib";
 import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 import { createLargeResponses } from "./large-responses.ts";
@@ -22,6 +24,8 @@ const TYPES = [
   [".md", "text/markdown; charset=utf-8"],
   [".txt", "text/plain; charset=utf-8"],
 ] as const;
+/** In a thread of its own: some WebAssembly has 6 MB, which would stop the main thread for most of a second. */
+const compress = promisify<Uint8Array, ZlibOptions, Buffer<ArrayBuffer>>(gzip);
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
@@ -80,6 +84,10 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get("/sdk-push.js", ({ request }) => serve(request, "sdk-push.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
+    .get("/processors.js", ({ request }) => serve(request, "processors.js", "no-cache", ANY_ORIGIN))
+    .get("/processors/*", ({ request, params }) =>
+      serve(request, `processors/${params["*"]}`, "public, max-age=86400", ANY_ORIGIN),
+    )
     .get("/embed.js", ({ request }) => serve(request, "embed.js", "no-cache", ANY_ORIGIN))
     .get("/stoa.tgz", ({ request }) => serve(request, "stoa.tgz", "no-cache", ANY_ORIGIN))
     .get("/playground", ({ request }) => serve(request, "playground/index.html", "no-cache"))
@@ -112,16 +120,16 @@ async function read(path: string): Promise<Asset> {
   return {
     type: TYPES.find(([ending]) => path.endsWith(ending))?.[1] ?? file.type,
     plain,
-    gzipped: path.endsWith(".tgz") ? plain : new Blob([Bun.gzipSync(bytes, { level: 9 })]),
+    gzipped: path.endsWith(".tgz") ? plain : new Blob([await compress(bytes, { level: 9 })]),
     etag: `"${Bun.hash(bytes).toString(36)}"`,
   };
 }
 
-/** The policy allows no inline script or style, no eval, nothing from other origins, and no framing by other pages. */
+/** The policy allows no inline script or style, no eval but of WebAssembly, nothing from other origins, and no framing by other pages. */
 function contentPolicy(bucketOrigins: string[]): string {
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    "script-src 'self' 'wasm-unsafe-eval'",
     "style-src 'self'",
     "font-src 'self'",
     "img-src 'self' data: blob: https:",
