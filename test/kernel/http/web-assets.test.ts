@@ -9,10 +9,11 @@ import { webRoutes } from "../../../src/kernel/http/serving/web-assets.ts";
 const parent = mkdtempSync(join(tmpdir(), "stoa-web-"));
 afterAll(() => rmSync(parent, { recursive: true }));
 const folder = join(parent, "web");
-for (const sub of ["assets", "dashboard", "playground"]) mkdirSync(join(folder, sub), { recursive: true });
+for (const sub of ["assets", "dashboard", "playground", "processors"]) mkdirSync(join(folder, sub), { recursive: true });
 writeFileSync(join(folder, "dashboard/index.html"), "<title>dashboard</title>");
 writeFileSync(join(folder, "playground/index.html"), "<title>playground</title>");
 writeFileSync(join(folder, "assets/main-abc.js"), "console.log(1)");
+writeFileSync(join(folder, "processors/model.wasm"), "\0asm".repeat(1_000));
 writeFileSync(join(folder, "sdk.js"), "export const version = 1");
 writeFileSync(join(parent, "secret"), "s3cret");
 
@@ -35,6 +36,22 @@ test("[10] the dashboard page is never cached, cannot be framed, and runs no scr
   expect(policy).toContain("frame-ancestors 'none'");
   expect(policy).toContain("connect-src 'self' https://bucket.example;");
   expect(policy).not.toMatch(/unsafe|\*/);
+});
+
+test("[10] only the playground, which processes video, runs WebAssembly, and neither evaluates text", async () => {
+  const policyOf = async (path: string) => (await get(path)).headers.get("content-security-policy") ?? "";
+  expect(await policyOf("/playground")).toContain("script-src 'self' 'wasm-unsafe-eval';");
+  expect(await policyOf("/playground")).not.toContain("'unsafe-");
+  expect(await policyOf("/")).toContain("script-src 'self';");
+});
+
+test("[10] pages of other origins load processors and their files, compressed", async () => {
+  const { headers, status } = await get("/processors/model.wasm", { "accept-encoding": "gzip" });
+  expect(status).toBe(200);
+  expect(headers.get("access-control-allow-origin")).toBe("*");
+  expect(headers.get("content-type")).toBe("application/wasm");
+  expect(headers.get("content-encoding")).toBe("gzip");
+  expect((await get("/processors/..%2fsecret")).status).toBe(404);
 });
 
 test("[10] hashed files and the versioned SDK are immutable, the plain SDK is not", async () => {

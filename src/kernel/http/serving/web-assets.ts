@@ -43,6 +43,8 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     return known;
   };
   const policy = contentPolicy(bucketOrigins);
+  // Only the playground processes video.
+  const playgroundPolicy = policy.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'");
   const admitLarge = createLargeResponses();
 
   async function serve(
@@ -62,7 +64,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
       ...more,
     };
     if (type.startsWith("text/html")) {
-      headers["content-security-policy"] = policy;
+      headers["content-security-policy"] = name.startsWith("playground/") ? playgroundPolicy : policy;
       headers["referrer-policy"] = "no-referrer";
     }
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
@@ -125,11 +127,11 @@ async function read(path: string): Promise<Asset> {
   };
 }
 
-/** The policy allows no inline script or style, no eval but of WebAssembly, nothing from other origins, and no framing by other pages. */
+/** The policy allows no inline script or style, no eval, nothing from other origins, and no framing by other pages. */
 function contentPolicy(bucketOrigins: string[]): string {
   return [
     "default-src 'none'",
-    "script-src 'self' 'wasm-unsafe-eval'",
+    "script-src 'self'",
     "style-src 'self'",
     "font-src 'self'",
     "img-src 'self' data: blob: https:",
