@@ -12,6 +12,7 @@ import {
   type ParticipantRef,
   type RoomRef,
 } from "../protocol/media-node.ts";
+import type { SharedPort, Unshareable } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { SrtpProfile } from "../sfu/wire/srtp/srtp.ts";
 import { MediaWorker } from "./media-worker.ts";
 import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
@@ -41,6 +42,8 @@ type ListenOptions = {
   spreadFrom?: number;
   /** The accepted profiles; all by default. */
   srtpProfiles?: SrtpProfile[];
+  /** The ports of the process that this one takes over from, as its `sharePorts` returned them. Both use them meanwhile. */
+  succeeds?: readonly SharedPort[];
 };
 
 export type EmbeddedMediaOptions = ListenOptions & { workers: number; log: MediaLog };
@@ -87,7 +90,7 @@ export class EmbeddedMedia implements MediaNode {
   /** Resolves when all sockets are bound; closes the node when a socket cannot be bound. */
   async listen(options: ListenOptions): Promise<void> {
     const { port, fanOut = "auto", srtpProfiles = ALL_PROFILES, maxMemoryMb = MAX_MEMORY_MB, ...rest } = options;
-    const { spreadFrom = SPREAD_FROM, ...settings } = rest;
+    const { spreadFrom = SPREAD_FROM, succeeds = [], ...settings } = rest;
     if (this.#workers.length === 0) throw new Error("the media node is closed");
     try {
       this.#spreadFrom = spreadFrom;
@@ -100,6 +103,7 @@ export class EmbeddedMedia implements MediaNode {
             srtpProfiles,
             maxMemoryMb,
             nativeLibrary,
+            succeeds: succeeds[worker.index],
             port: port === 0 ? 0 : port + worker.index,
           }),
         ),
@@ -108,6 +112,32 @@ export class EmbeddedMedia implements MediaNode {
       await this.close();
       throw error;
     }
+  }
+
+  /**
+   * Lets a newer process use the ports, with `succeeds` of its `listen`. Clients notice nothing: each process receives what its own
+   * clients send. The tokens of the result are secrets.
+   */
+  async sharePorts(): Promise<{ ports: SharedPort[] } | Unshareable> {
+    const ports: SharedPort[] = [];
+    for (const shared of await Promise.all(this.#workers.map((worker) => worker.sharePort()))) {
+      if ("unavailable" in shared) {
+        await this.keepPorts();
+        return shared;
+      }
+      ports.push(shared);
+    }
+    return { ports };
+  }
+
+  /** The newer process does not come: the ports belong to this process alone again. */
+  async keepPorts(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.keepPort()));
+  }
+
+  /** Another process uses one of the ports now. */
+  get sharesPorts(): boolean {
+    return this.#workers.some((worker) => worker.sharesPort);
   }
 
   /** UDP (and TCP) ports in use, one per worker. */
@@ -199,7 +229,8 @@ export class EmbeddedMedia implements MediaNode {
 
   /** Opens a full room on another worker, for the participants who join from then on. */
   async #grow(roomId: string, room: RoomSites<MediaWorker>): Promise<void> {
-    if (room.isGrowing || performance.now() < room.growsFromMs) return;
+    // The links of two processes between the same ports could not be told apart.
+    if (room.isGrowing || this.sharesPorts || performance.now() < room.growsFromMs) return;
     const worker = this.#leastLoaded(room.workers);
     if (!worker || worker.isBusy) return;
     room.isGrowing = true;

@@ -64,6 +64,9 @@ export class MediaWorker {
   #vitals: Int32Array = new Int32Array(3);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
+  /** A newer process may use its port. */
+  #offersPort = false;
+  #sharers = 0;
   /** The worker has listened before, so a port in use is a temporary condition. */
   #hasListened = false;
   readonly #idle: ReturnType<typeof onIdle>;
@@ -114,6 +117,22 @@ export class MediaWorker {
   /** Its thread has little time left for more participants. */
   get isBusy(): boolean {
     return Atomics.load(this.#vitals, 2) >= BUSY_PERCENT;
+  }
+
+  /** Another process uses its port now. */
+  get sharesPort(): boolean {
+    return this.#sharers > 0;
+  }
+
+  async sharePort(): Promise<WorkerResponse<"sharePort">> {
+    const shared = await this.call("sharePort", undefined);
+    this.#offersPort = !("unavailable" in shared);
+    return shared;
+  }
+
+  async keepPort(): Promise<void> {
+    this.#offersPort = false;
+    await this.call("keepPort", undefined);
   }
 
   #spawn(): Worker {
@@ -177,6 +196,9 @@ export class MediaWorker {
         break;
       case "relay":
         this.#events.onRelay(message.event);
+        break;
+      case "portShared":
+        this.#sharers = message.others;
         break;
       case "fault":
         this.#events.log.error({ worker: this.index, error: message.message }, "media worker: uncaught error");
@@ -253,6 +275,9 @@ export class MediaWorker {
       reject(new MediaError("RTC_SERVER_UNREACHABLE", "The media worker has died."));
     this.#pending.clear();
     if (this.#closing) return;
+    // A newer process has its port now. It gets no more rooms, so that any other port serves.
+    if (this.#settings && this.#offersPort && this.sharesPort) this.#settings = { ...this.#settings, port: 0 };
+    this.#sharers = 0;
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
     // Callers that wait for a worker that never listened wait for the next one.

@@ -16,6 +16,12 @@ import { clockAhead, Ticker } from "./ticker.ts";
 import { fingerprintOf } from "./transport/dtls.ts";
 import { EventLoopBudget } from "./transport/event-loop-budget.ts";
 import { candidatesOf, IceAgent } from "./transport/ice/ice.ts";
+import {
+  PortSharing,
+  type SharedPort,
+  type SharingCounters,
+  type Unshareable,
+} from "./transport/port-sharing/port-sharing.ts";
 import { type TcpConnection, TcpPort } from "./transport/tcp.ts";
 import { type UdpOptions, UdpPort } from "./transport/udp.ts";
 import { useNativeCurves } from "./werift/native-curves.ts";
@@ -39,6 +45,8 @@ export type EngineOutput = {
   emit(event: MediaEvent): void;
   /** Called with what the other workers of the process have to know; by default there are none. */
   relay?(event: RelayEvent): void;
+  /** Called with how many other processes use its port, when that has changed. */
+  portShared?(others: number): void;
   /** Called with an error that one packet or room has caused. */
   onFault(error: unknown): void;
   /** Called at every tick: a sign of life that does not need the event loop. */
@@ -52,6 +60,8 @@ type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
     scheduleLoop?: ReceiveLoopHost["schedule"];
   };
 
+type OwnParts = Pick<ParticipantHost, "now" | "openDtls"> & { ticker: Ticker; sharing: PortSharing | null };
+
 export class Engine {
   readonly #rooms = new Map<string, Room>();
   readonly #links = new Map<string, RelayLink>();
@@ -64,6 +74,9 @@ export class Engine {
   readonly #onFault: (error: unknown) => void;
   readonly #retired: Record<string, number> = {};
   readonly #eventLoopBudget = new EventLoopBudget();
+  readonly #output: EngineOutput;
+  /** Null until the port has been shared. */
+  #sharing: PortSharing | null = null;
   #shed = 0;
   readonly #beat: () => void;
   readonly #busyPercent = threadLoad(() => performance.now());
@@ -74,12 +87,14 @@ export class Engine {
     const certificate = await createCertificate();
     const path = hooks.path ?? (settings.nativeLibrary ? openNativePath(settings.nativeLibrary) : typescriptPath);
     const { now = clockAhead({ ms: 0 }), scheduleLoop: schedule = setImmediate, usesReceiveLoop } = hooks;
+    const sharing = settings.succeeds ? await PortSharing.reach(settings.succeeds, sharingOutput(output)) : null;
+    const port = sharing && settings.succeeds ? settings.succeeds.port : settings.port;
+    let { hostname } = settings;
     for (let attempt = 1; ; attempt++) {
       let engine: Engine | null = null;
       const ticker = new Ticker(now, (nowMs) => engine?.tick(nowMs));
       const udp = await UdpPort.bind({
-        hostname: settings.hostname,
-        port: settings.port,
+        ...{ hostname, port, reusePort: sharing !== null },
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         onFault: output.onFault,
         ...hooks,
@@ -87,16 +102,23 @@ export class Engine {
         path,
       }).catch((error) => {
         // A machine without IPv6 has no `::`.
-        if (settings.hostname !== "::" || error?.code === "EADDRINUSE") throw error;
-        return null;
+        if (hostname === "::" && error?.code !== "EADDRINUSE") return null;
+        sharing?.close();
+        throw error;
       });
-      if (!udp) return Engine.start({ ...settings, hostname: "0.0.0.0" }, output, { ...hooks, path });
+      if (!udp) {
+        hostname = "0.0.0.0";
+        continue;
+      }
       try {
-        engine = new Engine(settings, certificate, udp, output, { ...hooks, now, ticker });
+        engine = new Engine({ ...settings, hostname }, certificate, udp, output, { ...hooks, now, ticker, sharing });
         return engine;
       } catch (error) {
         udp.close();
-        if (settings.port !== 0 || attempt === PORT_ATTEMPTS) throw error;
+        if (port !== 0 || attempt === PORT_ATTEMPTS) {
+          sharing?.close();
+          throw error;
+        }
       }
     }
   }
@@ -106,8 +128,9 @@ export class Engine {
     certificate: DtlsCertificate,
     udp: UdpPort,
     output: EngineOutput,
-    { now, openDtls, ticker }: Pick<ParticipantHost, "now" | "openDtls"> & { ticker: Ticker },
+    { now, openDtls, ticker, sharing }: OwnParts,
   ) {
+    this.#output = output;
     this.#onFault = output.onFault;
     this.#beat = output.beat ?? (() => {});
     this.#relay = output.relay ?? (() => {});
@@ -119,6 +142,7 @@ export class Engine {
       ? TcpPort.listen({
           hostname: settings.hostname,
           port: udp.port,
+          reusePort: sharing !== null,
           onPacket: (data, connection) => this.receive(data, connection.port, connection.address, connection),
           onClosed: (connection) => this.#agent.tcpClosed(connection),
         })
@@ -140,6 +164,35 @@ export class Engine {
       newId: () => crypto.randomUUID(),
       busyPercent: threadLoad(() => performance.now(), BUSY_FOR_MS),
     };
+    if (sharing) this.#share(sharing).join(this.#sockets());
+  }
+
+  #share(sharing: PortSharing): PortSharing {
+    this.#agent.sharers = sharing;
+    this.#sharing = sharing;
+    return sharing;
+  }
+
+  #sockets() {
+    return {
+      udp: this.#udp,
+      tcp: this.#tcp,
+      addresses: () => this.#agent.addresses(),
+      deliver: (data: Buffer, port: number, address: string) => {
+        this.#udp.count(data.length);
+        this.receive(data, port, address);
+      },
+    };
+  }
+
+  #sharePort(): SharedPort | Unshareable {
+    const sharing = this.#sharing ?? this.#share(PortSharing.alone(sharingOutput(this.#output), this.#sockets()));
+    return sharing.offer();
+  }
+
+  /** The datagrams that were relayed to and from other processes. */
+  get relayed(): SharingCounters {
+    return this.#sharing?.counters ?? { relayedOut: 0, relayedIn: 0 };
   }
 
   get address(): string {
@@ -282,6 +335,10 @@ export class Engine {
         return this.#links.get(call.request.linkId)?.incoming.remove(call.request);
       case "deliverRelayed":
         return this.#rooms.get(call.request.roomId)?.deliverRelayed(call.request);
+      case "sharePort":
+        return this.#sharePort();
+      case "keepPort":
+        return this.#sharing?.withdraw();
     }
   }
 
@@ -365,8 +422,13 @@ export class Engine {
     this.#rooms.clear();
     this.#tcp?.close();
     this.#udp.close();
+    this.#sharing?.close();
     this.#udp.path.close();
   }
+}
+
+function sharingOutput({ portShared = () => {}, onFault }: EngineOutput) {
+  return { onSharers: portShared, onFault };
 }
 
 function addTo(total: Record<string, number>, counts: Partial<Record<string, number>>): void {

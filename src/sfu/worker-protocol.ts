@@ -2,6 +2,7 @@
 import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest, MediaResponse } from "../protocol/media-node.ts";
 import type { LinkRef, OpenLink, RelayedTrack, RelayedTrackRef, SharedRoom } from "./relay/relayed-track.ts";
 import type { RelayedData } from "./room/data-message.ts";
+import type { SharedPort, Unshareable } from "./transport/port-sharing/port-sharing.ts";
 import type { SrtpProfile } from "./wire/srtp/srtp.ts";
 
 export type WorkerSettings = {
@@ -21,6 +22,8 @@ export type WorkerSettings = {
   probe?: { ufrag: string; pwd: string };
   /** The memory of a ClientTable: the clients of the relay of this machine. */
   relayed?: SharedArrayBuffer;
+  /** The port of an older process that still uses it: both do from now on. When that is gone, `port` counts. */
+  succeeds?: SharedPort | undefined;
 };
 
 /** The calls by which the workers of one process share a room. */
@@ -37,7 +40,14 @@ export type RelayCalls = {
   deliverRelayed: RelayedData;
 };
 
-type Calls = { [M in MediaMethod]: { request: MediaRequest<M>; response: MediaResponse<M> } } & {
+/** The calls by which a newer process comes to use the port of this one. */
+type PortCalls = {
+  sharePort: { request: undefined; response: SharedPort | Unshareable };
+  /** No newer process has come, or none will any more. */
+  keepPort: { request: undefined; response: undefined };
+};
+
+type Calls = PortCalls & { [M in MediaMethod]: { request: MediaRequest<M>; response: MediaResponse<M> } } & {
   [M in keyof RelayCalls]: { request: RelayCalls[M]; response: undefined };
 };
 export type WorkerMethod = keyof Calls;
@@ -79,6 +89,8 @@ export type FromWorker =
   | { type: "error"; id: number; code: MediaErrorCode | null; message: string }
   | { type: "event"; event: MediaEvent }
   | { type: "relay"; event: RelayEvent }
+  /** So many other processes use the port of this worker. */
+  | { type: "portShared"; others: number }
   /** An error that did not end the worker, for the log. */
   | { type: "fault"; message: string }
   | { type: "closed" };

@@ -44,6 +44,7 @@ function serve(): void {
       const output = {
         emit: (event: MediaEvent) => post({ type: "event", event }),
         relay: (event: RelayEvent) => post({ type: "relay", event }),
+        portShared: (others: number) => post({ type: "portShared", others }),
         onFault: fault,
         beat: () => Atomics.add(vitals, 0, 1),
       };

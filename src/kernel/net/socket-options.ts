@@ -53,6 +53,41 @@ export function createUnsentBound(bytes: number): { apply(fd: number): boolean; 
   };
 }
 
+/** Linux: SO_REUSEPORT and SO_ATTACH_REUSEPORT_CBPF. */
+const REUSE_PORT = 15;
+const ATTACH_REUSEPORT_CBPF = 51;
+/** `struct sock_filter`. */
+const INSTRUCTION_BYTES = 8;
+
+/** Controls who may bind the port of a socket that is bound already. Null where the system or the runtime cannot do that. */
+export type PortReuse = {
+  /** Lets other processes of the same user bind the port, if they ask for it as well; returns whether the kernel agrees. */
+  allow(fd: number, isAllowed: boolean): boolean;
+  /**
+   * The sockets of the port ask this classic BPF program which of them receives a datagram: its result is the number of a socket, in
+   * the order in which they were bound. Without a program, or with any other result, the kernel chooses by a hash of the addresses.
+   */
+  attach(fd: number, program: Uint8Array): boolean;
+  close(): void;
+};
+
+export function openPortReuse(): PortReuse | null {
+  const libc = process.platform === "linux" ? openLibc(SET_OPTION) : null;
+  if (!libc) return null;
+  const set = (fd: number, option: number, value: Int32Array | Uint8Array) =>
+    libc.symbols.setsockopt(fd, LINUX.solSocket, option, ptr(value), value.byteLength) === 0;
+  return {
+    allow: (fd, isAllowed) => set(fd, REUSE_PORT, new Int32Array([isAllowed ? 1 : 0])),
+    attach(fd, program) {
+      const header = new DataView(new ArrayBuffer(16));
+      header.setUint16(0, program.byteLength / INSTRUCTION_BYTES, true);
+      header.setBigUint64(8, BigInt(ptr(program)), true);
+      return set(fd, ATTACH_REUSEPORT_CBPF, new Uint8Array(header.buffer));
+    },
+    close: () => libc.close(),
+  };
+}
+
 export type SocketTuning = {
   /** When false, sends may fail after a peer has closed its port, and must be retried (see `udp.ts`). */
   icmpErrorsSilenced: boolean;

@@ -14,6 +14,8 @@ const AUTHENTICATE_WITHIN_MS = 10_000;
 type TcpOptions = {
   hostname: string;
   port: number;
+  /** Other sockets that ask for it as well may listen on the same port. */
+  reusePort?: boolean;
   onPacket(data: Buffer, connection: TcpConnection): void;
   onClosed(connection: TcpConnection): void;
 };
@@ -34,6 +36,21 @@ export class TcpConnection {
     this.#socket = socket;
     this.address = socket.remoteAddress;
     this.port = socket.remotePort;
+  }
+
+  /** Rejects when nothing listens there. */
+  static async connect(options: TcpOptions): Promise<TcpConnection> {
+    const { hostname, port } = options;
+    const socket = await Bun.connect<State>({
+      ...{ hostname, port },
+      socket: {
+        open(socket) {
+          socket.data = { connection: new TcpConnection(socket) };
+        },
+        ...handlers(options),
+      },
+    });
+    return socket.data.connection;
   }
 
   /** Copies the bytes. */
@@ -92,64 +109,91 @@ export class TcpConnection {
   }
 }
 
+function handlers({ onPacket, onClosed }: Pick<TcpOptions, "onPacket" | "onClosed">) {
+  return {
+    data({ data: { connection } }: Bun.Socket<State>, data: Buffer) {
+      const isValid = connection.receive(data, (packet) => onPacket(packet, connection));
+      if (!isValid) connection.close();
+    },
+    drain: ({ data }: Bun.Socket<State>) => data.connection.drained(),
+    close: ({ data }: Bun.Socket<State>) => onClosed(data.connection),
+    error: ({ data }: Bun.Socket<State>) => data?.connection.close(),
+  };
+}
+
 export class TcpPort {
-  readonly #listener: Bun.TCPSocketListener<State>;
-  readonly #admission: TcpAdmission<TcpConnection>;
-  readonly #unsentBound: { close(): void };
+  readonly #options: TcpOptions;
+  /** Null while no connection is accepted. */
+  #listener: Bun.TCPSocketListener<State> | null;
+  readonly #admission = new TcpAdmission<TcpConnection>();
+  readonly #unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
 
   static listen(options: TcpOptions): TcpPort {
-    const admission = new TcpAdmission<TcpConnection>();
-    const unsentBound = createUnsentBound(MAX_UNSENT_BYTES);
-    const listener = Bun.listen<State>({
-      hostname: options.hostname,
-      port: options.port,
-      socket: {
-        open(socket) {
-          const connection = new TcpConnection(socket);
-          socket.data = { connection };
-          if (!admission.admit(connection)) {
-            connection.close();
-            return;
-          }
-          const { fd } = socket as { fd?: number };
-          if (fd !== undefined) unsentBound.apply(fd);
-          setTimeout(() => {
-            if (!connection.authenticated) connection.close();
-          }, AUTHENTICATE_WITHIN_MS).unref();
-        },
-        data(socket, data) {
-          const { connection } = socket.data;
-          const isValid = connection.receive(data, (packet) => options.onPacket(packet, connection));
-          if (!isValid) connection.close();
-        },
-        drain: (socket) => socket.data.connection.drained(),
-        close(socket) {
-          admission.forget(socket.data.connection);
-          options.onClosed(socket.data.connection);
-        },
-        error: (socket) => socket.data?.connection.close(),
-      },
-    });
-    return new TcpPort(listener, admission, unsentBound);
+    return new TcpPort(options);
   }
 
-  private constructor(
-    listener: Bun.TCPSocketListener<State>,
-    admission: TcpAdmission<TcpConnection>,
-    unsentBound: { close(): void },
-  ) {
-    this.#listener = listener;
-    this.#admission = admission;
-    this.#unsentBound = unsentBound;
+  private constructor(options: TcpOptions) {
+    this.#listener = this.#listen(options);
+    this.#options = { ...options, port: this.#listener.port };
+  }
+
+  #listen({ hostname, port, reusePort = false, onPacket, onClosed }: TcpOptions): Bun.TCPSocketListener<State> {
+    return Bun.listen<State>({
+      ...{ hostname, port, reusePort },
+      socket: {
+        open: (socket) => this.#admit(socket),
+        ...handlers({
+          onPacket,
+          onClosed: (connection) => {
+            this.#admission.forget(connection);
+            onClosed(connection);
+          },
+        }),
+      },
+    });
+  }
+
+  #admit(socket: Bun.Socket<State>): void {
+    const connection = new TcpConnection(socket);
+    socket.data = { connection };
+    if (!this.#admission.admit(connection)) {
+      connection.close();
+      return;
+    }
+    const { fd } = socket as { fd?: number };
+    if (fd !== undefined) this.#unsentBound.apply(fd);
+    setTimeout(() => {
+      if (!connection.authenticated) connection.close();
+    }, AUTHENTICATE_WITHIN_MS).unref();
   }
 
   get connections(): number {
     return this.#admission.size;
   }
 
+  get port(): number {
+    return this.#options.port;
+  }
+
+  /** The descriptor of the listening socket; null while none listens. */
+  get fd(): number | null {
+    return (this.#listener as { fd?: number } | null)?.fd ?? null;
+  }
+
+  /** Leaves new connections to another socket of the port; its own stay. */
+  stopAccepting(): void {
+    this.#listener?.stop();
+    this.#listener = null;
+  }
+
+  /** Throws when the port is taken. */
+  accept(): void {
+    this.#listener ??= this.#listen(this.#options);
+  }
+
   close(): void {
     this.#admission.closeAll();
-    this.#listener.stop(true);
+    this.#listener?.stop(true);
     this.#unsentBound.close();
   }
 }

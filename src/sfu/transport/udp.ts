@@ -21,6 +21,8 @@ const BUFFER_BYTES = 4 * 1_024 * 1_024;
 const MAX_BACKLOG = 4_096;
 /** Each datagram that Bun reads is a buffer. By itself, the JavaScript engine collects them after many seconds, or tens of megabytes. */
 const COLLECT_AFTER_BYTES = 8 * 1_024 * 1_024;
+/** Bun's own `node:dgram` asks `Bun.udpSocket` for SO_REUSEPORT in this way. */
+const REUSE_PORT = { flags: 4 };
 
 type DatagramHandler = (data: Buffer, port: number, address: string) => void;
 
@@ -32,6 +34,8 @@ export type UdpOptions = {
   hostname: string;
   port: number;
   onDatagram: DatagramHandler;
+  /** Other sockets that ask for it as well may bind the same port. */
+  reusePort?: boolean;
   /** Called when updating the counters of forwarded packets throws. */
   onFault?(error: unknown): void;
   /** The default is TypeScript. */
@@ -71,6 +75,7 @@ export class UdpPort {
     const socket = await Bun.udpSocket({
       hostname: options.hostname,
       port: options.port,
+      ...(options.reusePort && REUSE_PORT),
       binaryType: "buffer",
       socket: {
         data: (_socket, data, port, address) => {
@@ -135,6 +140,11 @@ export class UdpPort {
 
   get port(): number {
     return this.#socket.port;
+  }
+
+  /** Null where Bun does not tell it. */
+  get fd(): number | null {
+    return this.#descriptor?.fd ?? null;
   }
 
   count(bytes: number): void {

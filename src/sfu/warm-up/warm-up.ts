@@ -97,7 +97,7 @@ export class WarmUpCall {
     const master = { profile, key: new Uint8Array(16), salt: new Uint8Array(masterSaltBytes(profile)) };
     let call: WarmUpCall | null = null;
     const engine = await Engine.start(
-      { ...settings, hostname: ADDRESS, port: 0, announce: [ADDRESS], tcp: false },
+      { ...settings, hostname: ADDRESS, port: 0, announce: [ADDRESS], tcp: false, succeeds: undefined },
       { ...output, emit: () => {} },
       {
         ...{ path, now, usesReceiveLoop: true },

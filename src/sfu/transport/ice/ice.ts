@@ -37,6 +37,14 @@ const MAX_CHECK_BYTES = 640;
 
 type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
 
+/** Other processes with the same port, and the datagrams and addresses that they have to know. */
+type PortSharers = {
+  /** Called with a datagram that belongs to no session. Returns whether another process gets it. */
+  relay(data: Uint8Array, port: number, address: string): boolean;
+  /** Called when `addresses` has changed. */
+  addressesChanged(): void;
+};
+
 export class IceAgent {
   readonly refusals: IceRefusals = {
     unreadable: 0,
@@ -45,6 +53,8 @@ export class IceAgent {
     replayedCheck: 0,
     foreignAddress: 0,
   };
+  /** Null while the port is not shared. */
+  sharers: PortSharers | null = null;
   readonly #byUfrag = new Map<string, IceSession>();
   /** By remote port, because a number is cheaper to look up for every packet than an address. */
   readonly #byPort = new Map<number, Path[]>();
@@ -111,8 +121,9 @@ export class IceAgent {
       return;
     }
     const path = tcp ? this.#byTcp.get(tcp) : this.#find(port, address);
-    if (!path) this.refusals.foreignAddress++;
-    else if (first >= 128 && first < 192) path.session.handler.onMedia(data, nowMs, path);
+    if (!path) {
+      if (tcp || !this.sharers?.relay(data, port, address)) this.refusals.foreignAddress++;
+    } else if (first >= 128 && first < 192) path.session.handler.onMedia(data, nowMs, path);
     else if (first >= 20 && first < 64) path.session.handler.onDtls(data);
     else this.refusals.unreadable++;
   }
@@ -141,12 +152,16 @@ export class IceAgent {
       this.refusals.unreadable++;
       return;
     }
-    if (message.type === STUN_TYPE.bindingSuccess) this.#receiveResponse(message, { port, address, tcp }, nowMs);
+    if (message.type === STUN_TYPE.bindingSuccess) {
+      const isExpected = this.#receiveResponse(message, { port, address, tcp }, nowMs);
+      if (!isExpected && !tcp) this.sharers?.relay(data, port, address);
+    }
     if (message.type !== STUN_TYPE.bindingRequest) return;
     const ufrag = (message.username ?? "").split(":")[0] ?? "";
     const session = this.#byUfrag.get(ufrag);
     if (!session) {
       if (this.#respondToProbe(message, ufrag, { port, address, tcp })) return;
+      if (!tcp && this.sharers?.relay(data, port, address)) return;
       this.refusals.unknownUser++;
       return;
     }
@@ -219,15 +234,24 @@ export class IceAgent {
     if (length > 0) this.#out.sendUdp(this.#request.subarray(0, length), path.port, path.address);
   }
 
-  /** Handles the response to a check of the server. Only the peer at that address knows its transaction id. */
-  #receiveResponse(response: StunMessage, { port, address }: Source, nowMs: number): void {
+  /**
+   * Handles the response to a check of the server. Only the peer at that address knows its transaction id. Returns false when the
+   * server awaits no such response.
+   */
+  #receiveResponse(response: StunMessage, { port, address }: Source, nowMs: number): boolean {
     const here = (this.#byPort.get(port) ?? []).filter((one) => one.address === address);
     const path = here.find(({ session, proof }) => !session.unreachable && proof.accept(response));
-    if (!path) return;
+    if (!path) return false;
     // Another tab may use the same address behind a NAT now: it belongs to the session that responded last.
     for (const other of here) if (other !== path) this.#forget(other);
     path.lastCheckMs = nowMs;
     path.session.handler.onCheck(path, this.#select(path, nowMs), nowMs);
+    return true;
+  }
+
+  /** The addresses from which its peers send. */
+  *addresses(): Iterable<{ address: string; port: number }> {
+    for (const paths of this.#byPort.values()) yield* paths;
   }
 
   /** Returns whether packets from the address of the path belong to its session. */
@@ -270,6 +294,7 @@ export class IceAgent {
       const paths = this.#byPort.get(from.port);
       if (paths) paths.push(path);
       else this.#byPort.set(from.port, [path]);
+      this.sharers?.addressesChanged();
     }
     session.paths.push(path);
     if (session.paths.length > MAX_PATHS) {
@@ -295,6 +320,7 @@ export class IceAgent {
     const rest = (this.#byPort.get(path.port) ?? []).filter((other) => other !== path);
     if (rest.length > 0) this.#byPort.set(path.port, rest);
     else this.#byPort.delete(path.port);
+    this.sharers?.addressesChanged();
   }
 }
 
