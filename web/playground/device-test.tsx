@@ -76,7 +76,7 @@ function DeviceRow({ kind, label, processing, processor }: DeviceRowProps) {
       {track.value && (kind === "videoinput" ? <Preview track={track.value} /> : <LevelMeter track={track.value} />)}
       <div class="device-row">
         <button type="button" class="button" onClick={() => (track.value ? close() : open())}>
-          {track.value ? "Stop" : `Test the ${label.toLowerCase()}`}
+          {`${track.value ? "Stop" : "Test"} the ${label.toLowerCase()}`}
         </button>
         {track.value && <DeviceSelect {...{ label, devices, open }} />}
         {track.value && (

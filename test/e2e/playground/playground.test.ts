@@ -66,6 +66,20 @@ test("[10] from 1 to 50 tiles are as large as possible, and the page scrolls bef
   expect(layoutFor(50, 390, 700).columns).toBe(2);
 });
 
+test("[10] before a call, the camera and the level of the microphone are shown", async () => {
+  const page = await tab();
+  await page.getByText("Test your devices").click();
+  await click(page, "Test the camera");
+  await page.waitForFunction(() => (document.querySelector("video")?.videoWidth ?? 0) > 0);
+  await click(page, "Test the microphone");
+  await page.waitForFunction(() => (document.querySelector("meter")?.value ?? 0) > 0.1);
+  await page.getByLabel("Suppress noise").check();
+  await click(page, "Stop the camera");
+  expect(await page.locator("video").count()).toBe(0);
+  await page.context().close();
+  expect(errors).toEqual([]);
+}, 180_000);
+
 describe("[10] the playground with stoa dev", () => {
   let anna: Page;
   let ben: Page;
