@@ -5,7 +5,7 @@ import { oauthService } from "./oauth/oauth.service.ts";
 import { oneTimeTokenService } from "./one-time-token.service.ts";
 import { createPasswords } from "./passwords.ts";
 import { recoveryService } from "./recovery.service.ts";
-import { secondFactorService } from "./second-factor/second-factor.service.ts";
+import { type FactorChange, secondFactorService } from "./second-factor/second-factor.service.ts";
 import { type Client, sessionService } from "./session.service.ts";
 import { userService } from "./user.service.ts";
 
@@ -23,7 +23,11 @@ export function createUsers(runtime: Runtime) {
 /** Signing up, in and out, with a password or through a provider. */
 export function createAccounts(runtime: Runtime, deps: Users & { invitations: Invitations }) {
   const passwords = createPasswords();
-  const factors = secondFactorService(runtime, { users: deps.users, passwords });
+  const factors = secondFactorService(runtime, {
+    users: deps.users,
+    passwords,
+    notify: (userId, change) => notifyOfFactor(deps, runtime.now(), userId, change),
+  });
   const sessions = sessionService(runtime, {
     users: deps.users,
     factors,
@@ -50,4 +54,9 @@ export function createAccounts(runtime: Runtime, deps: Users & { invitations: In
 function notifyOfSignIn({ users, mailer, mailTexts }: Users, at: number, userId: string, client: Client): void {
   if (!mailer.delivers) return;
   mailer.post(async () => mailTexts.signedIn(users.get(userId).email, at, client));
+}
+
+function notifyOfFactor({ users, mailer, mailTexts }: Users, at: number, userId: string, change: FactorChange): void {
+  if (!mailer.delivers) return;
+  mailer.post(async () => mailTexts.factorChanged(users.get(userId).email, at, change));
 }

@@ -1,6 +1,7 @@
 import type { Transporter } from "nodemailer";
 import type { Config } from "../../kernel/config/index.ts";
 import type { Log } from "../../kernel/log.ts";
+import type { FactorChange } from "./second-factor/second-factor.service.ts";
 
 type Mail = { to: string; subject: string; text: string; link: string };
 
@@ -93,6 +94,15 @@ export function createMailTexts({ PUBLIC_URL, PORT }: Config) {
         `${base}/account`,
         `Your account was signed in to on ${new Date(at).toUTCString()}, from the address ${ip} with ${oneLine(userAgent ?? "an unknown program").slice(0, 200)}. Your sessions and your second factors are here:`,
         "If that was not you, sign that session out and change your password.",
+      ),
+
+    factorChanged: (to: string, at: number, change: FactorChange) =>
+      mail(
+        to,
+        "The second factors of your account have changed",
+        `${base}/account`,
+        `${change} on ${new Date(at).toUTCString()}. Your second factors and your sessions are here:`,
+        "If that was not you, change your password, sign out all other sessions and remove what you do not know.",
       ),
 
     invitation: (to: string, token: string, project: string, inviter: string | null) =>

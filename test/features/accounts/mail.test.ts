@@ -1,4 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
+import { totpCode, totpStep } from "../../../src/features/accounts/second-factor/totp.ts";
+import { createAuthenticator, secretOf } from "../../harness/authenticator.ts";
 import { mailServer } from "../../harness/mail.ts";
 import { testServer } from "../../harness/server.ts";
 
@@ -163,4 +165,45 @@ test("[5] no token of a mail, no password and no login of the mail server reache
     expect(log).not.toContain(secret);
     expect(dump).not.toContain(secret);
   }
+});
+
+test("[5] each change of a second factor is mailed to the owner of the account, and a refused one is not", async () => {
+  const email = "factors@example.com";
+  const { token } = await mailOf(registering(email), 201);
+  const key = String((await auth("verify-email", { token })).body.accessToken);
+  const factor = (path: string, body: object) => server.call("POST", `/v1/auth/factors/${path}`, { key, body });
+  const sent = post.mails.length;
+  const { body } = await factor("totp", { password: PASSWORD });
+  const secret = secretOf(String(body.secret));
+  const code = totpCode(secret, totpStep(server.clock.now()));
+  expect((await factor("totp/confirm", { code: "000000" })).status).toBe(400);
+  expect((await factor("totp/remove", { password: "wrong password" })).status).toBe(400);
+  await server.services.mailer.drain();
+  expect(post.mails.length).toBe(sent);
+
+  const mail = await mailOf(() => factor("totp/confirm", { code }), 200);
+  expect(mail).toMatchObject({ to: email, subject: "The second factors of your account have changed" });
+  expect(mail.text).toContain("One-time codes were set up on ");
+  expect(mail.link).toBe("https://rtc.example/account");
+  const codes = await mailOf(() => factor("recovery-codes", { password: PASSWORD }), 200);
+  expect(codes.text).toContain("The recovery codes were replaced on ");
+  const removed = await mailOf(() => factor("totp/remove", { password: PASSWORD }), 204);
+  expect(removed.text).toContain("One-time codes were removed on ");
+  for (const { text } of [mail, codes, removed]) expect(text).not.toContain(String(body.secret));
+});
+
+test("[5] a passkey that is added or removed is mailed to the owner of the account", async () => {
+  const email = "passkeys@example.com";
+  const { token } = await mailOf(registering(email), 201);
+  const key = String((await auth("verify-email", { token })).body.accessToken);
+  const factor = (path: string, body: object) => server.call("POST", `/v1/auth/factors/${path}`, { key, body });
+  const { options } = (await factor("passkeys/start", { password: PASSWORD })).body as {
+    options: { challenge: string };
+  };
+  const response = createAuthenticator("https://rtc.example").create(options);
+  const added = await mailOf(() => factor("passkeys", { name: "laptop", response }), 201);
+  expect(added.text).toContain("A passkey was added on ");
+  const [{ id }] = (await server.call("GET", "/v1/auth/factors", { key })).body.passkeys as [{ id: string }];
+  const removed = await mailOf(() => factor(`passkeys/${id}/remove`, { password: PASSWORD }), 204);
+  expect(removed.text).toContain("A passkey was removed on ");
 });

@@ -29,11 +29,22 @@ const SIGN_IN_AGAIN =
 
 export type SecondFactorService = ReturnType<typeof secondFactorService>;
 
+/** What a mail to the owner of the account says has happened. */
+export type FactorChange =
+  | "A passkey was added"
+  | "A passkey was removed"
+  | "One-time codes were set up"
+  | "One-time codes were removed"
+  | "The recovery codes were replaced";
+
+type SecondFactorDeps = {
+  users: UserService;
+  passwords: Passwords;
+  notify: (userId: string, change: FactorChange) => void;
+};
+
 /** Passkeys, one-time codes and recovery codes of the dashboard's accounts. */
-export function secondFactorService(
-  runtime: Runtime,
-  { users, passwords }: { users: UserService; passwords: Passwords },
-) {
+export function secondFactorService(runtime: Runtime, { users, passwords, notify }: SecondFactorDeps) {
   const { config, db, keyring, now, write } = runtime;
   const store = secondFactorStore(db);
   const attempts = createRateLimiter(now, ATTEMPTS.windowSeconds);
@@ -95,6 +106,8 @@ export function secondFactorService(
   const codesForFirst = (unit: Unit, userId: string, wasFirst: boolean) =>
     wasFirst ? newRecoveryCodes(unit, userId) : null;
 
+  const notifyOf = (unit: Unit, userId: string, change: FactorChange) => unit.afterCommit(() => notify(userId, change));
+
   const present = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
     ...{ id, name, createdAt: iso(createdAt), lastUsedAt: iso(lastUsedAt) },
   });
@@ -149,6 +162,7 @@ export function secondFactorService(
         const isFirst = !store.has(userId);
         const row: PasskeyRow = { ...credential, userId, name, createdAt: now(), lastUsedAt: null };
         store.insertPasskey(unit, row);
+        notifyOf(unit, userId, "A passkey was added");
         return { passkey: present(row), recoveryCodes: codesForFirst(unit, userId, isFirst) };
       });
     },
@@ -156,6 +170,7 @@ export function secondFactorService(
     removePasskey(unit: Unit, userId: string, id: string): void {
       if (store.passkey(id)?.userId !== userId) throw new ApiError("SVC_PASSKEY_NOT_FOUND");
       store.removePasskey(unit, id);
+      notifyOf(unit, userId, "A passkey was removed");
       if (!store.has(userId)) store.removeCodes(unit, userId);
     },
 
@@ -175,17 +190,20 @@ export function secondFactorService(
       const step = stepOf(userId, code);
       if (step === null) throw new ApiError("SVC_SECOND_FACTOR_INVALID");
       const isFirst = !store.has(userId);
+      if ((store.totp(userId)?.confirmedAt ?? null) === null) notifyOf(unit, userId, "One-time codes were set up");
       store.acceptTotp(unit, userId, now(), step);
       return { recoveryCodes: codesForFirst(unit, userId, isFirst) };
     },
 
     removeTotp(unit: Unit, userId: string): void {
+      if ((store.totp(userId)?.confirmedAt ?? null) !== null) notifyOf(unit, userId, "One-time codes were removed");
       store.removeTotp(unit, userId);
       if (!store.has(userId)) store.removeCodes(unit, userId);
     },
 
     replaceRecoveryCodes(unit: Unit, userId: string): string[] {
       if (!store.has(userId)) throw new ApiError("SVC_CONFLICT", "Set up a passkey or one-time codes first.");
+      notifyOf(unit, userId, "The recovery codes were replaced");
       return newRecoveryCodes(unit, userId);
     },
 
