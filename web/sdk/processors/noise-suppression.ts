@@ -12,7 +12,7 @@ export type NoiseSuppressionOptions = {
 /** RNNoise works at this rate only. */
 const SAMPLE_RATE = 48_000;
 
-/** Removes noise from a microphone with RNNoise: fans, keyboards, traffic. Adds 20 ms; music is not for it. */
+/** Removes noise from a microphone with RNNoise: fans, keyboards, traffic. Adds 21 ms; music is not for it. */
 export function noiseSuppression({ onDisabled, maxShare = 0.25 }: NoiseSuppressionOptions = {}): TrackProcessor {
   let context: AudioContext | null = null;
   return {
