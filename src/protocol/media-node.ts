@@ -63,6 +63,11 @@ export type Negotiate = ParticipantRef & {
    * room, in the order they were published, and filled again when tracks are published or unpublished.
    */
   subscribe?: PlacedSection[];
+  /**
+   * The receiving sections on which the loudest microphones are delivered, except for those that `subscribe` has, and
+   * those whose subscription was ended or is not allowed.
+   */
+  voices?: { mids: string[]; except: string[] };
 };
 
 export type NegotiateAnswer = {
@@ -212,6 +217,8 @@ export type MediaEvent =
   | (RecordingRef & { type: "recordingEnded" })
   /** The files cannot be written any more; the room stays open. */
   | (RecordingRef & { type: "recordingFailed"; reason: string })
+  /** Sent to the subscriber: the identities on its sections for the loudest voices, by `mid`. */
+  | (OfParticipant & { type: "voicesChanged"; voices: Record<string, string> })
   | (OfParticipant & { type: "qualityChanged"; quality: Quality })
   /**
    * Connectivity checks are answered, but neither packets nor reports arrive although some are expected; `mediaFlows`

@@ -86,6 +86,11 @@ const viewing = {
 export const SubscribedSection = Type.Object({ mid: Mid, trackId: TrackId, ...viewing });
 export type SubscribedSection = Static<typeof SubscribedSection>;
 
+/** A receiving audio section that the server gives to one of the loudest voices of the room after another. */
+export const VoiceSection = Type.Object({ mid: Mid, voices: Type.Literal(true) });
+export type VoiceSection = Static<typeof VoiceSection>;
+export const VOICE_SECTIONS_MAX = 16;
+
 export const SubscriptionChange = Type.Object({
   trackId: TrackId,
   /** The section to deliver on; null ends the subscription and frees its section. */
@@ -116,7 +121,7 @@ export const ClientFrames = {
     ...sdp,
     iceRestart: Type.Optional(Type.Boolean()),
     publish: Type.Array(PublishedSection, { maxItems: 64 }),
-    subscribe: Type.Array(SubscribedSection, { maxItems: 512 }),
+    subscribe: Type.Array(Type.Union([SubscribedSection, VoiceSection]), { maxItems: 512 }),
   }),
   "subscription.update": request("subscription.update", {
     tracks: Type.Array(SubscriptionChange, { minItems: 1, maxItems: 512 }),
@@ -288,6 +293,8 @@ export const Pushes = {
   "track.muted": push("track.muted", ofTrack),
   "track.unmuted": push("track.unmuted", ofTrack),
   "speakers.changed": push("speakers.changed", { speakers: Type.Array(Speaker) }),
+  /** Whose microphone is on each of the sections for the loudest voices, by `mid`; the others are free. */
+  "voices.changed": push("voices.changed", { voices: Type.Record(Mid, Identity) }),
   /** Recording of the room started (`active`) or stopped. */
   "recording.changed": push("recording.changed", { active: Type.Boolean() }),
   "layers.wanted": push("layers.wanted", { trackId: TrackId, layers: Type.Array(Layer) }),

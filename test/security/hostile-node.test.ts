@@ -455,6 +455,7 @@ function events({ recordingRef, participantId }: Stage): {
     recordingSlow: { type: "recordingSlow", ...recordingRef },
     recordingEnded: { type: "recordingEnded", ...recordingRef },
     recordingFailed: { type: "recordingFailed", ...recordingRef, reason: "the disk is full" },
+    voicesChanged: { type: "voicesChanged", ...of, voices: { "3": "mallory" } },
     qualityChanged: { type: "qualityChanged", ...of, quality: "good" },
     mediaStalled: { type: "mediaStalled", ...of },
     mediaFlows: { type: "mediaFlows", ...of },

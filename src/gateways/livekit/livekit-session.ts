@@ -258,7 +258,7 @@ export class LivekitSession {
       if (isAllowed === before[n]) continue;
       if (!isAllowed) {
         const ref = { roomId: other.room.id, participantId: other.id };
-        await this.session.site.node.updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] });
+        await other.site.node.updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] });
       }
       this.deps.sessionOf(other.id)?.receivingChanged(session, trackId, isAllowed);
     }

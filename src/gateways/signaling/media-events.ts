@@ -3,7 +3,7 @@ import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import { learnsQuality, learnsSpeakers } from "./rosters.ts";
-import type { RtcSession, SessionRegistry } from "./rtc-session.ts";
+import { mayReceive, type RtcSession, type SessionRegistry } from "./rtc-session.ts";
 import type { ServerRequests } from "./server-requests.ts";
 
 type ParticipantEvent = Extract<MediaEvent, { participantId: string }>;
@@ -62,6 +62,7 @@ export function createMediaEvents({
       case "trackPublished":
         membership.publishes(session);
         session.tracks.set(event.track.id, event.track);
+        withhold(session, event.track.id);
         membership.emitChange(session, { type: "trackPublished", track: event.track });
         membership.broadcast(room, { type: "track.published", identity, track: event.track });
         break;
@@ -91,6 +92,9 @@ export function createMediaEvents({
         membership.push(session, { type: "subscription.changed", trackId, layer, paused, reason });
         break;
       }
+      case "voicesChanged":
+        membership.push(session, { type: "voices.changed", voices: event.voices });
+        break;
       case "qualityChanged":
         membership.emitChange(session, { type: "qualityChanged", quality: event.quality });
         membership.broadcast(room, { type: "quality.changed", identity, quality: event.quality }, (viewer) =>
@@ -128,6 +132,17 @@ export function createMediaEvents({
         membership.emitChange(session, { type: "stats", ...figures });
         break;
       }
+    }
+  }
+
+  /** The loudest voices are delivered to participants that have not asked for each. */
+  function withhold(publisher: RtcSession, trackId: string): void {
+    if (!publisher.publishing) return;
+    for (const other of publisher.room.sessions.values()) {
+      if (other === publisher || mayReceive(other, trackId, publisher)) continue;
+      const ref = { roomId: other.room.id, participantId: other.id };
+      // A participant that may not subscribe at all receives nothing, either.
+      other.site.node.updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] }).catch(() => {});
     }
   }
 

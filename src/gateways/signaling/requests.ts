@@ -11,11 +11,19 @@ import {
   PARTICIPANTS_PAGE_MAX,
   SDP_DEFLATE_THRESHOLD_BYTES,
   SDP_MAX_BYTES,
+  VOICE_SECTIONS_MAX,
 } from "../../protocol/signaling.ts";
 import type { Membership } from "./membership.ts";
 import type { PublisherLimit } from "./publisher-limit.ts";
 import { participantCount } from "./rosters.ts";
-import { mayReceive, presentParticipant, type RtcSession, received, withoutTracks } from "./rtc-session.ts";
+import {
+  mayReceive,
+  presentParticipant,
+  type RtcSession,
+  received,
+  withheldFrom,
+  withoutTracks,
+} from "./rtc-session.ts";
 
 /** The requests of a participant in a room; the socket itself handles leaving and pings. */
 type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
@@ -40,11 +48,17 @@ export function createRequests(membership: Membership, publisherLimit: Publisher
         ...(name === undefined ? {} : { name }),
         ...(encryption && { encryption }),
       }));
+      const mids = subscribe.flatMap((section) => ("voices" in section ? [section.mid] : []));
+      if (mids.length > VOICE_SECTIONS_MAX) {
+        throw frameError("SVC_VALIDATION_FAILED", `subscribe: at most ${VOICE_SECTIONS_MAX} sections for voices.`);
+      }
       const wanted = subscribe
+        .flatMap((section) => ("voices" in section ? [] : [section]))
         .filter(({ trackId }) => mayReceive(session, trackId))
         .map(({ mid, trackId, maxHeight, layer, priority }) => ({ mid, trackId, maxHeight, layer, priority }));
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
-      const answer = await session.site.node.negotiate(request);
+      const voices = mids.length > 0 ? { voices: { mids, except: withheldFrom(session) } } : {};
+      const answer = await session.site.node.negotiate({ ...request, ...voices });
       for (const { trackId } of wanted) received(session, trackId);
       return { ...packSdp(answer.sdp), tracks: answer.tracks };
     },

@@ -84,6 +84,12 @@ export const mayReceive = (
   publisher = publisherOf(receiver.room, trackId),
 ): boolean => publisher?.publishing?.mayReceive(receiver, trackId) ?? true;
 
+/** The tracks whose publishers do not let this participant receive them. */
+export const withheldFrom = (receiver: RtcSession): string[] =>
+  [...receiver.room.sessions.values()].flatMap((other) =>
+    other.publishing ? [...other.tracks.keys()].filter((trackId) => !mayReceive(receiver, trackId, other)) : [],
+  );
+
 /** A participant has subscribed to the track. */
 export const received = (receiver: RtcSession, trackId: string): void =>
   publisherOf(receiver.room, trackId)?.publishing?.received(receiver, trackId);

@@ -180,6 +180,7 @@ export const NODE_EVENTS = {
   recordingSlow: ofRecording("recordingSlow", {}),
   recordingEnded: ofRecording("recordingEnded", {}),
   recordingFailed: ofRecording("recordingFailed", { reason: Type.String() }),
+  voicesChanged: ofParticipant("voicesChanged", { voices: Type.Record(text(32), Identity, { maxProperties: 64 }) }),
   qualityChanged: ofParticipant("qualityChanged", { quality: Quality }),
   mediaStalled: ofParticipant("mediaStalled", {}),
   mediaFlows: ofParticipant("mediaFlows", {}),

@@ -1,5 +1,5 @@
 /** What one participant receives: its sections, its subscriptions, and the bandwidth of its path. */
-import { MediaError, type ParticipantSnapshot } from "../../protocol/media-node.ts";
+import { MediaError, type Negotiate, type ParticipantSnapshot } from "../../protocol/media-node.ts";
 import type { DeliveryReason, SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
 import { Allocation } from "../tracks/allocation.ts";
 import { type OutgoingSection, OutgoingSections, type RepairTerms } from "../tracks/outgoing-section.ts";
@@ -35,6 +35,11 @@ export class Downlink {
   #sent: SentPackets;
   #allocation: Allocation;
   #automatic = false;
+  /** The sections of the loudest voices. */
+  #voiceSections: OutgoingSection[] = [];
+  /** Microphones that must not be delivered there: they may not be received, or were not wanted. */
+  readonly #withheld = new Set<string>();
+  #voicesTold = "{}";
 
   constructor(host: ParticipantHost, room: RoomTracks, owner: MediaOwner) {
     this.#host = host;
@@ -83,20 +88,71 @@ export class Downlink {
   }
 
   /** Takes all subscriptions that the client wants. A track that has ended meanwhile is no error, as its end was announced. */
-  subscribe(wanted: readonly SubscribedSection[] | "auto"): void {
+  subscribe(wanted: readonly SubscribedSection[] | "auto", voices: Negotiate["voices"] = undefined): void {
+    this.#voiceSections = (voices?.mids ?? []).map((mid) => this.#sections.at(mid));
+    for (const trackId of voices?.except ?? []) this.#withheld.add(trackId);
     this.#automatic = wanted === "auto";
     if (wanted === "auto") {
       this.fillAutomatically();
       return;
     }
     const tracks = new Set(wanted.map((section) => section.trackId));
-    for (const [trackId, subscription] of this.#subscriptions) if (!tracks.has(trackId)) this.#end(subscription);
+    for (const [trackId, subscription] of this.#subscriptions) {
+      if (!tracks.has(trackId) && !this.#isSharedVoice(subscription)) this.#end(subscription);
+    }
     for (const { mid, trackId, ...viewing } of wanted) {
       const publication = this.#room.publication(trackId);
       if (publication)
         this.#place(publication, this.#sections.at(mid), { ...DEFAULT_SUBSCRIPTION_SETTINGS, ...defined(viewing) });
     }
+    if (this.sharesVoices) this.placeVoices(this.#room.voices());
     this.allocate(this.#host.now());
+  }
+
+  get sharesVoices(): boolean {
+    return this.#voiceSections.length > 0;
+  }
+
+  #isSharedVoice({ section }: Subscription): boolean {
+    return this.#voiceSections.includes(section);
+  }
+
+  /** Gives each voice a section, and leaves a section to its voice until another one needs it. */
+  placeVoices(voices: readonly Publication[]): void {
+    if (!this.#owner.permissions.subscribe) return;
+    const heard = voices
+      .filter(({ identity, trackId }) => {
+        const subscription = this.#subscriptions.get(trackId);
+        if (identity === this.#owner.self.identity || this.#withheld.has(trackId)) return false;
+        return !subscription || this.#isSharedVoice(subscription);
+      })
+      .slice(0, this.#voiceSections.length);
+    const free = this.#voiceSections.filter((section) => {
+      const occupant = this.#occupant(section);
+      return !occupant || !heard.includes(occupant.publication);
+    });
+    // Sections without a voice come first.
+    free.sort((a, b) => Number(this.#occupant(a) !== undefined) - Number(this.#occupant(b) !== undefined));
+    const waiting = heard.filter(({ trackId }) => !this.#subscriptions.has(trackId));
+    const nowMs = this.#host.now();
+    for (const publication of waiting) {
+      const section = free.shift();
+      if (!section) break;
+      this.#place(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS);
+      this.#subscriptions.get(publication.trackId)?.refreshAudio(nowMs);
+    }
+    this.#voicesChanged();
+  }
+
+  #voicesChanged(): void {
+    const voices = this.#voiceSections.flatMap((section) => {
+      const occupant = this.#occupant(section);
+      return occupant ? [[section.mid, occupant.publication.identity]] : [];
+    });
+    const text = JSON.stringify(Object.fromEntries(voices));
+    if (text === this.#voicesTold) return;
+    this.#voicesTold = text;
+    this.#owner.emit({ type: "voicesChanged", voices: Object.fromEntries(voices) });
   }
 
   update(changes: readonly SubscriptionChange[]): void {
@@ -107,6 +163,7 @@ export class Downlink {
       const publication = this.#room.publication(trackId);
       const existing = this.#subscriptions.get(trackId);
       if (mid === null) {
+        if (publication?.kind === "audio") this.#withheld.add(trackId);
         if (existing) this.#end(existing);
       } else if (publication?.identity === this.#owner.self.identity) {
         throw new MediaError("NEGOTIATION_FAILED", "A participant does not receive its own track.");
@@ -117,6 +174,7 @@ export class Downlink {
           ...defined(viewing),
         });
     }
+    if (this.sharesVoices) this.placeVoices(this.#room.voices());
     this.allocate(this.#host.now());
     if (unknown.length > 0) throw new MediaError("TRACK_NOT_FOUND", `There is no track ${unknown[0]} in the room.`);
   }
@@ -179,6 +237,9 @@ export class Downlink {
   trackEnded(publication: Publication): void {
     const subscription = this.#subscriptions.get(publication.trackId);
     if (subscription) this.#end(subscription);
+    this.#withheld.delete(publication.trackId);
+    // The section may be free for a voice that had none.
+    if (subscription && this.#isSharedVoice(subscription)) this.placeVoices(this.#room.voices());
     this.#keyframeBudgets.forget(publication.trackId);
   }
 
@@ -202,6 +263,8 @@ export class Downlink {
 
   reset(): void {
     this.unsubscribeAll("requested");
+    this.#voiceSections = [];
+    this.#voicesTold = "{}";
     this.#sections.clear();
     this.#allocation.close();
     this.#sent = new SentPackets();

@@ -66,6 +66,8 @@ export interface RoomLink {
 export interface RoomTracks {
   publications(): Iterable<Publication>;
   publication(trackId: string): Publication | undefined;
+  /** The audible microphones, the loudest of the room first. */
+  voices(): Publication[];
   published(publication: Publication, owner: TrackOwner): void;
   unpublished(publication: Publication): void;
   /** The first packet of the track has arrived. */

@@ -95,7 +95,7 @@ export class Participant implements MediaOwner, TrackOwner {
     const isForAll = this.#receiving === null;
     if (receives || isForAll) this.downlink.negotiated(sections);
     const tracks = receives ? [] : this.uplink.negotiated(offer, sections, wanted.publish);
-    if (receives || isForAll) this.downlink.subscribe(wanted.subscribe);
+    if (receives || isForAll) this.downlink.subscribe(wanted.subscribe, wanted.voices);
     const data = offer.sections.find((section) => section.kind === "application" && !section.rejected);
     if (data) {
       this.data.expectChannels();

@@ -12,7 +12,7 @@ import type { ParticipantHost, RoomLink, RoomTracks, TrackOwner } from "./host.t
 import { Participant } from "./participant.ts";
 import type { DataSender } from "./reliable-queue.ts";
 import { RoomRecorder } from "./room-recorder.ts";
-import { RoomVoices } from "./speakers.ts";
+import { isVoice, RoomVoices } from "./speakers.ts";
 
 /** Lost packets are requested after 10 ms. */
 export const URGENT_TICK_MS = 20;
@@ -47,7 +47,7 @@ export class Room implements RoomTracks, DataSink {
   constructor(host: ParticipantHost, options: OpenRoom) {
     this.#host = host;
     this.#roomId = options.roomId;
-    this.#voices = new RoomVoices(options.audibleVoices);
+    this.#voices = new RoomVoices(options.audibleVoices, () => this.#placeVoices());
     this.#dataBudget = new DataBudget(ROOM_RATES, host.now);
   }
 
@@ -103,6 +103,17 @@ export class Room implements RoomTracks, DataSink {
     return this.#publications.get(trackId);
   }
 
+  voices(): Publication[] {
+    return this.#voices.audible(this.#publications.values());
+  }
+
+  #placeVoices(): void {
+    const listeners = [...this.#participants.values()].filter(({ downlink }) => downlink.sharesVoices);
+    if (listeners.length === 0) return;
+    const voices = this.voices();
+    for (const { downlink } of listeners) downlink.placeVoices(voices);
+  }
+
   published(publication: Publication, owner: TrackOwner): void {
     this.#publications.set(publication.trackId, publication);
     this.#owners.set(publication.trackId, owner);
@@ -112,6 +123,7 @@ export class Room implements RoomTracks, DataSink {
   }
 
   announced(publication: Publication): void {
+    if (isVoice(publication)) this.#placeVoices();
     for (const link of this.#links) this.#offer(publication, link);
   }
 
@@ -135,6 +147,7 @@ export class Room implements RoomTracks, DataSink {
   muteChanged(publication: Publication): void {
     if (publication.muted) this.#voices.remove(publication);
     else publication.audible = true;
+    this.#placeVoices();
     const nowMs = this.#host.now();
     for (const participant of this.#participants.values()) {
       if (publication.identity !== participant.self.identity) participant.downlink.allocate(nowMs);

@@ -171,6 +171,9 @@ function update(contender: Contender, level: number, nowMs: number): void {
   contender.atMs = nowMs;
 }
 
+/** Only microphones share the sections of the loudest voices; other sounds are subscribed to by themselves. */
+export const isVoice = ({ kind, source }: Publication): boolean => kind === "audio" && source === "microphone";
+
 /** Which microphones of a room are audible, and which participants are shown as speaking. */
 export class RoomVoices {
   readonly #speakers = new Speakers();
@@ -179,19 +182,33 @@ export class RoomVoices {
   /** Identities by track, of microphones that have been heard. */
   readonly #identities = new Map<string, string>();
 
-  constructor(audible = DEFAULT_AUDIBLE_VOICES) {
+  /** `heard` is called for each voice that becomes audible. */
+  constructor(
+    audible = DEFAULT_AUDIBLE_VOICES,
+    private readonly heard: () => void = () => {},
+  ) {
     this.#loudest = new LoudestVoices(audible);
+  }
+
+  /** Those that were selected as the loudest come first; the others have not been heard, or send no levels. */
+  audible(publications: Iterable<Publication>): Publication[] {
+    const voices = [...publications].filter((one) => isVoice(one) && one.announced && one.audible && !one.muted);
+    const isSelected = ({ trackId }: Publication) => this.#loudest.has(trackId);
+    return [...voices.filter(isSelected), ...voices.filter((voice) => !isSelected(voice))];
   }
 
   /** Screen-share audio is no voice: it is always forwarded, and its publisher is not shown as speaking. */
   observe(publication: Publication, level: number, nowMs: number): void {
     if (publication.muted || publication.source === "screenShareAudio") return;
+    const isNew = !this.#identities.has(publication.trackId);
     this.#identities.set(publication.trackId, publication.identity);
     this.#speakers.observe(publication.identity, level, nowMs);
     const audible = this.#loudest.observe(publication.trackId, level, nowMs);
-    if (publication.audible === audible) return;
-    publication.audible = audible;
-    for (const subscription of publication.subscriptions) subscription.refreshAudio(nowMs);
+    if (publication.audible !== audible) {
+      publication.audible = audible;
+      for (const subscription of publication.subscriptions) subscription.refreshAudio(nowMs);
+    } else if (!isNew) return;
+    if (audible) this.heard();
   }
 
   /** Is true when the next levels of this track cannot change which tracks are audible. */

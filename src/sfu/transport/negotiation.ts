@@ -1,7 +1,7 @@
 /** Checks the requested tracks of an offer against its sections and the permissions of the participant. Pure: data in, data out. */
 
 import { mayPublish } from "../../protocol/may-publish.ts";
-import { MediaError, type NamedSection, type PlacedSection } from "../../protocol/media-node.ts";
+import { MediaError, type NamedSection, type Negotiate, type PlacedSection } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
 import type { AnsweredSection } from "../wire/sdp/answer.ts";
 
@@ -9,7 +9,10 @@ export type Wanted = {
   publish: NamedSection[];
   /** With `auto`, the tracks of the room fill the receiving sections as they are published (WHEP). */
   subscribe: PlacedSection[] | "auto";
+  voices: NonNullable<Negotiate["voices"]>;
 };
+
+const NO_VOICES: Wanted["voices"] = { mids: [], except: [] };
 
 function refuse(message: string): MediaError {
   return new MediaError("NEGOTIATION_FAILED", message);
@@ -17,7 +20,7 @@ function refuse(message: string): MediaError {
 
 export function planNegotiation(
   sections: readonly AnsweredSection[],
-  asked: { publish?: NamedSection[]; subscribe?: PlacedSection[] },
+  asked: { publish?: NamedSection[]; subscribe?: PlacedSection[]; voices?: Negotiate["voices"] },
   permissions: Permissions,
 ): Wanted {
   const byMid = new Map(sections.map((section) => [section.mid, section]));
@@ -37,16 +40,21 @@ export function planNegotiation(
     }
   }
   // The section is used as soon as the participant may subscribe.
-  if (subscribe === "auto") return { publish, subscribe };
-  if (subscribe.length > 0 && !permissions.subscribe) {
+  if (subscribe === "auto") return { publish, subscribe, voices: NO_VOICES };
+  const voices = asked.voices ?? NO_VOICES;
+  if (subscribe.length + voices.mids.length > 0 && !permissions.subscribe) {
     throw new MediaError("PERMISSION_DENIED", "This token does not permit subscribing.");
   }
-  checkDistinct(subscribe.map((wanted) => wanted.mid));
+  checkDistinct([...subscribe.map((wanted) => wanted.mid), ...voices.mids]);
   checkDistinct(subscribe.map((wanted) => wanted.trackId));
   for (const wanted of subscribe) {
     if (!byMid.get(wanted.mid)?.sends) throw refuse(`The offer receives nothing on section ${wanted.mid}.`);
   }
-  return { publish, subscribe };
+  for (const mid of voices.mids) {
+    const section = byMid.get(mid);
+    if (!section?.sends || section.kind !== "audio") throw refuse(`The offer receives no audio on section ${mid}.`);
+  }
+  return { publish, subscribe, voices };
 }
 
 /** A plain WHIP offer names no tracks: it sends a microphone and a camera. */

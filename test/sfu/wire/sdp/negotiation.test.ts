@@ -37,7 +37,8 @@ const code = (run: () => unknown) => {
 describe("requests of an offer", () => {
   test("requests that fit the sections are accepted", () => {
     const subscribe = [{ mid: "3", trackId: "t" }];
-    expect(plan({ publish: [MIC, CAM], subscribe })).toEqual({ publish: [MIC, CAM], subscribe });
+    const voices = { mids: [], except: [] };
+    expect(plan({ publish: [MIC, CAM], subscribe })).toEqual({ publish: [MIC, CAM], subscribe, voices });
   });
 
   test.each([
@@ -100,6 +101,7 @@ describe("requests of an offer", () => {
         { mid: "1", clientTrackId: "1", kind: "video", source: "camera" },
       ],
       subscribe: "auto",
+      voices: { mids: [], except: [] },
     });
   });
 });
