@@ -90,7 +90,9 @@ describe("another background", () => {
   test("is refused on a computer that is too slow, and the camera is not left open", async () => {
     const refused = await ben.evaluate(async () => {
       const processor = window.processors.backgroundBlur({ maxFrameMs: 0.001 });
-      const error = await window.room.localParticipant.enableCamera({ height: 180, width: 320, processor }).catch((error) => error);
+      const error = await window.room.localParticipant
+        .enableCamera({ height: 180, width: 320, processor })
+        .catch((error) => error);
       return { code: error.code, published: window.room.localParticipant.tracks.size };
     });
     expect(refused).toEqual({ code: "TOO_SLOW", published: 0 });

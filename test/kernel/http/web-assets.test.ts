@@ -9,7 +9,8 @@ import { webRoutes } from "../../../src/kernel/http/serving/web-assets.ts";
 const parent = mkdtempSync(join(tmpdir(), "stoa-web-"));
 afterAll(() => rmSync(parent, { recursive: true }));
 const folder = join(parent, "web");
-for (const sub of ["assets", "dashboard", "playground", "processors"]) mkdirSync(join(folder, sub), { recursive: true });
+for (const sub of ["assets", "dashboard", "playground", "processors"])
+  mkdirSync(join(folder, sub), { recursive: true });
 writeFileSync(join(folder, "dashboard/index.html"), "<title>dashboard</title>");
 writeFileSync(join(folder, "playground/index.html"), "<title>playground</title>");
 writeFileSync(join(folder, "assets/main-abc.js"), "console.log(1)");
