@@ -50,6 +50,8 @@ export const AUDIT_ACTIONS = [
   "participant.muted",
   "participant.updated",
   "participant.moved",
+  "participant.admitted",
+  "participant.denied",
   "rtc_token.minted",
   "rtc_token.revoked",
   "chat_token.revoked",

@@ -42,6 +42,10 @@ export const Permissions = Type.Object({
   publishData: Type.Boolean(),
   /** The participant may replace its own metadata, which was signed by its backend. */
   updateMetadata: Type.Boolean(),
+  /** The participant may change the state of the room, and admits those who wait in its lobby. */
+  host: Type.Optional(Type.Boolean()),
+  /** The participant joins without waiting in the lobby, and while the room is locked. */
+  admit: Type.Optional(Type.Boolean()),
   /** Restricts publishing to these sources; all sources if absent or empty. */
   publishSources: Type.Optional(Type.Array(TrackSource, { maxItems: 5 })),
 });
@@ -74,6 +78,31 @@ export const Profile = Type.Object({
   kind: ParticipantKind,
 });
 export type Profile = Static<typeof Profile>;
+
+/** The attribute of a raised hand: the server's time in milliseconds, different for each hand of a room. */
+export const HAND_ATTRIBUTE = "stoa.hand";
+
+/** What hosts and the backend decide about a room. A higher version is newer. */
+export const RoomState = Type.Object({
+  version: Type.Integer(),
+  /** Who is shown large to everyone. */
+  spotlight: Type.Array(Identity),
+  /** Only hosts and admitted participants may join. */
+  locked: Type.Boolean(),
+  /** Others wait until a host admits them. */
+  lobby: Type.Boolean(),
+  /** Clients show captions, if there are any. */
+  captions: Type.Boolean(),
+});
+export type RoomState = Static<typeof RoomState>;
+
+/** A participant that waits in the lobby. */
+export const Knock = Type.Object({
+  identity: Identity,
+  name: Type.Union([Type.String(), Type.Null()]),
+  since: Type.String(),
+});
+export type Knock = Static<typeof Knock>;
 
 export const Participant = Type.Object({
   identity: Identity,

@@ -8,10 +8,12 @@ import {
   DisplayName,
   IceServer,
   Identity,
+  Knock,
   Layer,
   Participant,
   Permissions,
   Quality,
+  RoomState,
   Speaker,
   Track,
   TrackEncryption,
@@ -38,6 +40,8 @@ export const JOIN_TIMEOUT_SECONDS = 10;
  */
 export const LARGE_ROOM_ABOVE = 50;
 export const PARTICIPANTS_PAGE_MAX = 200;
+
+export const SPOTLIGHT_MAX = 16;
 
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
 const Mid = Type.String({ minLength: 1, maxLength: 32 });
@@ -133,8 +137,12 @@ export const ClientFrames = {
     to: Type.Optional(To),
     payload: Type.String({ maxLength: DATA_SEND_MAX_BYTES }),
   }),
-  /** Omitted fields stay unchanged; attributes are merged, and an empty value removes its key. */
+  /**
+   * Omitted fields stay unchanged; attributes are merged, and an empty value removes its key. Any value of the attribute
+   * `stoa.hand` raises the hand, and becomes the time of the server. A host lowers the hand of `identity`.
+   */
   "participant.update": request("participant.update", {
+    identity: Type.Optional(Identity),
     metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
     name: Type.Optional(Type.Union([DisplayName, Type.Null()])),
     attributes: Type.Optional(Attributes),
@@ -144,6 +152,16 @@ export const ClientFrames = {
     after: Type.Optional(Type.Integer({ minimum: 0 })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PARTICIPANTS_PAGE_MAX })),
   }),
+  /** From a host: omitted fields stay unchanged. */
+  "room.update": request("room.update", {
+    spotlight: Type.Optional(Type.Array(Identity, { maxItems: SPOTLIGHT_MAX })),
+    locked: Type.Optional(Type.Boolean()),
+    lobby: Type.Optional(Type.Boolean()),
+    captions: Type.Optional(Type.Boolean()),
+  }),
+  /** From a host: lets a waiting participant in, now and until the room is closed, or turns it away. */
+  "lobby.admit": request("lobby.admit", { identity: Identity }),
+  "lobby.deny": request("lobby.deny", { identity: Identity }),
   "room.leave": request("room.leave", {}),
   ping: Type.Object({ type: Type.Literal("ping"), id: Type.Optional(RequestId) }),
 } as const satisfies Record<string, TObject>;
@@ -189,6 +207,9 @@ export const JoinAck = Type.Object({
   resumeWindowSeconds: Type.Integer(),
   seq: Type.Integer(),
   room: Type.Object({ id: Type.String(), name: Type.String(), recording: Type.Boolean(), encrypted: Type.Boolean() }),
+  state: RoomState,
+  /** Who waits in the lobby, for hosts. */
+  lobby: Type.Optional(Type.Array(Knock)),
   participant: Participant,
   roster: Roster,
   participants: Type.Array(Participant),
@@ -238,9 +259,11 @@ export const ErrorFrame = Type.Object({
   retryAfterSeconds: Type.Optional(Type.Number()),
 });
 export type ErrorFrame = Static<typeof ErrorFrame>;
+/** A host has admitted this client, which was refused with `IN_LOBBY`: send `room.join` again. */
+type AdmittedFrame = { type: "lobby.admitted" };
 type PongFrame = { type: "pong"; id?: string };
 /** The response to a request or to an invalid frame. */
-export type AnswerFrame = AckFrame | ErrorFrame | PongFrame;
+export type AnswerFrame = AckFrame | ErrorFrame | PongFrame | AdmittedFrame;
 
 // ---------------------------------------------------------------- server → client: pushes, each with `seq`
 
@@ -297,6 +320,9 @@ export const Pushes = {
   "voices.changed": push("voices.changed", { voices: Type.Record(Mid, Identity) }),
   /** Recording of the room started (`active`) or stopped. */
   "recording.changed": push("recording.changed", { active: Type.Boolean() }),
+  "room.state": push("room.state", { state: RoomState }),
+  /** For hosts: everyone who waits in the lobby. */
+  "lobby.changed": push("lobby.changed", { waiting: Type.Array(Knock) }),
   "layers.wanted": push("layers.wanted", { trackId: TrackId, layers: Type.Array(Layer) }),
   "subscription.changed": push("subscription.changed", {
     trackId: TrackId,

@@ -1,7 +1,7 @@
 import type { WebhookFormat } from "./enums.ts";
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
-/** The types of webhook events: 7 of live streams, 9 of chat, 7 of calls, 3 of recordings. */
+/** The types of webhook events: 7 of live streams, 9 of chat, 8 of calls, 3 of recordings. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",
@@ -24,6 +24,7 @@ export const WEBHOOK_EVENT_TYPES = [
   "call.participant_left",
   "call.ended",
   "participant.moved",
+  "lobby.knocked",
   "call.ringing",
   "call.ring_ended",
   "recording.started",

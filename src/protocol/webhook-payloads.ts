@@ -76,6 +76,9 @@ export const WebhookPayloads = {
   "participant.moved": Type.Object({
     ...{ roomId: Text, roomName: Text, toRoomId: Text, toRoomName: Text, identity: Text, at: Text },
   }),
+  "lobby.knocked": Type.Object({
+    ...{ roomId: Text, roomName: Text, identity: Text, name: NullableText, at: Text },
+  }),
   "call.ringing": Type.Object({ ring: Ring }),
   "call.ring_ended": Type.Object({ ring: Ring }),
   "recording.started": Type.Object({ recording: Recording }),
@@ -106,6 +109,7 @@ export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "call.participant_left": "A participant left a call; also when a dropped connection was not resumed in time",
   "call.ended": "The last participant left; exactly once for every call.started",
   "participant.moved": "A participant was moved to another room; joining and leaving have their own events",
+  "lobby.knocked": "A participant waits in the lobby of a room until a host or your backend admits them",
   "call.ringing": "A user rings members of a conversation to join its room",
   "call.ring_ended": "A ring is over: answered, declined, missed or cancelled",
   "recording.started": "A room is being recorded",

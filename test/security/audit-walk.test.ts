@@ -108,7 +108,7 @@ describe("every administrative mutation of the API leaves an entry with its acto
 describe("every administrative call of LiveKit's server API leaves an entry with the API key", () => {
   const READS = /^(List|Get)/;
   /** A room's record shows when it was created; data and subscriptions are traffic of the application. */
-  const EXEMPT = ["CreateRoom", "SendData", "UpdateSubscriptions"];
+  const EXEMPT = ["CreateRoom", "SendData", "UpdateSubscriptions", "PerformRpc"];
   const methods = Object.entries(server.services.livekitClients.services).flatMap(([service, own]) =>
     Object.keys(own).map((method) => ({ service, method })),
   );
@@ -118,6 +118,7 @@ describe("every administrative call of LiveKit's server API leaves an entry with
     const bodies: Record<string, object> = {
       MutePublishedTrack: { room, identity, trackSid: trackSid(trackId), muted: true },
       UpdateParticipant: { room, identity, name: "renamed" },
+      MoveParticipant: { room, identity, destinationRoom: `${room}-other` },
       UpdateRoomMetadata: { room, metadata: "changed" },
       CreateDispatch: { room, agentName: "helper" },
     };
@@ -134,7 +135,9 @@ describe("every administrative call of LiveKit's server API leaves an entry with
   async function call(service: string, method: string, tenant: Tenant, room: string, body: object) {
     const [, , publicId = ""] = tenant.credentials.apiKey.split(/[_.]/);
     const secret = new TextEncoder().encode(server.services.apiKeys.signingSecret(publicId));
-    const key = await new SignJWT({ video: { room, roomAdmin: true, roomCreate: true } })
+    const key = await new SignJWT({
+      video: { room, roomAdmin: true, roomCreate: true, destinationRoom: `${room}-other` },
+    })
       .setProtectedHeader({ alg: "HS256" })
       .setIssuer(publicId)
       .setIssuedAt(Math.floor(server.clock.now() / 1000))

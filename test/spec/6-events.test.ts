@@ -232,6 +232,6 @@ test("[6] a deleted message's content is removed from queued, stored and redeliv
 
 test("[6] every event has its own id, and all types of the catalogue are sent", () => {
   expect(new Set(seen).size).toBe(seen.length);
-  const added = /^(call|recording)[.]|^message[.]reported$|^participant[.]moved$/;
+  const added = /^(call|recording)[.]|^message[.]reported$|^participant[.]moved$|^lobby[.]/;
   expect(WEBHOOK_EVENT_TYPES.filter((type) => !added.test(type))).toHaveLength(15);
 });

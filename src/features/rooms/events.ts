@@ -15,7 +15,6 @@ declare module "../../kernel/bus.ts" {
     /** A participant was removed permanently; their tokens for the room are revoked as well. */
     participantRemoved: { roomId: string; identity: string };
     rtcTokenRevoked: { tokenId: string; roomId: string };
-    /** The room's metadata was replaced. */
-    roomChanged: { roomId: string };
+    roomChanged: { roomId: string; fields: readonly string[] };
   }
 }

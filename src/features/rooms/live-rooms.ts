@@ -1,9 +1,11 @@
+import type { Author } from "../../kernel/author.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { SendData } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
-import type { LiveParticipant, Participant, Permissions, Profile, Track } from "../../protocol/room-records.ts";
+import type { Knock, LiveParticipant, Participant, Permissions, Profile, Track } from "../../protocol/room-records.ts";
 import type { PushBody } from "../../protocol/signaling.ts";
 import type { RoomPresence } from "./room.service.ts";
+import type { RoomRow } from "./room.table.ts";
 
 export type Moved = Omit<Extract<PushBody, { type: "room.moved" }>, "type">;
 
@@ -37,6 +39,10 @@ export type LiveRooms = {
   /** What a participant takes to another room. Throws for one that cannot follow, such as an encoder. */
   movable(roomId: string, identity: string): Profile & { metadata: string | null; permissions: Permissions };
   move(roomId: string, identity: string, to: Moved): void;
+  /** Who waits in the lobby. */
+  waiting(roomId: string): Knock[];
+  admit(room: RoomRow, identity: string, author: Author): Promise<void>;
+  deny(room: RoomRow, identity: string, author: Author): Promise<void>;
   mute(roomId: string, identity: string, trackId: string): Promise<Track>;
   /** Simulates a bad network between the media server and the participant, for development. */
   setNetwork(roomId: string, identity: string, profile: NetworkProfile): Promise<void>;

@@ -89,7 +89,7 @@ export function moderationService(
       const { projectId, environment } = room;
       const destination = rooms.findActive({ projectId, environment, roomId: to });
       if (destination.id === room.id) throw new ApiError("SVC_CONFLICT", "The participant is in this room already.");
-      const profile = liveRooms.movable(room.id, identity);
+      const { permissions, ...profile } = liveRooms.movable(room.id, identity);
       const at = now();
       const grant = await write((unit) => {
         bus.publish(unit, "webhook", {
@@ -101,14 +101,23 @@ export function moderationService(
         });
         audit(unit, author, "participant.moved", room, { to: destination.id });
         const { metadata, ...rest } = profile;
+        // Who is sent there does not wait in its lobby.
+        const admitted = { permissions: { ...permissions, admit: true } };
         const input = { participantIdentity: identity, ttlSeconds: MOVED_TTL_SECONDS, ...rest };
         const ref = { projectId, environment, roomId: destination.id };
-        return rtcTokens.mint(unit, ref, { ...input, ...(metadata !== null && { metadata }) });
+        return rtcTokens.mint(unit, ref, { ...input, ...admitted, ...(metadata !== null && { metadata }) });
       });
       const { token, endpoint } = await rtcTokens.sign(grant, publicUrl);
       liveRooms.move(room.id, identity, { room: { id: destination.id, name: destination.name }, endpoint, token });
       return destination;
     },
+
+    waiting: (ref: RoomRef) => liveRooms.waiting(rooms.find(ref).id),
+
+    /** Also before the participant comes; it stays admitted until the room is closed. */
+    admit: (ref: RoomRef, identity: string, author: Author) => liveRooms.admit(rooms.findActive(ref), identity, author),
+
+    deny: (ref: RoomRef, identity: string, author: Author) => liveRooms.deny(rooms.find(ref), identity, author),
 
     async mute(ref: RoomRef, identity: string, trackId: string, author: Author): Promise<Track> {
       const room = rooms.find(ref);

@@ -8,7 +8,7 @@ import type { ErrorCode } from "../../protocol/errors.ts";
 import { Attributes, DisplayName, Identity, Participant, Track } from "../../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { ModerationService } from "./moderation.service.ts";
-import { MuteTrack, RoomReference } from "./room.schema.ts";
+import { Knocks, MuteTrack, RoomReference } from "./room.schema.ts";
 import { RtcTokenPermissions } from "./rtc-token.schema.ts";
 
 const NOT_FOUND: ErrorCode[] = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"];
@@ -79,6 +79,31 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
         body: t.Object({ identity: Identity, to: RoomReference }),
         response: { 200: t.Object({ roomId: t.String(), roomName: t.String() }) },
       },
+    )
+    .get("/lobby", ({ caller, params }) => moderation.waiting({ ...caller, roomId: params.id }), {
+      ...documented("Who waits in the lobby", ["SVC_ROOM_NOT_FOUND"]),
+      response: { 200: Knocks },
+    })
+    .post(
+      "/lobby/:identity/admit",
+      async (context) => {
+        const { caller, params } = context;
+        await moderation.admit({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
+        context.set.status = 204;
+      },
+      documented("Let a participant in, who waits now or comes later, until the room is closed", [
+        "SVC_ROOM_NOT_FOUND",
+        "SVC_ROOM_CLOSED",
+      ]),
+    )
+    .post(
+      "/lobby/:identity/deny",
+      async (context) => {
+        const { caller, params } = context;
+        await moderation.deny({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
+        context.set.status = 204;
+      },
+      documented("Turn away a participant who waits", ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND"]),
     )
     .post(
       "/data",

@@ -24,7 +24,7 @@ export function resolvePermissions(
   base: Permissions = PERMISSION_DEFAULTS,
 ): Permissions {
   const sources = requested.publishSources ?? base.publishSources ?? [];
-  const pick = (name: Exclude<keyof Permissions, "publishSources">) => requested[name] ?? base[name];
+  const pick = <Name extends keyof Permissions>(name: Name): Permissions[Name] => requested[name] ?? base[name];
   return {
     join: pick("join"),
     subscribe: pick("subscribe"),
@@ -33,6 +33,8 @@ export function resolvePermissions(
     publishVideo: pick("publishVideo"),
     publishData: pick("publishData"),
     updateMetadata: pick("updateMetadata"),
+    ...(pick("host") && { host: true }),
+    ...(pick("admit") && { admit: true }),
     ...(sources.length > 0 && { publishSources: sources }),
   };
 }

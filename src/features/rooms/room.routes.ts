@@ -10,7 +10,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { ModerationService } from "./moderation.service.ts";
 import { participantKeyRoutes, participantMemberRoutes } from "./participant.routes.ts";
-import { CreateRoom, Participants, Room, RoomStatus, RoomWithParticipants } from "./room.schema.ts";
+import { CreateRoom, Participants, Room, RoomStatus, RoomWithParticipants, UpdateRoom } from "./room.schema.ts";
 import type { RoomService } from "./room.service.ts";
 import type { RoomFilter } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
@@ -74,6 +74,20 @@ const roomKeyRoutes = ({ guards, idempotency }: Http, { write }: Runtime, servic
       },
       {
         ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
+        response: { 200: Room },
+      },
+    )
+    .patch(
+      "/:id",
+      async (context) => {
+        const { caller, params, body } = context;
+        const ref = { ...caller, roomId: params.id };
+        const row = await write((unit) => rooms.update(unit, ref, body, authorOfKey(context)));
+        return rooms.present(row, (await liveRooms.presence([row.id])).get(row.id));
+      },
+      {
+        ...documented("Change a room; its participants are notified", ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED"]),
+        body: UpdateRoom,
         response: { 200: Room },
       },
     )

@@ -10,7 +10,7 @@ import {
   wholeNumber,
 } from "../../kernel/http/schema.ts";
 import { MAX_REGION_LENGTH } from "../../protocol/ids.ts";
-import { LiveParticipant } from "../../protocol/room-records.ts";
+import { Knock, LiveParticipant } from "../../protocol/room-records.ts";
 
 export const RoomStatus = oneOf(["ACTIVE", "CLOSED"]);
 
@@ -21,6 +21,10 @@ const MAX_PARTICIPANTS = 10_000;
 const AT_ONCE = "The most participants at once; null for as many as the server takes";
 
 const ENCRYPTED = "Take end-to-end encrypted tracks only; the room cannot be recorded";
+
+const LOBBY = "Let participants without the permission `admit` wait until a host or your backend admits them";
+const LOCKED = "Let nobody join except hosts and participants with the permission `admit`";
+const CAPTIONS = "Have clients show captions, if there are any";
 
 const UNUSED = "Close the room when nobody has joined it for this long; null keeps it open";
 const DEPARTED =
@@ -37,6 +41,7 @@ export const CreateRoom = t.Object({
   ),
   record: t.Optional(t.Boolean({ description: "Record every call in it" })),
   encrypted: t.Optional(t.Boolean({ description: ENCRYPTED })),
+  lobby: t.Optional(t.Boolean({ description: LOBBY })),
   maxParticipants: t.Optional(nullable(wholeNumber({ min: 1, max: MAX_PARTICIPANTS, description: AT_ONCE }))),
   metadata: t.Optional(
     nullable(t.String({ maxLength: 65_536, description: "Your own text about the room, part of its record" })),
@@ -44,6 +49,17 @@ export const CreateRoom = t.Object({
   emptyTimeoutSeconds: t.Optional(nullable(wholeNumber({ min: 0, max: 86_400, description: UNUSED }))),
   departureTimeoutSeconds: t.Optional(wholeNumber({ min: 0, max: 3_600, description: DEPARTED })),
 });
+
+/** Omitted fields stay unchanged. */
+export const UpdateRoom = t.Object({
+  metadata: CreateRoom.properties.metadata,
+  maxParticipants: CreateRoom.properties.maxParticipants,
+  lobby: CreateRoom.properties.lobby,
+  locked: t.Optional(t.Boolean({ description: LOCKED })),
+  captions: t.Optional(t.Boolean({ description: CAPTIONS })),
+});
+
+export const Knocks = t.Array(Knock);
 
 export const MuteTrack = t.Object({
   muted: t.Literal(true, { error: "must be true: a server never opens a microphone" }),
@@ -65,6 +81,9 @@ const room = {
   record: t.Boolean({ description: "Every call in it is recorded" }),
   recording: t.Boolean({ description: "It is being recorded now" }),
   encrypted: t.Boolean({ description: ENCRYPTED }),
+  lobby: t.Boolean({ description: LOBBY }),
+  locked: t.Boolean({ description: LOCKED }),
+  captions: t.Boolean({ description: CAPTIONS }),
   maxParticipants: nullable(Type.Integer({ description: AT_ONCE })),
   metadata: nullable(t.String()),
   emptyTimeoutSeconds: nullable(Type.Integer({ description: UNUSED })),

@@ -24,11 +24,18 @@ type NewRoom = {
   region?: string;
   record?: boolean;
   encrypted?: boolean;
+  lobby?: boolean;
   maxParticipants?: number | null;
   metadata?: string | null;
   emptyTimeoutSeconds?: number | null;
   departureTimeoutSeconds?: number;
 };
+
+/** Omitted fields stay unchanged. */
+export type RoomChange = Partial<Pick<RoomRow, "metadata" | "maxParticipants" | "lobby" | "locked" | "captions">>;
+
+const defined = (change: RoomChange): RoomChange =>
+  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
 
 const DEPARTURE_TIMEOUT_SECONDS = 20;
 
@@ -107,6 +114,9 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         record: input.record ?? false,
         recording: false,
         encrypted: input.encrypted ?? false,
+        lobby: input.lobby ?? false,
+        locked: false,
+        captions: false,
         maxParticipants: input.maxParticipants ?? null,
         metadata: input.metadata ?? null,
         emptyTimeout: input.emptyTimeoutSeconds ?? null,
@@ -125,13 +135,16 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     ending: store.ending,
 
     /** The participants of the room are notified. */
-    setMetadata(unit: Unit, ref: RoomRef, metadata: string | null, author: Author): RoomRow {
+    update(unit: Unit, ref: RoomRef, change: RoomChange, author: Author): RoomRow {
       const row = find(ref);
-      const at = now();
-      store.setMetadata(unit, row.id, metadata, at);
-      bus.publish(unit, "roomChanged", { roomId: row.id });
-      audit(unit, author, "room.updated", row, { fields: ["metadata"] });
-      return { ...row, metadata, updatedAt: at };
+      if (row.status === "CLOSED") throw new ApiError("SVC_ROOM_CLOSED");
+      const { metadata, maxParticipants, lobby, locked, captions } = { ...row, ...defined(change) };
+      const changed = { ...row, metadata, maxParticipants, lobby, locked, captions, updatedAt: now() };
+      store.update(unit, changed);
+      const fields = Object.keys(defined(change));
+      bus.publish(unit, "roomChanged", { roomId: row.id, fields });
+      audit(unit, author, "room.updated", row, { fields });
+      return changed;
     },
 
     /** Ends the room and frees its name. Closing it again has no effect. */
@@ -157,6 +170,9 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       record: row.record,
       recording: row.recording,
       encrypted: row.encrypted,
+      lobby: row.lobby,
+      locked: row.locked,
+      captions: row.captions,
       maxParticipants: row.maxParticipants,
       metadata: row.metadata,
       emptyTimeoutSeconds: row.emptyTimeout,

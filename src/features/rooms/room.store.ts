@@ -24,9 +24,9 @@ export function roomStore({ $client: client }: Db) {
     "UPDATE rooms SET status = 'CLOSED', updated_at = ?1, closed_at = ?1 WHERE id = ?2",
   );
   const ending = select<[]>("WHERE status = 'ACTIVE' AND empty_timeout IS NOT NULL");
-  const setMetadata = changing<[string | null, number, string]>(
+  const update = changing<[string | null, number | null, number, number, number, number, string]>(
     client,
-    "UPDATE rooms SET metadata = ?, updated_at = ? WHERE id = ?",
+    "UPDATE rooms SET metadata = ?, max_participants = ?, lobby = ?, locked = ?, captions = ?, updated_at = ? WHERE id = ?",
   );
   const markRecording = changing<[number, string]>(client, "UPDATE rooms SET recording = ? WHERE id = ?");
 
@@ -42,8 +42,10 @@ export function roomStore({ $client: client }: Db) {
       newest.all(projectId, environment, status, before, limit),
     /** The active rooms that close after having been empty for a while. */
     ending: () => ending.all(),
-    setMetadata: (unit: Unit, id: string, metadata: string | null, at: number) =>
-      void setMetadata.run(unit, metadata, at, id),
+    update: (unit: Unit, row: RoomRow) => {
+      const { metadata, maxParticipants, lobby, locked, captions, updatedAt, id } = row;
+      update.run(unit, metadata, maxParticipants, Number(lobby), Number(locked), Number(captions), updatedAt, id);
+    },
     insert: inserter<RoomRow>(client, rooms),
     close: (unit: Unit, id: string, at: number) => void close.run(unit, at, id),
     markRecording: (unit: Unit, id: string, recording: boolean) => void markRecording.run(unit, recording ? 1 : 0, id),

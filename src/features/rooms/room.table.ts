@@ -20,6 +20,11 @@ export const rooms = sqliteTable(
     recording: integer("recording", { mode: "boolean" }).notNull().default(false),
     /** Whether only end-to-end encrypted tracks can be published. */
     encrypted: integer("encrypted", { mode: "boolean" }).notNull().default(false),
+    /** Whether participants wait until a host admits them. */
+    lobby: integer("lobby", { mode: "boolean" }).notNull().default(false),
+    /** Whether only hosts and admitted participants may join. */
+    locked: integer("locked", { mode: "boolean" }).notNull().default(false),
+    captions: integer("captions", { mode: "boolean" }).notNull().default(false),
     /** The maximum number of participants; null for the limit of the server. */
     maxParticipants: integer("max_participants"),
     metadata: text("metadata"),

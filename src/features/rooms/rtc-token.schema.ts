@@ -20,6 +20,10 @@ export const RtcTokenPermissions = t.Object(
     publishVideo: t.Optional(t.Boolean({ default: false, description: "With `publish`: restricts to video" })),
     publishData: t.Optional(t.Boolean({ default: false, description: "May send and receive data messages" })),
     updateMetadata: t.Optional(t.Boolean({ default: false, description: "May replace its own metadata" })),
+    host: t.Optional(
+      t.Boolean({ default: false, description: "May change the room's state and admits from its lobby" }),
+    ),
+    admit: t.Optional(t.Boolean({ default: false, description: "Joins without waiting in the lobby of the room" })),
     publishSources: t.Optional(
       t.Array(TrackSource, { maxItems: 5, description: "With `publish`: restricts to these sources; none for all" }),
     ),

@@ -284,7 +284,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
 export function toHttpRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof Refusal) {
     // Many clients never retry after a 4xx status, so a restart is answered with 503.
-    const status = error.closeCode === CLOSE_CODES.restart ? 503 : 429;
+    const status =
+      error.closeCode === CLOSE_CODES.restart ? 503 : error.closeCode === CLOSE_CODES.forbidden ? 403 : 429;
     return new HttpRefusal(status, error.message, error.retryAfterSeconds);
   }
   return error instanceof ApiError || error instanceof HttpRefusal ? httpRefusalOf(error) : null;

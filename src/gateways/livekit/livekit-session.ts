@@ -365,7 +365,9 @@ export function createLivekitSessions({ bus }: Runtime) {
   const notifyRoom = (roomId: string) => {
     for (const one of sessions.values()) if (one.session.room.id === roomId) one.notifier.roomChanged();
   };
-  bus.on("roomChanged", ({ roomId }) => notifyRoom(roomId));
+  bus.on("roomChanged", ({ roomId, fields }) => {
+    if (fields.includes("metadata") || fields.includes("maxParticipants")) notifyRoom(roomId);
+  });
   const details: LivekitDetails = {
     client: (sessionId) => sessions.get(sessionId)?.client,
     track: (trackId) => tracks.get(trackId),

@@ -171,11 +171,14 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
   });
 }
 
-export function roomInfo(
-  row: RoomRow,
-  live: Pick<LiveRoom, "recording" | "sessions"> | undefined,
-  { isRecorder }: LivekitDetails,
-): Room {
+/** LiveKit's rooms have no state besides their metadata, which is the application's if it sets any. */
+function stateAsMetadata({ locked, lobby, captions }: RoomRow, live: LiveRoom | undefined): string {
+  const spotlight = live?.spotlight ?? [];
+  if (!locked && !lobby && !captions && spotlight.length === 0) return "";
+  return JSON.stringify({ stoa: { spotlight, locked, lobby, captions } });
+}
+
+export function roomInfo(row: RoomRow, live: LiveRoom | undefined, { isRecorder }: LivekitDetails): Room {
   const { id, name, createdAt, metadata, emptyTimeout, departureTimeout, maxParticipants } = row;
   const sessions = [...(live?.sessions.values() ?? [])];
   const present = sessions.filter(({ hidden }) => !hidden);
@@ -187,7 +190,7 @@ export function roomInfo(
     numParticipants: present.length,
     numPublishers: present.filter(({ tracks }) => tracks.size > 0).length,
     activeRecording: (live?.recording ?? row.recording) || sessions.some(({ id }) => isRecorder(id)),
-    metadata: metadata ?? "",
+    metadata: metadata ?? stateAsMetadata(row, live),
     emptyTimeout: emptyTimeout ?? 0,
     departureTimeout,
     maxParticipants: maxParticipants ?? 0,

@@ -120,6 +120,7 @@ export class SignalNotifier {
         this.#speakers(push.speakers);
         break;
       case "recording.changed":
+      case "room.state":
         this.roomChanged();
         break;
       case "layers.wanted":
@@ -141,6 +142,7 @@ export class SignalNotifier {
         break;
       // The session itself handles a move. Permissions are part of the participant, data has its own channels, and the client detects stalls itself.
       case "room.moved":
+      case "lobby.changed":
       case "permissions.changed":
       case "data":
       case "media.stalled":

@@ -183,6 +183,7 @@ export function permissionsOf(grant: VideoGrant): Permissions {
     ...publishPermissions((grant.canPublish ?? true) && grant.hidden !== true, sourcesOf(grant)),
     publishData: grant.canPublishData ?? true,
     updateMetadata: grant.canUpdateOwnMetadata ?? false,
+    ...(grant.roomAdmin === true && { host: true }),
   };
 }
 

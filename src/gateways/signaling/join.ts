@@ -11,8 +11,10 @@ import { ApiError, frameCode } from "../../protocol/errors.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { IceServer } from "../../protocol/room-records.ts";
 import type { ClientFrameOf, JoinAck } from "../../protocol/signaling.ts";
+import type { Lobby } from "./lobby.ts";
 import { ENDINGS, type Membership, RESUME_WINDOW_SECONDS } from "./membership.ts";
 import { Refusal } from "./refusal.ts";
+import type { RoomStates } from "./room-state.ts";
 import { othersFor, participantCount, rosterFor } from "./rosters.ts";
 import {
   type Client,
@@ -35,13 +37,26 @@ type JoinDeps = {
   rooms: RoomService;
   rtcTokens: RtcTokenService;
   iceServers: IceServers;
+  lobby: Lobby;
+  roomStates: RoomStates;
   isWaitingRoom: (roomId: string) => boolean;
   isStreamRoom: (roomId: string) => boolean;
 };
 
 /** Joins and resumes participants. A rejected join throws. */
 export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDeps) {
-  const { registry, placements, membership, rooms, rtcTokens, iceServers, isWaitingRoom, isStreamRoom } = deps;
+  const {
+    registry,
+    placements,
+    membership,
+    rooms,
+    rtcTokens,
+    iceServers,
+    isWaitingRoom,
+    isStreamRoom,
+    lobby,
+    roomStates,
+  } = deps;
 
   /** The permissions may have changed since the token was minted. */
   const permissionsOf = ({ roomId, participantIdentity, permissions }: RtcTokenCaller) =>
@@ -50,8 +65,11 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
   function admit(caller: RtcTokenCaller) {
     if (rtcTokens.isRevoked(caller.tokenId)) throw new ApiError("SVC_TOKEN_REVOKED");
     if (caller.expiresAt <= now()) throw new ApiError("SVC_TOKEN_EXPIRED");
-    if (!permissionsOf(caller).join) throw new ApiError("SVC_PERMISSION_DENIED");
-    return rooms.findActive(caller);
+    const permissions = permissionsOf(caller);
+    if (!permissions.join) throw new ApiError("SVC_PERMISSION_DENIED");
+    const row = rooms.findActive(caller);
+    lobby.check(caller, row, permissions);
+    return row;
   }
 
   /** The maximum number of participants of a room: its own limit, up to the server's. */
@@ -185,6 +203,8 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
         resumeWindowSeconds: RESUME_WINDOW_SECONDS,
         seq,
         room: { id: room.id, name: room.name, recording: room.recording, encrypted: room.encrypted },
+        state: roomStates.of(room),
+        lobby: lobby.visibleTo(session),
         participant: presentParticipant(session),
         roster: session.roster,
         participants: session.waiting ? participants.map(withoutTracks) : participants,

@@ -5,12 +5,13 @@ import type { Placed } from "../../nodes/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
 import type { LiveParticipant, Track } from "../../protocol/room-records.ts";
+import type { Lobby } from "./lobby.ts";
 import type { Membership } from "./membership.ts";
 import type { SessionRegistry } from "./rtc-session.ts";
 import { connectionState, permissionsAtNode, presentParticipant, type RtcSession } from "./rtc-session.ts";
 
 /** The interface of the REST API to the live rooms. */
-export function createLiveRooms(registry: SessionRegistry, membership: Membership): LiveRooms {
+export function createLiveRooms(registry: SessionRegistry, membership: Membership, lobby: Lobby): LiveRooms {
   function find(roomId: string, identity: string): RtcSession {
     const session = registry.find(roomId, identity);
     if (!session) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
@@ -98,6 +99,10 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
     },
 
     move: (roomId, identity, to) => membership.move(find(roomId, identity), to),
+
+    waiting: lobby.list,
+    admit: lobby.admit,
+    deny: lobby.deny,
 
     async mute(roomId, identity, trackId) {
       const session = find(roomId, identity);

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
 import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
+import type { Now } from "../../kernel/time/clock.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
-import type { Participant } from "../../protocol/room-records.ts";
+import { HAND_ATTRIBUTE, type Participant } from "../../protocol/room-records.ts";
 import {
   type AckBody,
   type ClientFrameOf,
@@ -13,8 +15,10 @@ import {
   SDP_MAX_BYTES,
   VOICE_SECTIONS_MAX,
 } from "../../protocol/signaling.ts";
+import type { Lobby } from "./lobby.ts";
 import type { Membership } from "./membership.ts";
 import type { PublisherLimit } from "./publisher-limit.ts";
+import type { RoomStates } from "./room-state.ts";
 import { participantCount } from "./rosters.ts";
 import {
   mayReceive,
@@ -25,13 +29,36 @@ import {
   withoutTracks,
 } from "./rtc-session.ts";
 
+const HAND = [HAND_ATTRIBUTE];
+
 /** The requests of a participant in a room; the socket itself handles leaving and pings. */
 type RequestType = Exclude<ClientFrameType, "room.join" | "room.leave" | "ping">;
 export type Requests = {
   [T in RequestType]: (session: RtcSession, frame: ClientFrameOf<T>) => AckBody<T> | Promise<AckBody<T>>;
 };
 
-export function createRequests(membership: Membership, publisherLimit: PublisherLimit): Requests {
+export function createRequests(
+  now: Now,
+  deps: { membership: Membership; publisherLimit: PublisherLimit; lobby: Lobby; roomStates: RoomStates },
+): Requests {
+  const { membership, publisherLimit, lobby, roomStates } = deps;
+
+  /** The order of hands is the server's, for everyone. A hand that is raised again keeps its place. */
+  function handOf({ room, attributes }: RtcSession): string {
+    const known = attributes[HAND_ATTRIBUTE];
+    if (known !== undefined) return known;
+    room.lastHand = Math.max(now(), room.lastHand + 1);
+    return String(room.lastHand);
+  }
+
+  function lowerHand(host: RtcSession, identity: string): void {
+    roomStates.asHost(host);
+    const other = host.room.sessions.get(identity);
+    if (!other) throw frameError("SVC_PARTICIPANT_NOT_FOUND");
+    other.attributes = mergedAttributes(other.attributes, { [HAND_ATTRIBUTE]: "" });
+    membership.update(other);
+  }
+
   return {
     async "media.offer"(session, { sdp, sdpDeflate, iceRestart, publish, subscribe }) {
       for (const { kind, source, encryption } of publish) {
@@ -92,15 +119,40 @@ export function createRequests(membership: Membership, publisherLimit: Publisher
       return {};
     },
 
-    "participant.update"(session, { metadata, name, attributes }) {
-      if (!session.permissions.updateMetadata) throw denied("replace its metadata");
+    "participant.update"(session, { identity = session.identity, metadata, name, attributes = {} }) {
+      const { permissions } = session;
+      const isHand = metadata === undefined && name === undefined && isDeepStrictEqual(Object.keys(attributes), HAND);
+      if (identity !== session.identity) {
+        if (!isHand || attributes[HAND_ATTRIBUTE] !== "") throw denied("change another one, except for its hand");
+        lowerHand(session, identity);
+        return {};
+      }
+      if (!permissions.updateMetadata && !(isHand && permissions.publishData)) throw denied("replace its metadata");
+      const hand: Record<string, string> = attributes[HAND_ATTRIBUTE] ? { [HAND_ATTRIBUTE]: handOf(session) } : {};
       const checked = {
         metadata: metadata === undefined ? session.metadata : checkedMetadata(metadata),
         name: name === undefined ? session.name : checkedDisplayName(name),
-        attributes: mergedAttributes(session.attributes, attributes ?? {}),
+        attributes: mergedAttributes(session.attributes, { ...attributes, ...hand }),
       };
       Object.assign(session, checked);
       membership.update(session);
+      return {};
+    },
+
+    async "room.update"(session, { spotlight, locked, lobby, captions }) {
+      await roomStates.update(session, { spotlight, locked, lobby, captions });
+      return {};
+    },
+
+    async "lobby.admit"(session, { identity }) {
+      const { row, author } = roomStates.asHost(session);
+      await lobby.admit(row, identity, author);
+      return {};
+    },
+
+    async "lobby.deny"(session, { identity }) {
+      const { row, author } = roomStates.asHost(session);
+      await lobby.deny(row, identity, author);
       return {};
     },
 

@@ -102,6 +102,11 @@ export type LiveRoom = PlacedRoom & {
   /** Only end-to-end encrypted tracks can be published. */
   readonly encrypted: boolean;
   recording: boolean;
+  /** Who is shown large to everyone. */
+  spotlight: readonly string[];
+  stateVersion: number;
+  /** The time of the hand that was raised last. */
+  lastHand: number;
   /** By identity, in the order in which they joined. */
   readonly sessions: Map<string, RtcSession>;
   /** The number of pending joins, during which neither the room nor a site of it is released. */
@@ -205,6 +210,7 @@ export function createSessionRegistry() {
       const { id, name, projectId, environment, region, record, encrypted, recording } = fields;
       const room: LiveRoom = {
         ...{ id, name, projectId, environment, region, record, encrypted, recording },
+        ...{ spotlight: [], stateVersion: 0, lastHand: 0 },
         sessions: new Map(),
         sites: new Map(),
         pending: 0,

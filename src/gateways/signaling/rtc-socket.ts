@@ -14,6 +14,7 @@ import {
   JOIN_TIMEOUT_SECONDS,
 } from "../../protocol/signaling.ts";
 import type { Join } from "./join.ts";
+import type { Lobby } from "./lobby.ts";
 import type { Membership } from "./membership.ts";
 import { Refusal, refuse, toRefusal } from "./refusal.ts";
 import type { Requests } from "./requests.ts";
@@ -38,6 +39,7 @@ export type RtcSocketDeps = {
   rtcTokens: RtcTokenService;
   membership: Membership;
   join: Join;
+  lobby: Lobby;
   requests: Requests;
   decode: FrameDecoder<ClientFrame>;
   originPolicy: (projectId: string) => OriginPolicy;
@@ -59,7 +61,7 @@ const ABUSE_CODES: Record<FrameAbuse, CloseCode> = {
 
 /** One RTC socket from open to close. Requests are handled one after another, in order. */
 export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: SocketRequest): RtcSocket {
-  const { runtime, rtcTokens, membership, join, requests } = deps;
+  const { runtime, rtcTokens, membership, join, lobby, requests } = deps;
   const { bus, config, log, now, timers } = runtime;
   const openedAt = now();
   const read = createFrameReader(deps.decode, {
@@ -70,6 +72,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
   });
   let current: SocketState = { state: "authenticating" };
   let joinFrame: ClientFrameOf<"room.join"> | null = null;
+  let leaveLobby = () => {};
   let tail: Promise<void> = Promise.resolve();
 
   const isClosed = () => current.state === "closed";
@@ -109,6 +112,7 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
   /** `code` is the client's close code; undefined when the server closes the socket. */
   function closed(code?: number): void {
     cancelJoinTimeout();
+    leaveLobby();
     if (current.state === "joined") membership.detach(current.session, socket, code);
     current = { state: "closed" };
   }
@@ -180,8 +184,22 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     send({ type: "ack", id: frame.id, ...(await request(session, frame)) });
   }
 
+  /** The socket stays open, and its client joins again once it is admitted. */
+  function waitInLobby({ roomId, participantIdentity }: RtcTokenCaller, refusal: Refusal, id?: string): void {
+    sendError(refusal, id);
+    leaveLobby = lobby.wait(roomId, participantIdentity, (outcome) => {
+      if (outcome === "admitted") send({ type: "lobby.admitted" });
+      else if (outcome === "closed") end(refuse("SVC_ROOM_CLOSED", CLOSE_CODES.roomClosed));
+      else end(new Refusal("LOBBY_DENIED", "No host has let you in.", CLOSE_CODES.forbidden));
+    });
+  }
+
   function refuseJoin(error: unknown, id?: string): void {
     const refusal = toRefusal(error);
+    if (refusal.code === "IN_LOBBY" && current.state === "waiting") {
+      waitInLobby(current.caller, refusal, id);
+      return;
+    }
     if (refusal.closeCode === CLOSE_CODES.restart) log.error({ err: error }, "signaling: join failed");
     end(refusal, id);
   }

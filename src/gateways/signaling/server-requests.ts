@@ -15,6 +15,7 @@ type Answered = Extract<MediaEvent, { type: "requestAnswered" }>;
 type Pending = { sessionId: string; acknowledged(): void; settle(result: string | RequestError): void };
 
 const MAX_TIMEOUT_MS = 120_000;
+const MAX_PENDING = 10_000;
 
 export type ServerRequests = ReturnType<typeof createServerRequests>;
 
@@ -30,6 +31,7 @@ export function createServerRequests({ bus, ids, timers }: Runtime) {
     /** Rejects with a `RequestError`. */
     request({ id: sessionId, identity, room, site }: RtcSession, method: string, payload: string, timeoutMs = 0) {
       if (Buffer.byteLength(payload) > MAX_PACKET_PAYLOAD_BYTES) return Promise.reject(failure(1402));
+      if (pending.size >= MAX_PENDING) return Promise.reject(failure(1505));
       const id = ids.uuid();
       const waitMs = Math.min(timeoutMs || DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS);
       return new Promise<string>((resolve, reject) => {

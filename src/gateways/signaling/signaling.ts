@@ -18,11 +18,13 @@ import { createEmptyRooms } from "./empty-rooms.ts";
 import { createHalfOpenWatch } from "./half-open.ts";
 import { createJoin } from "./join.ts";
 import { createLiveRooms } from "./live-rooms.ts";
+import { createLobby } from "./lobby.ts";
 import { createMediaEvents } from "./media-events.ts";
 import { createMembership } from "./membership.ts";
 import { createPublisherLimit } from "./publisher-limit.ts";
 import { refuse } from "./refusal.ts";
 import { createRequests } from "./requests.ts";
+import { createRoomStates } from "./room-state.ts";
 import { createSessionRegistry } from "./rtc-session.ts";
 import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./rtc-socket.ts";
 import { createServerRequests } from "./server-requests.ts";
@@ -48,9 +50,11 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const registry = createSessionRegistry();
   const placements = createPlacements(runtime, fleet, nodes);
   const membership = createMembership(runtime, { registry, placements });
-  const join = createJoin(runtime, { ...deps, registry, placements, membership });
+  const lobby = createLobby(runtime, { ...deps, registry, membership });
+  const roomStates = createRoomStates(runtime, { ...deps, registry, membership, lobby });
+  const join = createJoin(runtime, { ...deps, registry, placements, membership, lobby, roomStates });
   const publisherLimit = createPublisherLimit(config);
-  const requests = createRequests(membership, publisherLimit);
+  const requests = createRequests(now, { membership, publisherLimit, lobby, roomStates });
   const limiter = createRateLimiter(now, config.RATE_LIMIT_WINDOW_SECONDS);
   const serverRequests = createServerRequests(runtime);
   const sockets = new Set<RtcSocket>();
@@ -98,6 +102,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     rtcTokens,
     membership,
     join,
+    lobby,
     requests,
     decode: createFrameDecoder(ClientFrames),
     originPolicy,
@@ -110,7 +115,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   };
 
   return {
-    liveRooms: createLiveRooms(registry, membership),
+    liveRooms: createLiveRooms(registry, membership, lobby),
 
     /** The interface by which gateways of other protocols use the same rooms. */
     core: {

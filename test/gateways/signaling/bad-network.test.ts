@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLiveRooms } from "../../../src/gateways/signaling/live-rooms.ts";
+import type { Lobby } from "../../../src/gateways/signaling/lobby.ts";
 import type { Membership } from "../../../src/gateways/signaling/membership.ts";
 import type { SessionRegistry } from "../../../src/gateways/signaling/rtc-session.ts";
 import type { MediaNode } from "../../../src/protocol/media-node.ts";
@@ -12,7 +13,7 @@ test("a network profile can be lifted for a participant who left, and set only f
     room: () => ({ sites: new Map([["n1", { node: node as unknown as MediaNode }]]) }),
     find: () => undefined,
   };
-  const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership);
+  const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership, {} as Lobby);
   await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({
     code: "SVC_PARTICIPANT_NOT_FOUND",
   });

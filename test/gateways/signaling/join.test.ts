@@ -21,6 +21,7 @@ describe("[signaling] room.join", () => {
       resumeToken: expect.stringMatching(/^[\w-]{43}$/),
       resumeWindowSeconds: 20,
       seq: 0,
+      state: { version: 0, spotlight: [], locked: false, lobby: false, captions: false },
       room: { id: roomId, name: "stage", recording: false, encrypted: false },
       participant: {
         identity: "ada",

@@ -108,6 +108,21 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     return { path: [String(id)], query: [["token", token]] };
   }
 
+  /** A new room that `guest` has joined, or in whose lobby it waits. */
+  async function entered(options: object = {}): Promise<string> {
+    const key = tenant.credentials.apiKey;
+    const { body: room } = await server.call("POST", "/v1/rooms", {
+      key,
+      body: { name: `entered-${++accounts}`, ...options },
+    });
+    const { body: minted } = await server.call("POST", `/v1/rooms/${room.id}/rtc-tokens`, {
+      key,
+      body: { participantIdentity: "guest" },
+    });
+    await server.connect(String(minted.token)).join();
+    return String(room.id);
+  }
+
   async function viewToken(): Promise<string> {
     const path = `/v1/recordings/${tenant.ids.recordingId}/view-tokens`;
     const answer = await server.call("POST", path, { key: tenant.credentials.apiKey, body: {} });
@@ -255,6 +270,11 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
       const { body } = await server.call("GET", `/v1/people/${exportedUserId}/exports/${exportId}`, { key });
       return { path: [exportId], query: [...new URL(String(body.url)).searchParams] };
     },
+    "POST /v1/rooms/{id}/move": async () => {
+      const [here, there] = [await entered(), await entered()];
+      return { path: [here], body: { identity: "guest", to: there } };
+    },
+    "POST /v1/rooms/{id}/lobby/{identity}/deny": async () => ({ path: [await entered({ lobby: true }), "guest"] }),
     "PATCH /whip/{roomId}/{sessionId}": () => trickling("whip"),
     "PATCH /whep/{roomId}/{sessionId}": () => trickling("whep"),
     "DELETE /whip/{roomId}/{sessionId}": () => watching("whip"),

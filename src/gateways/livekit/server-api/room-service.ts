@@ -130,7 +130,7 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
       const { ref } = requireAdminRoom(token, name);
       requireMetadata(metadata);
       const stored = metadata === "" ? null : metadata;
-      return presentRoom(await write((unit) => rooms.setMetadata(unit, ref, stored, token.author)));
+      return presentRoom(await write((unit) => rooms.update(unit, ref, { metadata: stored }, token.author)));
     }),
 
     ListParticipants: defineMethod(ListParticipantsRequest, async (token, { room }) => {

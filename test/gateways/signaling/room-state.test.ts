@@ -1,0 +1,195 @@
+import { afterAll, expect, test } from "bun:test";
+import { hookedEndpoint } from "../../features/webhooks/hooked-project.ts";
+import { type RtcClient, rtcServer, settled, until } from "../../harness/rtc.ts";
+
+const server = await rtcServer();
+afterAll(server.close);
+const { key, clock } = server;
+const call = (method: string, path: string, body?: object) => server.call(method, path, { key, body });
+const HOST = { mint: { permissions: { publish: true, publishData: true, host: true } } };
+const GUEST = { mint: { permissions: { publish: true, publishData: true } } };
+
+async function create(body: object = {}) {
+  const { body: room } = await call("POST", "/v1/rooms", { name: crypto.randomUUID(), ...body });
+  return String(room.id);
+}
+async function knocks(roomId: string, identity: string, body: object = { permissions: { publish: true } }) {
+  const client = server.connect((await server.mint(roomId, identity, body)).token);
+  return { client, answer: await client.join() };
+}
+const waiting = (host: RtcClient) =>
+  ((host.of("lobby.changed").at(-1)?.waiting ?? []) as { identity: string }[]).map(({ identity }) => identity);
+const hands = (client: RtcClient) =>
+  client.of("participant.updated").map(({ participant }) => {
+    const { identity, attributes } = participant as { identity: string; attributes: Record<string, string> };
+    return `${identity} ${attributes["stoa.hand"] ?? "-"}`;
+  });
+
+test("raised hands have the server's time in one order for all, and are lowered by their owner or a host", async () => {
+  const roomId = await create();
+  const [host, ada, bob] = [
+    await server.joined(roomId, "host", HOST),
+    await server.joined(roomId, "ada", GUEST),
+    await server.joined(roomId, "bob", GUEST),
+  ];
+  clock.advance(5_000);
+  const raise = (client: RtcClient, value = "1", more = {}) =>
+    client.ask("participant.update", { attributes: { "stoa.hand": value }, ...more });
+  const first = clock.now();
+  await raise(bob, "1");
+  // The clock stands still, and a client cannot choose its place.
+  await raise(ada, "0");
+  expect(hands(host)).toEqual([`bob ${first}`, `ada ${first + 1}`]);
+  clock.advance(1_000);
+  await raise(bob);
+  expect(hands(host).at(-1)).toBe(`bob ${first}`);
+  // Who comes later sees them.
+  const late = await server.joined(roomId, "late", GUEST);
+  const listed = late.ack.participants as { identity: string; attributes: Record<string, string> }[];
+  expect(Object.fromEntries(listed.map(({ identity, attributes }) => [identity, attributes["stoa.hand"]]))).toEqual({
+    ...{ host: undefined, ada: String(first + 1), bob: String(first) },
+  });
+  const lower = (client: RtcClient) => raise(client, "", { identity: "bob" });
+  expect((await lower(ada)).code).toBe("PERMISSION_DENIED");
+  expect((await raise(host, "1", { identity: "bob" })).code).toBe("PERMISSION_DENIED");
+  const others = { identity: "bob", attributes: { "stoa.hand": "", team: "x" } };
+  expect((await host.ask("participant.update", others)).code).toBe("PERMISSION_DENIED");
+  expect((await lower(host)).type).toBe("ack");
+  expect(hands(ada).at(-1)).toBe("bob -");
+  await raise(ada, "");
+  expect(hands(host).at(-1)).toBe("ada -");
+  // Without the permission to send data it raises no hand, and no other attribute without `updateMetadata`.
+  const mute = await server.joined(roomId, "mute", { mint: { permissions: {} } });
+  expect((await raise(mute)).code).toBe("PERMISSION_DENIED");
+  expect((await ada.ask("participant.update", { attributes: { a: "1" } })).code).toBe("PERMISSION_DENIED");
+});
+
+test("a host changes the state of the room for everyone, and those who come later get it with their join", async () => {
+  const roomId = await create();
+  const [host, ada] = [await server.joined(roomId, "host", HOST), await server.joined(roomId, "ada", GUEST)];
+  expect(host.ack.state).toEqual({ version: 0, spotlight: [], locked: false, lobby: false, captions: false });
+  expect((await ada.ask("room.update", { captions: true })).code).toBe("PERMISSION_DENIED");
+  await host.ask("room.update", { captions: true, spotlight: ["ada", "ada"] });
+  await settled();
+  const states = ada.of("room.state").map(({ state }) => state as { version: number });
+  expect(states.at(-1)).toMatchObject({ spotlight: ["ada"], captions: true, locked: false });
+  expect(new Set(states.map(({ version }) => version)).size).toBe(2);
+  const late = await server.joined(roomId, "late", GUEST);
+  expect(late.ack.state).toEqual(states.at(-1));
+  expect((await call("GET", `/v1/rooms/${roomId}`)).body).toMatchObject({ captions: true, locked: false });
+  const seventeen = Array.from({ length: 17 }, (_, n) => `p${n}`);
+  expect((await host.ask("room.update", { spotlight: seventeen })).type).toBe("error");
+  // The backend changes it too, and a locked room lets nobody in but hosts, the admitted, and those who are in it.
+  await call("PATCH", `/v1/rooms/${roomId}`, { locked: true, metadata: "m" });
+  expect(ada.of("room.state").at(-1)?.state).toMatchObject({ locked: true, captions: true });
+  const { client, answer } = await knocks(roomId, "eve");
+  expect([answer.code, client.closed?.code]).toEqual(["ROOM_LOCKED", 4403]);
+  await server.joined(roomId, "ada", GUEST);
+  await server.joined(roomId, "boss", HOST);
+  await server.joined(roomId, "vip", { mint: { permissions: { admit: true } } });
+  await call("DELETE", `/v1/rooms/${roomId}`);
+  expect((await call("PATCH", `/v1/rooms/${roomId}`, { locked: false })).body.code).toBe("SVC_ROOM_CLOSED");
+});
+
+test("who waits in the lobby gets nothing of the room until a host admits it", async () => {
+  const roomId = await create({ lobby: true });
+  const host = await server.joined(roomId, "host", HOST);
+  expect(host.ack.lobby).toEqual([]);
+  const { client: ada, answer } = await knocks(roomId, "ada", { name: "Ada", permissions: { publish: true } });
+  expect(answer).toMatchObject({ type: "error", code: "IN_LOBBY" });
+  expect(host.of("lobby.changed").at(-1)?.waiting).toEqual([
+    { identity: "ada", name: "Ada", since: new Date(clock.now()).toISOString() },
+  ]);
+  const second = await server.joined(roomId, "second", HOST);
+  expect(second.ack.lobby).toMatchObject([{ identity: "ada" }]);
+  // No list, no media, no data, and no change of anything.
+  await host.ask("data.send", { payload: "secret" });
+  expect((await ada.ask("data.send", { payload: "x" })).code).toBe("NOT_IN_ROOM");
+  expect((await ada.ask("lobby.admit", { identity: "ada" })).code).toBe("NOT_IN_ROOM");
+  expect((await ada.join()).code).toBe("IN_LOBBY");
+  expect(ada.frames.every(({ type }) => type === "error")).toBe(true);
+  expect((await call("GET", `/v1/rooms/${roomId}/participants`)).text).not.toContain('"identity":"ada"');
+  expect(waiting(host)).toEqual(["ada"]);
+  await host.ask("lobby.admit", { identity: "ada" });
+  expect(ada.of("lobby.admitted")).toHaveLength(1);
+  expect(waiting(host)).toEqual([]);
+  expect((await ada.join()).type).toBe("ack");
+  // An admitted participant does not wait again, on another socket either.
+  ada.cut(1001);
+  clock.advance(25_000);
+  expect((await knocks(roomId, "ada")).answer.type).toBe("ack");
+  const { client: bob } = await knocks(roomId, "bob");
+  expect(
+    (
+      await (
+        await server.joined(roomId, "guest", { mint: { permissions: { admit: true } } })
+      ).ask("lobby.deny", { identity: "bob" })
+    ).code,
+  ).toBe("PERMISSION_DENIED");
+  await host.ask("lobby.deny", { identity: "bob" });
+  await until(() => bob.closed !== null);
+  expect([bob.frames.at(-1)?.code, bob.closed?.code]).toEqual(["LOBBY_DENIED", 4403]);
+  expect((await host.ask("lobby.deny", { identity: "bob" })).code).toBe("PARTICIPANT_NOT_FOUND");
+});
+
+test("the wait ends with the client, after ten minutes, with the lobby and with the room; at most 100 wait", async () => {
+  const roomId = await create({ lobby: true });
+  const host = await server.joined(roomId, "host", HOST);
+  const { client: gone } = await knocks(roomId, "gone");
+  gone.cut();
+  expect(waiting(host)).toEqual([]);
+  const { client: patient } = await knocks(roomId, "patient");
+  clock.advance(10 * 60_000 - 1);
+  expect(patient.closed).toBeNull();
+  clock.advance(1);
+  await until(() => patient.closed !== null);
+  expect(patient.frames.at(-1)?.code).toBe("LOBBY_DENIED");
+  for (let n = 0; n < 100; n++) expect((await knocks(roomId, `p${n}`)).answer.code).toBe("IN_LOBBY");
+  const { client: refused, answer } = await knocks(roomId, "one-too-many");
+  expect([answer.code, refused.closed?.code]).toEqual(["LOBBY_FULL", 4423]);
+  const { client: last } = await knocks(roomId, "p99");
+  await call("PATCH", `/v1/rooms/${roomId}`, { lobby: false });
+  expect(last.of("lobby.admitted")).toHaveLength(1);
+  expect((await last.join()).type).toBe("ack");
+  await call("PATCH", `/v1/rooms/${roomId}`, { lobby: true });
+  const { client: late } = await knocks(roomId, "late");
+  await call("DELETE", `/v1/rooms/${roomId}`);
+  await until(() => late.closed !== null);
+  expect([late.frames.at(-1)?.code, late.closed?.code]).toEqual(["ROOM_CLOSED", 4410]);
+});
+
+test("the backend lists, admits and denies those who wait, before they come too, and gets a webhook", async () => {
+  const hooked = await hookedEndpoint(server);
+  const as = (method: string, path: string, body?: object) => server.call(method, path, { key: hooked.key, body });
+  const { body: room } = await as("POST", "/v1/rooms", { name: "practice", lobby: true });
+  const enter = async (identity: string) => {
+    const { body } = await as("POST", "/v1/rooms/practice/rtc-tokens", { participantIdentity: identity, name: "N" });
+    const client = server.connect(String(body.token));
+    return { client, answer: await client.join() };
+  };
+  const { client: ada } = await enter("ada");
+  const { client: bob } = await enter("bob");
+  expect(JSON.parse((await as("GET", "/v1/rooms/practice/lobby")).text)).toMatchObject([
+    { identity: "ada", name: "N" },
+    { identity: "bob" },
+  ]);
+  expect((await as("POST", "/v1/rooms/practice/lobby/ada/admit")).status).toBe(204);
+  expect(ada.of("lobby.admitted")).toHaveLength(1);
+  expect((await as("POST", "/v1/rooms/practice/lobby/bob/deny")).status).toBe(204);
+  await until(() => bob.closed !== null);
+  expect((await as("POST", "/v1/rooms/practice/lobby/bob/deny")).status).toBe(404);
+  await as("POST", "/v1/rooms/practice/lobby/eve/admit");
+  expect((await enter("eve")).answer.type).toBe("ack");
+  expect((await call("GET", `/v1/rooms/${room.id}/lobby`)).status).toBe(404);
+  await settled();
+  await server.services.webhookDispatcher.runDue();
+  const events = hooked.receiver.received.map(({ event }) => event).filter(({ type }) => type === "lobby.knocked");
+  expect(events.map(({ data }) => data).sort((a, b) => String(a.identity).localeCompare(String(b.identity)))).toEqual(
+    ["ada", "bob"].map((identity) => ({
+      ...{ roomId: room.id, roomName: "practice", identity, name: "N", at: expect.any(String) },
+    })),
+  );
+  const actions = server.services.audit.list(hooked.projectId, {}, "￿", 50).map(({ action }) => action);
+  expect(actions).toContain("participant.admitted");
+  expect(actions).toContain("participant.denied");
+});
