@@ -116,7 +116,7 @@ function licencesOf(root: string, scripts: readonly string[]): string {
 /** Collects the declarations that an entry imports. */
 function collectTypes(folder: string, path: string, files: Map<string, string>): void {
   if (files.has(path)) return;
-  if (path.startsWith("src/protocol/") && !path.startsWith("src/protocol/data/"))
+  if (path.startsWith("src/protocol/") && !/^src\/protocol\/(data|encryption)\//.test(path))
     throw new Error(`${path} imports a library that the package does not have`);
   const source = withoutGenericArrays(readFileSync(join(folder, path), "utf8")).replaceAll(
     /"(\.{1,2}\/[^"]+)\.tsx?"/g,

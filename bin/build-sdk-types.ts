@@ -60,7 +60,7 @@ async function bundle(root: string, folder: string): Promise<string> {
     if (names.has(name)) return;
     names.add(name);
     const from = module.imports.find(({ as }) => as === name);
-    if (from?.path.startsWith("src/protocol/") && !from.path.startsWith("src/protocol/data/"))
+    if (from?.path.startsWith("src/protocol/") && !/^src\/protocol\/(data|encryption)\//.test(from.path))
       records.set(from.path, (records.get(from.path) ?? new Set()).add(from.name));
     else if (from) keep(load(from.path), from.name);
     for (const declaration of module.declarations) {

@@ -4,13 +4,14 @@ import type { BunPlugin } from "bun";
 export const ON_DEMAND_MODULES = {
   "sdk-encryption.js": "encryption/encryption.ts",
   "sdk-push.js": "chat/push.ts",
+  "sdk-send-file.js": "../../src/protocol/data/send-file.ts",
   "sdk-upload.js": "chat/upload.ts",
 };
 
 export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
-    build.onResolve({ filter: /\/(encryption|push|upload)\.ts$/ }, ({ kind, path }) => {
+    build.onResolve({ filter: /\/(encryption|push|send-file|upload)\.ts$/ }, ({ kind, path }) => {
       if (kind !== "dynamic-import") return undefined;
       return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
     });

@@ -83,6 +83,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     findNode: nodes.find,
     cpuOf: fleet.cpuOf,
     minutesIn: usage.minutesIn,
+    isEncrypted: rooms.rooms.isEncrypted,
     recordingsOf: recordingsOfCalls(runtime),
     roomMessages: chat.chat.roomMessages,
   });

@@ -121,6 +121,7 @@ export const VERDICT_CAUSES = [
   "downlink_narrow",
   "high_rtt",
   "relayed",
+  "missing_key",
   "publisher_cpu",
   "device",
   "reconnects",

@@ -4,7 +4,16 @@ import ts from "typescript-5";
 
 /** Tools that an operator starts and that end, what is printed or built, and what clients run: nobody else's requests come there. */
 const NOT_SERVERS = [
-  ...["cli/", "kernel/archive/", "ops/backup/", "ops/doctor/", "ops/load-test/", "protocol/data/", "rtc-client/"],
+  ...[
+    "cli/",
+    "kernel/archive/",
+    "ops/backup/",
+    "ops/doctor/",
+    "ops/load-test/",
+    "protocol/data/",
+    "protocol/encryption/",
+    "rtc-client/",
+  ],
 ];
 const GROWS = new Set(["set", "add", "push", "unshift"]);
 /** Whose callback is over when they return. */

@@ -19,6 +19,7 @@ const KINDS: Record<string, MarkKind> = {
   "media.stalled": "trouble",
   "media.flows": "trouble",
   "encoder.limited": "trouble",
+  "keys.missing": "trouble",
   error: "error",
   message: "message",
 };

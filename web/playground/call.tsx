@@ -151,7 +151,7 @@ function tilesOf({ room, credentials }: Session): typeof NO_TILES {
     if (credentials.mode !== "call" && tracks.size === 0) continue;
     const microphone = participant.track("microphone");
     const muted = microphone === undefined || microphone.muted;
-    const missingKey = [...tracks.values()].some((track) => track.missingKey);
+    const missingKey = [...tracks.values()].some(({ decryption }) => decryption !== "ok");
     people.push({ key: identity, name: identity, track: participant.track("camera"), muted, missingKey, ...common });
   }
   return { screens, people };

@@ -42,7 +42,7 @@ export function Tile({ name, track, muted, speaking, quality, mirrored, missingK
           </span>
         )}
         {name}
-        {missingKey && " · encrypted with another key"}
+        {missingKey && " · encrypted, without its key here"}
       </figcaption>
     </figure>
   );

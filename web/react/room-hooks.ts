@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import {
   type DataMessage,
+  type Decryption,
   type DeviceKind,
   type LocalTrack,
   listDevices,
@@ -62,8 +63,8 @@ export type TrackReference = {
   source: TrackSource;
   muted: boolean;
   isLocal: boolean;
-  /** Whether this page lacks the key of an encrypted track. */
-  missingKey: boolean;
+  /** Whether this page can decrypt the track; `ok` for one that is not encrypted. */
+  decryption: Decryption;
   track: LocalTrack | RemoteTrack;
 };
 
@@ -88,7 +89,16 @@ function tracksOf(room: Room | null): readonly TrackReference[] {
 
 function reference(id: string, identity: string, isLocal: boolean, track: LocalTrack | RemoteTrack): TrackReference {
   const { kind, source, muted } = track;
-  return { id, identity, isLocal, track, kind, source, muted, missingKey: "missingKey" in track && track.missingKey };
+  return {
+    id,
+    identity,
+    isLocal,
+    track,
+    kind,
+    source,
+    muted,
+    decryption: "decryption" in track ? track.decryption : "ok",
+  };
 }
 
 /** Returns the same list while the tracks and the sources are equal, even if `sources` is a new array on every render. */

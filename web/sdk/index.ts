@@ -27,6 +27,8 @@ export { RequestError, type RequestHandler, type RequestOptions } from "../../sr
 export type { DataMessage, DataOptions, SendFileOptions } from "../../src/protocol/data/room-data.ts";
 export type { StreamReader } from "../../src/protocol/data/stream-reader.ts";
 export type { StreamOptions, StreamWriter } from "../../src/protocol/data/stream-writer.ts";
+export { type EncryptionOptions, type KeyMaterial, KeyProvider } from "../../src/protocol/encryption/key-provider.ts";
+export type { Decryption } from "../../src/protocol/encryption/room-keys.ts";
 export type { Layer, Permissions, Quality, Speaker, TrackKind, TrackSource } from "../../src/protocol/room-records.ts";
 export { Chat, type ChatEvents, type ChatOptions, connectChat } from "./chat/chat.ts";
 export type { Conversation } from "./chat/conversation.ts";
@@ -36,9 +38,6 @@ export type { Ring, RingEvents, RingOptions } from "./chat/ring.ts";
 export type { LocalMessage } from "./chat/timeline.ts";
 export type { UploadOptions } from "./chat/upload.ts";
 export type { ConnectionState, TokenProvider, WaitingListener } from "./connection-state.ts";
-export { KeyProvider } from "./encryption/key-provider.ts";
-export type { EncryptionOptions } from "./encryption/load-encryption.ts";
-export type { KeyMaterial } from "./encryption/messages.ts";
 export { type ErrorReason, StoaError } from "./errors.ts";
 export { type DeviceKind, listDevices, onDevicesChanged } from "./room/devices.ts";
 export type { CameraOptions, LocalParticipant, MicrophoneOptions, ScreenOptions } from "./room/local-participant.ts";

@@ -78,6 +78,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     byId: store.find,
 
     /** Finds the active room of this name; several closed rooms may have had it. */
+    isEncrypted: (roomId: string): boolean => store.find(roomId)?.encrypted ?? false,
     findByName: ({ projectId, environment }: Tenant, name: string) => store.findActive(projectId, environment, name),
 
     /** The room id for a filter of a list, from an id or from the current or last name of a room. */

@@ -124,13 +124,14 @@ declare module "../../kernel/bus.ts" {
       serverName: string | null;
       code: string;
     };
-    /** A client reported a device error, or the reason for the limitation of its encoder. */
+    /** A client reported a device error, or the reason for the limitation of its encoder, or whose keys it lacks. */
     rtcReported: {
       roomId: string;
       connectionId: string;
       identity: string;
       deviceError?: string;
       limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
+      missingKeysOf?: string[];
     };
     /** The verdict on a participant's last half minute changed. */
     liveVerdictChanged: { sessionId: string; verdict: CallVerdict };

@@ -1,4 +1,5 @@
 /** The data channels of one connection: `DataPacket`s, numbered and acknowledged on the reliable one. */
+import type { DataCipher } from "../encryption/data-cipher.ts";
 import { type DataPacket, decodePacket, encodePacket } from "./data-packet.ts";
 import type { ReliableBuffer } from "./reliable-buffer.ts";
 
@@ -23,7 +24,7 @@ export type DataTransport = {
 /** A message as the RTC socket carries it. */
 export type DataFrame = { topic?: string; to?: string[]; payload: string };
 
-type DataFailure = "PAYLOAD_TOO_LARGE" | "NOT_CONNECTED";
+type DataFailure = "PAYLOAD_TOO_LARGE" | "NOT_CONNECTED" | "MISSING_KEY";
 
 export type DataChannelsDeps = {
   transport: DataTransport;
@@ -32,6 +33,8 @@ export type DataChannelsDeps = {
   /** Sends a small text while no channel is open. */
   sendBySocket(frame: DataFrame): Promise<unknown>;
   onPacket(packet: DataPacket): void;
+  /** Null if the data is not encrypted. */
+  encryption: DataCipher | null;
   fail(code: DataFailure, message: string): Error;
 };
 
@@ -74,22 +77,25 @@ export class DataChannels {
   }
 
   async sendLossy(packet: DataPacket): Promise<void> {
-    if (this.#lossy.readyState === "open") this.#lossy.send(this.#encode({ ...packet, kind: 1 }));
-    else await this.#sendBySocket(packet);
+    const sealed = await this.#seal(packet);
+    if (sealed.encrypted && this.#lossy.readyState !== "open") await this.#opened();
+    if (this.#lossy.readyState === "open") this.#lossy.send(this.#encode({ ...sealed, kind: 1 }));
+    else await this.#sendBySocket(sealed);
   }
 
   /** Resolves with false when the connection was replaced before the packet was sent. */
   async sendReliable(packet: DataPacket): Promise<boolean> {
     const { buffer, transport } = this.#deps;
+    const sealed = await this.#seal(packet);
     await this.#caughtUp;
     await buffer.waitForSpace(transport.ended);
-    if (this.#reliable.readyState !== "open" && !fitsSocket(packet)) await this.#opened();
+    if (this.#reliable.readyState !== "open" && !fitsSocket(sealed)) await this.#opened();
     if (this.isEnded) return false;
     if (this.#reliable.readyState !== "open") {
-      await this.#sendBySocket(packet);
+      await this.#sendBySocket(sealed);
       return true;
     }
-    const bytes = this.#encode({ ...packet, sequence: buffer.nextSeq });
+    const bytes = this.#encode({ ...sealed, sequence: buffer.nextSeq });
     buffer.keep(bytes);
     this.#reliable.send(bytes);
     return true;
@@ -98,6 +104,13 @@ export class DataChannels {
   /** Resolves when a stream may send its next chunk. */
   waitForStreamSpace(): Promise<void> {
     return this.#deps.buffer.waitForSpace(this.#deps.transport.ended, MAX_STREAM_BYTES);
+  }
+
+  async #seal(packet: DataPacket): Promise<DataPacket> {
+    const { encryption, fail } = this.#deps;
+    const sealed = encryption ? await encryption.seal(packet) : packet;
+    if (!sealed) throw fail("MISSING_KEY", "There is no key to encrypt with.");
+    return sealed;
   }
 
   /** Packets become bytes here and nowhere else. */
@@ -166,7 +179,7 @@ export class DataChannels {
   }
 
   #receive(channel: DataChannelLike, label: "reliable" | "lossy", data: unknown): void {
-    const { buffer, onPacket } = this.#deps;
+    const { buffer, onPacket, encryption } = this.#deps;
     if (typeof data === "string") {
       const { heard } = JSON.parse(data) as { heard?: number };
       if (heard !== undefined) buffer.acknowledge(heard);
@@ -183,7 +196,8 @@ export class DataChannels {
       this.#ackTimer ??= setTimeout(() => this.#acknowledge(channel), ACK_DELAY_MS);
       if (this.#unacknowledgedBytes > ACK_AFTER_BYTES) this.#acknowledge(channel);
     }
-    onPacket(packet);
+    if (encryption) encryption.open(packet, onPacket);
+    else onPacket(packet);
   }
 
   #acknowledge(channel: DataChannelLike): void {

@@ -42,6 +42,9 @@ export type PacketContent = {
   trailer?: { streamId?: string; reason?: string };
 };
 
+/** Content that only participants with the key can read. */
+export type EncryptedContent = { type?: number; iv?: Uint8Array; keyIndex?: number; value?: Uint8Array };
+
 export type DataPacket = PacketContent & {
   /** 1 for a lossy packet. */
   kind?: number;
@@ -50,57 +53,60 @@ export type DataPacket = PacketContent & {
   /** The identities of the receivers; absent for all. */
   to?: string[];
   sequence?: number;
+  /** Instead of any other content. */
+  encrypted?: EncryptedContent;
 };
 
 type Kind = "text" | "texts" | "bytes" | "number" | "map" | Fields;
-type Fields = { readonly [name: string]: readonly [field: number, kind: Kind] };
+export type Fields = { readonly [name: string]: readonly [field: number, kind: Kind] };
 
 const ENTRY = { key: [1, "text"], value: [2, "text"] } as const;
 
-const PACKET: Fields = {
+const USER: Fields = { payload: [2, "bytes"], topic: [4, "text"] };
+const REQUEST: Fields = {
+  id: [1, "text"],
+  method: [2, "text"],
+  payload: [3, "text"],
+  timeoutMs: [4, "number"],
+  version: [5, "number"],
+  lateAck: [1_001, "number"],
+};
+const REQUEST_ACK: Fields = { id: [1, "text"] };
+const RESPONSE: Fields = {
+  id: [1, "text"],
+  payload: [2, "text"],
+  error: [3, { code: [1, "number"], message: [2, "text"], data: [3, "text"] }],
+};
+const HEADER: Fields = {
+  streamId: [1, "text"],
+  timestamp: [2, "number"],
+  topic: [3, "text"],
+  mimeType: [4, "text"],
+  totalLength: [5, "number"],
+  attributes: [8, "map"],
+  text: [9, {}],
+  file: [10, { name: [1, "text"] }],
+  compression: [12, "number"],
+  credited: [1_001, "number"],
+};
+const CHUNK: Fields = { streamId: [1, "text"], index: [2, "number"], content: [3, "bytes"] };
+const TRAILER: Fields = { streamId: [1, "text"], reason: [2, "text"] };
+
+/** @internal */
+export const PACKET = {
   kind: [1, "number"],
-  user: [2, { payload: [2, "bytes"], topic: [4, "text"] }],
+  user: [2, USER],
   from: [4, "text"],
   to: [5, "texts"],
-  request: [
-    10,
-    {
-      id: [1, "text"],
-      method: [2, "text"],
-      payload: [3, "text"],
-      timeoutMs: [4, "number"],
-      version: [5, "number"],
-      lateAck: [1_001, "number"],
-    },
-  ],
-  requestAck: [11, { id: [1, "text"] }],
-  response: [
-    12,
-    {
-      id: [1, "text"],
-      payload: [2, "text"],
-      error: [3, { code: [1, "number"], message: [2, "text"], data: [3, "text"] }],
-    },
-  ],
-  header: [
-    13,
-    {
-      streamId: [1, "text"],
-      timestamp: [2, "number"],
-      topic: [3, "text"],
-      mimeType: [4, "text"],
-      totalLength: [5, "number"],
-      attributes: [8, "map"],
-      text: [9, {}],
-      file: [10, { name: [1, "text"] }],
-      compression: [12, "number"],
-      credited: [1_001, "number"],
-    },
-  ],
-  chunk: [14, { streamId: [1, "text"], index: [2, "number"], content: [3, "bytes"] }],
-  trailer: [15, { streamId: [1, "text"], reason: [2, "text"] }],
+  request: [10, REQUEST],
+  requestAck: [11, REQUEST_ACK],
+  response: [12, RESPONSE],
+  header: [13, HEADER],
+  chunk: [14, CHUNK],
+  trailer: [15, TRAILER],
   sequence: [16, "number"],
-};
+  encrypted: [18, { type: [1, "number"], iv: [2, "bytes"], keyIndex: [3, "number"], value: [4, "bytes"] }],
+} as const satisfies Fields;
 
 /** A packet of 64 KB could have tens of thousands of empty ones. */
 const MAX_FIELDS = 2_000;
@@ -112,7 +118,8 @@ export const encodePacket = (packet: DataPacket): Uint8Array<ArrayBuffer> => wri
 /** Returns null for bytes that are not a packet. Fields that are absent or of another type stay undefined. */
 export const decodePacket = (data: Uint8Array): DataPacket | null => read(PACKET, data);
 
-function write(fields: Fields, message: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
+/** @internal */
+export function write(fields: Fields, message: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
   const parts: Uint8Array[] = [];
   for (const [name, [field, kind]] of Object.entries(fields)) {
     const value = message[name];
@@ -140,7 +147,8 @@ function writeValue(field: number, kind: Kind, value: unknown): Uint8Array[] {
   }
 }
 
-function read(fields: Fields, data: Uint8Array): Record<string, unknown> | null {
+/** @internal */
+export function read(fields: Fields, data: Uint8Array): Record<string, unknown> | null {
   const message: Record<string, unknown> = {};
   const names = new Map(Object.entries(fields).map(([name, [field, kind]]) => [field, { name, kind }]));
   let count = 0;

@@ -1,4 +1,5 @@
 /** The data of one participant in a room: messages, streams and requests, across its connections and sessions. */
+import type { DataCipher } from "../encryption/data-cipher.ts";
 import { DataChannels, type DataFrame, type DataTransport, textOf } from "./data-channels.ts";
 import type { DataPacket } from "./data-packet.ts";
 import { DataStreams, type StreamsDeps } from "./data-streams.ts";
@@ -37,11 +38,18 @@ export type SendFileOptions = Omit<StreamOptions, "size"> & {
   signal?: AbortSignal;
 };
 
-type FailureCode = Parameters<StreamsDeps["fail"]>[0] | "PAYLOAD_TOO_LARGE" | "NOT_CONNECTED" | "PERMISSION_DENIED";
+type FailureCode =
+  | Parameters<StreamsDeps["fail"]>[0]
+  | "PAYLOAD_TOO_LARGE"
+  | "NOT_CONNECTED"
+  | "PERMISSION_DENIED"
+  | "MISSING_KEY";
 
 export type RoomDataDeps = Pick<StreamsDeps, "present" | "newId" | "onLeftOut" | "onError"> & {
   sendBySocket(frame: DataFrame): Promise<unknown>;
   onMessage(message: DataMessage): void;
+  /** Null if the room's data is not encrypted. */
+  encryption: DataCipher | null;
   fail(code: FailureCode, message: string): Error;
 };
 
@@ -74,9 +82,9 @@ export class RoomData {
 
   /** Opens the channels of a new connection; what was sent on an earlier one of the session continues. */
   connect(transport: DataTransport): void {
-    const { sendBySocket, fail } = this.#deps;
+    const { sendBySocket, fail, encryption } = this.#deps;
     this.#channels = new DataChannels({
-      ...{ transport, sendBySocket, fail, buffer: this.#buffer },
+      ...{ transport, sendBySocket, fail, encryption, buffer: this.#buffer },
       onPacket: (packet) => this.#receive(packet),
     });
     this.#proceed();
@@ -125,27 +133,9 @@ export class RoomData {
     return () => void handlers.delete(handler);
   }
 
-  async sendFile(file: Blob, { onProgress, signal, ...options }: SendFileOptions = {}): Promise<void> {
-    const { name = (file as Partial<File>).name, mimeType = file.type || undefined } = options;
-    const cancelled = () => this.#deps.fail("STREAM_ENDED", "The sending was cancelled.");
-    if (signal?.aborted) throw cancelled();
-    const writer = this.streams.write("bytes", { ...options, name, mimeType, size: file.size });
-    const abort = () => void writer.abort().catch(() => {});
-    signal?.addEventListener("abort", abort);
-    try {
-      for (let at = 0; at < file.size; at += FILE_PIECE_BYTES) {
-        const piece = await file.slice(at, at + FILE_PIECE_BYTES).arrayBuffer();
-        await writer.write(new Uint8Array(piece));
-        onProgress?.((at + piece.byteLength) / file.size);
-      }
-      await writer.close();
-      if (file.size === 0) onProgress?.(1);
-    } catch (error) {
-      await writer.abort(signal?.aborted ? "cancelled" : "failed").catch(() => {});
-      throw signal?.aborted ? cancelled() : error;
-    } finally {
-      signal?.removeEventListener("abort", abort);
-    }
+  async sendFile(file: Blob, options: SendFileOptions = {}): Promise<void> {
+    const { sendFile } = await import("./send-file.ts");
+    return sendFile(this.streams, file, options, () => this.#deps.fail("STREAM_ENDED", "The sending was cancelled."));
   }
 
   async sendText(text: string, options: StreamOptions = {}): Promise<void> {
@@ -162,12 +152,19 @@ export class RoomData {
 
   participantLeft(identity: string): void {
     this.#slowReaders.update(identity, 0);
+    this.#deps.encryption?.participantLeft(identity);
     this.streams.left(identity);
     this.requests.left(identity);
   }
 
-  /** Delivers a message, also one that came by the socket. */
-  deliver(from: string | null, topic: string | undefined, bytes: Uint8Array): void {
+  /** Delivers a message that came by the socket, which never carries encrypted ones. */
+  receiveFromSocket(from: string | null, topic: string | undefined, payload: string): void {
+    const packet = { from: from ?? "", user: { topic, payload: bytesOf(payload) } };
+    if (this.#deps.encryption) this.#deps.encryption.open(packet, (opened) => this.#receive(opened));
+    else this.#receive(packet);
+  }
+
+  #deliver(from: string | null, topic: string | undefined, bytes: Uint8Array): void {
     const message = { from, ...(topic ? { topic } : {}), payload: textOf(bytes) ?? "", bytes };
     this.#deps.onMessage(message);
     for (const handler of [...(this.#handlers.get(topic ?? "") ?? [])]) {
@@ -182,7 +179,7 @@ export class RoomData {
   #receive(packet: DataPacket): void {
     if (this.streams.receive(packet) || this.requests.receive(packet)) return;
     const { from, user } = packet;
-    if (user) this.deliver(from || null, user.topic, user.payload ?? new Uint8Array());
+    if (user) this.#deliver(from || null, user.topic, user.payload ?? new Uint8Array());
   }
 
   /** Sends reliably and in order, also across connections of the session. */
@@ -212,8 +209,6 @@ export class RoomData {
       : this.#deps.fail("PERMISSION_DENIED", "This token does not permit data.");
   }
 }
-
-const FILE_PIECE_BYTES = 15_000 * 16;
 
 function bytesOf(payload: string | Uint8Array): Uint8Array {
   return typeof payload === "string" ? new TextEncoder().encode(payload) : payload;

@@ -1,5 +1,6 @@
 import { Application, createEncoder, type OpusEncoderHandle } from "libopus-wasm";
 import { type AudioFormat, type AudioSource, frames } from "./audio-source.ts";
+import type { EncryptFrame } from "./track-cipher.ts";
 
 const OPUS_RATES = [8_000, 12_000, 16_000, 24_000, 48_000];
 const FRAME_MS = 20;
@@ -17,15 +18,18 @@ export class AudioSender {
   late = 0;
   #stopped = false;
 
-  constructor(source: AudioSource, format: AudioFormat, send: (packet: Packet) => void) {
-    this.done = this.#run(source, format, send);
+  constructor(source: AudioSource, format: AudioFormat, encrypt: EncryptFrame, send: (packet: Packet) => void) {
+    this.done = this.#run(source, format, async ({ payload, level }) => {
+      const encrypted = await encrypt(payload, true);
+      if (encrypted) send({ payload: encrypted, level });
+    });
   }
 
   stop(): void {
     this.#stopped = true;
   }
 
-  async #run(source: AudioSource, format: AudioFormat, send: (packet: Packet) => void): Promise<void> {
+  async #run(source: AudioSource, format: AudioFormat, send: (packet: Packet) => Promise<void>): Promise<void> {
     const rate = OPUS_RATES.includes(format.sampleRate) ? format.sampleRate : 48_000;
     const encoder = await createEncoder({
       sampleRate: rate as 48_000,
@@ -47,7 +51,7 @@ export class AudioSender {
     format: AudioFormat,
     rate: number,
     encoder: OpusEncoderHandle,
-    send: (packet: Packet) => void,
+    send: (packet: Packet) => Promise<void>,
   ): Promise<void> {
     let startedAt = performance.now();
     let count = 0;
@@ -62,7 +66,8 @@ export class AudioSender {
       if (this.#stopped) return;
       count++;
       const heard = this.muted ? new Int16Array(samples.length) : samples;
-      send({ payload: encoder.encode(heard, { frameSize: samples.length / format.channels }), level: levelOf(heard) });
+      const payload = encoder.encode(heard, { frameSize: samples.length / format.channels });
+      await send({ payload, level: levelOf(heard) });
     }
   }
 }

@@ -2,7 +2,7 @@
 import type { DataChannelLike } from "../../protocol/data/data-channels.ts";
 import type { RoomData } from "../../protocol/data/room-data.ts";
 import type { NegotiateAnswer } from "../../protocol/media-node.ts";
-import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
+import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import { createSctpClient, type SctpClient } from "../../sfu/werift/werift-hooks.ts";
 import { writeNack, writePli } from "../../sfu/wire/rtcp/rtcp-write.ts";
 import type { RtpView } from "../../sfu/wire/rtp/rtp.ts";
@@ -13,6 +13,7 @@ import { type PeerSection, readAnswer, type SectionAnswer } from "../sdp.ts";
 import { AudioReceiver } from "./audio-receiver.ts";
 import type { EncodedVideo, Pcm } from "./participant-events.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
+import type { TrackCipher } from "./track-cipher.ts";
 import { VideoReceiver } from "./video-receiver.ts";
 import type { VideoCodec } from "./video-source.ts";
 
@@ -26,14 +27,21 @@ const NACK_BYTES = 64;
 const MAX_DATA_MESSAGE_BYTES = 70_000;
 const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
 
-export type SubscribedTrack = { trackId: string; identity: string; kind: TrackKind };
-type Published = { clientTrackId: string; kind: TrackKind; source: TrackSource; name?: string };
+export type SubscribedTrack = { trackId: string; identity: string; kind: TrackKind; encrypted: boolean };
+type Published = {
+  clientTrackId: string;
+  kind: TrackKind;
+  source: TrackSource;
+  name?: string;
+  encryption?: Track["encryption"];
+};
 type Section = { offered: PeerSection; publishes: Published | null; receives: SubscribedTrack | null };
 type Receiver = { track: SubscribedTrack; ssrc: number; payloadType: number; add(view: RtpView): void; close(): void };
 
 type MediaConnectionDeps = {
   network: SimulatedNetwork;
   data: RoomData;
+  cipher: TrackCipher | null;
   negotiate: (offer: { sdp: string; publish?: unknown; subscribe?: unknown }) => Promise<NegotiateAnswer>;
   onAudio: (track: SubscribedTrack, pcm: Pcm) => void;
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
@@ -241,13 +249,20 @@ export class MediaConnection {
 
   #receiveAudio(track: SubscribedTrack): Pick<Receiver, "add" | "close"> {
     const input = new AudioReceiver(1, (pcm) => this.#deps.onAudio(track, pcm));
-    return { add: (view) => input.add(view.sequenceNumber, payloadOf(view)), close: () => input.close() };
+    const decrypt = this.#decryptor(track, "opus", () => {});
+    const add = (view: RtpView) => {
+      const { sequenceNumber } = view;
+      decrypt(payloadOf(view), true, (payload) => input.add(sequenceNumber, payload));
+    };
+    return { add, close: () => input.close() };
   }
 
   #receiveVideo(track: SubscribedTrack, codec: string, ssrc: number): Pick<Receiver, "add" | "close"> {
+    const needKeyframe = () => this.#requestKeyframe(ssrc);
+    const decrypt = this.#decryptor(track, codec, needKeyframe);
     const input = new VideoReceiver(codec, {
-      frame: (frame) => this.#deps.onVideo(track, frame),
-      needKeyframe: () => this.#requestKeyframe(ssrc),
+      frame: (frame) => decrypt(frame.data, frame.keyframe, (data) => this.#deps.onVideo(track, { ...frame, data })),
+      needKeyframe,
       lost: (sequenceNumbers) => {
         const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
         this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
@@ -257,6 +272,11 @@ export class MediaConnection {
       add: (view) => input.add(view.sequenceNumber, view.timestamp, view.marker, payloadOf(view)),
       close: () => input.close(),
     };
+  }
+
+  #decryptor({ identity, encrypted }: SubscribedTrack, codec: string, needKeyframe: () => void) {
+    if (encrypted && this.#deps.cipher) return this.#deps.cipher.decryptor(identity, codec, needKeyframe);
+    return (bytes: Uint8Array, _isKeyframe: boolean, deliver: (plain: Uint8Array) => void) => deliver(bytes);
   }
 
   #requestKeyframe(ssrc: number): void {

@@ -1,4 +1,6 @@
 import type { DataMessage } from "../../protocol/data/room-data.ts";
+import type { EncryptionOptions } from "../../protocol/encryption/key-provider.ts";
+import type { Decryption } from "../../protocol/encryption/room-keys.ts";
 
 export type { DataMessage, DataOptions, SendFileOptions } from "../../protocol/data/room-data.ts";
 
@@ -33,6 +35,8 @@ export type JoinOptions = {
   receive?: ("audio" | "video")[];
   /** Simulates a bad network after the join; see `network()`. */
   network?: NetworkFaults;
+  /** Encrypts all media and data end to end, with the keys of the other participants. */
+  encryption?: EncryptionOptions;
 };
 
 export type RemoteTrack = {
@@ -40,6 +44,10 @@ export type RemoteTrack = {
   kind: "audio" | "video";
   source: "camera" | "microphone" | "screenShare" | "screenShareAudio" | "other";
   muted: boolean;
+  /** Whether the track is end-to-end encrypted. */
+  encrypted: boolean;
+  /** Always `ok` for a track that is not encrypted; others are received only while it is `ok`. */
+  decryption: Decryption;
 };
 
 export type RemoteParticipant = {
@@ -72,16 +80,21 @@ export type ParticipantEvents = {
   participantUpdated: [participant: RemoteParticipant];
   trackPublished: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnpublished: [track: RemoteTrack, participant: RemoteParticipant];
+  /** The key of an encrypted track has arrived, or turned out to be wrong: see `track.decryption`. */
+  decryptionChanged: [track: RemoteTrack, participant: RemoteParticipant];
   /** Decoded audio of one track, usually 20 ms. */
   audio: [event: AudioEvent];
   /** One encoded video frame. */
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
-  /** Messages were dropped; with `slow_reader`, `identity` has read so little that it did not get them. */
+  /**
+   * Messages were dropped; with `slow_reader`, `identity` has read so little that it did not get them. With `not_encrypted` or
+   * `undecryptable`, `identity` sent them, in a call that this participant encrypts.
+   */
   dataDropped: [
     dropped: {
       messages: number;
-      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader";
+      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader" | "not_encrypted" | "undecryptable";
       identity?: string;
       topic?: string;
     },

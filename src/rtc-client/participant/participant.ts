@@ -18,6 +18,7 @@ import type {
 import { Roster } from "./roster.ts";
 import { Session } from "./session.ts";
 import { SimulatedNetwork } from "./simulated-network.ts";
+import { type EncryptFrame, PLAIN, TrackCipher } from "./track-cipher.ts";
 import { VideoSender } from "./video-sender.ts";
 import { openVideo, type VideoCodec, type VideoSource } from "./video-source.ts";
 
@@ -25,6 +26,8 @@ export type { StreamHandler } from "../../protocol/data/data-streams.ts";
 export { RequestError, type RequestHandler, type RequestOptions } from "../../protocol/data/requests.ts";
 export type { StreamReader } from "../../protocol/data/stream-reader.ts";
 export type { StreamOptions, StreamWriter } from "../../protocol/data/stream-writer.ts";
+export { type EncryptionOptions, type KeyMaterial, KeyProvider } from "../../protocol/encryption/key-provider.ts";
+export type { Decryption } from "../../protocol/encryption/room-keys.ts";
 export type { AudioFormat, AudioSource } from "./audio-source.ts";
 export { tone } from "./audio-source.ts";
 export type * from "./participant-events.ts";
@@ -89,7 +92,8 @@ export class Participant extends Emitter<ParticipantEvents> {
   room = { id: "", name: "" };
   readonly #options: JoinOptions;
   readonly #network = new SimulatedNetwork();
-  readonly #roster = new Roster((event, ...args) => this.emit(event, ...(args as never)));
+  readonly #cipher: TrackCipher | null;
+  readonly #roster: Roster;
   readonly #data: RoomData;
   readonly #media: MediaConnection;
   readonly #published = new Map<string, { track: PublishedTrack; stop(): void }>();
@@ -103,7 +107,13 @@ export class Participant extends Emitter<ParticipantEvents> {
   constructor(options: JoinOptions) {
     super();
     this.#options = options;
+    this.#cipher = options.encryption ? new TrackCipher(options.encryption) : null;
+    this.#roster = new Roster(
+      (event, ...args) => this.emit(event, ...(args as never)),
+      (identity) => this.#cipher?.keys.decryptionOf(identity) ?? "missing-key",
+    );
     this.#data = new RoomData({
+      encryption: this.#cipher?.data ?? null,
       present: () => [...this.participants.keys()],
       newId: () => crypto.randomUUID(),
       sendBySocket: (frame) => this.#connected.request("data.send", frame),
@@ -113,9 +123,15 @@ export class Participant extends Emitter<ParticipantEvents> {
       fail: (code, message) => new RtcRefused(code, message),
     });
     this.on("participantLeft", ({ identity }) => this.#data.participantLeft(identity));
+    if (this.#cipher) {
+      this.#cipher.keys.onChanged = () => this.#keysChanged();
+      this.#cipher.data.onUnreadable = (identity, reason, messages) =>
+        this.emit("dataDropped", { messages, reason, identity });
+    }
     this.#media = new MediaConnection({
       network: this.#network,
       data: this.#data,
+      cipher: this.#cipher,
       negotiate: (offer) => this.#connected.negotiate(offer),
       onAudio: ({ identity, trackId }, pcm) => this.emit("audio", { identity, trackId, ...pcm }),
       onVideo: ({ identity, trackId }, frame) => this.emit("video", { identity, trackId, ...frame }),
@@ -173,7 +189,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     const { source: samples, format } = await openAudio(source, options);
     return this.#publish("audio", "microphone", name, undefined, (send) => {
       let timestamp = 0;
-      return new AudioSender(samples, format, ({ payload, level }) => {
+      return new AudioSender(samples, format, this.#encryptor("opus"), ({ payload, level }) => {
         // Opus timestamps have 48,000 units a second, at any sample rate.
         timestamp += 960;
         send(payload, false, timestamp, level);
@@ -190,7 +206,10 @@ export class Participant extends Emitter<ParticipantEvents> {
       what,
       name,
       codec,
-      (send) => new VideoSender(frames, codec, (packet) => send(packet.payload, packet.marker, packet.timestamp)),
+      (send) =>
+        new VideoSender(frames, codec, this.#encryptor(codec), (packet) =>
+          send(packet.payload, packet.marker, packet.timestamp),
+        ),
     );
   }
 
@@ -274,7 +293,11 @@ export class Participant extends Emitter<ParticipantEvents> {
     begin: (send: Awaited<ReturnType<MediaConnection["publish"]>>["send"]) => AudioSender | VideoSender,
   ): Promise<PublishedTrack> {
     const clientTrackId = crypto.randomUUID();
-    const outgoing = await this.#media.publish({ clientTrackId, kind, source, ...(name && { name }) }, codec);
+    const encryption = this.#cipher ? { encryption: "gcm" as const } : {};
+    const outgoing = await this.#media.publish(
+      { clientTrackId, kind, source, ...(name && { name }), ...encryption },
+      codec,
+    );
     const out = begin(outgoing.send);
     const track: PublishedTrack = {
       id: outgoing.trackId,
@@ -304,6 +327,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     const resumed = ack.mode === "resumed" && ack.sessionId === this.#sessionId;
     const first = this.#sessionId === "";
     this.#sessionId = ack.sessionId;
+    this.#cipher?.keys.joined(this.identity);
     this.#roster.adopt(ack.participants, this.identity, resumed);
     this.#data.permit(ack.permissions.publishData);
     if (!resumed) this.#data.newSession();
@@ -316,7 +340,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   #receive(push: Push): void {
     if (push.type === "data") {
       const { from, topic, payload } = push;
-      this.#data.deliver(from, topic, new TextEncoder().encode(payload));
+      this.#data.receiveFromSocket(from, topic, payload);
       return;
     }
     if (push.type === "room.moved") this.#move(push.token).catch((error) => this.emit("error", error));
@@ -327,6 +351,15 @@ export class Participant extends Emitter<ParticipantEvents> {
     if (push.type === "data.behind") this.#data.readerBehind(push.identity, push.bytes);
     if (push.type === "permissions.changed") this.#data.permit(push.permissions.publishData);
     if (this.#roster.receive(push)) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
+  }
+
+  #encryptor(codec: string): EncryptFrame {
+    return this.#cipher?.encryptor(codec) ?? PLAIN;
+  }
+
+  #keysChanged(): void {
+    this.#roster.keysChanged();
+    if (this.#sessionId !== "") this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
   }
 
   #wanted(): SubscribedTrack[] {
@@ -345,5 +378,6 @@ export class Participant extends Emitter<ParticipantEvents> {
     this.#published.clear();
     this.#media.close();
     this.#data.close();
+    this.#cipher?.keys.close();
   }
 }

@@ -1,7 +1,8 @@
+import type { Decryption } from "../../protocol/encryption/room-keys.ts";
 import type { Participant as ParticipantRecord, Track } from "../../protocol/room-records.ts";
 import type { Push } from "../../protocol/signaling.ts";
 import type { SubscribedTrack } from "./media-connection.ts";
-import type { ParticipantEvents, RemoteParticipant } from "./participant-events.ts";
+import type { ParticipantEvents, RemoteParticipant, RemoteTrack } from "./participant-events.ts";
 
 type Emit = <K extends keyof ParticipantEvents>(event: K, ...args: ParticipantEvents[K]) => void;
 
@@ -9,10 +10,12 @@ type Emit = <K extends keyof ParticipantEvents>(event: K, ...args: ParticipantEv
 export class Roster {
   readonly participants = new Map<string, RemoteParticipant>();
   readonly #emit: Emit;
+  readonly #decryptionOf: (identity: string) => Decryption;
   #self = "";
 
-  constructor(emit: Emit) {
+  constructor(emit: Emit, decryptionOf: (identity: string) => Decryption) {
     this.#emit = emit;
+    this.#decryptionOf = decryptionOf;
   }
 
   /** Adopts the server's list after a join and emits the differences. A resumed session gets them as pushes. */
@@ -26,15 +29,30 @@ export class Roster {
     }
     for (const record of others) {
       const known = this.participants.has(record.identity);
-      this.participants.set(record.identity, toRemoteParticipant(record));
-      if (!first && !known) this.#emit("participantJoined", toRemoteParticipant(record));
+      const participant = this.#participant(record);
+      this.participants.set(record.identity, participant);
+      if (!first && !known) this.#emit("participantJoined", participant);
     }
   }
 
   tracks(): SubscribedTrack[] {
     return [...this.participants.values()].flatMap(({ identity, tracks }) =>
-      tracks.map(({ id, kind }) => ({ trackId: id, identity, kind })),
+      tracks.flatMap(({ id, kind, encrypted, decryption }) =>
+        decryption === "ok" ? [{ trackId: id, identity, kind, encrypted }] : [],
+      ),
     );
+  }
+
+  /** Called when keys have arrived or turned out to be wrong. */
+  keysChanged(): void {
+    for (const known of [...this.participants.values()]) {
+      const tracks = known.tracks.map((track) => ({ ...track, ...this.#decryption(known.identity, track.encrypted) }));
+      const now = { ...known, tracks };
+      this.participants.set(known.identity, now);
+      for (const [at, track] of tracks.entries()) {
+        if (track.decryption !== known.tracks[at]?.decryption) this.#emit("decryptionChanged", track, now);
+      }
+    }
   }
 
   /** Returns true when the tracks have changed. */
@@ -42,13 +60,10 @@ export class Roster {
     switch (push.type) {
       case "participant.joined":
       case "participant.updated": {
-        const { participant } = push;
-        if (participant.identity === this.#self) return false;
-        this.participants.set(participant.identity, toRemoteParticipant(participant));
-        this.#emit(
-          push.type === "participant.joined" ? "participantJoined" : "participantUpdated",
-          toRemoteParticipant(participant),
-        );
+        if (push.participant.identity === this.#self) return false;
+        const participant = this.#participant(push.participant);
+        this.participants.set(participant.identity, participant);
+        this.#emit(push.type === "participant.joined" ? "participantJoined" : "participantUpdated", participant);
         return true;
       }
       case "participant.left":
@@ -56,7 +71,7 @@ export class Roster {
       case "track.published":
         return this.#change(push.identity, (tracks) => [
           ...tracks.filter(({ id }) => id !== push.track.id),
-          push.track,
+          this.#track(push.identity, push.track),
         ]);
       case "track.unpublished":
         return this.#change(push.identity, (tracks) => tracks.filter(({ id }) => id !== push.trackId));
@@ -98,13 +113,20 @@ export class Roster {
     }
     return true;
   }
-}
 
-function toRemoteParticipant(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
-  const { identity, metadata, name, attributes, kind, joinedAt, tracks } = record;
-  return {
-    ...{ identity, metadata, name, attributes, kind },
-    joinedAt,
-    tracks: tracks.map(({ id, kind, source, muted }) => ({ id, kind, source, muted })),
-  };
+  #participant(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
+    const { identity, metadata, name, attributes, kind, joinedAt, tracks } = record;
+    return {
+      ...{ identity, metadata, name, attributes, kind, joinedAt },
+      tracks: tracks.map((track) => this.#track(identity, track)),
+    };
+  }
+
+  #track(identity: string, { id, kind, source, muted, encryption }: Track): RemoteTrack {
+    return { id, kind, source, muted, ...this.#decryption(identity, encryption !== undefined) };
+  }
+
+  #decryption(identity: string, encrypted: boolean): Pick<RemoteTrack, "encrypted" | "decryption"> {
+    return { encrypted, decryption: encrypted ? this.#decryptionOf(identity) : "ok" };
+  }
 }

@@ -1,4 +1,6 @@
-import type { VideoCodec, VideoFrame, VideoSource } from "./video-source.ts";
+import { annexB, nalUnits } from "./nal-units.ts";
+import type { EncryptFrame } from "./track-cipher.ts";
+import type { VideoCodec, VideoSource } from "./video-source.ts";
 
 const MAX_PAYLOAD_BYTES = 1_100;
 const CLOCK_HZ = 90_000;
@@ -12,15 +14,20 @@ export class VideoSender {
   #stopped = false;
   #pictureId = 0;
 
-  constructor(source: VideoSource, codec: VideoCodec, send: (packet: Packet) => void) {
-    this.done = this.#run(source, codec, send);
+  constructor(source: VideoSource, codec: VideoCodec, encrypt: EncryptFrame, send: (packet: Packet) => void) {
+    this.done = this.#run(source, codec, encrypt, send);
   }
 
   stop(): void {
     this.#stopped = true;
   }
 
-  async #run(source: VideoSource, codec: VideoCodec, send: (packet: Packet) => void): Promise<void> {
+  async #run(
+    source: VideoSource,
+    codec: VideoCodec,
+    encrypt: EncryptFrame,
+    send: (packet: Packet) => void,
+  ): Promise<void> {
     const startedAt = performance.now();
     for await (const frame of source) {
       const early = startedAt + frame.timestampMs - performance.now();
@@ -28,13 +35,15 @@ export class VideoSender {
       if (this.#stopped) return;
       if (this.muted) continue;
       const timestamp = Math.round((frame.timestampMs * CLOCK_HZ) / 1000) >>> 0;
-      const payloads = codec === "VP8" ? this.#vp8(frame) : h264(frame.data);
+      const data = await encrypt(codec === "H264" ? annexB(nalUnits(frame.data)) : frame.data, frame.keyframe);
+      if (!data) continue;
+      const payloads = codec === "VP8" ? this.#vp8(data) : h264(data);
       for (const [i, payload] of payloads.entries()) send({ payload, marker: i === payloads.length - 1, timestamp });
     }
   }
 
   /** RFC 7741 with a picture id, which layer switches need. */
-  #vp8({ data }: VideoFrame): Uint8Array[] {
+  #vp8(data: Uint8Array): Uint8Array[] {
     this.#pictureId = (this.#pictureId + 1) & 0x7fff;
     const payloads: Uint8Array[] = [];
     for (let at = 0; at < data.length; at += MAX_PAYLOAD_BYTES) {
@@ -64,13 +73,4 @@ function h264(frame: Uint8Array): Uint8Array[] {
     }
     return payloads;
   });
-}
-
-function nalUnits(frame: Uint8Array): Uint8Array[] {
-  const starts: { code: number; unit: number }[] = [];
-  for (let i = 0; i + 2 < frame.length; i++) {
-    if (frame[i] !== 0 || frame[i + 1] !== 0 || frame[i + 2] !== 1) continue;
-    starts.push({ code: i > 0 && frame[i - 1] === 0 ? i - 1 : i, unit: i + 3 });
-  }
-  return starts.map(({ unit }, i) => frame.subarray(unit, starts[i + 1]?.code ?? frame.length));
 }

@@ -16,13 +16,22 @@ async function join(page: SitePage, { endpoint, token }: Credentials, { passphra
   await page.evaluate(
     async ({ endpoint, token, url, passphrase, codec, publish }) => {
       const sdk = (await import(`${url}/sdk.js`)) as typeof Sdk;
+      const connections: RTCPeerConnection[] = [];
+      const Native = RTCPeerConnection;
+      window.RTCPeerConnection = class extends Native {
+        constructor(configuration?: RTCConfiguration) {
+          super(configuration);
+          connections.push(this);
+        }
+      };
+      Object.assign(window, { connections });
       const keyProvider = new sdk.KeyProvider();
       if (passphrase !== undefined) keyProvider.setKey(null, passphrase);
       Object.assign(window, { sdk, keyProvider, seen: [] });
       const room = await sdk.connect(endpoint, token, passphrase === undefined ? {} : { encryption: { keyProvider } });
       window.room = room;
       room.on("error", ({ code, message }) => window.seen.push(`error ${code} ${message}`));
-      room.on("decryptionChanged", (track) => window.seen.push(`${track.kind} missing key: ${track.missingKey}`));
+      room.on("decryptionChanged", (track) => window.seen.push(`${track.kind} ${track.decryption}`));
       room.on("trackSubscribed", (track, { identity }) => {
         const element = track.attach();
         if (track.kind !== "video") return;
@@ -38,11 +47,22 @@ async function join(page: SitePage, { endpoint, token }: Credentials, { passphra
   );
 }
 
+/** Keyframes that this page was asked for, of the layer that it was asked for most. */
+const keyframesRequested = (page: SitePage) =>
+  page.evaluate(async () => {
+    const { connections } = window as unknown as { connections: RTCPeerConnection[] };
+    const reports = await Promise.all(connections.map((connection) => connection.getStats()));
+    const counts = reports
+      .flatMap((report) => [...report.values()])
+      .map(({ type, pliCount = 0, firCount = 0 }) => (type === "outbound-rtp" ? pliCount + firCount : 0));
+    return Math.max(...counts);
+  });
+
 const seen = (page: SitePage) => page.evaluate(() => window.seen);
 const remoteTracks = (page: SitePage) =>
   page.evaluate(() =>
     [...window.room.participants.values()].flatMap(({ tracks }) =>
-      [...tracks.values()].map(({ kind, encrypted, missingKey }) => ({ kind, encrypted, missingKey })),
+      [...tracks.values()].map(({ kind, encrypted, decryption }) => ({ kind, encrypted, decryption })),
     ),
   );
 
@@ -51,14 +71,22 @@ describe("[encryption] in Chromium", () => {
     const room = await stage.stoa.rooms.create({ name: "secret", encrypted: true });
     const [ada, bob, eve] = [await stage.page(), await stage.page(), await stage.page()];
     await join(bob, await stage.rtc(room.id, "bob"), { passphrase: "correct horse" });
-    await join(eve, await stage.rtc(room.id, "eve"), { passphrase: "wrong horse" });
     await join(ada, await stage.rtc(room.id, "ada"), { passphrase: "correct horse", publish: true });
     await waitForFrames(bob, "ada-camera", 10, 60_000);
     await receivesAudio(bob);
-    await eve.waitForFunction(() => window.seen.includes("video missing key: true"));
-    await eve.waitForFunction(() => window.seen.includes("audio missing key: true"));
+    const requested = await keyframesRequested(ada);
+    await join(eve, await stage.rtc(room.id, "eve"), { passphrase: "wrong horse" });
+    await eve.waitForFunction(() => window.seen.includes("video failed"));
+    await eve.waitForFunction(() => window.seen.includes("audio failed"));
     expect(await framesShown(eve, "ada-camera")).toBe(0);
-    expect(await remoteTracks(bob)).toContainEqual({ kind: "video", encrypted: true, missingKey: false });
+    const verdict = eve.evaluate(
+      () => new Promise<string>((resolve) => window.room.on("qualityExplained", ({ cause }) => resolve(cause))),
+    );
+    expect(await remoteTracks(bob)).toContainEqual({ kind: "video", encrypted: true, decryption: "ok" });
+
+    expect(await verdict).toBe("missing_key");
+    // Keyframes that only it needs would cost all others quality.
+    expect((await keyframesRequested(ada)) - requested).toBeLessThanOrEqual(3);
 
     // With the right key, the same page sees and hears.
     await eve.evaluate(() =>
@@ -75,7 +103,7 @@ describe("[encryption] in Chromium", () => {
     const mallory = await stage.page();
     const refused = join(mallory, await stage.rtc(room.id, "mallory"), { publish: true });
     expect(refused).rejects.toThrow("end-to-end encrypted");
-    expect(await remoteTracks(mallory)).toContainEqual({ kind: "video", encrypted: true, missingKey: true });
+    expect(await remoteTracks(mallory)).toContainEqual({ kind: "video", encrypted: true, decryption: "missing-key" });
     for (const page of [ada, bob, eve, mallory]) await page.context().close();
   });
 

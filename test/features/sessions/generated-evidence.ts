@@ -48,6 +48,10 @@ const DOSES: Record<VerdictCause, Dose> = {
   }),
   high_rtt: (grown, between) => ({ rttMs: grown(355, 2_500), uplinkWaitMs: between(0, 170), transport: "udp" }),
   relayed: (grown) => ({ rttMs: grown(355, 2_500), transport: "relay" }),
+  missing_key: (grown, _between, seconds) => ({
+    missingKeysOf: ["ada"],
+    missingKeySeconds: Math.max(3.5, seconds * grown(0.03, 1)),
+  }),
   publisher_cpu: (grown, between, seconds) => ({
     limitedByCpuSeconds: Math.max(5.5, seconds * grown(0.03, 1)),
     limitedByBandwidthSeconds: seconds * between(0, 0.3),
@@ -111,6 +115,9 @@ function everyday(between: Between, seconds: number): Omit<Evidence, "qualityMs"
     reconnects: between(0, 1) > 0.7 ? 1 : 0,
     stalls: 0,
     stalledMs: 0,
+    // A key that came a moment after its track.
+    missingKeysOf: ["ben"],
+    missingKeySeconds: between(0, 2.5),
     limitedByCpuSeconds: between(0, 4),
     limitedByBandwidthSeconds: between(0, 4),
     deviceErrors: [],

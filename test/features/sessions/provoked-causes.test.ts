@@ -20,6 +20,7 @@ async function play({ transport, samples }: ProvokedCall, identity: string) {
     for (const { cause } of line.of("quality.explained")) told.add(String(cause));
   };
   const connectionId = `${identity}-1`;
+  let missing = "";
   for (const sample of samples) {
     await serverBusy(sample.cpuPercent);
     if (sample.stalled) node.emit({ ...subject, type: "mediaStalled" });
@@ -34,6 +35,10 @@ async function play({ transport, samples }: ProvokedCall, identity: string) {
     clock.advance(SAMPLE_MS);
     stats(sample.stats);
     if (sample.limited) await report("participant_connection_quality_changed", sample.limited);
+    if (sample.missingKeysOf.join() !== missing) {
+      missing = sample.missingKeysOf.join();
+      await report("participant_connection_quality_changed", { missingKeysOf: sample.missingKeysOf });
+    }
     if (sample.deviceError) await report("error", { code: sample.deviceError });
     if (sample.stalled) node.emit({ ...subject, type: "mediaFlows" });
   }

@@ -12,6 +12,7 @@ export type Sample = {
   reconnects: number;
   limited?: { limitation: "cpu" | "bandwidth"; seconds: number };
   deviceError?: string;
+  missingKeysOf: string[];
 };
 export type ProvokedCall = { transport: "udp" | "relay"; samples: Sample[] };
 
@@ -58,6 +59,9 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Fault> = {
   },
   publisher_cpu(figures, between) {
     figures.limited = { limitation: "cpu", seconds: between(2, 5) };
+  },
+  missing_key(figures) {
+    figures.missingKeysOf = ["ada"];
   },
   device(figures, between) {
     figures.deviceError = DEVICE_ERRORS[Math.floor(between(0, DEVICE_ERRORS.length))] ?? "AbortError";
@@ -106,6 +110,7 @@ function everyday(between: Between): Figures {
     cpuPercent: between(3, 75),
     stalled: false,
     reconnects: 0,
+    missingKeysOf: [],
   };
 }
 

@@ -245,7 +245,13 @@ test("after a crash, the participants of the call are told as gone", async () =>
   const roomId = await server.room();
   await joined(roomId, "ada");
   const after = createCalls(server.runtime, {
-    ...{ cpuOf: () => null, minutesIn: () => 0, recordingsOf: () => [], roomMessages: () => [] },
+    ...{
+      cpuOf: () => null,
+      minutesIn: () => 0,
+      isEncrypted: () => false,
+      recordingsOf: () => [],
+      roomMessages: () => [],
+    },
     connectionHistory: () => ({ events: [], errors: [] }),
   });
   after.log.recover();

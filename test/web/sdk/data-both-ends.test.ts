@@ -99,6 +99,7 @@ test.each(SEEDS)(
       () => nowMs,
     );
     const data = new RoomData({
+      encryption: null,
       present: () => [],
       newId: () => "id",
       onLeftOut: () => {},

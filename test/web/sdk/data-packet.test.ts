@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import * as livekit from "@livekit/protocol";
 import fc from "fast-check";
 import { type DataPacket, decodePacket, encodePacket } from "../../../src/protocol/data/data-packet.ts";
+import { decodeContent, encodeContent } from "../../../src/protocol/encryption/data-cipher.ts";
 
 const text = fc.string({ unit: "grapheme", maxLength: 40 });
 const bytes = fc.uint8Array({ maxLength: 300 });
@@ -117,4 +118,22 @@ test("unknown fields are skipped, and thousands of fields are refused", () => {
   const more = new livekit.DataPacket({ participantSid: "PA_1" }).toBinary();
   expect(decodePacket(new Uint8Array([...known, ...more]))?.user?.topic).toBe("t");
   expect(decodePacket(new Uint8Array(60_000).fill(0).map((_, index) => (index % 2 === 0 ? 0x2a : 0)))).toBeNull();
+});
+
+test("an encrypted packet means the same to LiveKit's implementation, inside and out", () => {
+  const content = { user: { payload: Uint8Array.of(1, 2), topic: "t" } };
+  const inner = livekit.EncryptedPacketPayload.fromBinary(encodeContent(content));
+  expect(inner.value).toMatchObject({ case: "user", value: { topic: "t" } });
+  expect(decodeContent(inner.toBinary())).toMatchObject({ user: { topic: "t" } });
+  const request = livekit.EncryptedPacketPayload.fromBinary(
+    encodeContent({ request: { id: "r", method: "m", payload: "p" } }),
+  );
+  expect(request.value).toMatchObject({ case: "rpcRequest", value: { id: "r", method: "m", payload: "p" } });
+  const chunk = livekit.EncryptedPacketPayload.fromBinary(encodeContent({ chunk: { streamId: "s", index: 3 } }));
+  expect(chunk.value).toMatchObject({ case: "streamChunk", value: { streamId: "s", chunkIndex: 3n } });
+  const encrypted = { type: 1, iv: new Uint8Array(12).fill(7), keyIndex: 5, value: new Uint8Array(20).fill(9) };
+  const packet = livekit.DataPacket.fromBinary(encodePacket({ to: ["ben"], encrypted }));
+  expect(packet.value).toMatchObject({ case: "encryptedPacket", value: { encryptionType: 1, keyIndex: 5 } });
+  expect(packet.destinationIdentities).toEqual(["ben"]);
+  expect(decodePacket(packet.toBinary())?.encrypted).toEqual(encrypted);
 });

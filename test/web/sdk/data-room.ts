@@ -74,6 +74,7 @@ export class DataRoom {
     const sent: number[] = [];
     const ended = new AbortController();
     const data = new RoomData({
+      encryption: null,
       present: () => [...this.#clients.keys()].filter((one) => one !== identity),
       newId: () => crypto.randomUUID(),
       onLeftOut: (who, topic) => leftOut.push(`${who} ${topic}`),

@@ -54,6 +54,7 @@ function session() {
   const acks: (() => void)[] = [];
   const received: object[] = [];
   const data = new RoomData({
+    encryption: null,
     present: () => [],
     newId: () => "id",
     onLeftOut: () => {},

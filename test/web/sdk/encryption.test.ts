@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { decryptFrame, encryptFrame, type Frame } from "../../../web/sdk/encryption/frame-cipher.ts";
+import { decryptFrame, encryptFrame, type Frame } from "../../../src/protocol/encryption/frame-cipher.ts";
 import {
   escapeStartCodes,
   type FrameCodec,
@@ -7,9 +7,16 @@ import {
   joinEncryptedFrame,
   splitEncryptedFrame,
   unescapeStartCodes,
-} from "../../../web/sdk/encryption/frame-format.ts";
-import { KeyProvider } from "../../../web/sdk/encryption/key-provider.ts";
-import { deriveFrameKey, importMaterial, KeyRing, ratchet } from "../../../web/sdk/encryption/key-ring.ts";
+} from "../../../src/protocol/encryption/frame-format.ts";
+import { KeyProvider } from "../../../src/protocol/encryption/key-provider.ts";
+import {
+  deriveFrameKey,
+  importMaterial,
+  KeyRing,
+  nextMaterial,
+  ratchet,
+} from "../../../src/protocol/encryption/key-ring.ts";
+import { KeyStore } from "../../../src/protocol/encryption/key-store.ts";
 
 const hex = (bytes: Uint8Array | ArrayBuffer) => Buffer.from(bytes as Uint8Array).toString("hex");
 const bytes = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
@@ -199,5 +206,66 @@ describe("[encryption] a key provider", () => {
     [null, "good", 0.5],
   ])("refuses %p %p %p", (identity, material, index) => {
     expect(() => new KeyProvider().setKey(identity, material, index)).toThrow();
+  });
+});
+
+describe("[encryption] a key store", () => {
+  const frame = (bytes: Uint8Array<ArrayBuffer>): Frame => ({ codec: "VP8", bytes, isKeyframe: true });
+  const storeWith = async (identity: string | null, material: string | Uint8Array<ArrayBuffer>, index = 0) => {
+    const store = new KeyStore();
+    await store.apply({ type: "key", identity, material, index });
+    await store.apply({ type: "encryptWith", identity, index });
+    return store;
+  };
+
+  test("frames that come before their key are held, decrypted when it comes, and not held again if it does not", async () => {
+    const sender = await storeWith("ada", random(32));
+    const key = random(32);
+    await sender.apply({ type: "key", identity: "ada", material: key, index: 1 });
+    await sender.apply({ type: "encryptWith", identity: "ada", index: 1 });
+    const sealed = await sender.encrypt(frame(FRAMES.VP8.bytes));
+    if (!sealed) throw new Error("not encrypted");
+    const receiver = new KeyStore();
+    const held = receiver.decrypt("ada", frame(sealed));
+    await receiver.apply({ type: "key", identity: "ada", material: key, index: 1 });
+    expect(hex((await held) as Uint8Array)).toBe(hex(FRAMES.VP8.bytes));
+    // Another participant's key never comes: the first frame waits for a second, the next not at all.
+    const startedAt = performance.now();
+    expect(await receiver.decrypt("bob", frame(sealed))).toBe("unknown-key");
+    expect(performance.now() - startedAt).toBeGreaterThan(900);
+    const again = performance.now();
+    expect(await receiver.decrypt("bob", frame(sealed))).toBe("unknown-key");
+    expect(performance.now() - again).toBeLessThan(500);
+  });
+
+  test("frames under the key before a ratchet can still be decrypted, and keys that were removed cannot", async () => {
+    const first = random(32);
+    const [sender, receiver] = [await storeWith("ada", first), await storeWith("ada", first)];
+    const before = await sender.encrypt(frame(FRAMES.VP8.bytes));
+    const next = await nextMaterial(await importMaterial(first));
+    await sender.apply({ type: "key", identity: "ada", material: next, index: 0 });
+    const after = await sender.encrypt(frame(FRAMES.VP8.bytes));
+    for (const sealed of [after, before, after]) {
+      expect(hex((await receiver.decrypt("ada", frame(sealed ?? random(60)))) as Uint8Array)).toBe(
+        hex(FRAMES.VP8.bytes),
+      );
+    }
+    await receiver.apply({ type: "removeKey", identity: "ada", index: 0 });
+    expect(await receiver.decrypt("ada", frame(after ?? random(60)))).toBe("unknown-key");
+  });
+
+  test("data is decrypted by those with the key, and by nobody else", async () => {
+    const [sender, receiver, other] = [
+      await storeWith(null, "a"),
+      await storeWith(null, "a"),
+      await storeWith(null, "b"),
+    ];
+    const sealed = await sender.encryptData(new TextEncoder().encode("for us"));
+    if (!sealed) throw new Error("not encrypted");
+    expect(sealed).toMatchObject({ type: 1, keyIndex: 0 });
+    expect(new TextDecoder().decode((await receiver.decryptData("ada", sealed)) ?? random(1))).toBe("for us");
+    expect(await other.decryptData("ada", sealed)).toBeNull();
+    expect(await receiver.decryptData("ada", { ...sealed, iv: random(3) })).toBeNull();
+    expect(await new KeyStore().encryptData(random(3))).toBeNull();
   });
 });

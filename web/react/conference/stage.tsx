@@ -14,7 +14,8 @@ type TileState = {
   source: string;
   video: TrackReference | null;
   micMuted: boolean;
-  missingKey: boolean;
+  /** What is wrong with the key of the participant's tracks; null if they can be decrypted. */
+  keyProblem: KeyProblem | null;
 };
 
 const MAX_TILES = 25;
@@ -69,7 +70,7 @@ function useTiles(): TileState[] {
       source,
       video,
       micMuted: !microphone || microphone.muted,
-      missingKey: tracks.some((track) => track.identity === identity && track.missingKey),
+      keyProblem: keyProblemOf(tracks.filter((track) => track.identity === identity)),
     };
   };
   return [
@@ -81,8 +82,20 @@ function useTiles(): TileState[] {
   ];
 }
 
+type KeyProblem = Exclude<TrackReference["decryption"], "ok">;
+
+const KEY_PROBLEMS: Record<KeyProblem, string> = {
+  "missing-key": "Encrypted; its key is missing",
+  failed: "Encrypted with another key",
+};
+
+function keyProblemOf(tracks: readonly TrackReference[]): KeyProblem | null {
+  for (const { decryption } of tracks) if (decryption !== "ok") return decryption;
+  return null;
+}
+
 function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; hand: number }) {
-  const { isLocal, source, video, micMuted, missingKey } = tile;
+  const { isLocal, source, video, micMuted, keyProblem } = tile;
   const name = isLocal ? `${tile.name} (you)` : tile.name;
   return (
     <figure
@@ -91,14 +104,19 @@ function Tile({ tile, speaking, hand }: { tile: TileState; speaking: boolean; ha
       data-source={source}
       data-speaking={speaking && source === "camera" ? "" : undefined}
     >
-      {video ? (
+      {video && !keyProblem ? (
         <VideoTile track={video.track} aria-hidden />
       ) : (
         <span className="stoa-initials" aria-hidden="true">
           {initials(tile.name)}
         </span>
       )}
-      {missingKey && <span className="stoa-no-key">Encrypted with another key</span>}
+      {keyProblem && (
+        <span className="stoa-no-key">
+          <Icon name="lock" />
+          {KEY_PROBLEMS[keyProblem]}
+        </span>
+      )}
       {hand >= 0 && source === "camera" && <span className="stoa-hand">✋ {hand + 1}</span>}
       <figcaption className="stoa-name">
         <span>{source === "screenShare" ? `${name}: screen` : name}</span>

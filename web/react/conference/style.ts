@@ -52,7 +52,8 @@ export const CONFERENCE_STYLE = `
 .stoa-recording::before { content: ""; display: inline-block; width: 8px; height: 8px; margin-right: 6px; border-radius: 50%; background: #ff5148; }
 .stoa-encrypted { position: absolute; right: 20px; top: 20px; margin: 0; padding: 2px 10px; border-radius: 99px; background: rgb(0 0 0 / 0.72); color: #fff; font-size: 13px; display: flex; gap: 4px; align-items: center; }
 .stoa-encrypted .stoa-icon { width: 14px; height: 14px; }
-.stoa-no-key { position: absolute; inset: auto 8px 40px; text-align: center; font-size: 13px; color: var(--_quiet); }
+.stoa-no-key { position: absolute; inset: auto 8px 40px; display: flex; gap: 4px; align-items: center; justify-content: center; font-size: 13px; color: var(--_quiet); }
+.stoa-no-key .stoa-icon { width: 14px; height: 14px; }
 .stoa-hand { position: absolute; right: 8px; top: 8px; padding: 2px 8px; border-radius: 99px; background: var(--_accent); color: var(--_on-accent); font-size: 13px; font-weight: 600; }
 .stoa-icon { width: 22px; height: 22px; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; flex: none; }
 .stoa-name .stoa-icon { width: 15px; height: 15px; }

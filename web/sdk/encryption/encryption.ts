@@ -1,45 +1,27 @@
+import type { EncryptedContent } from "../../../src/protocol/data/data-packet.ts";
+import { DataCipher, type DataKeys } from "../../../src/protocol/encryption/data-cipher.ts";
+import type { KeyProvider } from "../../../src/protocol/encryption/key-provider.ts";
+import { RoomKeys } from "../../../src/protocol/encryption/room-keys.ts";
 import type { RemoteTrack } from "../room/remote-participant.ts";
-import type { KeyProvider } from "./key-provider.ts";
 import type { FromWorker, ToWorker, TransformOptions } from "./messages.ts";
 
-/** Encrypts what this participant sends, and decrypts what it receives, frame by frame in a worker. */
-export class Encryption {
-  readonly #provider: KeyProvider;
+/** Encrypts what this participant sends, and decrypts what it receives, in a worker. */
+export class Encryption implements DataKeys {
+  readonly keys: RoomKeys;
+  readonly data = new DataCipher(this);
   readonly #worker: Worker;
-  readonly #stop: (() => void)[];
-  /** Identities whose frames failed to decrypt; each is cleared by a new key. */
-  readonly #failed = new Set<string>();
+  readonly #answers = new Map<number, (result: never) => void>();
   #receivers = 0;
-  #identity = "";
-
-  /** Called when `canDecrypt` may have changed for some participant. */
-  onKeysChanged: () => void = () => {};
+  #questions = 0;
 
   constructor(provider: KeyProvider) {
-    this.#provider = provider;
     this.#worker = startWorker();
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-      this.#failed.add(data.identity);
-      this.onKeysChanged();
+      if (data.type === "undecryptable") return this.keys.failed(data.identity);
+      this.#answers.get(data.id)?.(data.result as never);
+      this.#answers.delete(data.id);
     };
-    const send = (message: ToWorker) => this.#worker.postMessage(message);
-    for (const key of provider.keys) send({ type: "key", ...key });
-    this.#stop = [
-      provider.on("keySet", (key) => {
-        send({ type: "key", ...key });
-        if (key.identity === null) this.#failed.clear();
-        else this.#failed.delete(key.identity);
-        this.onKeysChanged();
-      }),
-      provider.on("activated", () => this.#chooseOwnKey()),
-    ];
-  }
-
-  /** Called with the local participant's identity when the room is joined. */
-  joined(identity: string): void {
-    this.#identity = identity;
-    this.#chooseOwnKey();
-    this.onKeysChanged();
+    this.keys = new RoomKeys(provider, (command) => this.#send(command));
   }
 
   /** Nothing leaves this sender unencrypted from now on. */
@@ -56,22 +38,34 @@ export class Encryption {
 
   /** Called before media of the track arrives at the receiver. */
   assign(receiver: string, track: RemoteTrack): void {
-    const identity = track.encrypted ? track.participant.identity : null;
-    this.#worker.postMessage({ type: "assign", receiver, identity } satisfies ToWorker);
+    this.#send({ type: "assign", receiver, identity: track.encrypted ? track.participant.identity : null });
   }
 
-  canDecrypt(identity: string): boolean {
-    return this.#provider.hasKeyOf(identity) && !this.#failed.has(identity);
+  encryptData(plain: Uint8Array): Promise<EncryptedContent | null> {
+    return this.#ask((id) => ({ type: "encryptData", id, plain }));
+  }
+
+  decryptData(identity: string, content: EncryptedContent): Promise<Uint8Array | null> {
+    return this.#ask((id) => ({ type: "decryptData", id, identity, content }));
   }
 
   close(): void {
-    for (const stop of this.#stop) stop();
+    this.keys.close();
     this.#worker.terminate();
+    for (const answer of this.#answers.values()) answer(null as never);
+    this.#answers.clear();
   }
 
-  #chooseOwnKey(): void {
-    const key = this.#provider.activeKeyOf(this.#identity);
-    if (key) this.#worker.postMessage({ type: "encryptWith", ...key } satisfies ToWorker);
+  #ask<T>(question: (id: number) => ToWorker): Promise<T> {
+    const id = ++this.#questions;
+    return new Promise<T>((resolve) => {
+      this.#answers.set(id, resolve);
+      this.#send(question(id));
+    });
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker.postMessage(message);
   }
 
   #transform(options: TransformOptions): RTCRtpScriptTransform {

@@ -1,21 +1,19 @@
 /** What the page and the encryption worker send each other. */
-
-/** Key indices wrap at this number, so that a receiver can hold former keys for frames that are under way. */
-export const KEY_RING_SIZE = 16;
-
-/** What a key is made from: a passphrase, or random bytes that an application distributes. */
-export type KeyMaterial = string | Uint8Array<ArrayBuffer>;
+import type { EncryptedContent } from "../../../src/protocol/data/data-packet.ts";
+import type { KeyCommand } from "../../../src/protocol/encryption/key-store.ts";
 
 /** Frames of a sender are encrypted; those of a receiver are handled as its last `assign` says. */
 export type TransformOptions = { direction: "send" } | { direction: "receive"; receiver: string };
 
 export type ToWorker =
-  /** A key of one participant, or of all if `identity` is null. */
-  | { type: "key"; identity: string | null; material: KeyMaterial; index: number }
-  /** The index of the key that this participant encrypts with, and whose keys those are. */
-  | { type: "encryptWith"; identity: string | null; index: number }
+  | KeyCommand
   /** The participant whose track arrives at a receiver; null if it is not encrypted. */
-  | { type: "assign"; receiver: string; identity: string | null };
+  | { type: "assign"; receiver: string; identity: string | null }
+  /** Each is answered with `data` and the same id. */
+  | { type: "encryptData"; id: number; plain: Uint8Array }
+  | { type: "decryptData"; id: number; identity: string; content: EncryptedContent };
 
-/** Frames of a receiver cannot be decrypted. */
-export type FromWorker = { type: "undecryptable"; receiver: string; identity: string };
+export type FromWorker =
+  /** Frames of a receiver cannot be decrypted. */
+  | { type: "undecryptable"; identity: string }
+  | { type: "data"; id: number; result: EncryptedContent | Uint8Array | null };

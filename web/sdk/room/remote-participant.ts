@@ -1,3 +1,4 @@
+import type { Decryption } from "../../../src/protocol/encryption/room-keys.ts";
 import type {
   Layer,
   Participant,
@@ -77,8 +78,11 @@ export class RemoteTrack {
   muted: boolean;
   /** Whether the track is end-to-end encrypted. */
   readonly encrypted: boolean;
-  /** Whether this page lacks the key of an encrypted track, which is then not subscribed. */
-  missingKey: boolean;
+  /**
+   * Whether this page can decrypt the track; always `ok` for one that is not encrypted. A track whose key is missing or
+   * another one (`failed`) is not subscribed until the key has come.
+   */
+  decryption: Decryption;
   /** The received media track; null while the track is not subscribed. */
   mediaStreamTrack: MediaStreamTrack | null = null;
   /** What the server currently sends, which may be less than requested when bandwidth is short. */
@@ -103,7 +107,7 @@ export class RemoteTrack {
     this.name = track.name;
     this.muted = track.muted;
     this.encrypted = track.encryption !== undefined;
-    this.missingKey = this.encrypted;
+    this.decryption = this.encrypted ? "missing-key" : "ok";
     this.#choice = { subscribed };
     this.#observer = new ElementObserver(onSettingsChanged);
   }
@@ -155,7 +159,7 @@ export class RemoteTrack {
   /** @internal */
   get settings(): SubscriptionSettings {
     const { layer, priority } = this.#choice;
-    const subscribed = this.#choice.subscribed && !this.missingKey;
+    const subscribed = this.#choice.subscribed && this.decryption === "ok";
     const choice = { ...(layer === undefined ? {} : { layer }), ...(priority === undefined ? {} : { priority }) };
     if (this.kind === "audio" || this.#observer.size === 0) return { subscribed, paused: false, ...choice };
     const { visible, heightPx } = this.#observer.visibility;
@@ -168,9 +172,9 @@ export class RemoteTrack {
   }
 
   /** @internal Returns whether this has changed. */
-  setMissingKey(missing: boolean): boolean {
-    if (!this.encrypted || this.missingKey === missing) return false;
-    this.missingKey = missing;
+  setDecryption(decryption: Decryption): boolean {
+    if (!this.encrypted || this.decryption === decryption) return false;
+    this.decryption = decryption;
     this.#onSettingsChanged();
     return true;
   }

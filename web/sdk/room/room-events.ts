@@ -1,7 +1,7 @@
 import type { DataMessage } from "../../../src/protocol/data/room-data.ts";
+import type { EncryptionOptions } from "../../../src/protocol/encryption/key-provider.ts";
 import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
-import type { EncryptionOptions } from "../encryption/load-encryption.ts";
 import type { StoaError } from "../errors.ts";
 import type { LocalTrack } from "./local-track.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
@@ -43,7 +43,7 @@ export type RoomEvents = {
   trackUnmuted: [track: RemoteTrack, participant: RemoteParticipant];
   /** The server sends another layer of a track: see `track.delivered`. */
   subscriptionChanged: [track: RemoteTrack];
-  /** The key of an encrypted track has arrived, or turned out to be missing or wrong: see `track.missingKey`. */
+  /** The key of an encrypted track has arrived, or turned out to be wrong: see `track.decryption`. */
   decryptionChanged: [track: RemoteTrack];
   /** The local participant has published a track. */
   localTrackPublished: [track: LocalTrack];
@@ -67,11 +67,12 @@ export type RoomEvents = {
   /**
    * Data messages of the local participant were dropped; emitted at most once a second. With `slow_reader`, the participant
    * `identity` has read so little that it did not get them, or was left out of a stream. It is told too, with its own identity.
+   * With `not_encrypted` or `undecryptable`, `identity` sent them, in a call that this page encrypts.
    */
   dataDropped: [
     dropped: {
       messages: number;
-      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader";
+      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader" | "not_encrypted" | "undecryptable";
       identity?: string;
       topic?: string;
     },

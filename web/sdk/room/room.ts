@@ -64,7 +64,11 @@ export class Room extends Emitter<RoomEvents> {
     const onError = (error: unknown) => this.#onError(error);
     this.#options = options;
     this.#encryption = encryption;
-    if (encryption) encryption.onKeysChanged = () => this.#roster.keysChanged();
+    if (encryption) {
+      encryption.keys.onChanged = () => this.#roster.keysChanged();
+      encryption.data.onUnreadable = (identity, reason, messages) =>
+        this.emit("dataDropped", { messages, reason, identity });
+    }
     this.#connection = new RoomConnection({
       ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
       onState: (_state, error) => this.#stateChanged(error),
@@ -81,8 +85,12 @@ export class Room extends Emitter<RoomEvents> {
       onSubscribed: (track) => this.#subscribed(track),
       ...{ onUnsubscribed, onError, encryption },
     });
-    const canDecrypt = (identity: string) => encryption?.canDecrypt(identity) ?? false;
-    this.#roster = new Roster(this, { autoSubscribe, onChanged: subscriptions.update, onUnsubscribed, canDecrypt });
+    const decryptionOf = (identity: string) => encryption?.keys.decryptionOf(identity) ?? "missing-key";
+    this.#roster = new Roster(this, {
+      ...{ autoSubscribe, onChanged: subscriptions.update, onUnsubscribed, decryptionOf },
+      onKeysMissing: (missingKeysOf) =>
+        this.#telemetry.record("participant_connection_quality_changed", { missingKeysOf }),
+    });
     this.localParticipant = new LocalParticipant({
       serverUrl: rest.base,
       publish: (track) => this.#media.publish(track),
@@ -94,7 +102,7 @@ export class Room extends Emitter<RoomEvents> {
       onError,
     });
     this.#data = new RoomData({
-      ...{ onError, newId: uuid },
+      ...{ onError, newId: uuid, encryption: encryption?.data ?? null },
       present: () => [...this.#roster.participants.keys()],
       sendBySocket: (frame) => this.#connection.request("data.send", frame),
       onMessage: (message) => this.emit("dataReceived", message),
@@ -217,7 +225,7 @@ export class Room extends Emitter<RoomEvents> {
     this.#setRecording(ack.room.recording);
     const { identity, metadata, name, attributes } = ack.participant;
     Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
-    this.#encryption?.joined(identity);
+    this.#encryption?.keys.joined(identity);
     if (mode !== "resumed") this.#roster.replace(ack.participants, identity);
     if (mode === "new") {
       this.#telemetry.record("connected");
@@ -264,7 +272,7 @@ export class Room extends Emitter<RoomEvents> {
         this.#permissionsChanged(push.permissions);
         break;
       case "data":
-        this.#data.deliver(push.from, push.topic, new TextEncoder().encode(push.payload));
+        this.#data.receiveFromSocket(push.from, push.topic, push.payload);
         break;
       case "data.dropped":
         this.emit("dataDropped", { messages: push.messages, reason: push.reason, identity: push.identity });
@@ -353,6 +361,7 @@ const DATA_FAILURES: Record<Parameters<RoomDataDeps["fail"]>[0], ErrorReason> = 
   NOT_CONNECTED: "closed",
   PERMISSION_DENIED: "not-allowed",
   HANDLER_EXISTS: "invalid",
+  MISSING_KEY: "invalid",
   NO_READER: "not-found",
   STREAM_ENDED: "cancelled",
   STREAM_ABORTED: "cancelled",

@@ -1,3 +1,4 @@
+import type { Decryption } from "../../../src/protocol/encryption/room-keys.ts";
 import type { Participant, Speaker, Track } from "../../../src/protocol/room-records.ts";
 import type { Push } from "../../../src/protocol/signaling.ts";
 import type { Emitter } from "../emitter.ts";
@@ -9,8 +10,10 @@ export type RosterDeps = {
   /** Called when tracks or their subscription settings have changed. */
   onChanged: () => void;
   onUnsubscribed: (track: RemoteTrack) => void;
-  /** Whether this page has the keys of a participant. */
-  canDecrypt: (identity: string) => boolean;
+  /** Called when this page begins to lack keys of other participants, or has them again. */
+  onKeysMissing: (identities: string[]) => void;
+  /** Whether this page can decrypt the tracks of a participant. */
+  decryptionOf: (identity: string) => Decryption;
 };
 
 /** The remote participants and their tracks, updated by the server's pushes. */
@@ -20,6 +23,7 @@ export class Roster {
   readonly #events: Emitter<RoomEvents>;
   readonly #deps: RosterDeps;
   #self = "";
+  #missingKeysOf = "";
 
   constructor(events: Emitter<RoomEvents>, deps: RosterDeps) {
     this.#events = events;
@@ -41,9 +45,10 @@ export class Roster {
   /** Called when keys have arrived or turned out to be wrong. */
   keysChanged(): void {
     for (const track of this.tracks()) {
-      const missing = !this.#deps.canDecrypt(track.participant.identity);
-      if (track.setMissingKey(missing)) this.#events.emit("decryptionChanged", track);
+      const decryption = this.#deps.decryptionOf(track.participant.identity);
+      if (track.setDecryption(decryption)) this.#events.emit("decryptionChanged", track);
     }
+    this.#reportKeys();
   }
 
   receive(push: Push): void {
@@ -117,9 +122,10 @@ export class Roster {
       return;
     }
     const track = new RemoteTrack(record, participant, this.#deps.autoSubscribe, this.#deps.onChanged);
-    track.setMissingKey(!this.#deps.canDecrypt(identity));
+    track.setDecryption(this.#deps.decryptionOf(identity));
     participant.tracks.set(track.id, track);
     this.#events.emit("trackPublished", track, participant);
+    this.#reportKeys();
     this.#deps.onChanged();
   }
 
@@ -131,7 +137,16 @@ export class Roster {
     if (track.mediaStreamTrack) this.#deps.onUnsubscribed(track);
     track.close();
     this.#events.emit("trackUnpublished", track, participant);
+    this.#reportKeys();
     this.#deps.onChanged();
+  }
+
+  #reportKeys(): void {
+    const missing = this.tracks().filter(({ decryption }) => decryption !== "ok");
+    const identities = [...new Set(missing.map(({ participant }) => participant.identity))].slice(0, MAX_REPORTED);
+    if (identities.join() === this.#missingKeysOf) return;
+    this.#missingKeysOf = identities.join();
+    this.#deps.onKeysMissing(identities);
   }
 
   #muted(identity: string, trackId: string, muted: boolean): void {
@@ -151,6 +166,8 @@ export class Roster {
     this.#events.emit("activeSpeakersChanged", speakers);
   }
 }
+
+const MAX_REPORTED = 5;
 
 function profileOf({ metadata, name, attributes }: Pick<Participant, "metadata" | "name" | "attributes">): string {
   return JSON.stringify([metadata, name, attributes]);

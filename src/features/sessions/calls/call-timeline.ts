@@ -64,8 +64,9 @@ function entryOf({ type, source, data }: ConnectionEventRow): { type: string; da
     const media = (data as { media?: string } | null)?.media;
     return media === undefined ? null : { type: media === "stalled" ? "media.stalled" : "media.flows", data: {} };
   }
-  // A client reports a limited encoder by the same event type, without a quality.
+  // A client reports a limited encoder and missing keys by the same event type, without a quality.
   if (type === "participant_connection_quality_changed" && data?.quality === undefined) {
+    if (data?.missingKeysOf !== undefined) return { type: "keys.missing", data };
     return data?.limitation === undefined ? null : { type: "encoder.limited", data };
   }
   const entryType = ENTRY_TYPES[type];

@@ -23,6 +23,7 @@ export const Call = t.Object({
     description: "The worst quality among the participants who have left; null before one has",
   }),
   cause: t.Union([CallCause, t.Null()], { description: "The cause in that participant's verdict" }),
+  encrypted: t.Boolean({ description: "Its room takes end-to-end encrypted tracks only" }),
   recordingIds: t.Array(t.String(), { description: "Recordings made during the call, oldest first" }),
   minutes: Type.Integer({ description: "Participant-minutes so far, as usage counts them" }),
 });
@@ -52,7 +53,7 @@ export const CallTimelineEntry = t.Object(
     atMs: Type.Integer({ description: "From the call's start" }),
     type: t.String({
       description:
-        "participant.joined, participant.left, track.published, track.unpublished, quality.changed, encoder.limited, reconnecting, reconnected, media.stalled, media.flows, error, message",
+        "participant.joined, participant.left, track.published, track.unpublished, quality.changed, encoder.limited, keys.missing, reconnecting, reconnected, media.stalled, media.flows, error, message",
     }),
     identity: t.Optional(t.String()),
     ...TIMELINE_MESSAGE,

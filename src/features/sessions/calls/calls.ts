@@ -18,6 +18,8 @@ export type CallDeps = TimelineSources & {
   cpuOf: (serverName: string) => number | null;
   /** Participant-minutes in a room, of sessions that began in a span of time. */
   minutesIn: (roomId: string, from: number, until: number) => number;
+  /** Whether a room takes encrypted tracks only. */
+  isEncrypted: (roomId: string) => boolean;
   /** The ids of a call's recordings, in order. */
   recordingsOf: (roomId: string, callId: string) => string[];
 };
@@ -25,7 +27,7 @@ export type CallDeps = TimelineSources & {
 export type Calls = ReturnType<typeof createCalls>;
 
 /** Calls, with their participants and verdicts. */
-export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, ...sources }: CallDeps) {
+export function createCalls(runtime: Runtime, { cpuOf, minutesIn, isEncrypted, recordingsOf, ...sources }: CallDeps) {
   const { config, db, now, write } = runtime;
   const store = callStore(db);
   const log = createCallLog(runtime, { store, cpuOf });
@@ -37,6 +39,7 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, recordingsOf, 
       ...{ id: publicId, roomId, roomName, status, startedAt: iso(startedAt), endedAt: iso(endedAt) },
       durationMs: (endedAt ?? now()) - startedAt,
       ...{ participantCount, peakParticipants, quality, cause },
+      encrypted: isEncrypted(roomId),
       recordingIds: recordingsOf(roomId, publicId),
       minutes: minutesIn(roomId, startedAt, endedAt ?? Number.MAX_SAFE_INTEGER),
     };

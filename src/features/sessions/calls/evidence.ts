@@ -2,9 +2,14 @@ import type { Quality } from "../../../protocol/room-records.ts";
 import type { RtcConnectionChange } from "../events.ts";
 import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
 
-/** A device error that a client reports, or the reason for the limitation of its encoder. */
-export type ClientReport = { deviceError?: string; limitation?: { reason: "cpu" | "bandwidth"; seconds: number } };
+/** A device error that a client reports, the reason for the limitation of its encoder, or whose keys it lacks now. */
+export type ClientReport = {
+  deviceError?: string;
+  limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
+  missingKeysOf?: string[];
+};
 
+const MAX_MISSING_KEYS = 5;
 const MAX_DEVICE_ERRORS = 5;
 const MAX_SAMPLES = 64;
 /** The socket and the packets notice one outage at different times: two reconnects within this time count as one. */
@@ -68,6 +73,9 @@ export class EvidenceCollector {
   readonly #deviceErrors: string[] = [];
   readonly #limitedSeconds = { cpu: 0, bandwidth: 0 };
   #quality: { is: Quality; since: number } | null = null;
+  readonly #missingKeysOf = new Set<string>();
+  #keysMissingSince: number | null = null;
+  #keysMissingMs = 0;
   #stalledSince: number | null = null;
   #stalls = 0;
   #stalledMs = 0;
@@ -125,10 +133,15 @@ export class EvidenceCollector {
     }
   }
 
-  report({ deviceError, limitation }: ClientReport): void {
+  report({ deviceError, limitation, missingKeysOf }: ClientReport, at: number): void {
     if (deviceError !== undefined && this.#deviceErrors.length < MAX_DEVICE_ERRORS)
       this.#deviceErrors.push(deviceError);
     if (limitation) this.#limitedSeconds[limitation.reason] += limitation.seconds;
+    if (missingKeysOf === undefined) return;
+    this.#closeMissingKeys(at, missingKeysOf.length > 0);
+    if (missingKeysOf.length > 0) this.#keysMissingSince ??= at;
+    for (const identity of missingKeysOf)
+      if (this.#missingKeysOf.size < MAX_MISSING_KEYS) this.#missingKeysOf.add(identity);
   }
 
   /** A new collector that starts now with the state of this one. */
@@ -138,6 +151,10 @@ export class EvidenceCollector {
     next.#measuredAt = this.#measuredAt;
     next.#lastReturn = this.#lastReturn;
     if (this.#quality) next.#quality = { is: this.#quality.is, since: at };
+    if (this.#keysMissingSince !== null) {
+      next.#keysMissingSince = at;
+      for (const identity of this.#missingKeysOf) next.#missingKeysOf.add(identity);
+    }
     if (this.#stalledSince !== null) {
       next.#stalledSince = at;
       next.#stalls = 1;
@@ -149,6 +166,7 @@ export class EvidenceCollector {
   at(now: number): Evidence {
     this.#closeQuality(now);
     this.#closeStall(now, this.#stalledSince !== null);
+    this.#closeMissingKeys(now, this.#keysMissingSince !== null);
     return {
       qualityMs: { ...this.#qualityMs },
       uplinkLossPercent: this.#uplinkLoss.value,
@@ -165,6 +183,8 @@ export class EvidenceCollector {
       stalledMs: this.#stalledMs,
       limitedByCpuSeconds: this.#limitedSeconds.cpu,
       limitedByBandwidthSeconds: this.#limitedSeconds.bandwidth,
+      missingKeysOf: [...this.#missingKeysOf],
+      missingKeySeconds: Math.round(this.#keysMissingMs / 100) / 10,
       deviceErrors: [...this.#deviceErrors],
       serverCpuPercent: this.#serverCpuPercent,
       serverBusySeconds: Math.round(this.#serverBusyMs / 100) / 10,
@@ -187,6 +207,12 @@ export class EvidenceCollector {
     if (!this.#quality) return;
     this.#qualityMs[this.#quality.is] += Math.max(0, at - this.#quality.since);
     this.#quality.since = at;
+  }
+
+  #closeMissingKeys(at: number, stillMissing: boolean): void {
+    if (this.#keysMissingSince === null) return;
+    this.#keysMissingMs += Math.max(0, at - this.#keysMissingSince);
+    this.#keysMissingSince = stillMissing ? at : null;
   }
 
   #closeStall(at: number, stillStalled = false): void {

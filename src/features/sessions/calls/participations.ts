@@ -98,7 +98,7 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
     ): void {
       const participation = participations.get(sessionId);
       if (participation?.connectionId !== connectionId || participation.identity !== identity) return;
-      collect(participation, at, (evidence) => evidence.report(report));
+      collect(participation, at, (evidence) => evidence.report(report, at));
       updateLiveVerdict(sessionId, participation, at);
     },
 

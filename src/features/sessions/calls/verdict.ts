@@ -26,6 +26,9 @@ export type Evidence = {
   /** The limitations of the participant's encoder, as the client reported them. */
   limitedByCpuSeconds: number;
   limitedByBandwidthSeconds: number;
+  /** Participants whose encrypted tracks the client could not decrypt, and for how long there were any. */
+  missingKeysOf: string[];
+  missingKeySeconds: number;
   /** Error codes of cameras and microphones. */
   deviceErrors: string[];
   /** The highest CPU load of the media server. */
@@ -48,6 +51,8 @@ const LIMITED_SHARE = 0.02;
 /** A bandwidth estimate takes seconds to recover from a short dip. */
 const HELD_BACK_SECONDS = 10;
 const STALLED_MS = 3_000;
+/** Keys arrive a moment after the tracks. */
+const MISSING_KEY_SECONDS = 3;
 const MANY_RECONNECTS = 2;
 /** The worst quality that lasted for this share of the call is the quality of the call. */
 const QUALITY_SHARE = 0.1;
@@ -99,6 +104,14 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           cause: "device",
           sentence: "The participant's camera or microphone failed, or the browser was not allowed to use it.",
           evidence: { deviceErrors },
+        },
+  ({ missingKeysOf, missingKeySeconds }) =>
+    missingKeySeconds < MISSING_KEY_SECONDS
+      ? null
+      : {
+          cause: "missing_key",
+          sentence: `The participant had no key that fits the encrypted tracks of ${missingKeysOf.join(", ")}, so it could not see or hear them for ${round(missingKeySeconds)} seconds.`,
+          evidence: { missingKeysOf, missingKeySeconds },
         },
   ({ limitedByCpuSeconds, qualityMs }) =>
     !lastedLongEnough(limitedByCpuSeconds, qualityMs)

@@ -2,6 +2,7 @@ import type { RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { ApiError } from "../../../protocol/errors.ts";
+import { IDENTITY_PATTERN } from "../../../protocol/ids.ts";
 import type { ConnectionEventType } from "../../../protocol/observability.ts";
 import type { RtcConnectionEvent, RtcRefusedEvent } from "../events.ts";
 import type { ConnectionEventRow, ConnectionRow, ConnectionStore } from "./connection.store.ts";
@@ -18,6 +19,8 @@ const MAX_ENDED = 1_000;
 const MAX_UNWRITTEN = 20_000;
 /** A client reports every few seconds; a longer limitation is not plausible. */
 const MAX_LIMITATION_SECONDS = 60;
+const MAX_MISSING_KEYS = 5;
+const IDENTITY = new RegExp(IDENTITY_PATTERN);
 /** Connections that clients may open by telemetry alone with one token. A reloaded page is a new connection. */
 const MAX_OPENED_PER_TOKEN = 20;
 /** Tokens that are counted; beyond this many the oldest is forgotten. */
@@ -263,6 +266,8 @@ export function createConnectionRecorder(
       }
       const limitation = type === "participant_connection_quality_changed" ? limitationOf(data) : null;
       if (limitation) bus.emit("rtcReported", { ...subject, limitation });
+      const missingKeysOf = type === "participant_connection_quality_changed" ? missingKeysIn(data) : null;
+      if (missingKeysOf) bus.emit("rtcReported", { ...subject, missingKeysOf });
       if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {
         change(entry, { state: "FAILED", disconnectedAt: now(), disconnectReason: code, lastSeenAt: now() });
         addErrorOnce(entry, tenant, roomId, failure);
@@ -301,6 +306,13 @@ function limitationOf(data: Record<string, unknown> = {}): { reason: "cpu" | "ba
     reason,
     seconds: typeof seconds === "number" && seconds > 0 ? Math.min(seconds, MAX_LIMITATION_SECONDS) : 0,
   };
+}
+
+/** Whose encrypted tracks a client cannot decrypt now, as it reports it; empty when that has ended. */
+function missingKeysIn({ missingKeysOf }: Record<string, unknown> = {}): string[] | null {
+  if (!Array.isArray(missingKeysOf) || missingKeysOf.length > MAX_MISSING_KEYS) return null;
+  const isIdentity = (value: unknown): value is string => typeof value === "string" && IDENTITY.test(value);
+  return missingKeysOf.every(isIdentity) ? missingKeysOf : null;
 }
 
 function clientKey({ projectId, environment }: Tenant, connectionId: string): string {

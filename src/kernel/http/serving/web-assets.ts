@@ -84,6 +84,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, ANY_ORIGIN))
     .get("/sdk-encryption.js", ({ request }) => serve(request, "sdk-encryption.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-push.js", ({ request }) => serve(request, "sdk-push.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-send-file.js", ({ request }) => serve(request, "sdk-send-file.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
     .get("/processors.js", ({ request }) => serve(request, "processors.js", "no-cache", ANY_ORIGIN))

@@ -5,6 +5,7 @@ import { request } from "../../api.ts";
 import { type CallEntry, lanesOf } from "../../call-timeline.ts";
 import { usePolling } from "../../live.ts";
 import { CallEntries, Lanes } from "../../parts/call/lanes.tsx";
+import { Encrypted } from "../../parts/encrypted.tsx";
 import { Id } from "../../parts/id.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { useRoomTitle } from "../../parts/room-name.tsx";
@@ -29,6 +30,7 @@ export function CallPage() {
       {({ timeline, participants, ...shown }) => (
         <>
           <CallHead roomName={shown.roomName} status={shown.status}>
+            {shown.encrypted && <Encrypted title="End-to-end encrypted, so it has no recording." />}
             {shown.recordingIds.map((id, index) => (
               <a key={id} class="button" href={path(`recordings/${id}`)}>
                 {shown.recordingIds.length === 1 ? "Recording" : `Recording ${index + 1}`}

@@ -3,6 +3,7 @@ import type { Quality, VerdictCause } from "../../../../src/protocol/room-record
 import { useFilter } from "../../address.ts";
 import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
+import { Encrypted } from "../../parts/encrypted.tsx";
 import { Select, TextInput } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
@@ -99,10 +100,13 @@ export function Calls() {
         columns={[
           {
             title: "Room",
-            cell: ({ id, roomName }) => (
-              <a href={path(`calls/${id}`)}>
-                <RoomName name={roomName} />
-              </a>
+            cell: ({ id, roomName, encrypted }) => (
+              <span class="row">
+                <a href={path(`calls/${id}`)}>
+                  <RoomName name={roomName} />
+                </a>
+                {encrypted && <Encrypted />}
+              </span>
             ),
           },
           { title: "Status", cell: (one) => <Badge>{one.status}</Badge> },

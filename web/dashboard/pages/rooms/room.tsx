@@ -6,6 +6,7 @@ import { usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { Call } from "../../parts/call/call.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
+import { Encrypted } from "../../parts/encrypted.tsx";
 import { Id } from "../../parts/id.tsx";
 import { RecordButton, RecordingDot } from "../../parts/recording/record-button.tsx";
 import { Badge, Details, Loaded, PageHead } from "../../parts/states.tsx";
@@ -13,6 +14,8 @@ import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
 
 const EVERY_MS = 2_000;
+
+const CANNOT_BE_RECORDED = "Never: its media is end-to-end encrypted, and the server has no key to read it";
 
 /** One room: its participants and tracks, and a test call. */
 export function OneRoom() {
@@ -34,10 +37,12 @@ export function OneRoom() {
         region,
         record,
         recording,
+        encrypted,
         environment,
       }) => (
         <>
           <PageHead title={name} badge={status}>
+            {encrypted && <Encrypted />}
             {recording && <RecordingDot />}
             <a class="button" href={path(`calls?roomId=${roomId}`)}>
               Calls
@@ -48,7 +53,7 @@ export function OneRoom() {
             <a class="button" href={path(`recordings?roomId=${roomId}`)}>
               Recordings
             </a>
-            {status === "ACTIVE" && may("recordings:manage") && (
+            {status === "ACTIVE" && !encrypted && may("recordings:manage") && (
               <RecordButton roomId={roomId} environment={environment} recording={recording} onChanged={room.reload} />
             )}
             {status === "ACTIVE" && may("rooms:manage") && (
@@ -80,7 +85,7 @@ export function OneRoom() {
               ["Id", <Id key="id">{roomId}</Id>],
               ["Media server", serverName],
               ["Preferred region", region],
-              ["Recorded", record ? "Every call" : "On request"],
+              ["Recorded", encrypted ? CANNOT_BE_RECORDED : record ? "Every call" : "On request"],
               ["Created", <Ago key="created" at={createdAt} />],
               ...(closedAt === null
                 ? []
@@ -117,6 +122,7 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
       <div class="row between">
         <div class="row">
           <b>{name ?? identity}</b>
+          {tracks.length > 0 && tracks.every(({ encryption }) => encryption) && <Encrypted />}
           {name !== null && <span class="small quiet">{identity}</span>}
           <Badge>{state}</Badge>
           {quality !== null && <Badge>{quality}</Badge>}
@@ -140,11 +146,12 @@ export function Person({ roomId, participant, onChanged }: PersonProps) {
       </p>
       {tracks.length > 0 && (
         <ul class="tracks">
-          {tracks.map(({ id, kind, source, codec, muted, simulcast }) => (
+          {tracks.map(({ id, kind, source, codec, muted, simulcast, encryption }) => (
             <li key={id} class="row">
               <span>
                 {source === "other" ? kind : source}{" "}
                 <span class="quiet small">{[codec, simulcast && "simulcast"].filter(Boolean).join(", ")}</span>
+                {encryption && <Encrypted title="End-to-end encrypted: recordings and HLS leave this track out." />}
               </span>
               {muted ? (
                 <Badge>muted</Badge>

@@ -3,6 +3,7 @@ import { useLocation } from "preact-iso";
 import { useChoice } from "../../address.ts";
 import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
+import { Encrypted } from "../../parts/encrypted.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Check, FormDialog, TextInput, useSubmit } from "../../parts/form.tsx";
 import { Id } from "../../parts/id.tsx";
@@ -51,11 +52,12 @@ export function Rooms() {
         columns={[
           {
             title: "Name",
-            cell: ({ id, name, recording }) => (
+            cell: ({ id, name, recording, encrypted }) => (
               <span class="row">
                 <a href={path(`rooms/${id}`)}>
                   <RoomName name={name} />
                 </a>
+                {encrypted && <Encrypted />}
                 {recording && <RecordingDot />}
               </span>
             ),
@@ -76,8 +78,11 @@ function CreateRoom({ onClose }: { onClose: () => void }) {
   const { route } = useLocation();
   const [name, setName] = useState("");
   const [record, setRecord] = useState(false);
+  const [encrypted, setEncrypted] = useState(false);
   const form = useSubmit(async () => {
-    const room = await request(at.rooms.post({ name, record }, { query: { environment } }));
+    const room = await request(
+      at.rooms.post({ name, record: record && !encrypted, encrypted }, { query: { environment } }),
+    );
     route(path(`rooms/${room.id}`));
   });
   return (
@@ -85,8 +90,11 @@ function CreateRoom({ onClose }: { onClose: () => void }) {
       <Field label="Name" hint="Letters, digits, - _ and . — unique among the open rooms." error={form.problem("name")}>
         <TextInput required maxLength={128} value={name} onValue={setName} />
       </Field>
-      <Check checked={record} onChecked={setRecord}>
+      <Check checked={record && !encrypted} disabled={encrypted} onChecked={setRecord}>
         Record every call
+      </Check>
+      <Check checked={encrypted} onChecked={setEncrypted}>
+        End-to-end encrypted only: it cannot be recorded
       </Check>
     </FormDialog>
   );

@@ -85,7 +85,7 @@ function spoken(spans: CallLane["spans"]): string {
 
 /** The text of an entry. */
 export function entryText(entry: CallEntry): string {
-  const { type, reason, source, kind, quality, message, path, limitation, seconds } = entry;
+  const { type, reason, source, kind, quality, message, path, limitation, seconds, missingKeysOf } = entry;
   switch (type) {
     case "participant.joined":
       return "joined";
@@ -99,6 +99,10 @@ export function entryText(entry: CallEntry): string {
       return `had ${quality === "lost" ? "no connection" : `${quality} quality`}`;
     case "encoder.limited":
       return `was limited by ${limitation === "cpu" ? "the processor" : "the upload"} for ${seconds} s`;
+    case "keys.missing": {
+      const identities = Array.isArray(missingKeysOf) ? missingKeysOf.join(", ") : "";
+      return identities === "" ? "has all keys again" : `had no key that fits the tracks of ${identities}`;
+    }
     case "reconnecting":
       return `lost the ${path === "signaling" ? "socket" : "media"}`;
     case "reconnected":

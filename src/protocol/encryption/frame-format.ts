@@ -7,6 +7,8 @@
  * They are authenticated as additional data.
  */
 
+import { concat } from "../media/protobuf.ts";
+
 export const IV_BYTES = 12;
 const TRAILER_BYTES = IV_BYTES + 2;
 const TAG_BYTES = 16;
@@ -168,14 +170,4 @@ function leb128(value: number): Uint8Array {
   let rest = value;
   for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
   return Uint8Array.from([...bytes, rest]);
-}
-
-export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

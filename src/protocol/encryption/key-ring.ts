@@ -1,5 +1,5 @@
 import { IV_BYTES } from "./frame-format.ts";
-import { KEY_RING_SIZE, type KeyMaterial } from "./messages.ts";
+import { KEY_RING_SIZE, type KeyMaterial } from "./key-provider.ts";
 
 const SALT = new TextEncoder().encode("LKFrameEncryptionKey");
 const PASSPHRASE_ROUNDS = 100_000;
@@ -27,11 +27,22 @@ export function deriveFrameKey(material: CryptoKey, extractable = false): Promis
 
 /** The material after this one, from which this one cannot be computed. */
 export async function ratchet(material: CryptoKey): Promise<CryptoKey> {
-  const bits = await crypto.subtle.deriveBits(derivation(material), material, RATCHET_BITS);
+  const bits = await nextMaterial(material);
   return crypto.subtle.importKey("raw", bits, material.algorithm.name, false, ["deriveBits", "deriveKey"]);
 }
 
-export type FrameKey = { material: CryptoKey; key: CryptoKey; nextIv(): Uint8Array<ArrayBuffer> };
+/** The bytes of the material after this one, for those who have to pass them on. */
+export async function nextMaterial(material: CryptoKey): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await crypto.subtle.deriveBits(derivation(material), material, RATCHET_BITS));
+}
+
+export type FrameKey = {
+  material: CryptoKey;
+  key: CryptoKey;
+  /** The key before the sender ratcheted it: frames under it may still be under way. */
+  former: CryptoKey | null;
+  nextIv(): Uint8Array<ArrayBuffer>;
+};
 
 /** The keys of one sender, by index. */
 export class KeyRing {
@@ -39,8 +50,9 @@ export class KeyRing {
   /** The index that this sender encrypts with. */
   current = 0;
 
-  async set(index: number, material: CryptoKey): Promise<void> {
-    this.#keys.set(index % KEY_RING_SIZE, { material, key: await deriveFrameKey(material), nextIv: ivSequence() });
+  async set(index: number, material: CryptoKey, former: CryptoKey | null = null): Promise<void> {
+    const key = await deriveFrameKey(material);
+    this.#keys.set(index % KEY_RING_SIZE, { material, key, former, nextIv: ivSequence() });
   }
 
   get(index: number): FrameKey | undefined {
@@ -49,10 +61,6 @@ export class KeyRing {
 
   delete(index: number): void {
     this.#keys.delete(index);
-  }
-
-  get size(): number {
-    return this.#keys.size;
   }
 }
 
@@ -66,4 +74,32 @@ function ivSequence(): () => Uint8Array<ArrayBuffer> {
     view.setUint32(IV_BYTES - 4, counter++);
     return iv.slice();
   };
+}
+
+/**
+ * Opens something with the key of this index. If it does not fit, it is ratcheted up to `ratchets` times, because the
+ * sender may have done so; the key that fits replaces the former one. Null if none fits.
+ */
+export async function tryRatchets<T extends object>(
+  ring: KeyRing,
+  index: number,
+  ratchets: number,
+  open: (key: CryptoKey) => Promise<T>,
+): Promise<T | null> {
+  const known = ring.get(index);
+  if (!known) return null;
+  const { key, former } = known;
+  for (const candidate of former ? [key, former] : [key]) {
+    const opened = await open(candidate).catch(() => null);
+    if (opened !== null) return opened;
+  }
+  let { material } = known;
+  for (let step = 0; step < ratchets; step++) {
+    material = await ratchet(material);
+    const opened = await open(await deriveFrameKey(material)).catch(() => null);
+    if (opened === null) continue;
+    await ring.set(index, material, key);
+    return opened;
+  }
+  return null;
 }

@@ -1,5 +1,6 @@
+import { concat } from "../media/protobuf.ts";
 import { type FrameCodec, joinEncryptedFrame, splitEncryptedFrame, splitPlainFrame } from "./frame-format.ts";
-import { deriveFrameKey, type KeyRing, ratchet } from "./key-ring.ts";
+import { type KeyRing, tryRatchets } from "./key-ring.ts";
 
 export type Frame = { codec: FrameCodec; bytes: Uint8Array<ArrayBuffer>; isKeyframe: boolean };
 
@@ -22,10 +23,7 @@ export async function encryptFrame(ring: KeyRing, frame: Frame): Promise<Uint8Ar
   return joinEncryptedFrame(frame.codec, { clear, body, iv, keyIndex });
 }
 
-/**
- * Decrypts a frame. If the key does not fit, it is ratcheted up to `ratchets` times, because the sender may have done so;
- * the key that fits replaces the former one.
- */
+/** Decrypts a frame, following a sender that has ratcheted its key up to `ratchets` times. */
 export async function decryptFrame(
   ring: KeyRing,
   frame: Frame,
@@ -34,27 +32,12 @@ export async function decryptFrame(
   if (frame.bytes.length === 0) return frame.bytes;
   const parts = splitEncryptedFrame(frame.codec, frame.bytes, frame.isKeyframe);
   if (!parts) return "not-encrypted";
-  const known = ring.get(parts.keyIndex);
-  if (!known) return "unknown-key";
+  if (!ring.get(parts.keyIndex)) return "unknown-key";
   const algorithm = { name: "AES-GCM", iv: parts.iv.slice(), additionalData: parts.clear.slice() };
   const body = parts.body.slice();
-  const open = async (key: CryptoKey) => {
+  const plain = await tryRatchets(ring, parts.keyIndex, ratchets, async (key) => {
     const secret = new Uint8Array(await crypto.subtle.decrypt(algorithm, key, body));
-    const plain = new Uint8Array(parts.clear.length + secret.length);
-    plain.set(parts.clear);
-    plain.set(secret, parts.clear.length);
-    return plain;
-  };
-  let { material, key } = known;
-  for (let step = 0; ; step++) {
-    try {
-      const plain = await open(key);
-      if (step > 0) await ring.set(parts.keyIndex, material);
-      return plain;
-    } catch {
-      if (step === ratchets) return "wrong-key";
-      material = await ratchet(material);
-      key = await deriveFrameKey(material);
-    }
-  }
+    return concat([parts.clear, secret]);
+  });
+  return plain ?? "wrong-key";
 }

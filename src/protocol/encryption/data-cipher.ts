@@ -1,0 +1,94 @@
+/** Encrypts the data that participants send each other, in the packets of LiveKit's clients. */
+import {
+  type DataPacket,
+  type EncryptedContent,
+  type Fields,
+  PACKET,
+  type PacketContent,
+  read,
+  write,
+} from "../data/data-packet.ts";
+
+/** What is inside an encrypted packet; its fields have other numbers than those of a packet. */
+const CONTENT: Fields = {
+  user: [1, PACKET.user[1]],
+  request: [4, PACKET.request[1]],
+  requestAck: [5, PACKET.requestAck[1]],
+  response: [6, PACKET.response[1]],
+  header: [7, PACKET.header[1]],
+  chunk: [8, PACKET.chunk[1]],
+  trailer: [9, PACKET.trailer[1]],
+};
+
+export const encodeContent = (content: PacketContent): Uint8Array<ArrayBuffer> => write(CONTENT, content);
+
+/** Returns null for bytes that are no content. */
+export const decodeContent = (data: Uint8Array): PacketContent | null => read(CONTENT, data);
+
+/** The messages of this topic agree on keys, so they are encrypted in a way of their own. */
+export const KEY_TOPIC = "stoa.e2ee";
+const REPORT_EVERY_MS = 1_000;
+
+/** A participant's message that was not delivered: it was not encrypted, or its key is missing. */
+type UnreadableReason = "not_encrypted" | "undecryptable";
+
+export type DataKeys = {
+  /** Null without a key. */
+  encryptData(plain: Uint8Array): Promise<EncryptedContent | null>;
+  /** Null if it cannot be decrypted. */
+  decryptData(identity: string, content: EncryptedContent): Promise<Uint8Array | null>;
+};
+
+/** Encrypts the packets of one participant's room, and opens those of the others. */
+export class DataCipher {
+  readonly #keys: DataKeys;
+  /** Encrypted packets are delivered in their order. */
+  #opened: Promise<void> = Promise.resolve();
+  /** Messages that could not be read since they were last reported, by sender and reason. */
+  readonly #unread = new Map<string, { messages: number; reportedAt: number }>();
+
+  /** Called at most once a second for each participant and reason. */
+  onUnreadable: (identity: string, reason: UnreadableReason, messages: number) => void = () => {};
+
+  constructor(keys: DataKeys) {
+    this.#keys = keys;
+  }
+
+  /** The packet as others may see it: its receivers, and the rest encrypted. Null without a key. */
+  async seal(packet: DataPacket): Promise<DataPacket | null> {
+    if (packet.user?.topic === KEY_TOPIC) return packet;
+    const { to, ...content } = packet;
+    const encrypted = await this.#keys.encryptData(encodeContent(content));
+    return encrypted && { ...(to && { to }), encrypted };
+  }
+
+  /** Delivers a packet. What participants have not encrypted is left out, because the server could have written it. */
+  open(packet: DataPacket, deliver: (packet: DataPacket) => void): void {
+    const { from = "", encrypted, user } = packet;
+    if (encrypted) this.#opened = this.#opened.then(() => this.#decrypt(from, encrypted, deliver));
+    else if (from !== "" && user?.topic !== KEY_TOPIC) this.#report(from, "not_encrypted");
+    else deliver(packet);
+  }
+
+  participantLeft(identity: string): void {
+    for (const reason of ["not_encrypted", "undecryptable"]) this.#unread.delete(`${identity} ${reason}`);
+  }
+
+  async #decrypt(from: string, encrypted: EncryptedContent, deliver: (packet: DataPacket) => void): Promise<void> {
+    const plain = await this.#keys.decryptData(from, encrypted);
+    const content = plain && decodeContent(plain);
+    if (content) deliver({ ...content, from });
+    else this.#report(from, "undecryptable");
+  }
+
+  #report(identity: string, reason: UnreadableReason): void {
+    const name = `${identity} ${reason}`;
+    const { messages, reportedAt } = this.#unread.get(name) ?? { messages: 0, reportedAt: Number.NEGATIVE_INFINITY };
+    const isDue = performance.now() - reportedAt >= REPORT_EVERY_MS;
+    if (isDue) this.onUnreadable(identity, reason, messages + 1);
+    this.#unread.set(
+      name,
+      isDue ? { messages: 0, reportedAt: performance.now() } : { messages: messages + 1, reportedAt },
+    );
+  }
+}

@@ -1,0 +1,136 @@
+import type { EncryptedContent } from "../data/data-packet.ts";
+import { type DecryptFailure, decryptFrame, encryptFrame, type Frame } from "./frame-cipher.ts";
+import { IV_BYTES } from "./frame-format.ts";
+import type { ProvidedKey } from "./key-provider.ts";
+import { importMaterial, KeyRing, tryRatchets } from "./key-ring.ts";
+
+/** A participant may have ratcheted its own key so often; a key shared by all is never ratcheted. */
+const RATCHETS = 8;
+/** How long frames and data that came before their key are held. */
+const KEY_WAIT_MS = 1_000;
+/** AES-GCM, the only type of encryption that LiveKit's clients know. */
+const GCM = 1;
+
+export type KeyCommand =
+  /** A key of one participant, or of all if `identity` is null. */
+  | ({ type: "key" } & ProvidedKey)
+  /** Without an index, all keys of the participant. */
+  | { type: "removeKey"; identity: string; index: number | null }
+  /** The index of the key that this participant encrypts with, and whose keys those are. */
+  | { type: "encryptWith"; identity: string | null; index: number };
+
+/** The keys that one participant has, and what is encrypted and decrypted with them. */
+export class KeyStore {
+  readonly #rings = new Map<string | null, KeyRing>();
+  readonly #waiting = new Set<() => void>();
+  /** Participants whose key did not arrive in time: what they send next does not wait again. */
+  readonly #late = new Set<string>();
+  /** The participant whose keys are used for encrypting; null while that is the key shared by all. */
+  #own: string | null = null;
+  /** Commands are applied one after another, although keys are imported asynchronously. */
+  #applied: Promise<void> = Promise.resolve();
+
+  apply(command: KeyCommand): Promise<void> {
+    this.#applied = this.#applied
+      .then(() => this.#apply(command))
+      .catch((error) => console.error("encryption: key not applied", error));
+    return this.#applied;
+  }
+
+  encrypt(frame: Frame): Promise<Uint8Array<ArrayBuffer> | null> {
+    return encryptFrame(this.#ringOf(this.#own), frame);
+  }
+
+  /** Waits for a key that is under way, but only once until something of the participant could be decrypted. */
+  async decrypt(identity: string, frame: Frame): Promise<Uint8Array<ArrayBuffer> | DecryptFailure> {
+    const attempt = () => {
+      const { ring, ratchets } = this.#opening(identity);
+      return decryptFrame(ring, frame, ratchets);
+    };
+    const result = await attempt();
+    if (result !== "unknown-key") return result;
+    let late: typeof result | Awaited<ReturnType<typeof attempt>> = result;
+    await this.#waitForKey(identity, async () => {
+      late = await attempt();
+      return late !== "unknown-key";
+    });
+    return late;
+  }
+
+  /** Null without a key. */
+  async encryptData(plain: Uint8Array): Promise<EncryptedContent | null> {
+    await this.#applied;
+    const ring = this.#ringOf(this.#own);
+    const keyIndex = ring.current;
+    const key = ring.get(keyIndex);
+    if (!key) return null;
+    const iv = key.nextIv();
+    const value = new Uint8Array(await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key.key, plain.slice()));
+    return { type: GCM, iv, keyIndex, value };
+  }
+
+  /** Null if it cannot be decrypted; it waits for a key that is under way. */
+  async decryptData(identity: string, content: EncryptedContent): Promise<Uint8Array<ArrayBuffer> | null> {
+    const { iv, keyIndex = 0, value } = content;
+    if (!value || iv?.length !== IV_BYTES) return null;
+    const isKnown = () => this.#opening(identity).ring.get(keyIndex) !== undefined;
+    if (!isKnown()) await this.#waitForKey(identity, async () => isKnown());
+    const { ring, ratchets } = this.#opening(identity);
+    return tryRatchets(ring, keyIndex, ratchets, async (key) => {
+      const plain = await crypto.subtle.decrypt({ name: "AES-GCM", iv: iv.slice() }, key, value.slice());
+      return new Uint8Array(plain);
+    });
+  }
+
+  async #apply(command: KeyCommand): Promise<void> {
+    const { type, identity, index } = command;
+    if (type === "removeKey") {
+      if (index === null) this.#rings.delete(identity);
+      else this.#rings.get(identity)?.delete(index);
+    } else if (type === "encryptWith") {
+      this.#own = identity;
+      this.#ringOf(identity).current = index;
+    } else {
+      await this.#ringOf(identity).set(index, await importMaterial(command.material));
+      this.#late.clear();
+      for (const proceed of [...this.#waiting]) proceed();
+    }
+  }
+
+  async #waitForKey(identity: string, isThere: () => Promise<boolean>): Promise<void> {
+    const until = performance.now() + KEY_WAIT_MS;
+    while (!this.#late.has(identity)) {
+      const remaining = until - performance.now();
+      if (remaining <= 0) this.#late.add(identity);
+      else await this.#keyArrival(remaining);
+      if (await isThere()) return void this.#late.delete(identity);
+    }
+  }
+
+  /** Resolves when a key arrives, or has not come in time. */
+  #keyArrival(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const proceed = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(proceed);
+        resolve();
+      };
+      const timer = setTimeout(proceed, withinMs);
+      this.#waiting.add(proceed);
+    });
+  }
+
+  #opening(identity: string): { ring: KeyRing; ratchets: number } {
+    const own = this.#rings.get(identity);
+    return own ? { ring: own, ratchets: RATCHETS } : { ring: this.#ringOf(null), ratchets: 0 };
+  }
+
+  #ringOf(identity: string | null): KeyRing {
+    let ring = this.#rings.get(identity);
+    if (!ring) {
+      ring = new KeyRing();
+      this.#rings.set(identity, ring);
+    }
+    return ring;
+  }
+}

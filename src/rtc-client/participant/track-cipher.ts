@@ -1,0 +1,51 @@
+/** Encrypts and decrypts the tracks and data of a participant without a browser. */
+import { DataCipher } from "../../protocol/encryption/data-cipher.ts";
+import { frameCodecOf } from "../../protocol/encryption/frame-format.ts";
+import { type EncryptionOptions, keyProviderOf } from "../../protocol/encryption/key-provider.ts";
+import { KeyStore } from "../../protocol/encryption/key-store.ts";
+import { MAX_FAILED_FRAMES, RoomKeys } from "../../protocol/encryption/room-keys.ts";
+import { annexB, nalUnits, unitsByLength, withLengths } from "./nal-units.ts";
+
+/** A frame that leaves: encrypted, or null if there is no key to encrypt it with. */
+export type EncryptFrame = (bytes: Uint8Array, isKeyframe: boolean) => Promise<Uint8Array | null>;
+
+export const PLAIN: EncryptFrame = async (bytes) => bytes;
+
+export class TrackCipher {
+  readonly keys: RoomKeys;
+  readonly #store = new KeyStore();
+  readonly data = new DataCipher(this.#store);
+
+  constructor(options: EncryptionOptions) {
+    this.keys = new RoomKeys(keyProviderOf(options), (command) => void this.#store.apply(command));
+  }
+
+  encryptor(codec: string): EncryptFrame {
+    const known = frameCodecOf(`any/${codec}`);
+    return async (bytes, isKeyframe) =>
+      known && this.#store.encrypt({ codec: known, bytes: bytes.slice(), isKeyframe });
+  }
+
+  /** The frames of one received track, decrypted in their order. */
+  decryptor(identity: string, codec: string, requestKeyframe: () => void) {
+    const known = frameCodecOf(`any/${codec}`);
+    let failures = 0;
+    let done: Promise<void> = Promise.resolve();
+    const open = async (bytes: Uint8Array, isKeyframe: boolean, deliver: (plain: Uint8Array) => void) => {
+      const encrypted = known === "H264" ? annexB(unitsByLength(bytes)) : bytes.slice();
+      const frame = known && { codec: known, bytes: encrypted as Uint8Array<ArrayBuffer>, isKeyframe };
+      const plain = frame && (await this.#store.decrypt(identity, frame));
+      if (!plain || typeof plain === "string") {
+        if (++failures === MAX_FAILED_FRAMES) this.keys.failed(identity);
+        return;
+      }
+      // What was dropped is missing to a decoder, so it cannot go on before the next keyframe.
+      if (failures > 0 && !isKeyframe) requestKeyframe();
+      failures = 0;
+      deliver(known === "H264" ? withLengths(nalUnits(plain)) : plain);
+    };
+    return (...frame: Parameters<typeof open>): void => {
+      done = done.then(() => open(...frame));
+    };
+  }
+}

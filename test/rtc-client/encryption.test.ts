@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
+import {
+  type AudioEvent,
+  bars,
+  join,
+  KeyProvider,
+  type Participant,
+  type ParticipantEvents,
+  tone,
+  type VideoEvent,
+} from "../../src/rtc-client/participant/participant.ts";
+import { Stoa } from "../../web/sdk/server.ts";
+import { pitchOf } from "./sound.ts";
+
+let server: RunningStoa;
+let stoa: Stoa;
+const open: Participant[] = [];
+beforeAll(async () => {
+  server = await startStoa();
+  stoa = new Stoa(server);
+}, 60_000);
+afterAll(async () => {
+  for (const participant of open) await participant.close();
+  await server?.stop();
+}, 60_000);
+
+async function enter(room: string, user: string, options: Parameters<typeof join>[2] = {}): Promise<Participant> {
+  const { rtc } = await stoa.mintJoin({ room, user });
+  const participant = await join(rtc.endpoint, rtc.token, options);
+  open.push(participant);
+  return participant;
+}
+
+function next<E extends keyof ParticipantEvents>(
+  from: Participant,
+  event: E,
+  fits: (...args: ParticipantEvents[E]) => boolean = () => true,
+): Promise<ParticipantEvents[E]> {
+  return new Promise((resolve) => {
+    const off = from.on(event, (...args) => {
+      if (!fits(...args)) return;
+      off();
+      resolve(args);
+    });
+  });
+}
+
+/** Listens until so many seconds of sound have come. */
+function hear(participant: Participant, seconds: number): Promise<Int16Array> {
+  const heard: number[] = [];
+  return next(participant, "audio", ({ samples, sampleRate }: AudioEvent) => {
+    heard.push(...samples);
+    return heard.length >= seconds * sampleRate;
+  }).then(() => Int16Array.from(heard));
+}
+
+test("[encryption] audio, video and data reach those with the key, and nobody else", async () => {
+  const { id } = await stoa.rooms.create({ name: "sealed", encrypted: true });
+  const encryption = { passphrase: "correct horse" };
+  const anna = await enter(id, "anna", { encryption });
+  const ben = await enter(id, "ben", { encryption });
+  const eve = await enter(id, "eve", { encryption: { passphrase: "wrong horse" } });
+  const max = await enter(id, "max");
+  const reached: string[] = [];
+  for (const [name, one] of Object.entries({ eve, max })) {
+    one.on("video", () => reached.push(`${name} video`));
+    one.on("audio", ({ samples }) => samples.some((sample) => sample !== 0) && reached.push(`${name} audio`));
+    one.on("dataReceived", ({ payload }) => reached.push(`${name} ${payload}`));
+  }
+  const [heard, seen] = [hear(ben, 1.5), next(ben, "video")];
+  const failed = next(eve, "decryptionChanged", ({ kind, decryption }) => kind === "audio" && decryption === "failed");
+  await anna.publishAudio(tone({ hz: 440 }), { sampleRate: 48_000, channels: 1 });
+  await anna.publishVideo(bars());
+  const [video]: [VideoEvent] = await seen;
+  expect(video).toMatchObject({ identity: "anna", codec: "VP8", keyframe: true, width: 320, height: 180 });
+  // The frame is the very one that was published.
+  const [original] = [bars()];
+  const { value } = await original.next();
+  expect(Buffer.from(video.data).equals(Buffer.from(value?.data ?? new Uint8Array()))).toBe(true);
+  expect(Math.abs(pitchOf((await heard).slice(-48_000), 48_000) - 440)).toBeLessThan(2);
+  await failed;
+  expect(max.participants.get("anna")?.tracks.map(({ encrypted, decryption }) => [encrypted, decryption])).toEqual([
+    [true, "missing-key"],
+    [true, "missing-key"],
+  ]);
+  await expect(max.publishAudio(tone({ hz: 300 }))).rejects.toThrow("end-to-end encrypted");
+
+  const received = next(ben, "dataReceived");
+  const unread = next(eve, "dataDropped");
+  await anna.sendData("for our ears", { topic: "note" });
+  expect((await received)[0]).toMatchObject({ from: "anna", topic: "note", payload: "for our ears" });
+  expect((await unread)[0]).toEqual({ messages: 1, reason: "undecryptable", identity: "anna" });
+
+  // What was not encrypted is not delivered to those who encrypt, whoever wrote it.
+  const refused = next(ben, "dataDropped");
+  await max.sendData("believe me", { to: ["ben"] });
+  expect((await refused)[0]).toEqual({ messages: 1, reason: "not_encrypted", identity: "max" });
+
+  // Requests and streams are encrypted alike.
+  ben.onRequest("double", async (payload) => payload + payload);
+  expect(await anna.request("ben", "double", "ab")).toBe("abab");
+  const text = new Promise<string>((resolve) => ben.onStream("story", async (reader) => resolve(await reader.text())));
+  await anna.sendText("once upon a time ".repeat(5_000), { topic: "story", to: ["ben"] });
+  expect(await text).toBe("once upon a time ".repeat(5_000));
+  expect(reached).toEqual([]);
+}, 120_000);
+
+test("[encryption] keys can be added, activated and removed during the call", async () => {
+  const [mine, theirs] = [new KeyProvider(), new KeyProvider()];
+  const anna = await enter("keys", "anna", { encryption: { keyProvider: mine } });
+  await expect(anna.sendData("too early")).rejects.toThrow("no key to encrypt with");
+  const first = crypto.getRandomValues(new Uint8Array(32));
+  mine.setKey("anna", first);
+  await anna.publishVideo(bars());
+  const ben = await enter("keys", "ben", { encryption: { keyProvider: theirs } });
+  const track = () => ben.participants.get("anna")?.tracks[0];
+  expect(track()?.decryption).toBe("missing-key");
+  const seen = next(ben, "video");
+  theirs.setKey("anna", first);
+  await seen;
+  const second = crypto.getRandomValues(new Uint8Array(32));
+  mine.setKey("anna", second, 1);
+  const failed = next(ben, "decryptionChanged", ({ decryption }) => decryption === "failed");
+  mine.activate("anna", 1);
+  await failed;
+  const again = next(ben, "video");
+  theirs.setKey("anna", second, 1);
+  await again;
+  theirs.removeKey("anna");
+  expect(track()?.decryption).toBe("missing-key");
+}, 120_000);
