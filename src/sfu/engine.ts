@@ -169,6 +169,7 @@ export class Engine {
 
   #share(sharing: PortSharing): PortSharing {
     this.#agent.sharers = sharing;
+    this.#udp.beforeWait = sharing.send;
     this.#sharing = sharing;
     return sharing;
   }

@@ -16,6 +16,7 @@ type TcpOptions = {
   port: number;
   /** Other sockets that ask for it as well may listen on the same port. */
   reusePort?: boolean;
+  maxPendingBytes?: number;
   onPacket(data: Buffer, connection: TcpConnection): void;
   onClosed(connection: TcpConnection): void;
 };
@@ -28,12 +29,14 @@ export class TcpConnection {
   /** Set by the first valid check. */
   authenticated = false;
   readonly #socket: Bun.Socket<State>;
+  readonly #maxPendingBytes: number;
   #incoming: Buffer = Buffer.alloc(0);
   #pending: Buffer[] = [];
   #pendingBytes = 0;
 
-  constructor(socket: Bun.Socket<State>) {
+  constructor(socket: Bun.Socket<State>, maxPendingBytes = MAX_PENDING_BYTES) {
     this.#socket = socket;
+    this.#maxPendingBytes = maxPendingBytes;
     this.address = socket.remoteAddress;
     this.port = socket.remotePort;
   }
@@ -45,7 +48,7 @@ export class TcpConnection {
       ...{ hostname, port },
       socket: {
         open(socket) {
-          socket.data = { connection: new TcpConnection(socket) };
+          socket.data = { connection: new TcpConnection(socket, options.maxPendingBytes) };
         },
         ...handlers(options),
       },
@@ -54,15 +57,19 @@ export class TcpConnection {
   }
 
   /** Copies the bytes. */
-  send(packet: Uint8Array): void {
-    if (this.#pendingBytes > MAX_PENDING_BYTES) return;
-    const frame = Buffer.alloc(2 + packet.length);
-    frame.writeUInt16BE(packet.length, 0);
-    frame.set(packet, 2);
-    if (this.#pending.length > 0) this.#wait(frame);
+  send(...packets: readonly Uint8Array[]): void {
+    if (this.#pendingBytes > this.#maxPendingBytes) return;
+    const frames = Buffer.allocUnsafe(packets.reduce((bytes, { length }) => bytes + 2 + length, 0));
+    let at = 0;
+    for (const packet of packets) {
+      frames.writeUInt16BE(packet.length, at);
+      frames.set(packet, at + 2);
+      at += 2 + packet.length;
+    }
+    if (this.#pending.length > 0) this.#wait(frames);
     else {
-      const written = this.#write(frame);
-      if (written < frame.length) this.#wait(frame.subarray(written));
+      const written = this.#write(frames);
+      if (written < frames.length) this.#wait(frames.subarray(written));
     }
   }
 
@@ -154,7 +161,7 @@ export class TcpPort {
   }
 
   #admit(socket: Bun.Socket<State>): void {
-    const connection = new TcpConnection(socket);
+    const connection = new TcpConnection(socket, this.#options.maxPendingBytes);
     socket.data = { connection };
     if (!this.#admission.admit(connection)) {
       connection.close();

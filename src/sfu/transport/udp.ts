@@ -58,6 +58,8 @@ export class UdpPort {
   readonly path: FastPath;
   /** Null without native code. */
   readonly receiveLoop: ReceiveLoop | null;
+  /** Called before native code waits in place of the event loop, which would run what is scheduled. */
+  beforeWait: (() => void) | null = null;
   readonly #batch: SendBatch;
   readonly #descriptor: Descriptor | null;
   readonly #socket: Bun.udp.Socket<"buffer">;
@@ -119,6 +121,7 @@ export class UdpPort {
       batch: this.#batch,
       onFault: (error) => options.onFault?.(error),
       flush: () => {
+        this.beforeWait?.();
         this.#batch.flush();
         return this.#backlog.length === 0 && !this.#socket.closed;
       },

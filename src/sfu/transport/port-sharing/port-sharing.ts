@@ -19,13 +19,16 @@ import {
 } from "./frames.ts";
 import { addressKey, MAX_STEERED, type Steered, steeringProgram } from "./steering.ts";
 
-const LOOPBACK = "127.0.0.1";
+/** As much waits for a process that gets no processor time as in the buffer of its media socket. */
+const LINK = { hostname: "127.0.0.1", maxPendingBytes: 4 * 1_024 * 1_024 };
 const CONNECT_WITHIN_MS = 2_000;
 /** Clients come and go in bursts; addresses that are not steered yet are relayed. */
 const STEER_AFTER_MS = 20;
 export const MAX_SHARERS = 8;
 /** The addresses of one process. The kernel steers fewer; the datagrams of the rest are relayed. */
 const MAX_KEYS = 20_000;
+/** The datagrams of one turn of the event loop. */
+const MAX_UNSENT = 1_024;
 /** Datagrams from unknown addresses, which strangers may send as well. */
 const STRANGERS_PER_SECOND = 5_000;
 const STRANGERS_AT_ONCE = 1_000;
@@ -63,9 +66,14 @@ type Sharer = {
   hasJoined: boolean;
   keys: ReadonlySet<number>;
   arriving: number[];
+  /** Datagrams for it that the event loop has received in this turn. */
+  readonly unsent: Buffer[];
 };
 
-const NEW_SHARER = { isOlder: false, link: 0, ordinal: 0, hasJoined: false, keys: new Set<number>(), arriving: [] };
+function newSharer(connection: TcpConnection): Sharer {
+  const unknown = { isOlder: false, link: 0, ordinal: 0, hasJoined: false };
+  return { connection, ...unknown, keys: new Set(), arriving: [], unsent: [] };
+}
 
 export class PortSharing {
   readonly counters: SharingCounters = { relayedOut: 0, relayedIn: 0 };
@@ -81,6 +89,7 @@ export class PortSharing {
   /** Accepts younger processes; null while the port is not offered. */
   #links: TcpPort | null = null;
   #timer: Timer | null = null;
+  #hasUnsent = false;
   #isDelivering = false;
   #isClosed = false;
 
@@ -136,7 +145,7 @@ export class PortSharing {
       return { unavailable: `${MAX_SHARERS} other processes use the media port already.` };
     if (!this.#allow(true)) return { unavailable: "This system lets no other process use the media port." };
     this.#links ??= TcpPort.listen({
-      ...{ hostname: LOOPBACK, port: 0 },
+      ...{ ...LINK, port: 0 },
       onPacket: (data, connection) => this.#receive(parseFrame(data), connection),
       onClosed: (connection) => this.#lost(connection),
     });
@@ -161,10 +170,20 @@ export class PortSharing {
     const receivers = owner ? [owner] : joined;
     if (receivers.length === 0 || (!owner && !this.#strangers.take(1))) return false;
     const frame = datagramFrame(data, port, address);
-    for (const { connection } of receivers) connection.send(frame);
+    for (const { unsent } of receivers) if (unsent.length < MAX_UNSENT) unsent.push(frame);
     this.counters.relayedOut++;
+    if (!this.#hasUnsent) setImmediate(this.send);
+    this.#hasUnsent = true;
     return true;
   }
+
+  /** Sends what the event loop has received in one turn with one call of the system. */
+  readonly send = (): void => {
+    if (!this.#hasUnsent) return;
+    this.#hasUnsent = false;
+    for (const { connection, unsent } of this.#sharers.values())
+      if (unsent.length > 0) connection.send(...unsent.splice(0));
+  };
 
   addressesChanged(): void {
     if (this.#sharers.size > 0) this.#updateSoon();
@@ -187,14 +206,14 @@ export class PortSharing {
     const { promise, resolve, reject } = Promise.withResolvers<number[]>();
     let order: number[] | null = null;
     const connection = await TcpConnection.connect({
-      ...{ hostname: LOOPBACK, port: link },
+      ...{ ...LINK, port: link },
       onPacket: (data, connection) => {
         const frame = parseFrame(data);
         if (order === null) {
           if (frame?.kind !== "hello" || !this.#isOurs(frame.token)) return connection.close();
           order = frame.sockets;
           const { ordinal } = frame;
-          this.#sharers.set(connection, { ...NEW_SHARER, connection, link, ordinal, isOlder: true, hasJoined: true });
+          this.#sharers.set(connection, { ...newSharer(connection), link, ordinal, isOlder: true, hasJoined: true });
           return;
         }
         this.#receive(frame, connection);
@@ -221,7 +240,7 @@ export class PortSharing {
       return;
     }
     connection.authenticated = true;
-    this.#sharers.set(connection, { ...NEW_SHARER, connection });
+    this.#sharers.set(connection, newSharer(connection));
     connection.send(helloFrame(this.#token, this.#ordinal, this.#order));
     this.#tellAddresses();
   }

@@ -44,7 +44,20 @@ export function addressKey(address: string, port: number, salt: number): number 
   return ((mixed >>> 15) ^ mixed) & 0x7fff_ffff;
 }
 
-function wordsOf(text: string): number[] | null {
+/** The words of addresses that were asked for lately: to parse one costs more than all the rest. */
+const known = new Map<string, readonly number[] | null>();
+const MAX_KNOWN = 4_096;
+
+function wordsOf(text: string): readonly number[] | null {
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  if (known.size >= MAX_KNOWN) known.clear();
+  const words = parseWords(text);
+  known.set(text, words);
+  return words;
+}
+
+function parseWords(text: string): number[] | null {
   const [plain = ""] = text.split("%");
   if (!ipaddr.isValid(plain)) return null;
   const bytes = ipaddr.process(plain).toByteArray();
