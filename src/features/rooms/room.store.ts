@@ -23,7 +23,10 @@ export function roomStore({ $client: client }: Db) {
     client,
     "UPDATE rooms SET status = 'CLOSED', updated_at = ?1, closed_at = ?1 WHERE id = ?2",
   );
-  const ending = select<[]>("WHERE status = 'ACTIVE' AND empty_timeout IS NOT NULL");
+  const ending = select<[number]>(
+    `WHERE status = 'ACTIVE' AND empty_timeout IS NOT NULL
+     AND created_at + 1000 * min(empty_timeout, departure_timeout) <= ?`,
+  );
   const update = changing<[string | null, number | null, number, number, number, number, string]>(
     client,
     "UPDATE rooms SET metadata = ?, max_participants = ?, lobby = ?, locked = ?, captions = ?, updated_at = ? WHERE id = ?",
@@ -40,8 +43,8 @@ export function roomStore({ $client: client }: Db) {
     /** Newest first. `before` is the last id of the previous page; ids sort by time. */
     list: ({ projectId, environment, status }: RoomFilter, before: string, limit: number) =>
       newest.all(projectId, environment, status, before, limit),
-    /** The active rooms that close after having been empty for a while. */
-    ending: () => ending.all(),
+    /** The active rooms that close after having been empty for a while, and are old enough for that. */
+    ending: (at: number) => ending.all(at),
     update: (unit: Unit, row: RoomRow) => {
       const { metadata, maxParticipants, lobby, locked, captions, updatedAt, id } = row;
       update.run(unit, metadata, maxParticipants, Number(lobby), Number(locked), Number(captions), updatedAt, id);

@@ -38,6 +38,7 @@ export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
 /** LiveKit's clients send one frame for each change, while our clients send several changes in one frame. */
 const FRAMES_PER_OURS = 5;
 const MAX_SIMULATED_SECONDS = 60;
+const TOO_MANY_REQUESTS = "too many requests; try again later";
 /** LiveKit's browser client takes two seconds to reconnect, even if it is connected sooner. */
 const DEFER_CHANGES_MS = 2_500;
 
@@ -167,9 +168,15 @@ export class LivekitSession {
     // Pings and unused ICE candidates skip the queue and have their own limit.
     const isPing = isKeepalive(binary);
     const spend = isPing ? this.#spendOnPings : this.#spend;
-    const verdict = spend(frameCost(binary?.length ?? text?.length ?? 0));
+    const cost = frameCost(binary?.length ?? text?.length ?? 0);
+    const verdict = spend(cost);
     if (verdict.kind === "flood") {
       this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
+      return;
+    }
+    // What is refused anyway is decoded only to name the request in the response, which a large one is not worth.
+    if (verdict.kind === "over" && cost > 1) {
+      this.refuse({ case: undefined }, RequestResponse_Reason.LIMIT_EXCEEDED, TOO_MANY_REQUESTS);
       return;
     }
     const decoded = readRequest(text, binary);
@@ -184,7 +191,7 @@ export class LivekitSession {
       return;
     }
     if (isOver) {
-      this.refuse(request, RequestResponse_Reason.LIMIT_EXCEEDED, "too many requests; try again later");
+      this.refuse(request, RequestResponse_Reason.LIMIT_EXCEEDED, TOO_MANY_REQUESTS);
       return;
     }
     this.#enqueue(() => this.#handleRequest(request), request);

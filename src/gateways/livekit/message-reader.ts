@@ -1,6 +1,6 @@
 /** Decodes the messages of LiveKit's clients, whose number of fields is checked first: every field becomes an object. */
 import { type FieldInfo, type JsonReadOptions, type Message, type MessageType, ScalarType } from "@bufbuild/protobuf";
-import { BYTES, eachField } from "../../protocol/media/protobuf.ts";
+import { BYTES, eachFieldAt } from "../../protocol/media/protobuf.ts";
 
 /** More fields than a request about every track of a full room has. */
 export const MAX_FIELDS = 4_096;
@@ -13,7 +13,7 @@ const JSON_OPTIONS: Partial<JsonReadOptions> = { ignoreUnknownFields: true };
 
 /** Null for bytes that are not such a message, and for a message with too many fields, which is not decoded. */
 export function decodeBinary<T extends Message<T>>(type: MessageType<T>, bytes: Uint8Array): Decoded<T> | null {
-  const fields = fieldsIn(type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  const fields = fieldsIn(type, bytes);
   if (fields === null || fields > MAX_FIELDS) return null;
   try {
     return { message: type.fromBinary(bytes), fields };
@@ -42,28 +42,28 @@ export const fieldsCost = (fields: number) => Math.floor(fields / 256);
  * The number of fields, including those of nested messages; null for malformed bytes. Counting stops above
  * `MAX_FIELDS`.
  */
-function fieldsIn(type: MessageType, data: Buffer): number | null {
+function fieldsIn(type: MessageType, data: Uint8Array): number | null {
   let count = 0;
   let isOver = false;
 
-  function walk(within: MessageType | null, bytes: Buffer): boolean {
-    return eachField(bytes, (no, wire, value) => {
+  function walk(within: MessageType | null, from: number, to: number): boolean {
+    return eachFieldAt(data, from, to, (no, wire, start, end) => {
       const field = within?.fields.find(no);
-      count += 1 + (wire === BYTES && field && isPacked(field) ? value.length : 0);
+      count += 1 + (wire === BYTES && field && isPacked(field) ? end - start : 0);
       isOver = count > MAX_FIELDS;
       if (isOver || wire !== BYTES || !field) return !isOver;
-      if (field.kind === "message") return walk(field.T, value);
+      if (field.kind === "message") return walk(field.T, start, end);
       if (field.kind !== "map") return true;
       // An entry of a map has its key as field 1 and its value as field 2.
       const valueType = field.V.kind === "message" ? field.V.T : null;
-      return eachField(value, (part, partWire, inner) => {
+      return eachFieldAt(data, start, end, (part, partWire, innerStart, innerEnd) => {
         count += 1;
-        return part === 2 && partWire === BYTES && valueType ? walk(valueType, inner) : true;
+        return part === 2 && partWire === BYTES && valueType ? walk(valueType, innerStart, innerEnd) : true;
       });
     });
   }
 
-  const isReadable = walk(type, data);
+  const isReadable = walk(type, 0, data.length);
   return isReadable || isOver ? count : null;
 }
 

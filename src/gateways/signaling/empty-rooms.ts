@@ -23,7 +23,8 @@ export function createEmptyRooms(
   bus.on("roomClosed", ({ roomId }) => void leftAt.delete(roomId));
 
   async function sweep(): Promise<void> {
-    for (const { id: roomId, projectId, environment, createdAt, emptyTimeout, departureTimeout } of rooms.ending()) {
+    for (const row of rooms.ending(now())) {
+      const { id: roomId, projectId, environment, createdAt, emptyTimeout, departureTimeout } = row;
       const live = registry.room(roomId);
       if (live && (live.sessions.size > 0 || live.pending > 0)) {
         leftAt.delete(roomId);

@@ -38,6 +38,7 @@ export class FairQueue {
   #tick = 0;
   #isScheduled = false;
   #sliceEndsAt: number | null = null;
+  #atOnceEndsAt: number | null = null;
 
   constructor(options: FairQueueOptions) {
     this.#sliceMs = options.sliceMs;
@@ -55,6 +56,16 @@ export class FairQueue {
   currentTick(): number {
     this.#schedule();
     return this.#tick;
+  }
+
+  /**
+   * Whether a long job may run as it arrives, without waiting for its turn. All that do so in one tick have one time slice
+   * together: otherwise each of many sources could take its share in the same tick.
+   */
+  hasTimeAtOnce(): boolean {
+    const now = this.#clock();
+    this.#atOnceEndsAt ??= now + this.#sliceMs;
+    return now < this.#atOnceEndsAt;
   }
 
   add(source: JobSource): void {
@@ -75,6 +86,7 @@ export class FairQueue {
   readonly #startTick = (): void => {
     this.#isScheduled = false;
     this.#tick += 1;
+    this.#atOnceEndsAt = null;
     if (this.isEmpty) return;
     this.#sliceEndsAt = null;
     if (this.#startsAsyncWork) {

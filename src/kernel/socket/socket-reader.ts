@@ -57,8 +57,12 @@ export class SocketReader<F extends Frame> {
       this.#tick = tick;
       this.#framesInTick = 0;
     }
-    this.#framesInTick += Math.max(1, Math.floor(frame.length / BURST_FRAME_BYTES));
-    const isAtOnce = this.#framesInTick <= this.limits.framesAtOnce && this.#waiting.length === 0;
+    const weight = Math.max(1, Math.floor(frame.length / BURST_FRAME_BYTES));
+    this.#framesInTick += weight;
+    const isAtOnce =
+      this.#framesInTick <= this.limits.framesAtOnce &&
+      this.#waiting.length === 0 &&
+      (weight === 1 || this.queue.hasTimeAtOnce());
     if (isAtOnce) this.handler.receive(frame);
     else this.#wait(this.handler.copy(frame));
   }

@@ -13,39 +13,48 @@ const MAX_VARINT_BYTES = 10;
 /** Returning false stops the reading. `value` has no tag and no length; a varint is passed as its bytes. */
 type ReadField<B extends Uint8Array> = (field: number, wire: WireType, value: B) => boolean | undefined;
 
+/** As `ReadField`, with the bounds of the value instead of a view of it, which costs more than reading most fields. */
+type ReadFieldAt = (field: number, wire: WireType, start: number, end: number) => boolean | undefined;
+
+export function eachField<B extends Uint8Array>(data: B, read: ReadField<B>): boolean {
+  return eachFieldAt(data, 0, data.length, (field, wire, start, end) =>
+    read(field, wire, data.subarray(start, end) as B),
+  );
+}
+
 /**
  * Returns false for bytes that are not a message, and when `read` returns false. Input that decoders interpret
  * differently is rejected: groups, and tags or lengths beyond 32 bits, of which some decoders ignore the upper bits.
  */
-export function eachField<B extends Uint8Array>(data: B, read: ReadField<B>): boolean {
-  let at = 0;
-  while (at < data.length) {
-    const tag = varintEnd(data, at);
+export function eachFieldAt(data: Uint8Array, from: number, to: number, read: ReadFieldAt): boolean {
+  let at = from;
+  while (at < to) {
+    const tag = varintEnd(data, at, to);
     const key = tag === null ? MAX_TAG : numberOf(data, at, tag);
     if (tag === null || key >= MAX_TAG || key < 8) return false;
     at = tag;
     const wire = key % 8;
     let end: number | null;
-    if (wire === VARINT) end = varintEnd(data, at);
+    if (wire === VARINT) end = varintEnd(data, at, to);
     else if (wire === FIXED64) end = at + 8;
     else if (wire === FIXED32) end = at + 4;
     else if (wire === BYTES) {
-      const start = varintEnd(data, at);
+      const start = varintEnd(data, at, to);
       const length = start === null ? MAX_TAG : numberOf(data, at, start);
       if (start === null || length >= MAX_TAG) return false;
       at = start;
       end = at + length;
     } else return false;
-    if (end === null || end > data.length) return false;
-    if (read(Math.floor(key / 8), wire, data.subarray(at, end) as B) === false) return false;
+    if (end === null || end > to) return false;
+    if (read(Math.floor(key / 8), wire, at, end) === false) return false;
     at = end;
   }
   return true;
 }
 
 /** The position after the varint; null when it is truncated or too long. */
-function varintEnd(data: Uint8Array, start: number): number | null {
-  const last = Math.min(data.length, start + MAX_VARINT_BYTES);
+function varintEnd(data: Uint8Array, start: number, to: number): number | null {
+  const last = Math.min(to, start + MAX_VARINT_BYTES);
   for (let at = start; at < last; at++) if ((data[at] ?? 0) < 128) return at + 1;
   return null;
 }

@@ -67,6 +67,21 @@ test("[4] a flood of large frames is received one per tick at first, and none af
   expect(received).toEqual(Array.from({ length: 30 }, (_, n) => `m${n}`));
 });
 
+test("[4] large frames of many sockets that arrive at once take one slice of the tick together, and small ones do not wait", async () => {
+  const { received, socket } = createWorld();
+  const senders = Array.from({ length: 20 }, (_, n) => socket(`m${n} `));
+  const ann = socket("a");
+  for (const one of senders) one.push("large", 128 * 1024);
+  expect(received).toHaveLength(3);
+  ann.push(0);
+  expect(received.at(-1)).toBe("a0");
+  for (let before = 4; before < 21; before = received.length) {
+    await nextTick();
+    expect(received.length - before).toBeLessThanOrEqual(3);
+    expect(received.length).toBeGreaterThan(before);
+  }
+});
+
 test("[4] of many sockets that flood, each is served", async () => {
   const { received, socket } = createWorld();
   const many = Array.from({ length: 5 }, (_, n) => socket(`${n}:`));
