@@ -4,7 +4,8 @@ import { join } from "node:path";
 
 type FileResult = { passed: number; failed: number; seconds: number };
 type RunOptions = { timeoutMs: number; env: Record<string, string | undefined>; ownNetwork?: boolean };
-type Run = { code: number; output: string };
+/** `cpuSeconds` includes the processes that the command has started and waited for, so most servers and browsers. */
+type Run = { code: number; output: string; cpuSeconds: number };
 
 /** Runs test files in one process of their own; the counts come from the runner's report, file by file. */
 export async function runFiles(
@@ -60,7 +61,8 @@ export async function run(
   const code = await child.exited;
   // A process that a test left behind holds the pipe open for as long as it lives.
   await Promise.race([read, Bun.sleep(PIPE_GRACE_MS)]);
-  return { code, output: output.join("") };
+  const cpuSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6;
+  return { code, output: output.join(""), cpuSeconds };
 }
 
 const PIPE_GRACE_MS = 5_000;

@@ -163,6 +163,7 @@ async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
   const {
     code,
     output,
+    cpuSeconds,
     files: results,
   } = await runFiles(
     ROOT,
@@ -182,7 +183,8 @@ async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
   if (code !== 0 && failed === 0) failed = 1;
   total.passed += passed;
   total.failed += failed;
-  finish(`${passed} passed, ${failed} failed`, failed > 0 ? failedTests(output) : "");
+  // A folder that takes much longer than its processor time waits for something.
+  finish(`${passed} passed, ${failed} failed, ${cpuSeconds.toFixed(0)} s CPU`, failed > 0 ? failedTests(output) : "");
 }
 
 /** A file that passes now is flaky, and its failures do not count. */
@@ -260,7 +262,7 @@ function begin(name: string, progress = ""): (result: string, output: string) =>
   console.log(`${name}${progress} …`);
   return (result, output) => {
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    console.log(`${name.padEnd(28)} ${result.padEnd(28)} ${seconds.padStart(7)} s`);
+    console.log(`${name.padEnd(28)} ${result.padEnd(36)} ${seconds.padStart(7)} s`);
     if (output !== "") console.log(output);
   };
 }

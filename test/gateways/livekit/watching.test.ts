@@ -49,8 +49,9 @@ const style = (page: Page, css: string) =>
     if (element) element.style.cssText = css;
   }, css);
 
+// At once: what takes long is that encoders adapt.
 for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
-  test(
+  test.concurrent(
     `${script}: a tile's size decides the sent layer, and unwatched layers are not published`,
     async () => {
       const room = `tiles-${script}`;
