@@ -106,6 +106,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await services.recordings.recover();
   services.livekitClients.agents.restore();
   lifecycle.started("empty rooms", services.emptyRooms.start());
+  lifecycle.started("draining nodes", services.drainingNodes.start());
   lifecycle.started("connection records", () => services.rtcSessions.recorder.flush());
   lifecycle.started("activity", () => services.rtcSessions.activity.flush());
   services.privacy.start();

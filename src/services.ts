@@ -126,6 +126,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     moderation,
     livekitClients,
     emptyRooms: signaling.emptyRooms,
+    drainingNodes: signaling.drainingNodes,
     ...chat,
     liveStreams,
     push,

@@ -1,23 +1,26 @@
 /** The media node inside this process: one worker thread per core. A room is on one worker, and on more while it is large. */
 import { cpus, totalmem } from "node:os";
 import type { NodeLoad } from "../protocol/media/node-load.ts";
+import type { OpenedLink, RelayCall } from "../protocol/media/relay.ts";
 import {
   type AddParticipant,
   MediaError,
   type MediaEvent,
-  type MediaMethod,
   type MediaNode,
   type MediaRequest,
   type MediaResponse,
   type ParticipantRef,
+  type RelayEvent,
   type RoomRef,
 } from "../protocol/media-node.ts";
 import type { SharedPort, Unshareable } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { SrtpProfile } from "../sfu/wire/srtp/srtp.ts";
+import type { EngineMethod } from "../sfu/worker-protocol.ts";
 import { MediaWorker } from "./media-worker.ts";
 import { type FanOutChoice, findNativeLibrary, type NativeLibrary } from "./native-library.ts";
+import { NodeLinkEnds } from "./node-link-ends.ts";
 import { RoomSites, SPREAD_FROM } from "./room-sites.ts";
-import { WorkerLinks } from "./worker-links.ts";
+import { workerLinks } from "./worker-links.ts";
 
 type MediaLog = { info(details: object, message: string): void; error(details: object, message: string): void };
 
@@ -55,7 +58,11 @@ const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_8
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
   readonly #rooms = new Map<string, RoomSites<MediaWorker>>();
-  readonly #links = new WorkerLinks<MediaWorker>();
+  /** Between its workers. */
+  readonly #links = workerLinks<MediaWorker>();
+  /** To other nodes. */
+  readonly #linkEnds = new NodeLinkEnds<MediaWorker>();
+  #announce: readonly string[] = [];
   #spreadFrom = SPREAD_FROM;
   readonly #listeners = new Set<(event: MediaEvent) => void>();
   readonly #log: MediaLog;
@@ -74,7 +81,7 @@ export class EmbeddedMedia implements MediaNode {
     for (let index = 0; index < workers; index++) {
       const worker = new MediaWorker(index, {
         onEvent: (event) => media.#received(worker, event),
-        onRelay: (event) => media.#links.received(worker, event),
+        onRelay: (event) => media.#relayed(worker, event),
         onCrash: () => media.#crashed(worker),
         log,
       });
@@ -94,6 +101,7 @@ export class EmbeddedMedia implements MediaNode {
     if (this.#workers.length === 0) throw new Error("the media node is closed");
     try {
       this.#spreadFrom = spreadFrom;
+      this.#announce = rest.announce;
       this.#library = await findNativeLibrary(fanOut, this.#log);
       const nativeLibrary = this.#library?.path;
       await Promise.all(
@@ -150,25 +158,29 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   #received(worker: MediaWorker, event: MediaEvent): void {
-    switch (event.type) {
-      case "speakersChanged":
-        // Every worker of the room hears all of its voices.
-        if (this.#rooms.get(event.roomId)?.main !== worker) return;
-        break;
-      case "trackMuted":
-      case "trackUnmuted":
-        this.#links.changed(worker, event, event.type === "trackMuted");
-        break;
-      case "trackUnpublished":
-        this.#links.changed(worker, event, "ended");
-        break;
-    }
+    // Every worker of the room hears all of its voices.
+    if (event.type === "speakersChanged" && this.#rooms.get(event.roomId)?.main !== worker) return;
     this.#emit(event);
+  }
+
+  /** Is for the other workers of the room, or for its other nodes, or both. */
+  #relayed(worker: MediaWorker, event: RelayEvent): void {
+    if (event.type === "relayData") {
+      this.#links.received(worker, event);
+      // A backend's data comes to every node by itself.
+      const { roomId, from } = event.data;
+      if (from !== null && this.#linkEnds.isShared(roomId)) this.#emit(event);
+      return;
+    }
+    const linkId = event.type === "relayOffered" ? event.track.linkId : event.linkId;
+    if (this.#linkEnds.has(linkId)) this.#emit(event);
+    else this.#links.received(worker, event);
   }
 
   #crashed(worker: MediaWorker): void {
     const rooms: Extract<MediaEvent, { type: "workerCrashed" }>["rooms"] = [];
     this.#links.lost(worker);
+    this.#linkEnds.lost(worker);
     for (const [roomId, room] of this.#rooms) {
       const lost = room.lose(worker);
       if (!lost) continue;
@@ -195,7 +207,7 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   /** Calls the worker of the participant. */
-  async #call<M extends MediaMethod>(method: M, request: MediaRequest<M> & ParticipantRef): Promise<MediaResponse<M>> {
+  async #call<M extends EngineMethod>(method: M, request: MediaRequest<M> & ParticipantRef): Promise<MediaResponse<M>> {
     const worker = this.#find(request).workerOf(request.participantId);
     return (await worker.call(method, request)) as MediaResponse<M>;
   }
@@ -292,6 +304,53 @@ export class EmbeddedMedia implements MediaNode {
     await this.#find(request).main.call("stopRecording", request);
   }
 
+  async linkPoint(request: RoomRef): Promise<MediaResponse<"linkPoint">> {
+    const { index: worker, port } = this.#find(request).main;
+    // The other process has the same port, at which a node would not tell the two apart.
+    if (this.sharesPorts) throw new MediaError("RTC_SERVER_UNREACHABLE", "Another process uses the ports of the node.");
+    return { worker, publicKey: this.#linkEnds.publicKey, addresses: [...this.#announce], port };
+  }
+
+  async relay({ method, request }: RelayCall): Promise<void> {
+    const ends = this.#linkEnds;
+    switch (method) {
+      case "openLink": {
+        const worker = this.#workers[request.worker];
+        if (!worker) throw new MediaError("RTC_SERVER_UNREACHABLE", "The node has no such worker.");
+        await worker.call("openLink", ends.open(worker, request));
+        break;
+      }
+      case "closeLink":
+        await ends.close(request.linkId)?.relay(method, request);
+        break;
+      case "shareRoom":
+        await ends.share(request).relay(method, request);
+        break;
+      case "unshareRoom":
+        await ends.unshare(request)?.relay(method, request);
+        break;
+      case "addRelayed":
+        await ends.add(request).relay(method, request);
+        break;
+      case "muteRelayed":
+        await ends.workerOf(request.linkId).relay(method, request);
+        break;
+      case "removeRelayed":
+        await ends.remove(request)?.relay(method, request);
+        break;
+      case "deliverRelayed": {
+        const workers = this.#rooms.get(request.roomId)?.workers ?? [];
+        await Promise.all(workers.map((worker) => worker.relay(method, request)));
+        break;
+      }
+    }
+  }
+
+  /** For a control plane that has just started. */
+  get openedLinks(): OpenedLink[] {
+    return this.#linkEnds.describe();
+  }
+
   async room(request: RoomRef): Promise<MediaResponse<"room">> {
     const workers = this.#rooms.get(request.roomId)?.workers ?? [];
     const snapshots = await Promise.all(workers.map((worker) => worker.call("room", request)));
@@ -326,7 +385,7 @@ export class EmbeddedMedia implements MediaNode {
       keyframesOut: sum("keyframesOut"),
       refused,
       relays: {
-        links: this.#links.size,
+        links: this.#links.size + this.#linkEnds.size,
         streams: loads.reduce((total, { relays }) => total + (relays?.streams ?? 0), 0),
       },
     };

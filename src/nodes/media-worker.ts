@@ -2,11 +2,11 @@
 import { startWorker, startWorkerWhenPossible } from "../kernel/net/descriptors.ts";
 import { type IdleThresholds, onIdle } from "../kernel/scheduling/idle.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
-import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
+import type { RelayCalls } from "../protocol/media/relay.ts";
+import { MediaError, type MediaEvent, type RelayEvent } from "../protocol/media-node.ts";
 import {
   type FromWorker,
   ONLY_LOOKS,
-  type RelayEvent,
   type ToWorker,
   type WorkerCall,
   type WorkerMethod,
@@ -311,6 +311,10 @@ export class MediaWorker {
     this.#pending.set(id, { resolve, reject });
     this.#worker.postMessage({ type: "call", id, method, request } as WorkerCall);
     return (await promise) as WorkerResponse<M>;
+  }
+
+  relay<M extends keyof RelayCalls>(method: M, request: RelayCalls[M]): Promise<unknown> {
+    return this.call(method, request as WorkerRequest<M>);
   }
 
   async close(): Promise<void> {

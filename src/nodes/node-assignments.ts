@@ -4,6 +4,7 @@
  */
 import type { NodeEvent } from "../protocol/media/node-messages.ts";
 import type { RecordingRef } from "../protocol/media/recording.ts";
+import type { OpenedLink, RelayCall } from "../protocol/media/relay.ts";
 import type { AddParticipant, ParticipantRef, ParticipantSnapshot, RoomSnapshot } from "../protocol/media-node.ts";
 
 /** Closed rooms that are remembered, because events about them may still arrive. */
@@ -21,6 +22,10 @@ export class NodeAssignments {
   /** Identities by room and participant id. */
   readonly #rooms = new Map<string, Map<string, string>>();
   readonly #closedRooms = new Set<string>();
+  /** The links that the node was told to open. */
+  readonly #links = new Set<string>();
+  /** By room, the participants of other nodes whose tracks or data the node was given. */
+  readonly #guests = new Map<string, Set<string>>();
   /** Rooms by recording. */
   readonly #recordings = new Map<string, string>();
 
@@ -34,6 +39,7 @@ export class NodeAssignments {
 
   close(roomId: string): void {
     this.#rooms.delete(roomId);
+    this.#guests.delete(roomId);
     this.#closedRooms.delete(roomId);
     this.#closedRooms.add(roomId);
     forgetOldest(this.#closedRooms, CLOSED_ROOMS);
@@ -52,6 +58,19 @@ export class NodeAssignments {
     return this.#rooms.get(roomId)?.get(participantId) === identity;
   }
 
+  relay({ method, request }: RelayCall): void {
+    if (method === "openLink") this.#links.add(request.linkId);
+    else if (method === "closeLink") this.#links.delete(request.linkId);
+    else if (method === "addRelayed") this.#welcome(request.roomId, request.identity);
+    else if (method === "deliverRelayed" && request.from !== null) this.#welcome(request.roomId, request.from);
+  }
+
+  #welcome(roomId: string, identity: string): void {
+    if (!this.#rooms.has(roomId)) return;
+    const guests = this.#guests.get(roomId) ?? new Set<string>();
+    this.#guests.set(roomId, guests.add(identity));
+  }
+
   record({ recordingId, roomId }: RecordingRef): void {
     this.#recordings.delete(recordingId);
     this.#recordings.set(recordingId, roomId);
@@ -62,7 +81,8 @@ export class NodeAssignments {
    * Adopts the rooms that the node reports on its first connection; rooms that were never assigned are closed on
    * adoption.
    */
-  found(rooms: readonly RoomSnapshot[]): void {
+  found(rooms: readonly RoomSnapshot[], links: readonly OpenedLink[]): void {
+    for (const { linkId } of links) this.#links.add(linkId);
     for (const { roomId, participants } of rooms)
       this.#rooms.set(roomId, new Map(participants.map(({ participantId, identity }) => [participantId, identity])));
   }
@@ -74,6 +94,7 @@ export class NodeAssignments {
       participantIds: [...participants.keys()],
     }));
     for (const { roomId } of rooms) this.close(roomId);
+    this.#links.clear();
     return rooms;
   }
 
@@ -81,15 +102,28 @@ export class NodeAssignments {
   admit(event: NodeEvent): Admission {
     if (event.type === "workerCrashed") return this.#admitCrash(event);
     if ("recordingId" in event) return this.#admitRecording(event);
-    const members = this.#rooms.get(event.roomId);
-    if (!members) return this.#closedRooms.has(event.roomId) ? "late" : "foreign";
+    if (event.type === "linkChanged") return this.#links.has(event.linkId) ? event : "late";
+    const { roomId } = event.type === "relayOffered" ? event.track : event.type === "relayData" ? event.data : event;
+    const members = this.#rooms.get(roomId);
+    if (!members) return this.#closedRooms.has(roomId) ? "late" : "foreign";
+    const guests = this.#guests.get(roomId) ?? new Set<string>();
+    const isHere = (identity: string) => new Set(members.values()).has(identity);
     switch (event.type) {
+      case "relayOffered":
+        return isHere(event.track.identity) ? event : "foreign";
+      case "relayMuted":
+      case "relayEnded":
+        return event;
+      case "relayData": {
+        const { from, delivery } = event.data;
+        return from !== null && isHere(from) && (delivery === null || delivery.from === from) ? event : "foreign";
+      }
       case "speakersChanged": {
-        const identities = new Set(members.values());
+        const identities = new Set([...members.values(), ...guests]);
         return { ...event, speakers: event.speakers.filter(({ identity }) => identities.has(identity)) };
       }
       case "data":
-        if (event.from !== null && !new Set(members.values()).has(event.from)) return "foreign";
+        if (event.from !== null && !isHere(event.from) && !guests.has(event.from)) return "foreign";
         return { ...event, recipients: event.recipients.filter((participantId) => members.has(participantId)) };
       default:
         return members.get(event.participantId) === event.identity ? event : "foreign";

@@ -52,7 +52,9 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
     throw mediaRefused(error, config, hostname);
   });
   const recordings = nodeRecordings(config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"));
-  const node = createNodeServer(media, log, { media: { announce, ports: media.ports }, recordings });
+  const node = createNodeServer(media, log, {
+    ...{ media: { announce, ports: media.ports }, recordings, links: () => media.openedLinks },
+  });
   let reporter: NodeReporter | null = null;
   const problem = () =>
     descriptors.problem() ?? reporter?.problem() ?? (node.connected ? null : "the control plane is not connected");

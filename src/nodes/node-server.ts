@@ -3,6 +3,7 @@ import type { Log } from "../kernel/log.ts";
 import { createReplayRing } from "../kernel/socket/replay-ring.ts";
 import type { Socket } from "../kernel/socket/sockets.ts";
 import type { StartRecording } from "../protocol/media/recording.ts";
+import type { OpenedLink } from "../protocol/media/relay.ts";
 import {
   type AddParticipant,
   MEDIA_METHODS,
@@ -34,11 +35,15 @@ export type NodeServer = {
 const CLOSE_REPLACED = 4409;
 const CLOSE_MALFORMED = 4400;
 
-type NodeServerParts = { media?: MediaEndpoints; recordings?: NodeRecordings };
+type NodeServerParts = { media?: MediaEndpoints; recordings?: NodeRecordings; links?: () => OpenedLink[] };
 
 const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
 
-export function createNodeServer(node: MediaNode, log: Log, { media, recordings }: NodeServerParts = {}): NodeServer {
+export function createNodeServer(
+  node: MediaNode,
+  log: Log,
+  { media, recordings, links }: NodeServerParts = {},
+): NodeServer {
   /** The control plane's own records by room and participant, which it gets back after a restart. */
   const records = new Map<string, Map<string, string>>();
   let session = "";
@@ -115,7 +120,15 @@ export function createNodeServer(node: MediaNode, log: Log, { media, recordings 
     }
     const rooms = known ? [] : await snapshots();
     if (connection !== socket) return;
-    send(socket, { type: "welcome", resumed: known !== null, lastCall, rooms, ...(media ? { media } : {}) });
+    const resumed = known !== null;
+    send(socket, {
+      type: "welcome",
+      resumed,
+      lastCall,
+      rooms,
+      ...(links && { links: links() }),
+      ...(media && { media }),
+    });
     reader = socket;
     for (const frame of ring.since(known ? ref.lastSeq : 0) ?? []) socket.send(frame);
   }

@@ -1,9 +1,11 @@
+/** Which media node a participant is on. A room begins on one, its main site, and is linked to others as they are needed. */
 import type { Runtime } from "../kernel/runtime.ts";
 import { ApiError } from "../protocol/errors.ts";
-import { MediaError, type MediaNode } from "../protocol/media-node.ts";
+import { MediaError, type MediaEvent, type MediaNode } from "../protocol/media-node.ts";
 import type { FleetService } from "./fleet.ts";
 import type { MediaNodes } from "./media-nodes.ts";
-import { allocate } from "./registration/allocation.ts";
+import { createNodeLinks } from "./node-links.ts";
+import { allocate, isOverloaded } from "./registration/allocation.ts";
 
 /** A media node on which a room is open. */
 export type Placed = { serverName: string; region: string; node: MediaNode };
@@ -19,23 +21,46 @@ export type PlacedRoom = {
 /** The site that knows the speakers of the room. */
 export const mainOf = ({ sites }: PlacedRoom): Placed | null => sites.values().next().value ?? null;
 
-export type Placements = {
-  /** The node for the next participant; opens the room there. Throws `SVC_NO_RTC_CAPACITY` when no node accepts it. */
-  place(room: PlacedRoom): Promise<Placed>;
-  isPlacing(room: PlacedRoom): boolean;
-  /** Keeps the room on the node that reported it. */
-  adopt(room: PlacedRoom, site: Placed): void;
-  /** Closes the room on its node. */
-  release(room: PlacedRoom, site: Placed): void;
-  /** The node was lost or does not know the room any more, so there is nothing to close. */
-  forget(room: PlacedRoom, serverName: string): void;
+type PlacementsOutput = {
+  room(roomId: string): PlacedRoom | undefined;
+  hasTrack(roomId: string, serverName: string, trackId: string): boolean;
+  /** The other nodes of the room do not hear this one. */
+  unreachable(room: PlacedRoom, serverName: string): void;
 };
 
-export function createPlacements({ config, log }: Runtime, fleet: FleetService, nodes: MediaNodes): Placements {
+export type Placements = ReturnType<typeof createPlacements>;
+
+/** After a failure, two nodes are not linked again for this long. */
+const LINK_AGAIN_AFTER_MS = 30_000;
+/** How long after a restart the second end of a link is awaited. */
+const PAIRED_WITHIN_MS = 8_000;
+
+export function createPlacements(
+  { config, log, metrics, now, timers }: Runtime,
+  fleet: FleetService,
+  nodes: MediaNodes,
+  output: PlacementsOutput,
+) {
   const roomsOn = new Map<string, number>();
-  const placing = new Map<PlacedRoom, Promise<Placed>>();
+  /** One after another for each room, so that every site is linked to all others. */
+  const placing = new Map<PlacedRoom, Promise<unknown>>();
   /** Opening a room again waits for its closing, because the two requests could overtake each other. */
   const closing = new Map<string, Promise<void>>();
+  /** Until when a room is not opened on a node that could not be linked. */
+  const unlinkable = new Map<string, number>();
+  const links = createNodeLinks({
+    hasTrack: output.hasTrack,
+    split(roomId, serverNames) {
+      const room = output.room(roomId);
+      if (room) split(room, serverNames);
+    },
+  });
+  metrics.gaugeOf("stoa_node_links", "Links between media nodes that share rooms", () => links.size);
+  metrics.gaugeOf("stoa_node_link_rtt_ms", "The longest round trip between two linked media nodes", () => {
+    const trips = [...links.all()].flatMap(({ states }) => [...states.values()].map(({ rttMs }) => rttMs ?? 0));
+    return Math.max(0, ...trips);
+  });
+  nodes.onEvent(received);
 
   function count(serverName: string, change: 1 | -1): void {
     const rooms = (roomsOn.get(serverName) ?? 0) + change;
@@ -50,52 +75,165 @@ export function createPlacements({ config, log }: Runtime, fleet: FleetService, 
   }
 
   function forget(room: PlacedRoom, serverName: string): void {
+    links.leave(room.id, serverName);
     if (room.sites.delete(serverName)) count(serverName, -1);
   }
 
-  async function open(room: PlacedRoom): Promise<Placed> {
+  const candidates = () => fleet.candidates((name) => roomsOn.get(name) ?? 0);
+
+  /** The main site stays, or the one that was first. */
+  function split(room: PlacedRoom, serverNames: readonly string[]): void {
+    const present = [...room.sites.keys()].filter((name) => serverNames.includes(name));
+    const gone = present.length === 2 ? present[1] : undefined;
+    if (gone === undefined) return;
+    log.warn({ roomId: room.id, serverNames }, "placement: media nodes do not reach each other");
+    unlinkable.set(gone, now() + LINK_AGAIN_AFTER_MS);
+    output.unreachable(room, gone);
+  }
+
+  async function open(room: PlacedRoom, names: readonly { name: string; region: string }[]): Promise<Placed | null> {
     const { id: roomId } = room;
-    const candidates = fleet.candidates((name) => roomsOn.get(name) ?? 0);
-    for (const { name: serverName, region } of allocate(candidates, room.region ?? config.SFU_REGION)) {
+    for (const { name: serverName, region } of names) {
       const node = nodes.find(serverName);
-      if (!node) continue;
+      const others = [...room.sites.values()];
+      if (!node || (others.length > 0 && !mayLink(room, { serverName, node }))) continue;
       await closing.get(`${serverName} ${roomId}`);
+      const site = { serverName, region, node };
       try {
         await node.openRoom({ roomId });
-        return add(room, { serverName, region, node });
+        await links.share(roomId, others, site);
+        return add(room, site);
       } catch (error) {
         if (!(error instanceof MediaError)) throw error;
         log.warn({ serverName, roomId, code: error.code }, "placement: media node failed to open the room");
+        if (others.length === 0) continue;
+        unlinkable.set(serverName, now() + LINK_AGAIN_AFTER_MS);
+        release(room, site);
       }
     }
-    throw new ApiError("SVC_NO_RTC_CAPACITY");
+    return null;
+  }
+
+  function mayLink(room: PlacedRoom, site: Pick<Placed, "serverName" | "node">): boolean {
+    if (config.MEDIA_SPREAD === "off") return false;
+    if ((unlinkable.get(site.serverName) ?? 0) > now()) return false;
+    return [site, ...room.sites.values()].every(links.supports);
+  }
+
+  /** Draining nodes and overloaded ones get no more participants if another node takes them. */
+  function accepts(site: Placed, all: ReturnType<typeof candidates>): boolean {
+    const row = all.find(({ name }) => name === site.serverName);
+    return row === undefined || (row.status !== "DRAINING" && !isOverloaded(row));
+  }
+
+  async function choose(room: PlacedRoom, region: string | null): Promise<Placed> {
+    const main = mainOf(room);
+    const all = candidates();
+    const preferred = allocate(all, region ?? room.region ?? config.SFU_REGION);
+    if (!main) {
+      const first = await open(room, preferred);
+      if (first) return first;
+      throw new ApiError("SVC_NO_RTC_CAPACITY");
+    }
+    const open_ = [...room.sites.values()].filter((site) => accepts(site, all));
+    const near = open_.find((site) => site.region === region);
+    if (near) return near;
+    const isNew = ({ name }: { name: string }) => !room.sites.has(name);
+    const here = region === null ? [] : preferred.filter((one) => one.region === region && isNew(one));
+    const opened = await open(room, here);
+    return opened ?? open_[0] ?? (await open(room, preferred.filter(isNew))) ?? main;
+  }
+
+  function release(room: PlacedRoom, { node, serverName }: Placed): void {
+    forget(room, serverName);
+    const key = `${serverName} ${room.id}`;
+    const closed = node
+      .closeRoom({ roomId: room.id })
+      .catch((err) => log.warn({ err, serverName, roomId: room.id }, "placement: closing the room failed"))
+      .then(() => {
+        if (closing.get(key) === closed) closing.delete(key);
+      });
+    closing.set(key, closed);
+  }
+
+  /** Links sites that are not linked yet: found after a restart, or on another worker of their node after a crash. */
+  async function linkAll(room: PlacedRoom): Promise<void> {
+    const sites = [...room.sites.values()];
+    for (const [index, site] of sites.entries()) {
+      for (const other of sites.slice(0, index)) {
+        if (links.isShared(room.id, other.serverName, site.serverName)) continue;
+        await links.share(room.id, [other], site).catch(() => split(room, [other.serverName, site.serverName]));
+      }
+    }
+  }
+
+  function received(serverName: string, event: MediaEvent): void {
+    switch (event.type) {
+      case "linkChanged":
+      case "relayOffered":
+      case "relayMuted":
+      case "relayEnded":
+      case "relayData":
+        links.received(serverName, event);
+        break;
+      case "workerCrashed":
+        for (const { roomId, remains } of event.rooms) {
+          const room = output.room(roomId);
+          if (!remains || !room?.sites.has(serverName) || room.sites.size < 2) continue;
+          links.leave(roomId, serverName);
+          void linkAll(room);
+        }
+        break;
+    }
   }
 
   return {
-    async place(room) {
-      const main = mainOf(room);
-      if (main) return main;
-      const opening = placing.get(room) ?? open(room).finally(() => placing.delete(room));
-      placing.set(room, opening);
-      return opening;
+    /** The node for the next participant; opens the room there. Throws `SVC_NO_RTC_CAPACITY` when no node accepts it. */
+    async place(room: PlacedRoom, region: string | null = null): Promise<Placed> {
+      const before = placing.get(room) ?? Promise.resolve();
+      const placed = before.catch(() => {}).then(() => choose(room, region));
+      placing.set(room, placed);
+      try {
+        return await placed;
+      } finally {
+        if (placing.get(room) === placed) placing.delete(room);
+      }
     },
 
-    isPlacing: (room) => placing.has(room),
-
-    adopt: (room, site) => void add(room, site),
-
-    release(room, { node, serverName }) {
-      forget(room, serverName);
-      const key = `${serverName} ${room.id}`;
-      const closed = node
-        .closeRoom({ roomId: room.id })
-        .catch((err) => log.warn({ err, serverName, roomId: room.id }, "placement: closing the room failed"))
-        .then(() => {
-          if (closing.get(key) === closed) closing.delete(key);
-        });
-      closing.set(key, closed);
+    /** Keeps the room on a node that reported it. Is false when the room cannot be on this one, too. */
+    adopt(room: PlacedRoom, site: Placed): boolean {
+      if (room.sites.has(site.serverName) || placing.has(room)) return false;
+      if (room.sites.size > 0 && !mayLink(room, site)) return false;
+      add(room, site);
+      return true;
     },
 
+    /** Called when all rooms of the node have been adopted. */
+    adopted(serverName: string, found: Extract<MediaEvent, { type: "roomsFound" }>): void {
+      const node = nodes.find(serverName);
+      if (!node) return;
+      const paired = links.adopt({ serverName, node }, found.links);
+      timers.after(PAIRED_WITHIN_MS, () => {
+        links.closeUnpaired(serverName);
+        for (const { roomId } of found.rooms) {
+          const room = output.room(roomId);
+          if (room) void paired.then(() => linkAll(room));
+        }
+      });
+    },
+
+    /** Closes the room on its node. */
+    release,
+
+    /** The node was lost or does not know the room any more, so there is nothing to close. */
     forget,
+
+    /** Whether another node would take the participants of this one. */
+    hasAlternative: (serverName: string): boolean =>
+      config.MEDIA_SPREAD !== "off" &&
+      allocate(candidates(), config.SFU_REGION).some(({ name }) => {
+        const node = nodes.find(name);
+        return name !== serverName && node !== null && links.supports({ node });
+      }),
   };
 }

@@ -3,6 +3,7 @@ import type { Log } from "../kernel/log.ts";
 import type { Timers } from "../kernel/time/timers.ts";
 import type { NodeFiles } from "../protocol/media/node-files.ts";
 import type { NodeFrame } from "../protocol/media/node-messages.ts";
+import type { OpenedLink, RelayCall } from "../protocol/media/relay.ts";
 import {
   type AddParticipant,
   MEDIA_ERROR_CODES,
@@ -87,6 +88,8 @@ export class RemoteMedia implements MediaNode {
    */
   #isFirst = true;
   #endpoints: MediaEndpoints | null = null;
+  /** The node is of a version that can share rooms with other nodes. */
+  #hasLinks = false;
   #refused = { count: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
 
   constructor(options: RemoteMediaOptions) {
@@ -108,8 +111,8 @@ export class RemoteMedia implements MediaNode {
     });
   }
 
-  get remote(): { connected: boolean; files: NodeFiles } {
-    return { connected: this.#state === "connected", files: this.#files };
+  get remote(): { connected: boolean; files: NodeFiles; links: boolean } {
+    return { connected: this.#state === "connected", files: this.#files, links: this.#hasLinks };
   }
 
   /** Null until the node has reported them. */
@@ -189,8 +192,9 @@ export class RemoteMedia implements MediaNode {
     this.#refused = { count: 0, loggedAtMs: nowMs };
   }
 
-  #welcomed({ resumed, lastCall, rooms, media }: Welcome): void {
+  #welcomed({ resumed, lastCall, rooms, links, media }: Welcome): void {
     this.#endpoints = media ?? null;
+    this.#hasLinks = links !== undefined;
     this.#options.onEndpoints?.();
     this.#cancelLoss();
     // The node was restarted, or was without this server for too long, and has lost its rooms.
@@ -199,7 +203,7 @@ export class RemoteMedia implements MediaNode {
     if (!resumed) this.#session.lastSeq = 0;
     this.#state = "connected";
     for (const { call } of this.#pending.values()) if (call.id > lastCall) this.#link.send(call);
-    if (this.#isFirst) this.#find(rooms);
+    if (this.#isFirst) this.#find(rooms, links ?? []);
     else if (wasLost) this.#closeGivenUp(resumed ? this.rooms() : Promise.resolve(rooms));
     this.#isFirst = false;
     this.#settled.resolve();
@@ -212,9 +216,9 @@ export class RemoteMedia implements MediaNode {
       .catch((err) => this.#options.log.warn({ err }, "media node: closing abandoned rooms failed"));
   }
 
-  #find(rooms: Welcome["rooms"]): void {
-    this.#assigned.found(rooms);
-    if (rooms.length > 0) this.#emit({ type: "roomsFound", rooms });
+  #find(rooms: Welcome["rooms"], links: OpenedLink[]): void {
+    this.#assigned.found(rooms, links);
+    if (rooms.length > 0 || links.length > 0) this.#emit({ type: "roomsFound", rooms, links });
   }
 
   #down(): void {
@@ -324,6 +328,13 @@ export class RemoteMedia implements MediaNode {
   stopRecording(request: MediaRequest<"stopRecording">): Promise<void> {
     this.#assigned.record(request);
     return this.#call("stopRecording", request);
+  }
+
+  linkPoint = (request: RoomRef) => this.#call("linkPoint", request);
+
+  relay(call: RelayCall): Promise<void> {
+    this.#assigned.relay(call);
+    return this.#call("relay", call);
   }
 
   setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);

@@ -4,6 +4,7 @@
  * frame it has received and the other repeats the missed ones, so that every request is executed once and every event
  * is delivered once, in order.
  */
+import type { OpenedLink } from "../protocol/media/relay.ts";
 import type { MediaEndpoints, MediaErrorCode, MediaEvent, MediaMethod, RoomSnapshot } from "../protocol/media-node.ts";
 
 export const NODE_SOCKET_PATH = "/v1/media";
@@ -34,6 +35,8 @@ export type Welcome = {
   /** The last request that the node received. */
   lastCall: number;
   rooms: RoomSnapshot[];
+  /** The links to other nodes, with `rooms`; missing from nodes of versions that have none. */
+  links?: OpenedLink[];
   /** The node's media endpoints, for the TURN relay of the control plane; missing from nodes of earlier versions. */
   media?: MediaEndpoints;
 };

@@ -8,6 +8,16 @@ import type { FlightDump } from "./media/flight.ts";
 import type { NodeFiles } from "./media/node-files.ts";
 import type { NodeLoad } from "./media/node-load.ts";
 import type { RecordedFeed, RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
+import type {
+  LinkPoint,
+  LinkRef,
+  LinkState,
+  OpenedLink,
+  RelayCall,
+  RelayedData,
+  RelayedTrack,
+  RelayedTrackRef,
+} from "./media/relay.ts";
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
 import type {
@@ -246,8 +256,17 @@ export type MediaEvent =
       worker: number | null;
       rooms: { roomId: string; participantIds: string[]; remains?: boolean; recordingEnds?: boolean }[];
     }
-  /** A remote node was reached for the first time, and had these rooms already open. */
-  | { type: "roomsFound"; rooms: RoomSnapshot[] };
+  | RelayEvent
+  /** A remote node was reached for the first time, and had these rooms and links already open. */
+  | { type: "roomsFound"; rooms: RoomSnapshot[]; links: OpenedLink[] };
+
+/** What the other nodes of a room have to know, or the other workers of a node. */
+export type RelayEvent =
+  | (LinkRef & { type: "linkChanged"; state: LinkState; rttMs: number | null })
+  | { type: "relayOffered"; track: RelayedTrack }
+  | (RelayedTrackRef & { type: "relayMuted"; muted: boolean })
+  | (RelayedTrackRef & { type: "relayEnded" })
+  | { type: "relayData"; data: RelayedData };
 
 export const MEDIA_ERROR_CODES = [
   "ROOM_NOT_FOUND",
@@ -284,7 +303,7 @@ export type NodeEndpoints = MediaEndpoints & { answersAt: readonly string[] };
 
 export interface MediaNode {
   /** Set for a remote node only, which continues without this process. */
-  readonly remote?: { readonly connected: boolean; readonly files: NodeFiles };
+  readonly remote?: { readonly connected: boolean; readonly files: NodeFiles; readonly links: boolean };
   /** Opens the room on a worker; it spreads over more while it is large. Opening an open room has no effect. */
   openRoom(room: OpenRoom): Promise<void>;
   /** Ends all media of the room without events for its participants. Has no effect for an unknown room. */
@@ -327,6 +346,10 @@ export interface MediaNode {
   setNetwork(change: SetNetwork): Promise<void>;
   /** The last seconds of a participant's packets, without content. Null for an unknown participant. */
   flight(participant: ParticipantRef): Promise<FlightDump | null>;
+  /** Where links to the other nodes of the room end. */
+  linkPoint(room: RoomRef): Promise<LinkPoint>;
+  /** Takes part in sharing a room with other nodes. */
+  relay(call: RelayCall): Promise<void>;
   /** The current media of a room. Null for a room that is not open on this node. */
   room(room: RoomRef): Promise<RoomSnapshot | null>;
   /** The open rooms with their number of participants. */
@@ -358,6 +381,8 @@ export const MEDIA_METHODS = Object.keys({
   stopRecording: true,
   setNetwork: true,
   flight: true,
+  linkPoint: true,
+  relay: true,
   room: true,
   rooms: true,
   load: true,

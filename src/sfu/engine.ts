@@ -2,7 +2,13 @@
 import type { SocketTuning } from "../kernel/net/socket-options.ts";
 import { ClientTable } from "../protocol/client-table.ts";
 import type { NodeLoad } from "../protocol/media/node-load.ts";
-import { MediaError, type MediaEvent, type ParticipantRef, type RoomRef } from "../protocol/media-node.ts";
+import {
+  MediaError,
+  type MediaEvent,
+  type ParticipantRef,
+  type RelayEvent,
+  type RoomRef,
+} from "../protocol/media-node.ts";
 import { type FastPath, typescriptPath } from "./fast-path/fast-path.ts";
 import { openNativePath } from "./fast-path/native-path.ts";
 import type { ReceiveLoopHost } from "./fast-path/receive-loop.ts";
@@ -29,7 +35,6 @@ import { createCertificate, type DtlsCertificate } from "./werift/werift-hooks.t
 import { TransportFeedback } from "./wire/rtcp/twcc-feedback.ts";
 import {
   ONLY_LOOKS,
-  type RelayEvent,
   type WorkerCall,
   type WorkerMethod,
   type WorkerResponse,
@@ -347,8 +352,10 @@ export class Engine {
     const { linkId } = request;
     this.#closeLink(linkId);
     const link = new RelayLink(this.#host, request, {
-      up: () => this.#relay({ type: "linkUp", linkId }),
+      changed: (state, rttMs) => this.#relay({ type: "linkChanged", linkId, state, rttMs }),
       offered: (track) => this.#relay({ type: "relayOffered", track }),
+      muted: (change) => this.#relay({ type: "relayMuted", ...change }),
+      ended: (ref) => this.#relay({ type: "relayEnded", ...ref }),
     });
     this.#links.set(linkId, link);
   }

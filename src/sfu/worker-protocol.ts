@@ -1,7 +1,14 @@
 /** The messages between the main thread and a media worker: calls of a MediaNode, their responses, and events. */
-import type { MediaErrorCode, MediaEvent, MediaMethod, MediaRequest, MediaResponse } from "../protocol/media-node.ts";
-import type { LinkRef, OpenLink, RelayedTrack, RelayedTrackRef, SharedRoom } from "./relay/relayed-track.ts";
-import type { RelayedData } from "./room/data-message.ts";
+import type { RelayCalls } from "../protocol/media/relay.ts";
+import type {
+  MediaErrorCode,
+  MediaEvent,
+  MediaMethod,
+  MediaRequest,
+  MediaResponse,
+  RelayEvent,
+} from "../protocol/media-node.ts";
+import type { OpenLink } from "./relay/relayed-track.ts";
 import type { SharedPort, Unshareable } from "./transport/port-sharing/port-sharing.ts";
 import type { SrtpProfile } from "./wire/srtp/srtp.ts";
 
@@ -26,19 +33,7 @@ export type WorkerSettings = {
   succeeds?: SharedPort | undefined;
 };
 
-/** The calls by which the workers of one process share a room. */
-export type RelayCalls = {
-  openLink: OpenLink;
-  closeLink: LinkRef;
-  /** Offers the room's tracks on the link, now and whenever there are more: `relayOffered`. */
-  shareRoom: SharedRoom;
-  /** Ends the room's tracks on the link, in both directions. */
-  unshareRoom: SharedRoom;
-  addRelayed: RelayedTrack;
-  muteRelayed: RelayedTrackRef & { muted: boolean };
-  removeRelayed: RelayedTrackRef;
-  deliverRelayed: RelayedData;
-};
+export type WorkerRelayCalls = RelayCalls & { openLink: OpenLink };
 
 /** The calls by which a newer process comes to use the port of this one. */
 type PortCalls = {
@@ -47,8 +42,11 @@ type PortCalls = {
   keepPort: { request: undefined; response: undefined };
 };
 
-type Calls = PortCalls & { [M in MediaMethod]: { request: MediaRequest<M>; response: MediaResponse<M> } } & {
-  [M in keyof RelayCalls]: { request: RelayCalls[M]; response: undefined };
+/** Of the methods of a node, those that one worker serves. */
+export type EngineMethod = Exclude<MediaMethod, "linkPoint" | "relay">;
+
+type Calls = PortCalls & { [M in EngineMethod]: { request: MediaRequest<M>; response: MediaResponse<M> } } & {
+  [M in keyof WorkerRelayCalls]: { request: WorkerRelayCalls[M]; response: undefined };
 };
 export type WorkerMethod = keyof Calls;
 export type WorkerRequest<M extends WorkerMethod> = Calls[M]["request"];
@@ -58,14 +56,8 @@ export type WorkerCall = {
   [M in WorkerMethod]: { type: "call"; id: number; method: M; request: WorkerRequest<M> };
 }[WorkerMethod];
 
-/** What a worker tells the others that share a room with it. */
-export type RelayEvent =
-  | (LinkRef & { type: "linkUp" })
-  | { type: "relayOffered"; track: RelayedTrack }
-  | { type: "relayData"; data: RelayedData };
-
 /** Calls that change nothing. */
-export const ONLY_LOOKS: ReadonlySet<WorkerMethod> = new Set<MediaMethod>(["load", "rooms", "room", "flight"]);
+export const ONLY_LOOKS: ReadonlySet<WorkerMethod> = new Set<WorkerMethod>(["load", "rooms", "room", "flight"]);
 
 export type ToWorker =
   /** `vitals` is a counter that grows while the engine runs, even when it is too busy to respond, the MiB that the worker holds, and how busy its thread is in percent. */

@@ -1,10 +1,10 @@
 /** Entry point of a media worker: a socket, an engine, and the messages of the main thread. */
 import "./werift/reflect.ts";
 import { createIdleCollector } from "../kernel/scheduling/idle.ts";
-import { MediaError, type MediaEvent } from "../protocol/media-node.ts";
+import { MediaError, type MediaEvent, type RelayEvent } from "../protocol/media-node.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
 import { warmUp } from "./warm-up/warm-up.ts";
-import type { FromWorker, RelayEvent, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
+import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
 declare const self: Worker;
 

@@ -164,6 +164,14 @@ export function fakeMediaNode(): FakeMediaNode {
       unpublish(peer, entryOf(peer, trackId)[0]);
     },
     async setNetwork() {},
+    async linkPoint({ roomId }) {
+      roomOf(roomId);
+      return { worker: 0, publicKey: "A".repeat(43), addresses: ["127.0.0.1"], port: 9 };
+    },
+    async relay({ method, request }) {
+      calls.push(`${method} ${"trackId" in request ? request.trackId : ""}`.trim());
+      if (method === "openLink") emit({ type: "linkChanged", linkId: request.linkId, state: "up", rttMs: 1 });
+    },
     flight: async () => ({
       ...{ version: 1, sinceMs: 0, lastedMs: 1, streams: [] },
       ...{ received: [], sent: [], rtcp: [], states: [] },

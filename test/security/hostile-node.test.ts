@@ -9,6 +9,7 @@ import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { NodeFrameQueue } from "../../src/nodes/node-frame-queue.ts";
 import { RemoteMedia } from "../../src/nodes/remote-media.ts";
 import type { RecordedFile } from "../../src/protocol/media/recording.ts";
+import type { RelayedData, RelayedTrack } from "../../src/protocol/media/relay.ts";
 import { MEDIA_METHODS, MediaError, type MediaEvent, type MediaMethod } from "../../src/protocol/media-node.ts";
 import type { Recording } from "../../src/protocol/recordings.ts";
 import { type Api, createApi } from "../harness/api.ts";
@@ -469,7 +470,28 @@ function events({ recordingRef, participantId }: Stage): {
       worker: 0,
       rooms: [{ roomId: crypto.randomUUID(), participantIds: [participantId] }],
     },
-    roomsFound: { type: "roomsFound", rooms: [] },
+    linkChanged: { type: "linkChanged", linkId: "l", state: "up", rttMs: 1 },
+    relayOffered: { type: "relayOffered", track: relayedTrack(roomId, "ada") },
+    relayMuted: { type: "relayMuted", roomId, linkId: "l", trackId: "trk_1", muted: true },
+    relayEnded: { type: "relayEnded", roomId, linkId: "l", trackId: "trk_1" },
+    relayData: { type: "relayData", data: relayedData(roomId, "ada") },
+    roomsFound: { type: "roomsFound", rooms: [], links: [] },
+  };
+}
+
+function relayedTrack(roomId: string, identity: string): RelayedTrack {
+  const codec = { codec: "VP8" as const, payloadType: 96, rtxPayloadType: 97, clockRate: 90_000, nack: true };
+  return {
+    ...{ roomId, linkId: "l", trackId: "trk_1", identity, clientTrackId: "c", mid: "0", name: null, muted: false },
+    ...{ kind: "video", source: "camera", codecs: [{ ...codec, variant: "", profile: "" }], payloadType: 96 },
+    layers: [{ rid: null, ssrc: 1, repairSsrc: 2 }],
+  };
+}
+
+function relayedData(roomId: string, from: string | null): RelayedData {
+  return {
+    ...{ roomId, from, kind: "reliable", delivery: { from, payload: "forged" }, packet: "AAAA", size: 6 },
+    ...{ isStreamPart: false, to: null },
   };
 }
 
@@ -550,6 +572,68 @@ describe("[18] a hostile media node says in every way it can", () => {
         rogue.send({ type: "error", seq: 9, id: 1e9, code, message: "x" });
       await heard(target);
       expect(await outside()).toEqual(before);
+    },
+    LONG,
+  );
+
+  test(
+    "of a room that it shares with another node: nothing of the other's participants changes",
+    async () => {
+      const target = await attacked();
+      const { roomId } = target;
+      const { token } = await target.api.mint(roomId, "zoe", { region: "honest" });
+      const zoe = new Member(server.url, token);
+      members.push(zoe);
+      expect((await zoe.join()).serverName).toBe("honest");
+      const relays = (at: HostileNode, method: string) =>
+        at.calls.flatMap(({ method: called, request }) =>
+          called === "relay" && request.method === method ? [request.request as Record<string, unknown>] : [],
+        );
+      const shared = ({ roomId: id }: Record<string, unknown>) => id === roomId;
+      const { linkId = "" } = (await until(() => relays(honest, "shareRoom").find(shared))) as { linkId?: string };
+      const track = (identity: string, changes = {}) => ({ ...relayedTrack(roomId, identity), linkId, ...changes });
+      const camera = { id: "trk_zoe", kind: "video", source: "camera", name: null, muted: false, simulcast: false };
+      const zoes = { roomId, participantId: zoe.client.ack?.sessionId ?? "", identity: "zoe" };
+      honest.say({ type: "trackPublished", ...zoes, track: { ...camera, codec: "VP8" } as never });
+      honest.say({ type: "relayOffered", track: track("zoe", { trackId: "trk_zoe" }) });
+      await until(() => relays(rogue, "addRelayed").find(({ trackId }) => trackId === "trk_zoe"));
+      const [calls, pushes] = [honest.calls.length, zoe.pushes.length];
+      const forged = { roomId, linkId, trackId: "trk_zoe" };
+      const ada = { roomId, participantId: target.participantId, identity: "ada" };
+      for (const event of [
+        // A track that is the other node's, or nobody's, or comes by a link that the node does not have.
+        { type: "relayOffered", track: track("ada", { trackId: "trk_zoe" }) },
+        { type: "relayOffered", track: track("zoe") },
+        { type: "relayOffered", track: track("ada", { roomId: bystander.roomId }) },
+        { type: "relayOffered", track: track("ada", { linkId: "another" }) },
+        { type: "trackPublished", ...ada, track: { ...camera, codec: "VP8" } },
+        { type: "relayMuted", ...forged, muted: true },
+        { type: "relayEnded", ...forged },
+        // In the name of the backend, or of a participant of the other node.
+        { type: "relayData", data: relayedData(roomId, null) },
+        { type: "relayData", data: relayedData(roomId, "zoe") },
+        { type: "relayData", data: { ...relayedData(roomId, "ada"), delivery: { from: "zoe", payload: "forged" } } },
+        { type: "workerCrashed", worker: 0, rooms: [{ roomId, participantIds: [zoes.participantId], remains: true }] },
+        { type: "speakersChanged", roomId: bystander.roomId, speakers: [{ identity: "zoe", level: 1 }] },
+        { type: "trackUnpublished", ...zoes, trackId: "trk_zoe" },
+      ])
+        rogue.tell(event);
+      await heard(target);
+      const after = honest.calls.slice(calls).filter(({ method }) => method === "relay");
+      // The rogue has said that it lost the worker of the room, so the room is linked to it anew.
+      const methods = after.map(({ request }) => String(request.method));
+      for (const method of ["addRelayed", "muteRelayed", "removeRelayed", "deliverRelayed"])
+        expect(methods).not.toContain(method);
+      expect(zoe.pushes.slice(pushes).filter(({ type }) => type !== "participant.joined")).toEqual([]);
+      expect(zoe.client.closeCode).toBeNull();
+      // What it says of its own participant does reach the other node.
+      const own = relays(honest, "deliverRelayed").length;
+      const relink = await until(() => relays(honest, "shareRoom").findLast(shared));
+      await until(() => {
+        rogue.tell({ type: "relayData", data: relayedData(roomId, "ada") });
+        return Bun.sleep(20).then(() => relays(honest, "deliverRelayed").length > own);
+      });
+      expect(relink.roomId).toBe(roomId);
     },
     LONG,
   );
@@ -682,6 +766,8 @@ describe("[18] a hostile media node answers", () => {
     room: { roomId: "r" },
     rooms: undefined,
     load: undefined,
+    linkPoint: { roomId: "r" },
+    relay: { method: "shareRoom", request: { roomId: "r", linkId: "l" } },
   } satisfies Record<MediaMethod, object | undefined>;
   /** What has a content, and one that is right. */
   const right: Partial<Record<MediaMethod, unknown>> = {
@@ -689,6 +775,7 @@ describe("[18] a hostile media node answers", () => {
     flight: { version: 1, sinceMs: 0, lastedMs: 1, streams: [], received: [[1]], sent: [], rtcp: [], states: [] },
     room: { roomId: "r", participants: [] },
     rooms: [{ roomId: "r", participants: 1 }],
+    linkPoint: { worker: 0, publicKey: "A".repeat(43), addresses: ["192.0.2.1"], port: 1 },
     load: {
       ...{ rooms: 0, participants: 0, cpuPercent: null, memoryPercent: 1, networkInBps: 0, networkOutBps: 0 },
       ...{ packetsIn: 0, packetsOut: 0, nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0, refused: {} },

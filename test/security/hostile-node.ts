@@ -44,7 +44,7 @@ export class HostileNode {
   }
 
   constructor(rooms: unknown[] = []) {
-    this.welcome = { type: "welcome", resumed: false, lastCall: 0, rooms };
+    this.welcome = { type: "welcome", resumed: false, lastCall: 0, rooms, links: [] };
     this.#server = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
@@ -95,6 +95,8 @@ export class HostileNode {
     const response = (this.answers[method] ?? HONEST[method])?.(request);
     if (response instanceof MediaRefusal) this.send({ type: "error", seq: ++this.#seq, id, ...response.body });
     else if (response !== SILENCE) this.send({ type: "answer", seq: ++this.#seq, id, response });
+    const { method: relayed, request: relay } = (request ?? {}) as { method?: string; request?: { linkId: string } };
+    if (relayed === "openLink") this.tell({ type: "linkChanged", linkId: relay?.linkId, state: "up", rttMs: 1 });
     if (method === "stopRecording" && !this.answers.stopRecording)
       this.tell({ type: "recordingEnded", ...(request as { roomId: string; recordingId: string }) });
   }
@@ -141,6 +143,7 @@ const HONEST: Partial<Record<MediaMethod, (request: Record<string, unknown>) => 
   room: ({ roomId }) => ({ roomId, participants: [] }),
   rooms: () => [],
   flight: () => null,
+  linkPoint: () => ({ worker: 0, publicKey: "A".repeat(43), addresses: ["127.0.0.1"], port: 9 }),
   negotiate: () => ({ sdp: "v=0\r\n", tracks: [] }),
 };
 

@@ -106,6 +106,10 @@ export async function startImpairedNode(
     room: (request) => call("room", request),
     rooms: () => call("rooms", undefined),
     load: () => call("load", undefined),
+    linkPoint: async () => {
+      throw new Error("one engine has no links");
+    },
+    relay: async () => {},
     onEvent(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -1,6 +1,7 @@
 import { t } from "elysia";
 import { Identity, nullable, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
+import { MAX_REGION_LENGTH } from "../../protocol/ids.ts";
 import {
   Attributes,
   IceServer,
@@ -40,6 +41,13 @@ export const MintRtcToken = t.Object({
   name: t.Optional(t.String({ maxLength: 256, description: "For people to read: any text of at most 128 characters" })),
   attributes: t.Optional(Attributes),
   kind: t.Optional(ParticipantKind),
+  region: t.Optional(
+    t.String({
+      minLength: 1,
+      maxLength: MAX_REGION_LENGTH,
+      description: "Join on a media node of this region, which is linked to those of the others",
+    }),
+  ),
 });
 
 export const MintTestToken = t.Object({ participantIdentity: t.Optional(Identity) });

@@ -25,6 +25,7 @@ export type MintRtcToken = {
   permissions?: Partial<Permissions>;
   ttlSeconds?: number;
   metadata?: string;
+  region?: string;
 } & Partial<Profile>;
 
 /** A token that is saved but not signed yet: signing is asynchronous, and a unit of work is not. */
@@ -34,6 +35,8 @@ export type RtcGrant = {
   participantIdentity: string;
   permissions: Permissions;
   metadata: string | null;
+  /** Where the participant is; null for the region of the room. */
+  region: string | null;
   profile: Profile;
   createdAt: number;
   expiresAt: number;
@@ -105,6 +108,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
         participantIdentity: input.participantIdentity,
         permissions: resolvePermissions(input.permissions),
         metadata: checkedMetadata(input.metadata ?? null),
+        region: input.region ?? null,
         profile: {
           name: checkedDisplayName(input.name ?? null),
           attributes: mergedAttributes({}, input.attributes ?? {}),
@@ -138,7 +142,8 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
 
     /** `publicUrl` is the URL at which this client reaches the server. */
     async sign(grant: RtcGrant, publicUrl: string) {
-      const { tokenId, room, participantIdentity, permissions, metadata, profile, createdAt, expiresAt } = grant;
+      const { tokenId, room, participantIdentity, permissions, metadata, region, profile, createdAt, expiresAt } =
+        grant;
       const claims = {
         sub: participantIdentity,
         projectId: room.projectId,
@@ -147,6 +152,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
         permissions,
         metadata,
         profile,
+        ...(region !== null && { region }),
       };
       return {
         token: await jwt.sign("rtc-token", tokenId, claims, expiresAt),

@@ -42,6 +42,7 @@ export function createRtcTokenVerifier(
         resolvePermissions(claims.permissions as Permissions),
       ),
       metadata: typeof claims.metadata === "string" ? claims.metadata : null,
+      region: typeof claims.region === "string" ? claims.region : null,
       profile: { ...NO_PROFILE, ...(claims.profile as Partial<Profile> | undefined) },
       expiresAt: claims.exp * 1000,
     };

@@ -5,7 +5,7 @@ import type { FleetService } from "../../nodes/fleet.ts";
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { Placed, Placements } from "../../nodes/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
-import type { MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
+import type { MediaEvent, MediaNode, ParticipantSnapshot, RoomSnapshot } from "../../protocol/media-node.ts";
 import type { Membership } from "./membership.ts";
 import type { SessionRegistry } from "./rtc-session.ts";
 import { createPushes, type LiveRoom, type RtcSession } from "./rtc-session.ts";
@@ -36,15 +36,14 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     });
     if (found.length < participants.length)
       log.warn({ serverName, roomId }, "signaling: media node reports unknown participants");
+    const site: Placed = { serverName, region: fleet.find(serverName).region, node };
     const room = found[0] && liveRoom(roomId, found[0].record);
-    if (!room) {
+    if (!room || !placements.adopt(room, site)) {
       node
         .closeRoom({ roomId })
         .catch((err) => log.warn({ err, roomId }, "signaling: media node did not close the room"));
       return;
     }
-    const site: Placed = { serverName, region: fleet.find(serverName).region, node };
-    placements.adopt(room, site);
     for (const { participant, record } of found) {
       const session = sessionOf(room, site, participant, record);
       registry.add(session);
@@ -54,11 +53,10 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     membership.releaseIfEmpty(room);
   }
 
-  /** Null when the room is closed, or when new joins have already caused its placement on a node. */
+  /** Null when the room is closed. */
   function liveRoom(roomId: string, { projectId, environment }: SessionRecord): LiveRoom | null {
     try {
-      const room = registry.roomFor(rooms.findActive({ projectId, environment, roomId }));
-      return room.sites.size > 0 || placements.isPlacing(room) ? null : room;
+      return registry.roomFor(rooms.findActive({ projectId, environment, roomId }));
     } catch (error) {
       if (error instanceof ApiError) return null;
       throw error;
@@ -114,11 +112,12 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     });
   }
 
-  return (serverName: string, found: RoomSnapshot[]): void => {
+  return (serverName: string, found: Extract<MediaEvent, { type: "roomsFound" }>): void => {
     const node = nodes.find(serverName);
     if (!node) return;
-    for (const room of found) adoptRoom(serverName, node, room);
-    log.info({ serverName, rooms: found.length }, "signaling: calls resumed after a restart");
+    for (const room of found.rooms) adoptRoom(serverName, node, room);
+    placements.adopted(serverName, found);
+    log.info({ serverName, rooms: found.rooms.length }, "signaling: calls resumed after a restart");
   };
 }
 

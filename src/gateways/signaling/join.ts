@@ -153,7 +153,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
       room.pending += 1;
       let session: RtcSession | undefined;
       try {
-        const site = await placements.place(room);
+        const site = await placements.place(room, caller.region ?? null);
         // The placement took time, so the checks are repeated; nothing is awaited from here to the insertion.
         if (isGone()) throw new Refusal("JOIN_TIMEOUT", "The client hung up.", CLOSE_CODES.joinTimeout);
         admit(caller);

@@ -3,7 +3,7 @@ import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Adopt } from "./adoption.ts";
 import type { Membership } from "./membership.ts";
 import { learnsQuality, learnsSpeakers } from "./rosters.ts";
-import { mayReceive, type RtcSession, type SessionRegistry } from "./rtc-session.ts";
+import { isForeignTrack, mayReceive, type RtcSession, type SessionRegistry } from "./rtc-session.ts";
 import type { ServerRequests } from "./server-requests.ts";
 
 type ParticipantEvent = Extract<MediaEvent, { participantId: string }>;
@@ -60,6 +60,7 @@ export function createMediaEvents({
         membership.emitChange(session, { type: "dtlsStateChanged", state: event.state });
         break;
       case "trackPublished":
+        if (isForeignTrack(session, event.track.id)) break;
         membership.publishes(session);
         session.tracks.set(event.track.id, event.track);
         withhold(session, event.track.id);
@@ -163,7 +164,7 @@ export function createMediaEvents({
         break;
       }
       case "roomsFound":
-        adopt(serverName, event.rooms);
+        adopt(serverName, event);
         break;
       case "workerCrashed":
         for (const { roomId, participantIds, remains } of event.rooms) {
@@ -181,6 +182,12 @@ export function createMediaEvents({
           }
         }
         break;
+      // The placements handle these events themselves.
+      case "linkChanged":
+      case "relayOffered":
+      case "relayMuted":
+      case "relayEnded":
+      case "relayData":
       // The recordings feature handles these events itself.
       case "recordingFileStarted":
       case "recordingFileEnded":

@@ -41,7 +41,7 @@ export type Membership = ReturnType<typeof createMembership>;
 /** The life of a session in its room: announcing, pushing, resuming and leaving. */
 export function createMembership(
   runtime: Runtime,
-  { registry, placements }: { registry: SessionRegistry; placements: Placements },
+  { registry, placements }: { registry: SessionRegistry; placements: Pick<Placements, "release"> },
 ) {
   const { bus, keyring, now, timers, log } = runtime;
 
@@ -236,6 +236,12 @@ export function createMembership(
         const keepMedia = reason === "restart" && session.site.node.remote !== undefined;
         dismiss(session, reason, { quietly: true, keepMedia });
       }
+    },
+
+    /** The participants on that node join again, on another one. */
+    moveAway(roomId: string, serverName: string): void {
+      for (const session of [...(registry.room(roomId)?.sessions.values() ?? [])])
+        if (session.site.serverName === serverName) dismiss(session, "node_lost");
     },
 
     /** Pushes go to this socket from now on; an older socket of the session is closed. */

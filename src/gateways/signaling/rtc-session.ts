@@ -78,6 +78,10 @@ export function publisherOf({ sessions }: LiveRoom, trackId: string): RtcSession
   return undefined;
 }
 
+/** A node may only name tracks of its own participants. */
+export const isForeignTrack = (session: RtcSession, trackId: string): boolean =>
+  (publisherOf(session.room, trackId) ?? session) !== session;
+
 export const mayReceive = (
   receiver: RtcSession,
   trackId: string,

@@ -14,6 +14,7 @@ import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ClientFrames } from "../../protocol/signaling.ts";
 import { createWhip } from "../whip/whip.ts";
 import { createAdoption } from "./adoption.ts";
+import { createDrainingNodes } from "./draining-nodes.ts";
 import { createEmptyRooms } from "./empty-rooms.ts";
 import { createHalfOpenWatch } from "./half-open.ts";
 import { createJoin } from "./join.ts";
@@ -48,7 +49,14 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const { bus, config, metrics, now } = runtime;
   const { rtcTokens, fleet, nodes, originPolicy, isArchived } = deps;
   const registry = createSessionRegistry();
-  const placements = createPlacements(runtime, fleet, nodes);
+  const placements = createPlacements(runtime, fleet, nodes, {
+    room: registry.room,
+    hasTrack: (roomId, serverName, trackId) =>
+      [...(registry.room(roomId)?.sessions.values() ?? [])].some(
+        ({ site, tracks }) => site.serverName === serverName && tracks.has(trackId),
+      ),
+    unreachable: (room, serverName) => membership.moveAway(room.id, serverName),
+  });
   const membership = createMembership(runtime, { registry, placements });
   const lobby = createLobby(runtime, { ...deps, registry, membership });
   const roomStates = createRoomStates(runtime, { ...deps, registry, membership, lobby });
@@ -125,6 +133,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       isDraining: () => draining,
     },
     emptyRooms: createEmptyRooms(runtime, { rooms: deps.rooms, registry }),
+    drainingNodes: createDrainingNodes(runtime, { fleet, placements, registry, membership }),
     whip: createWhip(runtime, {
       registry,
       membership,

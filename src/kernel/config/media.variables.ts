@@ -41,7 +41,7 @@ export const mediaVariables = {
   MEDIA_SPREAD: choice(
     "auto",
     ["auto", "off"],
-    "Whether a large room is spread over several media workers: auto takes another from 100 participants on one worker, or 20 on a busy one.",
+    "Whether a large room is spread over several media workers: auto takes another from 100 participants on one worker, or 20 on a busy one. Also whether a room may be on several media nodes.",
   ),
   SFU_NODE_NAME: text("local", serverName, "Name of this media node in the fleet."),
   SFU_REGION: text("local", region, "Region of this media node."),

@@ -57,6 +57,8 @@ export type RtcTokenCaller = {
   participantIdentity: string;
   permissions: RtcPermissions;
   metadata: string | null;
+  /** The region of the media node that the participant prefers. */
+  region?: string | null;
   profile: Profile;
   /** A participant that others do not see and that only subscribes. */
   hidden?: boolean;

@@ -35,7 +35,7 @@ export function allocate<C extends Candidate>(candidates: readonly C[], region: 
     .map(({ node }) => node);
 }
 
-function isOverloaded({ cpuPercent, memoryPercent }: Candidate): boolean {
+export function isOverloaded({ cpuPercent, memoryPercent }: Pick<Candidate, "cpuPercent" | "memoryPercent">): boolean {
   return (cpuPercent ?? 0) >= OVERLOADED_CPU_PERCENT || (memoryPercent ?? 0) >= OVERLOADED_MEMORY_PERCENT;
 }
 

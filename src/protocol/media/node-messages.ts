@@ -9,6 +9,7 @@ import { Layer, Permissions, Quality, TrackEncryption, TrackKind, TrackSource } 
 import { DATA_FRAME_MAX_BYTES, DataDropReason, DeliveryReason, SDP_MAX_BYTES } from "../signaling.ts";
 import { FlightDump } from "./flight.ts";
 import { RECORDED_FILE_NAME, RECORDING_CODECS } from "./recording.ts";
+import { LinkPoint, LinkState, OpenedLink, RelayedData, RelayedTrack } from "./relay.ts";
 
 const nullable = <T extends TSchema>(type: T) => Type.Union([type, Type.Null()]);
 const text = (maxLength: number) => Type.String({ maxLength });
@@ -201,6 +202,11 @@ export const NODE_EVENTS = {
     payload: text(4 * DATA_FRAME_MAX_BYTES),
     recipients: Type.Array(Id, { maxItems: ROOM_MEMBERS }),
   }),
+  linkChanged: event("linkChanged", { linkId: Id, state: LinkState, rttMs: NullableNumber }),
+  relayOffered: event("relayOffered", { track: RelayedTrack }),
+  relayMuted: ofRoom("relayMuted", { linkId: Id, trackId: Id, muted: Type.Boolean() }),
+  relayEnded: ofRoom("relayEnded", { linkId: Id, trackId: Id }),
+  relayData: event("relayData", { data: RelayedData }),
   workerCrashed: event("workerCrashed", {
     worker: nullable(Count),
     rooms: Type.Array(
@@ -223,6 +229,7 @@ export const NODE_FRAMES = {
     resumed: Type.Boolean(),
     lastCall: Count,
     rooms: Type.Array(NodeRoom, { maxItems: ROOM_MEMBERS }),
+    links: Type.Optional(Type.Array(OpenedLink, { maxItems: ROOM_MEMBERS })),
     media: Type.Optional(
       Type.Object({
         announce: Type.Array(Address, { maxItems: 64 }),
@@ -248,6 +255,7 @@ export const NODE_RESPONSES = {
     tracks: Type.Array(Type.Object({ clientTrackId: text(1_024), trackId: Id }), { maxItems: 1_000 }),
   }),
   flight: nullable(FlightDump),
+  linkPoint: LinkPoint,
   room: nullable(NodeRoom),
   rooms: Type.Array(Type.Object({ roomId: Id, participants: Count }), { maxItems: ROOM_MEMBERS }),
   load: Type.Object({

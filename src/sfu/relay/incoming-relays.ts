@@ -1,4 +1,5 @@
 /** The tracks of another worker on a link, which are publications of this worker's rooms as though their publishers were here. */
+import type { RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import { FlightRecorder } from "../flight/flight-recorder.ts";
 import type { ParticipantHost, RoomTracks, TrackOwner } from "../room/host.ts";
 import { IncomingStreams, receiveSenderReport } from "../room/incoming-streams.ts";
@@ -12,7 +13,7 @@ import { TwccRecorder } from "../wire/rtcp/twcc.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
-import { LINK_EXTENSIONS, type RelayedTrack, type RelayedTrackRef } from "./relayed-track.ts";
+import { LINK_EXTENSIONS, type LinkKind } from "./relayed-track.ts";
 
 /** Asks the other worker to send a stream, or to stop. */
 type Want = (ssrc: number, isWanted: boolean) => void;
@@ -24,6 +25,12 @@ type Stream = {
   isRepair: boolean;
 };
 
+/** Lost sound is asked for again on links that are shorter than this; later it would come too late. */
+const MAX_AUDIO_REPAIR_RTT_MS = 100;
+
+/** The link, as its incoming tracks use it. `rttMs` is null between workers of one node. */
+type Way = { readonly kind: LinkKind; readonly rttMs: number | null };
+
 /** One participant of the other worker, as the room that has its tracks uses it. */
 class RelayedPublisher implements TrackOwner {
   readonly tracks = new Map<string, { publication: Publication; ssrcs: Map<PublishedLayer, number> }>();
@@ -32,13 +39,16 @@ class RelayedPublisher implements TrackOwner {
   });
   readonly #feedback: PublisherFeedback;
   readonly #want: Want;
+  readonly #way: Way;
 
   constructor(
     readonly room: RoomTracks,
     feedback: PublisherFeedback,
+    way: Way,
     want: Want,
   ) {
     this.#feedback = feedback;
+    this.#way = way;
     this.#want = want;
   }
 
@@ -59,7 +69,11 @@ class RelayedPublisher implements TrackOwner {
   tick(nowMs: number): void {
     const publications = [...this.tracks.values()].map(({ publication }) => publication);
     for (const publication of publications) this.#raise(publication);
-    this.#feedback.tick(publications, null, nowMs);
+    const { rttMs } = this.#way;
+    if (rttMs !== null && rttMs >= MAX_AUDIO_REPAIR_RTT_MS)
+      for (const { kind, layers } of publications)
+        if (kind === "audio") for (const { nack } of layers) nack.takeDue(nowMs);
+    this.#feedback.tick(publications, rttMs, nowMs);
   }
 
   /** A subscriber's first picture must not wait for the next look at what is wanted. */
@@ -87,6 +101,7 @@ class RelayedPublisher implements TrackOwner {
 export class IncomingRelays {
   readonly #host: ParticipantHost;
   readonly #connection: Connection;
+  readonly #way: Way;
   readonly #want: Want;
   readonly #forgetWant: (ssrc: number) => void;
   /** By room and identity. */
@@ -100,7 +115,8 @@ export class IncomingRelays {
   readonly #view = new RtpView();
   readonly #extensions = new RtpExtensions();
 
-  constructor(host: ParticipantHost, connection: Connection, want: Want, forgetWant: (ssrc: number) => void) {
+  constructor(host: ParticipantHost, way: Way, connection: Connection, want: Want, forgetWant: (ssrc: number) => void) {
+    this.#way = way;
     this.#host = host;
     this.#connection = connection;
     this.#want = want;
@@ -132,14 +148,19 @@ export class IncomingRelays {
 
   add(room: RoomTracks, track: RelayedTrack): void {
     const publisher = this.#publisher(room, track);
-    if (publisher.tracks.has(track.trackId)) return;
+    if (publisher.tracks.has(track.trackId)) {
+      this.setMuted(track, track.muted);
+      return;
+    }
+    // The track of another participant, whose worker it is.
+    if (room.publication(track.trackId)) return;
     const publication = new Publication({
       ...track,
       name: track.name ?? undefined,
       rids: track.layers.flatMap(({ rid }) => rid ?? []),
       extensions: LINK_EXTENSIONS,
       udp: this.#host.udp,
-      isHome: false,
+      origin: this.#way.kind,
       onUrgentFeedback: () => this.#host.expediteFeedback(),
       onLeaveFastPath: (left) => this.#incoming.leaveFastPath(left),
     });
@@ -159,6 +180,7 @@ export class IncomingRelays {
     publisher.tracks.set(track.trackId, { publication, ssrcs });
     this.#rooms.set(publication, room);
     room.published(publication, publisher);
+    room.announced(publication);
     // Who is loudest, and what is recorded, is decided by all sound.
     if (track.kind === "audio") for (const ssrc of ssrcs.values()) this.#want(ssrc, true);
   }
@@ -169,7 +191,12 @@ export class IncomingRelays {
     const send = (packet: Uint8Array) => this.#connection.sendRtcp(packet);
     const publisher =
       inRoom.get(identity) ??
-      new RelayedPublisher(room, new PublisherFeedback(send, this.#host.udp.repairs, this.#feedbackSsrc), this.#want);
+      new RelayedPublisher(
+        room,
+        new PublisherFeedback(send, this.#host.udp.repairs, this.#feedbackSsrc),
+        this.#way,
+        this.#want,
+      );
     inRoom.set(identity, publisher);
     return publisher;
   }

@@ -1,4 +1,5 @@
 /** The tracks of this worker on a link: each layer is sent while somebody on the other worker wants it. */
+import type { RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { TrackKind } from "../../protocol/room-records.ts";
 import type { ParticipantHost, RoomLink } from "../room/host.ts";
 import { ReportSender } from "../room/report-sender.ts";
@@ -10,7 +11,7 @@ import type { Connection } from "../transport/connection.ts";
 import type { RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
-import { LINK_EXTENSIONS, type RelayedTrack } from "./relayed-track.ts";
+import { LINK_EXTENSIONS, type LinkKind } from "./relayed-track.ts";
 
 /** Assumed until the first report; a packet is not repeated more often. */
 const DEFAULT_RTT_MS = 5;
@@ -59,12 +60,19 @@ class RelaySubscription extends Subscription {
   }
 }
 
+type OutgoingOutput = {
+  offered(track: RelayedTrack): void;
+  muted(ref: RelayedTrackRef & { muted: boolean }): void;
+  ended(ref: RelayedTrackRef): void;
+};
+
 export class OutgoingRelays implements RoomLink {
+  readonly kind: LinkKind;
   readonly #host: ParticipantHost;
   readonly #linkId: string;
   readonly #connection: Connection;
-  readonly #offered: (track: RelayedTrack) => void;
-  readonly #tracks = new Map<Publication, Stream[]>();
+  readonly #output: OutgoingOutput;
+  readonly #tracks = new Map<Publication, { roomId: string; streams: Stream[] }>();
   /** By their SSRCs on the link. */
   readonly #streams = new Map<number, Stream>();
   readonly #reports: ReportSender;
@@ -73,11 +81,17 @@ export class OutgoingRelays implements RoomLink {
   #rttMs = DEFAULT_RTT_MS;
   #askedAtMs = 0;
 
-  constructor(host: ParticipantHost, linkId: string, connection: Connection, offered: (track: RelayedTrack) => void) {
+  constructor(
+    host: ParticipantHost,
+    { linkId, kind }: { linkId: string; kind: LinkKind },
+    connection: Connection,
+    output: OutgoingOutput,
+  ) {
+    this.kind = kind;
     this.#host = host;
     this.#linkId = linkId;
     this.#connection = connection;
-    this.#offered = offered;
+    this.#output = output;
     this.#reports = new ReportSender((packet) => connection.sendRtcp(packet));
   }
 
@@ -92,18 +106,26 @@ export class OutgoingRelays implements RoomLink {
     return this.#rttMs;
   }
 
+  setRtt(rttMs: number): void {
+    this.#rttMs = rttMs;
+  }
+
   offer(roomId: string, publication: Publication): void {
-    const { codec, kind, trackId, identity, clientTrackId, mid, source, name, muted } = publication;
-    if (!codec || this.#tracks.has(publication)) return;
+    const { codec, kind, trackId, identity, clientTrackId, mid, source, name, encryption, muted } = publication;
+    if (!codec) return;
     // Lost sound is sent again on a link, whatever the publisher can do.
     const codecs = publication.codecs.map((one) => ({ ...one, nack: true }));
-    const streams = publication.layers.map((layer) => ({
-      ...{ publication, layer, section: createSection(kind, codecs), subscription: null },
-    }));
-    this.#tracks.set(publication, streams);
+    const known = this.#tracks.get(publication)?.streams;
+    const streams =
+      known ??
+      publication.layers.map((layer) => ({
+        ...{ publication, layer, section: createSection(kind, codecs), subscription: null },
+      }));
+    this.#tracks.set(publication, { roomId, streams });
     for (const stream of streams) this.#streams.set(stream.section.stream.ssrc, stream);
-    this.#offered({
+    this.#output.offered({
       ...{ roomId, linkId: this.#linkId, trackId, identity, clientTrackId, mid, kind, source, name, muted, codecs },
+      ...(encryption && { encryption }),
       payloadType: codec.payloadType,
       layers: streams.map(({ layer: { rid }, section: { stream } }) => ({
         ...{ rid, ssrc: stream.ssrc, repairSsrc: stream.rtxSsrc },
@@ -111,14 +133,23 @@ export class OutgoingRelays implements RoomLink {
     });
   }
 
+  muted(publication: Publication): void {
+    const { trackId, muted } = publication;
+    const roomId = this.#tracks.get(publication)?.roomId;
+    if (roomId !== undefined) this.#output.muted({ roomId, linkId: this.#linkId, trackId, muted });
+  }
+
   end(publication: Publication): void {
-    for (const stream of this.#tracks.get(publication) ?? []) {
+    const offered = this.#tracks.get(publication);
+    if (!offered) return;
+    for (const stream of offered.streams) {
       this.#stop(stream);
       const { ssrc, rtxSsrc } = stream.section.stream;
       this.#streams.delete(ssrc);
       for (const ended of [ssrc, rtxSsrc]) this.#connection.forget(ended);
     }
     this.#tracks.delete(publication);
+    this.#output.ended({ roomId: offered.roomId, linkId: this.#linkId, trackId: publication.trackId });
   }
 
   want(ssrc: number, isWanted: boolean): void {
@@ -156,7 +187,8 @@ export class OutgoingRelays implements RoomLink {
         case "rr":
           for (const report of packet.reports) {
             const stream = this.#streams.get(report.ssrc);
-            this.#rttMs = stream?.section.sentReports.roundTripMs(report, nowMs) ?? this.#rttMs;
+            const tripMs = stream?.section.sentReports.roundTripMs(report, nowMs) ?? this.#rttMs;
+            if (this.kind === "worker") this.#rttMs = tripMs;
             // The report has the loss of the viewers there, too.
             if (stream?.publication.kind === "audio") stream.publication.downlinkLost(report.fractionLost, nowMs);
           }

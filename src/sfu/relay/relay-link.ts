@@ -2,6 +2,7 @@
  * A link to another worker: one connection for all rooms that both have. To the publisher's worker it is a viewer, to the viewers'
  * worker a publisher. Each side tells the other which streams it wants: all of it every second, so that nothing needs an answer.
  */
+import type { LinkState, RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { ParticipantHost } from "../room/host.ts";
 import { randomSsrc } from "../tracks/publisher-feedback.ts";
 import { AgreedKeys } from "../transport/agreed-keys.ts";
@@ -10,36 +11,57 @@ import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { writeApp } from "../wire/rtcp/rtcp-write.ts";
 import { IncomingRelays } from "./incoming-relays.ts";
 import { OutgoingRelays } from "./outgoing-relays.ts";
-import { MAX_LINK_STREAMS, type OpenLink, type RelayedTrack } from "./relayed-track.ts";
+import { type LinkKind, MAX_LINK_STREAMS, type OpenLink } from "./relayed-track.ts";
 
 const NAME = "WANT";
-const SUBTYPE = { wanted: 1, unwanted: 0 } as const;
+const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3 } as const;
 const WANTS_EVERY_MS = 1_000;
 /** Until the other side is heard. */
 const HELLO_EVERY_MS = 50;
+/** Between nodes, where nothing else shows that the network has failed. */
+const SIGN_OF_LIFE_EVERY_MS = 250;
+const CHECK_EVERY_MS = 1_000;
+const REPORT_EVERY_MS = 5_000;
+const SILENT_AFTER_MS = 1_000;
+const DOWN_AFTER_MS = 3_000;
 const MAX_SSRCS = 250;
 
-type LinkOutput = {
-  /** The other side was heard for the first time. */
-  up(): void;
+export type LinkOutput = {
+  /** Also when the other side is heard for the first time. */
+  changed(state: LinkState, rttMs: number | null): void;
   offered(track: RelayedTrack): void;
+  muted(ref: RelayedTrackRef & { muted: boolean }): void;
+  ended(ref: RelayedTrackRef): void;
 };
 
 export class RelayLink {
   readonly incoming: IncomingRelays;
   readonly outgoing: OutgoingRelays;
   readonly #connection: Connection;
-  readonly #now: () => number;
-  readonly #onUp: () => void;
+  readonly #host: ParticipantHost;
+  readonly #peers: OpenLink["peers"];
+  readonly #checks: OpenLink["checks"];
+  readonly #output: LinkOutput;
   readonly #wants = new Map<number, boolean>();
   readonly #ssrc = randomSsrc();
   readonly #out = new Uint8Array(1_200);
-  #isUp = false;
+  /** Null until the other side is heard. */
+  #state: LinkState | null = null;
+  readonly #openedAtMs: number;
+  #heardAtMs = Number.NEGATIVE_INFINITY;
   #sentAtMs = Number.NEGATIVE_INFINITY;
+  #livedAtMs = Number.NEGATIVE_INFINITY;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  /** Measured between nodes only. */
+  #rttMs: number | null = null;
 
-  constructor(host: ParticipantHost, { linkId, peer, keys }: OpenLink, { up, offered }: LinkOutput) {
-    this.#now = host.now;
-    this.#onUp = up;
+  constructor(host: ParticipantHost, { linkId, peers, keys, checks }: OpenLink, output: LinkOutput) {
+    this.#host = host;
+    this.#peers = peers;
+    this.#checks = checks;
+    this.#output = output;
+    this.#openedAtMs = host.now();
     let agreed: AgreedKeys | null = null;
     const openDtls: ParticipantHost["openDtls"] = (options) => {
       agreed = new AgreedKeys(options, keys);
@@ -47,7 +69,9 @@ export class RelayLink {
     };
     const link = () => this;
     this.#connection = new Connection({ ...host, openDtls, maxStreams: MAX_LINK_STREAMS }, [], {
-      onIceState() {},
+      onIceState(state) {
+        if (state === "connected") agreed?.connect();
+      },
       onDtlsState() {},
       onReady() {},
       onLost() {},
@@ -60,11 +84,20 @@ export class RelayLink {
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(parseRtcp(data, length), nowMs),
     });
     const want = (ssrc: number, isWanted: boolean) => this.#want(ssrc, isWanted);
-    this.incoming = new IncomingRelays(host, this.#connection, want, (ssrc) => void this.#wants.delete(ssrc));
-    this.outgoing = new OutgoingRelays(host, linkId, this.#connection, offered);
-    host.agent.assumePath(this.#connection.ice, peer, host.now());
-    (agreed as AgreedKeys | null)?.connect();
-    this.#sendWants(this.#wants);
+    this.incoming = new IncomingRelays(host, this, this.#connection, want, (ssrc) => void this.#wants.delete(ssrc));
+    this.outgoing = new OutgoingRelays(host, { linkId, kind: this.kind }, this.#connection, output);
+    const [peer] = peers;
+    if (checks) host.agent.acceptChecks(this.#connection.ice, checks.local);
+    else if (peer) host.agent.assumePath(this.#connection.ice, peer, host.now());
+    this.tick(host.now());
+  }
+
+  get kind(): LinkKind {
+    return this.#checks ? "node" : "worker";
+  }
+
+  get rttMs(): number | null {
+    return this.#rttMs;
   }
 
   #want(ssrc: number, isWanted: boolean): void {
@@ -91,29 +124,64 @@ export class RelayLink {
   }
 
   #receiveRtcp(packets: readonly RtcpPacket[], nowMs: number): void {
-    if (!this.#isUp) {
-      this.#isUp = true;
+    this.#heardAtMs = nowMs;
+    if (this.#state !== "up") {
       this.#sendWants(this.#wants);
-      this.#onUp();
+      this.#change("up");
     }
     for (const packet of packets) {
       if (packet.type !== "app" || packet.name !== NAME) continue;
-      for (const ssrc of packet.words) this.outgoing.want(ssrc, packet.subtype === SUBTYPE.wanted);
+      if (packet.subtype === SUBTYPE.ping) this.#send(SUBTYPE.pong, packet.words.slice(0, 1));
+      else if (packet.subtype === SUBTYPE.pong) this.#ponged(packet.words[0], nowMs);
+      else for (const ssrc of packet.words) this.outgoing.want(ssrc, packet.subtype === SUBTYPE.wanted);
     }
-    this.incoming.receiveRtcp(packets, this.outgoing.rttMs, nowMs);
+    this.incoming.receiveRtcp(packets, this.#rttMs ?? this.outgoing.rttMs, nowMs);
     this.outgoing.receiveRtcp(packets, nowMs);
   }
 
+  #ponged(sentAt: number | undefined, nowMs: number): void {
+    const tripMs = sentAt === undefined ? -1 : ((nowMs >>> 0) - sentAt) >>> 0;
+    if (tripMs < 0 || tripMs > DOWN_AFTER_MS) return;
+    this.#rttMs = Math.max(1, this.#rttMs === null ? tripMs : this.#rttMs + (tripMs - this.#rttMs) / 8);
+    this.outgoing.setRtt(this.#rttMs);
+  }
+
+  #change(state: LinkState): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#output.changed(state, this.rttMs);
+  }
+
   get everyMs(): number {
-    return this.#isUp ? 100 : HELLO_EVERY_MS;
+    return this.#state === "up" ? 100 : HELLO_EVERY_MS;
   }
 
   tick(nowMs: number): void {
     this.#connection.tick(nowMs);
     this.outgoing.tick(nowMs);
-    if (nowMs - this.#sentAtMs < (this.#isUp ? WANTS_EVERY_MS : HELLO_EVERY_MS)) return;
+    if (this.#checks) this.#keepAlive(this.#checks, nowMs);
+    if (nowMs - this.#sentAtMs < (this.#state === "up" ? WANTS_EVERY_MS : HELLO_EVERY_MS)) return;
     this.#sentAtMs = nowMs;
     this.#sendWants(this.#wants);
+  }
+
+  /** Each side learns from the checks of the other where it is, so one of them may be behind a NAT. */
+  #keepAlive(checks: NonNullable<OpenLink["checks"]>, nowMs: number): void {
+    const silentMs = nowMs - Math.max(this.#heardAtMs, this.#connection.liveness.mediaAtMs, this.#openedAtMs);
+    if (silentMs >= DOWN_AFTER_MS) this.#change("down");
+    else if (silentMs >= SILENT_AFTER_MS && this.#state === "up") this.#change("silent");
+    if (nowMs - this.#checkedAtMs >= (this.#state === "up" ? CHECK_EVERY_MS : HELLO_EVERY_MS)) {
+      this.#checkedAtMs = nowMs;
+      const { selected } = this.#connection.ice;
+      const to = selected && this.#state === "up" ? [selected] : [...this.#peers, ...(selected ? [selected] : [])];
+      for (const place of to) this.#host.agent.check(checks, place);
+    }
+    if (this.#state !== "up" || nowMs - this.#livedAtMs < SIGN_OF_LIFE_EVERY_MS) return;
+    this.#livedAtMs = nowMs;
+    this.#send(SUBTYPE.ping, [nowMs >>> 0]);
+    if (nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
+    this.#reportedAtMs = nowMs;
+    this.#output.changed("up", this.#rttMs);
   }
 
   close(): void {

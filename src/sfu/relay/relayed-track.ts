@@ -1,38 +1,18 @@
-/** How workers of one room describe links and tracks to each other. All of it is plain data, for messages between threads. */
-import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
-import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
+/** How workers of one room describe links to each other. All of it is plain data, for messages between threads. */
+import type { LinkCredentials, LinkRef } from "../../protocol/media/relay.ts";
 import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
 import type { SrtpMasterKey } from "../wire/srtp/srtp.ts";
 
-export type OpenLink = {
-  linkId: string;
-  /** The media socket of the other worker. */
-  peer: { address: string; port: number };
+/** Whether the workers are of one node, or of two. */
+export type LinkKind = "worker" | "node";
+
+export type OpenLink = LinkRef & {
+  /** The media sockets at which the other worker may be reached. */
+  peers: readonly { address: string; port: number }[];
   keys: { incoming: SrtpMasterKey; outgoing: SrtpMasterKey };
+  /** Null for a worker of this node, whose address needs no check. */
+  checks: { local: LinkCredentials; remote: LinkCredentials } | null;
 };
-
-export type LinkRef = { linkId: string };
-export type SharedRoom = LinkRef & { roomId: string };
-
-/** One stream of a track on a link. */
-type RelayedLayer = { rid: string | null; ssrc: number; repairSsrc: number };
-
-export type RelayedTrack = SharedRoom & {
-  trackId: string;
-  identity: string;
-  clientTrackId: string;
-  mid: string;
-  kind: TrackKind;
-  source: TrackSource;
-  name: string | null;
-  muted: boolean;
-  codecs: readonly NegotiatedCodec[];
-  /** The payload type of the codec that is sent now. */
-  payloadType: number;
-  layers: readonly RelayedLayer[];
-};
-
-export type RelayedTrackRef = SharedRoom & { trackId: string };
 
 /** The ids on every link, whatever those of the publishers are. */
 export const LINK_EXTENSIONS: NegotiatedExtensions = {

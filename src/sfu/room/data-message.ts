@@ -1,6 +1,7 @@
 /** A data message in the two formats that clients read, each serialized when first needed. */
 import { encodePacket } from "../../protocol/data/data-packet.ts";
 import { BYTES, writeField } from "../../protocol/media/protobuf.ts";
+import type { RelayedData } from "../../protocol/media/relay.ts";
 import type { SendData } from "../../protocol/media-node.ts";
 import type { DataChannelDelivery } from "../../protocol/signaling.ts";
 import {
@@ -18,19 +19,6 @@ const ANSWERS: ReadonlySet<number> = new Set([11, 12]);
 
 /** Protobuf packets, or JSON frames for older Stoa clients. */
 export type DataDialect = "frames" | "packets";
-
-/** A message in all its formats, for another worker. */
-export type RelayedData = {
-  roomId: string;
-  from: string | null;
-  kind: "reliable" | "lossy";
-  delivery: DataChannelDelivery | null;
-  packet: Uint8Array;
-  size: number;
-  isStreamPart: boolean;
-  /** Null for a message to all participants. */
-  to: { identities: ReadonlySet<string>; participantIds: ReadonlySet<string> } | null;
-};
 
 export class DataMessage {
   /** The message as a frame; null when it is not text. */
@@ -112,14 +100,15 @@ export class DataMessage {
 
   /** From another worker. */
   static ofRelayed({ delivery, packet, size, isStreamPart, to }: RelayedData) {
-    const recipients = { identities: [...(to?.identities ?? [])], participantIds: [...(to?.participantIds ?? [])] };
-    return new DataMessage(delivery, size, recipients, () => Buffer.from(packet), isStreamPart);
+    const makePacket = () => Buffer.from(packet, "base64");
+    return new DataMessage(delivery, size, to ?? { identities: [], participantIds: [] }, makePacket, isStreamPart);
   }
 
   relayed(roomId: string, from: string | null, kind: RelayedData["kind"]): RelayedData {
     this.#packet ??= this.#makePacket();
     const { delivery, size, isStreamPart } = this;
-    return { roomId, from, kind, delivery, packet: this.#packet, size, isStreamPart, to: this.#to };
+    const to = this.#to && { identities: [...this.#to.identities], participantIds: [...this.#to.participantIds] };
+    return { roomId, from, kind, delivery, packet: this.#packet.toString("base64"), size, isStreamPart, to };
   }
 
   isFor({ identity, participantId }: Sender): boolean {

@@ -1,11 +1,11 @@
 /** The interfaces between a participant, its uplink and downlink, its room and its worker. */
+import type { RelayedData } from "../../protocol/media/relay.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
 import type { Publication } from "../tracks/publication.ts";
 import type { Connection, ConnectionHost } from "../transport/connection.ts";
 import type { TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import type { SrtpRefusals } from "../wire/srtp/srtp.ts";
-import type { RelayedData } from "./data-message.ts";
 
 /** The worker, as a participant uses it. */
 export type ParticipantHost = ConnectionHost & {
@@ -56,8 +56,10 @@ export interface TrackOwner {
 
 /** A link to another worker that has participants of the room too. */
 export interface RoomLink {
+  readonly kind: "worker" | "node";
   /** The track is announced: the other worker may ask for it. */
   offer(roomId: string, publication: Publication): void;
+  muted(publication: Publication): void;
   /** The track has ended. */
   end(publication: Publication): void;
 }

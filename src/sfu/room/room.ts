@@ -1,12 +1,14 @@
 /** A room: its participants, their tracks, the audible voices, the recording and data messages. */
+
 import type { RecordingRef, StartRecording } from "../../protocol/media/recording.ts";
+import type { RelayedData } from "../../protocol/media/relay.ts";
 import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../../protocol/media-node.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
-import { DataMessage, type RelayedData } from "./data-message.ts";
+import { DataMessage } from "./data-message.ts";
 import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data-relay.ts";
 import type { ParticipantHost, RoomLink, RoomTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
@@ -75,8 +77,8 @@ export class Room implements RoomTracks, DataSink {
     this.#participants.delete(participantId);
   }
 
+  /** Again for a link that has the room, its tracks are offered again. */
   share(link: RoomLink): void {
-    if (this.#links.has(link)) return;
     this.#links.add(link);
     for (const publication of this.#publications.values()) this.#offer(publication, link);
   }
@@ -86,9 +88,9 @@ export class Room implements RoomTracks, DataSink {
     for (const publication of this.#publications.values()) link.end(publication);
   }
 
-  /** A track crosses one link only: to the workers that its own worker shares the room with. */
+  /** A track crosses one link of either kind at most, so that it comes to each worker once. */
   #offer(publication: Publication, link: RoomLink): void {
-    if (publication.isHome && publication.announced) link.offer(this.#roomId, publication);
+    if (publication.announced && publication.origin !== link.kind) link.offer(this.#roomId, publication);
   }
 
   find(participantId: string): Participant | undefined {
@@ -118,7 +120,7 @@ export class Room implements RoomTracks, DataSink {
     this.#publications.set(publication.trackId, publication);
     this.#owners.set(publication.trackId, owner);
     this.#publishers.add(owner);
-    this.#recorder?.published(publication);
+    if (publication.origin !== "node") this.#recorder?.published(publication);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
   }
 
@@ -145,6 +147,7 @@ export class Room implements RoomTracks, DataSink {
   }
 
   muteChanged(publication: Publication): void {
+    for (const link of this.#links) link.muted(publication);
     if (publication.muted) this.#voices.remove(publication);
     else publication.audible = true;
     this.#placeVoices();
@@ -158,7 +161,9 @@ export class Room implements RoomTracks, DataSink {
     if (this.#recorder?.recordingId === request.recordingId) return;
     if (this.#recorder) throw new MediaError("RECORDING_RUNS", "Another recording of the room is running.");
     this.#recorder = new RoomRecorder(request, this.#host);
-    for (const publication of this.#publications.values()) this.#recorder.published(publication);
+    // Another node records its own participants.
+    for (const publication of this.#publications.values())
+      if (publication.origin !== "node") this.#recorder.published(publication);
   }
 
   stopRecording({ recordingId }: RecordingRef): void {

@@ -44,14 +44,16 @@ export interface Subscriber {
   refreshAudio(nowMs: number): void;
 }
 
+/** Whether the publisher is connected to this worker, to another one of this node, or to another node. */
+export type TrackOrigin = "home" | "worker" | "node";
+
 type PublicationOptions = PublishedSection & {
   trackId: string;
   identity: string;
   rids: readonly string[];
   extensions: NegotiatedExtensions;
   udp: UdpPort;
-  /** Is false where the track comes from another worker. */
-  isHome?: boolean;
+  origin?: TrackOrigin;
   /** Packets can no longer be forwarded on the fast path. */
   onLeaveFastPath?(publication: Publication): void;
   /** A packet or keyframe has to be requested from the publisher. */
@@ -77,8 +79,7 @@ export class Publication {
   readonly extensions: NegotiatedExtensions;
   /** Those that the publisher may send. */
   codecs: readonly NegotiatedCodec[] = [];
-  /** The publisher is connected to this worker. */
-  readonly isHome: boolean;
+  readonly origin: TrackOrigin;
   /** Null until the first packet; changes when the publisher switches codecs. */
   codec: NegotiatedCodec | null = null;
   /** The first packet has arrived, so the room knows the track. */
@@ -112,7 +113,7 @@ export class Publication {
     this.name = options.name ?? null;
     this.encryption = options.encryption;
     this.extensions = options.extensions;
-    this.isHome = options.isHome ?? true;
+    this.origin = options.origin ?? "home";
     this.#udp = options.udp;
     this.#onLeaveFastPath = () => options.onLeaveFastPath?.(this);
     this.#rids = options.rids;
@@ -122,6 +123,10 @@ export class Publication {
     const layers = rids.map((rid) => new PublishedLayer(options.kind, layerIndex(rid, options.rids), rid, urgent));
     this.layers = layers.sort((a, b) => a.index - b.index);
     this.#packet = { view: new RtpView(), layer: 0, extended: 0, keyframe: false, vp8: new Vp8Descriptor(), svc: null };
+  }
+
+  get isHome(): boolean {
+    return this.origin === "home";
   }
 
   get isSimulcast(): boolean {

@@ -101,6 +101,8 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
       room: call("room"),
       rooms: () => call("rooms")(undefined),
       load: () => call("load")(undefined),
+      linkPoint: call("linkPoint"),
+      relay: call("relay"),
       onEvent: () => () => {},
       close: stop,
     },

@@ -123,7 +123,7 @@ export class Fleet {
     const headers = { authorization: `Bearer ${bearer}`, ...(body && { "content-type": "application/json" }) };
     const response = await fetch(`${this.url}${path}`, { method, headers, body: body && JSON.stringify(body) });
     if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as Record<string, string>;
+    return response.status === 204 ? {} : ((await response.json()) as Record<string, string>);
   }
 
   async asOperator(method: string, path: string): Promise<Record<string, string>> {
@@ -144,9 +144,9 @@ export class Fleet {
     return String((await this.call("POST", "/v1/rooms", { name: crypto.randomUUID(), region })).id);
   }
 
-  async member(roomId: string, participantIdentity: string): Promise<Member> {
-    const permissions = { publish: true };
-    const body = { participantIdentity, permissions };
+  async member(roomId: string, participantIdentity: string, region?: string): Promise<Member> {
+    const permissions = { publish: true, publishData: true };
+    const body = { participantIdentity, permissions, ...(region === undefined ? {} : { region }) };
     const { token } = await this.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, body);
     const member = new Member(this.url, String(token));
     this.#members.push(member);

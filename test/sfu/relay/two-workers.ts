@@ -1,26 +1,20 @@
 /** Two engines of this thread that share a room over a link, as two workers of a process do. */
 import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
-import { WorkerLinks } from "../../../src/nodes/worker-links.ts";
-import type { MediaEvent, MediaNode, MediaRequest } from "../../../src/protocol/media-node.ts";
+import { workerLinks } from "../../../src/nodes/worker-links.ts";
+import type { RelayCalls } from "../../../src/protocol/media/relay.ts";
+import type { MediaEvent, MediaNode, MediaRequest, RelayEvent } from "../../../src/protocol/media-node.ts";
 import { type PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { Engine } from "../../../src/sfu/engine.ts";
 import type { FastPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import type { Impair } from "../../../src/sfu/transport/udp.ts";
 import { createCertificate, type DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
-import type {
-  RelayEvent,
-  WorkerCall,
-  WorkerMethod,
-  WorkerRequest,
-  WorkerResponse,
-} from "../../../src/sfu/worker-protocol.ts";
+import type { WorkerCall, WorkerMethod, WorkerRequest, WorkerResponse } from "../../../src/sfu/worker-protocol.ts";
 import { ALL } from "../room-of-peers.ts";
 
 export class Site {
   readonly address = "127.0.0.1";
   readonly events: MediaEvent[] = [];
   onRelay: (event: RelayEvent) => void = () => {};
-  onEvent: (event: MediaEvent) => void = () => {};
   #engine: Engine | null = null;
   readonly #peers: RtcPeer[] = [];
   readonly #impairments = new Map<number, Impairment<() => void>>();
@@ -45,7 +39,6 @@ export class Site {
       {
         emit: (event) => {
           this.events.push(event);
-          this.onEvent(event);
         },
         relay: (event) => this.onRelay(event),
         onFault: (error) => {
@@ -84,6 +77,10 @@ export class Site {
     ) as WorkerResponse<M>;
   }
 
+  relay<M extends keyof RelayCalls>(method: M, request: RelayCalls[M]): Promise<unknown> {
+    return this.call(method, request as WorkerRequest<M>);
+  }
+
   async join(roomId: string, identity: string, sections: PeerOptions["sections"], options: Partial<PeerOptions> = {}) {
     const participantId = identity;
     await this.call("addParticipant", { roomId, participantId, identity, permissions: ALL });
@@ -110,7 +107,7 @@ export class Site {
 }
 
 export class TwoWorkers {
-  readonly links = new WorkerLinks<Site>();
+  readonly links = workerLinks<Site>();
 
   static async start(path: () => FastPath): Promise<TwoWorkers> {
     const certificate = await createCertificate();
@@ -127,11 +124,6 @@ export class TwoWorkers {
   ) {
     for (const site of [a, b]) {
       site.onRelay = (event) => this.links.received(site, event);
-      site.onEvent = (event) => {
-        if (event.type === "trackMuted" || event.type === "trackUnmuted")
-          this.links.changed(site, event, event.type === "trackMuted");
-        else if (event.type === "trackUnpublished") this.links.changed(site, event, "ended");
-      };
     }
   }
 

@@ -14,6 +14,7 @@ import {
   STUN_TYPE,
   type StunMessage,
   writeBindingError,
+  writeBindingRequest,
   writeBindingSuccess,
 } from "../../wire/stun/stun.ts";
 import type { IceSession, Path, Source, TcpPath } from "./ice-session.ts";
@@ -97,6 +98,25 @@ export class IceAgent {
     if (remote) session.setRemoteCredentials(remote);
     this.#byUfrag.set(credentials.ufrag, session);
     return credentials;
+  }
+
+  /** The peer is a worker of another node. It has these credentials from the control plane, and sends checks itself. */
+  acceptChecks(session: IceSession, local: IceCredentials): void {
+    session.credentials = [local];
+    this.#byUfrag.set(local.ufrag, session);
+  }
+
+  /** Shows the peer at which address it can reach this worker. */
+  check({ local, remote }: { local: IceCredentials; remote: IceCredentials }, to: { address: string; port: number }) {
+    const length = writeBindingRequest(this.#request, {
+      transactionId: randomBytes(12),
+      username: `${remote.ufrag}:${local.ufrag}`,
+      password: remote.pwd,
+      priority: 1,
+      useCandidate: true,
+      iceControlling: 0n,
+    });
+    if (length > 0) this.#out.sendUdp(this.#request.subarray(0, length), to.port, to.address);
   }
 
   /** The peer is a worker of this machine, whose address needs no check. */

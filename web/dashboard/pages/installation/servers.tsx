@@ -104,7 +104,8 @@ function Drain({ name, status, onChanged }: { name: string; status: string; onCh
       done={`${name} gets no new rooms.`}
       run={() => request(routes.drain.post()).then(onChanged)}
     >
-      It gets no new rooms. Its current rooms continue until they are empty.
+      It gets no new rooms. Its participants join again on other servers, a few each second; without another server its
+      rooms continue until they are empty.
     </ConfirmButton>
   );
 }

@@ -8,6 +8,7 @@ import { Call } from "../../parts/call/call.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Encrypted } from "../../parts/encrypted.tsx";
 import { Id } from "../../parts/id.tsx";
+import { countOf } from "../../parts/numbers.ts";
 import { RecordButton, RecordingDot } from "../../parts/recording/record-button.tsx";
 import { Badge, Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -29,7 +30,7 @@ export function OneRoom() {
       {({
         name,
         status,
-        serverName,
+        sites,
         createdAt,
         closedAt,
         participants,
@@ -83,7 +84,14 @@ export function OneRoom() {
           <Details
             items={[
               ["Id", <Id key="id">{roomId}</Id>],
-              ["Media server", serverName],
+              [
+                sites.length > 1 ? "Media servers" : "Media server",
+                sites.map(({ serverName, region, participants: there }) => (
+                  <div key={serverName}>
+                    {serverName} ({region}){sites.length > 1 && `: ${countOf(there, "participant")}`}
+                  </div>
+                )),
+              ],
               ["Preferred region", region],
               ["Recorded", encrypted ? CANNOT_BE_RECORDED : record ? "Every call" : "On request"],
               ["Created", <Ago key="created" at={createdAt} />],

@@ -1,0 +1,170 @@
+/** The links between the media nodes of rooms that are on several. The keys are the nodes' own; only their public halves pass here. */
+import { randomBytes } from "node:crypto";
+import type { LinkPoint, OpenedLink, OpenNodeLink, RelayCall, RelayCalls } from "../protocol/media/relay.ts";
+import type { MediaNode, RelayEvent } from "../protocol/media-node.ts";
+import { type LinkEnd, RelayLinks } from "./relay-links.ts";
+
+type Site = { serverName: string; node: MediaNode };
+
+/** The worker of a node at which the links of a room end. */
+class NodeEnd implements LinkEnd {
+  constructor(
+    readonly serverName: string,
+    readonly point: LinkPoint,
+    readonly node: MediaNode,
+  ) {}
+
+  relay<M extends keyof RelayCalls>(method: M, request: RelayCalls[M]): Promise<unknown> {
+    return this.node.relay({ method, request } as RelayCall);
+  }
+}
+
+type NodeLinksOutput = {
+  /** The two nodes do not hear each other any more. */
+  split(roomId: string, serverNames: readonly string[]): void;
+  /** Whether the track is published on that node. */
+  hasTrack(roomId: string, serverName: string, trackId: string): boolean;
+};
+
+export type NodeLinks = ReturnType<typeof createNodeLinks>;
+
+export function createNodeLinks(output: NodeLinksOutput) {
+  const ends = new Map<string, NodeEnd>();
+  /** By room and node. */
+  const rooms = new Map<string, Map<string, NodeEnd>>();
+  /** Links that one node has reported, until the other one does. */
+  const found = new Map<string, { site: Site; link: OpenedLink }>();
+  const links = new RelayLinks<NodeEnd>({
+    open: ({ linkId, ends: [one, two] }) => {
+      const credentials = [one, two].map(() => ({
+        ufrag: randomBytes(9).toString("hex"),
+        pwd: randomBytes(24).toString("hex"),
+      })) as [OpenNodeLink["credentials"], OpenNodeLink["credentials"]];
+      return Promise.all([
+        one.node.relay({ method: "openLink", request: requestOf(linkId, one, two, credentials) }),
+        two.node.relay({ method: "openLink", request: requestOf(linkId, two, one, [credentials[1], credentials[0]]) }),
+      ]);
+
+      function requestOf(id: string, own: NodeEnd, peer: NodeEnd, [local, remote]: typeof credentials): OpenNodeLink {
+        const { publicKey, addresses, port } = peer.point;
+        const { worker } = own.point;
+        return {
+          ...{ linkId: id, worker, isFirst: own === one, credentials: local },
+          peer: { publicKey, addresses, port, credentials: remote },
+        };
+      }
+    },
+    lost(link) {
+      for (const roomId of link.rooms)
+        output.split(
+          roomId,
+          link.ends.map(({ serverName }) => serverName),
+        );
+    },
+  });
+
+  async function endOf(roomId: string, { serverName, node }: Site): Promise<NodeEnd> {
+    const known = rooms.get(roomId)?.get(serverName);
+    if (known?.node === node) return known;
+    const point = await node.linkPoint({ roomId });
+    const key = `${serverName} ${point.worker} ${point.publicKey}`;
+    const before = ends.get(key);
+    const end = before?.node === node ? before : new NodeEnd(serverName, point, node);
+    ends.set(key, end);
+    const inRoom = rooms.get(roomId) ?? new Map<string, NodeEnd>();
+    rooms.set(roomId, inRoom.set(serverName, end));
+    return end;
+  }
+
+  function leave(roomId: string, serverName: string): void {
+    const inRoom = rooms.get(roomId);
+    const end = inRoom?.get(serverName);
+    if (!inRoom || !end) return;
+    links.unshare(roomId, end);
+    inRoom.delete(serverName);
+    if (inRoom.size === 0) rooms.delete(roomId);
+    for (const one of rooms.values()) if (one.get(serverName) === end) return;
+    for (const [key, one] of ends) if (one === end) ends.delete(key);
+  }
+
+  async function pair(one: { site: Site; link: OpenedLink }, two: { site: Site; link: OpenedLink }): Promise<void> {
+    const { linkId } = one.link;
+    const shared = one.link.rooms.filter((roomId) => two.link.rooms.includes(roomId));
+    const [first] = shared;
+    if (first === undefined) return void [one, two].map(({ site }) => close(site, linkId));
+    const both = await Promise.all([endOf(first, one.site), endOf(first, two.site)]);
+    for (const roomId of shared) for (const { site } of [one, two]) await endOf(roomId, site);
+    for (const [here, there] of [
+      [one, two],
+      [two, one],
+    ] as const) {
+      for (const { roomId, trackId } of here.link.tracks) {
+        if (output.hasTrack(roomId, there.site.serverName, trackId)) continue;
+        here.site.node.relay({ method: "removeRelayed", request: { linkId, roomId, trackId } }).catch(() => {});
+      }
+    }
+    links.adopt(linkId, both, shared);
+  }
+
+  function close({ node }: Site, linkId: string): void {
+    node.relay({ method: "closeLink", request: { linkId } }).catch(() => {});
+  }
+
+  return {
+    /** Nodes of earlier versions have none. */
+    supports: ({ node }: Pick<Site, "node">): boolean => node.remote?.links ?? true,
+
+    /** Resolves when the tracks of the others are available on the node, and its own on theirs. */
+    async share(roomId: string, others: readonly Site[], site: Site): Promise<void> {
+      if (others.length === 0) return;
+      const end = await endOf(roomId, site);
+      for (const other of others) await links.share(roomId, await endOf(roomId, other), end);
+    },
+
+    isShared(roomId: string, one: string, two: string): boolean {
+      const [a, b] = [rooms.get(roomId)?.get(one), rooms.get(roomId)?.get(two)];
+      return a !== undefined && b !== undefined && links.isShared(roomId, a, b);
+    },
+
+    /** The room ends on the node, or has moved to another worker of it. */
+    leave,
+
+    received(serverName: string, event: RelayEvent): void {
+      const end =
+        event.type === "relayData"
+          ? rooms.get(event.data.roomId)?.get(serverName)
+          : links
+              .get(event.type === "relayOffered" ? event.track.linkId : event.linkId)
+              ?.ends.find((one) => one.serverName === serverName);
+      if (end) links.received(end, event);
+    },
+
+    /** Keeps the links that both of their nodes have from before this process; media goes on meanwhile. */
+    async adopt(site: Site, opened: readonly OpenedLink[]): Promise<void> {
+      for (const link of opened) {
+        const other = found.get(link.linkId);
+        if (!other || other.site.serverName === site.serverName) found.set(link.linkId, { site, link });
+        else {
+          found.delete(link.linkId);
+          await pair(other, { site, link }).catch(() => {
+            for (const { serverName, node } of [other.site, site]) close({ serverName, node }, link.linkId);
+          });
+        }
+      }
+    },
+
+    /** The node at the other end has not come back. */
+    closeUnpaired(serverName: string): void {
+      for (const [linkId, { site }] of found) {
+        if (site.serverName !== serverName) continue;
+        found.delete(linkId);
+        close(site, linkId);
+      }
+    },
+
+    all: () => links.all(),
+    get size(): number {
+      return links.size;
+    },
+  };
+}
