@@ -6,14 +6,19 @@ export const ON_DEMAND_MODULES = {
   "sdk-push.js": "chat/push.ts",
   "sdk-send-file.js": "../../src/protocol/data/send-file.ts",
   "sdk-upload.js": "chat/upload.ts",
+  "sdk-shared-voices.js": "room/peer/shared-voices.ts",
+  "sdk-quality-limitation.js": "room/peer/quality-limitation.ts",
 };
 
 export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
-    build.onResolve({ filter: /\/(encryption|push|send-file|upload)\.ts$/ }, ({ kind, path }) => {
-      if (kind !== "dynamic-import") return undefined;
-      return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
-    });
+    build.onResolve(
+      { filter: /\/(encryption|push|send-file|upload|shared-voices|quality-limitation)\.ts$/ },
+      ({ kind, path }) => {
+        if (kind !== "dynamic-import") return undefined;
+        return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
+      },
+    );
   },
 };

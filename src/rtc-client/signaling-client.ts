@@ -1,7 +1,7 @@
 /** A client of the RTC socket without a browser: it joins, sends offers, resumes and rejoins like the SDK. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { NegotiateAnswer } from "../protocol/media-node.ts";
-import type { ErrorFrame, JoinAck, OfferAck, Push } from "../protocol/signaling.ts";
+import type { ErrorFrame, JoinAck, OfferAck, Push, Roster } from "../protocol/signaling.ts";
 import { deferred } from "./deferred.ts";
 
 const DEFLATE_ABOVE_BYTES = 8_192;
@@ -12,6 +12,7 @@ type SignalingClientOptions = {
   token: string;
   /** The name of the SDK in the server's connection record. */
   sdk?: string;
+  roster?: Roster;
   /** Passed for runtimes without a WebSocket. */
   WebSocket?: typeof WebSocket;
   onPush?: (push: Push) => void;
@@ -58,6 +59,7 @@ export class SignalingClient {
     const ack = await this.request<JoinAck>("room.join", {
       connectionId,
       sdk: this.#options.sdk ?? "stoa-load-test",
+      roster: this.#options.roster,
       ...(resume && { resume }),
     });
     this.ack = ack;

@@ -10,9 +10,12 @@ export { Conference, type ConferenceProps } from "./conference/conference.tsx";
 export { type RoomStatus, StoaRoom, type StoaRoomProps, useRoom } from "./context.tsx";
 export { type LiveStreamCredentials, type LiveStreamStatus, useLiveStream } from "./live-stream.ts";
 export {
+  type AllParticipants,
   type TrackReference,
+  useAllParticipants,
   useData,
   useDevices,
+  useParticipantCount,
   useParticipants,
   useRecording,
   useRequest,

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import {
   type DataMessage,
   type Decryption,
@@ -6,6 +6,8 @@ import {
   type LocalTrack,
   listDevices,
   onDevicesChanged,
+  type ParticipantPage,
+  type ParticipantRecord,
   type RemoteParticipant,
   type RemoteTrack,
   type RequestHandler,
@@ -50,10 +52,57 @@ export function useRecording(): boolean {
   return useSnapshot(useRoom().room, onRecording, (room) => room?.recording ?? false);
 }
 
-/** The remote participants, in the order in which they joined. */
+/** The remote participants of `room.participants`, in the order in which they joined. */
 export function useParticipants(): readonly RemoteParticipant[] {
   return useSnapshot(useRoom().room, onParticipants, (room) => [...(room?.participants.values() ?? [])]);
 }
+
+/** How many participants are in the room, this one included; see `room.participantCount`. */
+export function useParticipantCount(): number {
+  return useSnapshot(useRoom().room, onParticipants, (room) => room?.participantCount ?? 0);
+}
+
+/** The pages of `useAllParticipants`. */
+export type AllParticipants = {
+  participants: readonly ParticipantRecord[];
+  /** Of the whole room, when the last page was read. */
+  count: number;
+  hasMore: boolean;
+  /** Reads the next page. */
+  loadMore(): Promise<void>;
+  /** Reads the first page again. */
+  reload(): Promise<void>;
+};
+
+/**
+ * All participants of a room, however large, in pages of `limit` (at most 200): those who only watch, too, whom
+ * `useParticipants` leaves out in a large room. The first page is read when the component appears.
+ */
+export function useAllParticipants(limit = 50): AllParticipants {
+  const { room } = useRoom();
+  const [page, setPage] = useState<ParticipantPage>(NO_PAGE);
+  const read = useCallback(
+    async (before: ParticipantPage) => {
+      if (!room) return;
+      const after = before.next ?? undefined;
+      const { participants, participantCount, next } = await room.listParticipants({ limit, after });
+      setPage({ participants: [...before.participants, ...participants], participantCount, next });
+    },
+    [room, limit],
+  );
+  useEffect(() => {
+    read(NO_PAGE).catch(() => {});
+  }, [read]);
+  return {
+    participants: page.participants,
+    count: page.participantCount,
+    hasMore: page.next !== null,
+    loadMore: () => (page.next === null ? Promise.resolve() : read(page)),
+    reload: () => read(NO_PAGE),
+  };
+}
+
+const NO_PAGE: ParticipantPage = { participants: [], participantCount: 0, next: null };
 
 /** A local or remote track with its publisher and state. */
 export type TrackReference = {

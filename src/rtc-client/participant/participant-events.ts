@@ -31,6 +31,8 @@ export type JoinOptions = {
   name?: string;
   /** Subscribes to all tracks of others; on by default. */
   autoSubscribe?: boolean;
+  /** The other participants that it learns about; the server's default depends on the room's size. */
+  roster?: "all" | "publishers" | "none";
   /** Subscribes to these kinds only. */
   receive?: ("audio" | "video")[];
   /** Simulates a bad network after the join; see `network()`. */

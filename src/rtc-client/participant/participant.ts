@@ -155,7 +155,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   #join(token: string): Promise<Session> {
     const sdk = `stoa-participant ${this.#options.name ?? ""}`.trim();
     const session = Session.join({
-      ...{ url: this.#url, token, sdk },
+      ...{ url: this.#url, token, sdk, roster: this.#options.roster },
       onPush: (push) => this.#joining === session && this.#receive(push),
       onJoined: (ack) => this.#adopt(ack),
       onLost: () => this.emit("reconnecting"),

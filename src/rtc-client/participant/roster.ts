@@ -66,6 +66,16 @@ export class Roster {
         this.#emit(push.type === "participant.joined" ? "participantJoined" : "participantUpdated", participant);
         return true;
       }
+      case "participants.changed": {
+        for (const { identity, reason } of push.left) this.#remove(identity, reason);
+        for (const record of [...push.joined, ...push.updated]) {
+          if (record.identity === this.#self) continue;
+          const known = this.participants.has(record.identity);
+          this.participants.set(record.identity, toRemoteParticipant(record));
+          this.#emit(known ? "participantUpdated" : "participantJoined", toRemoteParticipant(record));
+        }
+        return true;
+      }
       case "participant.left":
         return this.#remove(push.identity, push.reason);
       case "track.published":

@@ -1,6 +1,6 @@
 /** The signaling session of a participant, which reconnects automatically and resumes. */
 
-import type { JoinAck, Push } from "../../protocol/signaling.ts";
+import type { JoinAck, Push, Roster } from "../../protocol/signaling.ts";
 import { RtcRefused, SignalingClient } from "../signaling-client.ts";
 import { WebSocket } from "./web-socket.ts";
 
@@ -14,6 +14,7 @@ type SessionDeps = {
   url: string;
   token: string;
   sdk: string;
+  roster: Roster | undefined;
   onPush: (push: Push) => void;
   /** Called after the first join, and after every reconnection. */
   onJoined: (ack: JoinAck) => Promise<void>;
@@ -63,9 +64,9 @@ export class Session {
   }
 
   #open(): SignalingClient {
-    const { url, token, sdk, onPush } = this.#deps;
+    const { url, token, sdk, roster, onPush } = this.#deps;
     const client: SignalingClient = new SignalingClient(
-      { url, token, sdk, WebSocket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
+      { url, token, sdk, roster, WebSocket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
       this.#connectionId,
     );
     return client;

@@ -59,7 +59,7 @@ test("[17] a rate-limited room connection waits as long as the server requests, 
   const about = { endpoint: String(body.endpoint), token: String(body.token), tokenProvider: undefined, sdk: "test" };
   const ignored = () => {};
   await connectUntilRateLimited(async (onWaiting) => {
-    const hooks = { onWaiting, onState: ignored, onJoined: ignored, onPush: ignored };
+    const hooks = { onWaiting, roster: undefined, onState: ignored, onJoined: ignored, onPush: ignored };
     const connection = new RoomConnection({ ...about, ...hooks, connectionId: crypto.randomUUID() });
     await connection.start();
     return { end: () => connection.leave() };

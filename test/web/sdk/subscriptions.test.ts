@@ -18,17 +18,18 @@ afterEach(() => page.close());
 /** A fake transport that assigns mids to its sections on each offer. */
 function fakeTransport() {
   const sections: Section[] = [];
+  const voices: Section[] = [];
   let offers = 0;
-  let named = 0;
+  const unnamed = () => [...sections, ...voices].filter(({ transceiver }) => transceiver.mid === null);
   const transport = {
-    sections,
+    ...{ sections, voices },
     get negotiationNeeded() {
-      return named < sections.length;
+      return unnamed().length > 0;
     },
-    addSections(kind: Section["kind"], count: number) {
+    addSections(kind: Section["kind"], count: number, to = sections) {
       for (let n = 0; n < count; n++) {
         const transceiver = { mid: null as string | null, receiver: { track: { kind } } };
-        sections.push({
+        to.push({
           kind,
           transceiver: transceiver as unknown as RTCRtpTransceiver,
           trackId: null,
@@ -39,15 +40,17 @@ function fakeTransport() {
     async negotiated() {
       if (!this.negotiationNeeded) return;
       offers += 1;
-      for (; named < sections.length; named++)
-        Object.assign(sections[named]?.transceiver ?? {}, { mid: String(named) });
+      for (const { transceiver } of unnamed()) {
+        const named = sections.length + voices.length - unnamed().length;
+        Object.assign(transceiver, { mid: String(named) });
+      }
     },
   };
   return { transport: transport as unknown as Transport, offers: () => offers };
 }
 
 /** Subscriptions to one track of each kind; each request throws the next of `errors`, if there is one. */
-function subscribed(kinds: Track["kind"][], failures: StoaError[] = []) {
+function subscribed(kinds: Track["kind"][], failures: StoaError[] = [], sharesVoices = false) {
   const tracks: RemoteTrack[] = [];
   const sent: SubscriptionChange[][] = [];
   const events: string[] = [];
@@ -65,6 +68,7 @@ function subscribed(kinds: Track["kind"][], failures: StoaError[] = []) {
     onSubscribed: ({ id }) => events.push(`+${id}`),
     onUnsubscribed: ({ id }) => events.push(`-${id}`),
     onError: (error) => errors.push(error),
+    sharesVoices,
     encryption: null,
   });
   const publish = (kind: Track["kind"], id = `t${tracks.length + 1}`) => {
@@ -84,7 +88,7 @@ function subscribed(kinds: Track["kind"][], failures: StoaError[] = []) {
       wake = Promise.withResolvers();
       return sent.at(-1) ?? [];
     },
-    start: () => subscriptions.use(transport, LIMITS),
+    start: () => subscriptions.use(transport, { limits: LIMITS, roster: "all" }),
   };
 }
 
@@ -237,7 +241,7 @@ describe("[2] failed requests", () => {
     await settled();
     expect(errors).toEqual([lost]);
     const { transport } = fakeTransport();
-    subscriptions.use(transport, LIMITS);
+    subscriptions.use(transport, { limits: LIMITS, roster: "all" });
     expect(await next()).toEqual(asked);
     expect(events).toEqual(["+t1"]);
     expect(first(tracks).mediaStreamTrack).toBe(transport.sections[0]?.transceiver.receiver.track ?? null);
@@ -247,7 +251,7 @@ describe("[2] failed requests", () => {
     const { start, next, events, subscriptions } = subscribed(["audio", "video"]);
     start();
     await next();
-    subscriptions.use(null, LIMITS);
+    subscriptions.use(null, { limits: LIMITS, roster: "all" });
     expect(events).toEqual(["+t1", "+t2", "-t1", "-t2"]);
   });
 });
@@ -264,4 +268,51 @@ test("[2] a track that ends during an offer is neither delivered nor requested",
   start();
   expect((await next()).map(({ trackId }) => trackId)).toEqual(["t2"]);
   expect(events).toEqual(["+t2"]);
+});
+
+describe("[2] shared voices", () => {
+  const eight = Array.from({ length: 8 }, () => "audio" as const);
+  const playing = (tracks: RemoteTrack[]) =>
+    tracks.filter(({ mediaStreamTrack }) => mediaStreamTrack).map(({ id }) => id);
+
+  test("six microphones have sections of their own, further ones take turns on six shared ones, with one more offer", async () => {
+    const { start, next, events, offers, tracks, subscriptions, publish, transport } = subscribed(eight, [], true);
+    start();
+    expect((await next()).map(({ trackId }) => trackId)).toEqual(["t1", "t2", "t3", "t4", "t5", "t6"]);
+    const shared = subscriptions.mapping().filter((section) => "voices" in section);
+    expect([shared.length, offers()]).toEqual([6, 1]);
+    const [mid = "", second = ""] = shared.map((section) => section.mid);
+    subscriptions.voicesChanged({ [mid]: "t7" });
+    await settled();
+    expect(playing(tracks)).toEqual(["t1", "t2", "t3", "t4", "t5", "t6", "t7"]);
+    subscriptions.voicesChanged({ [mid]: "t8", [second]: "late" });
+    await settled();
+    expect(playing(tracks)).toEqual(["t1", "t2", "t3", "t4", "t5", "t6", "t8"]);
+    publish("audio", "late");
+    subscriptions.update();
+    await settled();
+    expect([events.slice(-3), offers()]).toEqual([["-t7", "+t8", "+late"], 1]);
+    expect(tracks.at(-1)?.mediaStreamTrack).toBe(transport.voices[1]?.transceiver.receiver.track ?? null);
+  });
+
+  test("a microphone that the page subscribes to itself gets its own section, and one that it ends is not heard", async () => {
+    const { start, next, tracks, subscriptions } = subscribed(eight, [], true);
+    start();
+    await next();
+    const [mid = ""] = subscriptions.mapping().flatMap((section) => ("voices" in section ? [section.mid] : []));
+    subscriptions.voicesChanged({ [mid]: "t7" });
+    tracks[6]?.setSubscribed(false);
+    await settled();
+    expect(playing(tracks)).not.toContain("t7");
+    tracks[7]?.setSubscribed(true);
+    expect((await next()).map(({ trackId }) => trackId)).toEqual(["t8"]);
+    expect(playing(tracks)).toContain("t8");
+  });
+
+  test("in a small room every microphone has its own section", async () => {
+    const { start, next, subscriptions } = subscribed(eight);
+    start();
+    expect((await next()).length).toBe(8);
+    expect(subscriptions.mapping().filter((section) => "voices" in section)).toEqual([]);
+  });
 });

@@ -90,6 +90,7 @@ export class RemoteTrack {
   readonly #onSettingsChanged: () => void;
   readonly #observer: ElementObserver;
   readonly #elements = new Set<HTMLMediaElement>();
+  #isChosen = false;
   #choice: { subscribed: boolean; layer?: Layer | "auto"; priority?: number };
 
   /** @internal */
@@ -141,6 +142,7 @@ export class RemoteTrack {
   /** Subscribes to the track or unsubscribes from it. */
   setSubscribed(subscribed: boolean): void {
     this.#choice.subscribed = subscribed;
+    this.#isChosen = true;
     this.#onSettingsChanged();
   }
 
@@ -154,6 +156,11 @@ export class RemoteTrack {
   setPriority(priority: number): void {
     this.#choice.priority = priority;
     this.#onSettingsChanged();
+  }
+
+  /** @internal Whether it may be heard on a shared section; a track that the page chose has its own. */
+  get isVoice(): boolean {
+    return this.source === "microphone" && !this.#isChosen && this.#choice.subscribed && !this.encrypted;
   }
 
   /** @internal */

@@ -14,6 +14,17 @@ export type RoomOptions = {
   onWaiting?: WaitingListener;
   /** Whether to subscribe to every published track; true by default. */
   autoSubscribe?: boolean;
+  /**
+   * Which other participants `room.participants` has: `all`, those who publish (`publishers`), or the same without their
+   * quality and, with more than 50 participants, without active speakers (`none`). By default `all` in a room of up to 50
+   * participants, `publishers` in a larger one, and `none` for viewers of a live stream.
+   */
+  roster?: "all" | "publishers" | "none";
+  /**
+   * Whether microphones beyond the first six take turns on shared receivers, the loudest first; by default if `roster` is
+   * not `all`. Not for encrypted calls. A track with `setSubscribed(true)` has a receiver of its own.
+   */
+  sharedVoices?: boolean;
   /** Whether to play remote audio automatically; true by default. */
   playAudio?: boolean;
   /** Whether to send media only through the TURN relay, which is slower; use it to test the relay. */
@@ -23,6 +34,11 @@ export type RoomOptions = {
   /** Encrypts all media end to end: the server forwards it without being able to read it. */
   encryption?: EncryptionOptions;
 };
+
+/** A participant as `room.listParticipants` describes it. */
+export type { Participant as ParticipantRecord } from "../../../src/protocol/room-records.ts";
+/** A page of all participants; `next` is the `after` of the next page, and null on the last one. */
+export type { ParticipantsAck as ParticipantPage } from "../../../src/protocol/signaling.ts";
 
 /** The events of a room and their arguments; listen with `room.on(name, …)`. */
 export type RoomEvents = {

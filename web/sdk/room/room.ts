@@ -25,7 +25,7 @@ import { type JoinMode, RoomConnection } from "./peer/room-connection.ts";
 import type { RoomStats } from "./peer/stats.ts";
 import { Subscriptions } from "./peer/subscriptions.ts";
 import type { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
-import { LOCAL_EVENTS, type RoomEvents, type RoomOptions } from "./room-events.ts";
+import { LOCAL_EVENTS, type ParticipantPage, type RoomEvents, type RoomOptions } from "./room-events.ts";
 import { Roster } from "./roster.ts";
 import { Telemetry } from "./telemetry.ts";
 
@@ -53,6 +53,8 @@ export class Room extends Emitter<RoomEvents> {
   readonly #encryption: Encryption | null;
   #state: ConnectionState = "CONNECTING";
   #mediaFlows = true;
+  /** As the server has counted them; 0 while all are known. */
+  #participantCount = 0;
   /** The metadata that the page has set; undefined while that of the token applies. */
   #metadata: string | null | undefined;
 
@@ -70,7 +72,7 @@ export class Room extends Emitter<RoomEvents> {
         this.emit("dataDropped", { messages, reason, identity });
     }
     this.#connection = new RoomConnection({
-      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
+      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting, roster: options.roster },
       onState: (_state, error) => this.#stateChanged(error),
       onJoined: (ack, mode) => this.#joined(ack, mode),
       onPush: (push) => this.#receive(push),
@@ -83,6 +85,7 @@ export class Room extends Emitter<RoomEvents> {
       request: this.#connection.request,
       tracks: () => this.#roster.tracks(),
       onSubscribed: (track) => this.#subscribed(track),
+      sharesVoices: encryption || !autoSubscribe ? false : options.sharedVoices,
       ...{ onUnsubscribed, onError, encryption },
     });
     const decryptionOf = (identity: string) => encryption?.keys.decryptionOf(identity) ?? "missing-key";
@@ -130,6 +133,21 @@ export class Room extends Emitter<RoomEvents> {
   /** The other participants, by identity. */
   get participants(): ReadonlyMap<string, RemoteParticipant> {
     return this.#roster.participants;
+  }
+
+  /**
+   * How many participants are in the room, this one included. In a large room it is the number at the last join or
+   * `listParticipants`, unless the roster is `all`.
+   */
+  get participantCount(): number {
+    return Math.max(this.#participantCount, this.participants.size + 1);
+  }
+
+  /** A page of all participants, in the order in which they joined; at most 200. */
+  async listParticipants(options: { after?: number; limit?: number } = {}): Promise<ParticipantPage> {
+    const page = await this.#connection.request("room.participants", options);
+    if (this.#participantCount > 0) this.#participantCount = page.participantCount;
+    return page;
   }
 
   /** The active speakers, loudest first. */
@@ -227,6 +245,7 @@ export class Room extends Emitter<RoomEvents> {
     Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
     this.#encryption?.keys.joined(identity);
     if (mode !== "resumed") this.#roster.replace(ack.participants, identity);
+    this.#participantCount = ack.roster === "all" ? 0 : ack.participantCount;
     if (mode === "new") {
       this.#telemetry.record("connected");
       this.#mediaFlows = true;
@@ -262,6 +281,9 @@ export class Room extends Emitter<RoomEvents> {
         this.emit("qualityExplained", { quality, cause, sentence, evidence });
         break;
       }
+      case "voices.changed":
+        this.#media.voicesChanged(push.voices);
+        break;
       case "recording.changed":
         this.#setRecording(push.active);
         break;

@@ -57,6 +57,10 @@ export class Roster {
       case "participant.updated":
         this.#upsert(push.participant);
         break;
+      case "participants.changed":
+        for (const { identity, reason } of push.left) this.#left(identity, reason);
+        for (const record of [...push.joined, ...push.updated]) this.#upsert(record);
+        break;
       case "participant.left":
         this.#left(push.identity, push.reason);
         break;

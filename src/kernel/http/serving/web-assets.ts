@@ -86,6 +86,10 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get("/sdk-push.js", ({ request }) => serve(request, "sdk-push.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-send-file.js", ({ request }) => serve(request, "sdk-send-file.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-shared-voices.js", ({ request }) => serve(request, "sdk-shared-voices.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-quality-limitation.js", ({ request }) =>
+      serve(request, "sdk-quality-limitation.js", "no-cache", ANY_ORIGIN),
+    )
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
     .get("/processors.js", ({ request }) => serve(request, "processors.js", "no-cache", ANY_ORIGIN))
     .get("/processors/*", ({ request, params }) =>

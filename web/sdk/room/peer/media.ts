@@ -6,7 +6,6 @@ import { isLost, StoaError } from "../../errors.ts";
 import type { LocalTrack } from "../local-track.ts";
 import { MediaRecovery } from "./media-recovery.ts";
 import { MuteSync } from "./mute-sync.ts";
-import { watchQualityLimitation } from "./quality-limitation.ts";
 import type { RoomConnection } from "./room-connection.ts";
 import { type RoomStats, StatsReader } from "./stats.ts";
 import type { Subscriptions } from "./subscriptions.ts";
@@ -68,6 +67,10 @@ export class Media {
     this.#recovery.stalled();
   }
 
+  voicesChanged(voices: Record<string, string>): void {
+    this.#deps.subscriptions.voicesChanged(voices);
+  }
+
   /** The server reports that media arrives again. */
   flows(): void {
     this.#recovery.flows();
@@ -91,9 +94,7 @@ export class Media {
     this.#joined = joined;
     this.#stats = new StatsReader();
     this.#stopWatching();
-    this.#stopWatching = watchQualityLimitation(transport.pc, (limitation, seconds) =>
-      this.#deps.record("participant_connection_quality_changed", { limitation, seconds }),
-    );
+    this.#watchLimitation(transport);
     watch(transport);
     this.#prepare(transport, permissions);
     await Promise.all([...this.#deps.localTracks].map((track) => transport.send(track)));
@@ -132,6 +133,7 @@ export class Media {
       await transport.stopSending(track);
       throw error;
     }
+    this.#watchLimitation(transport);
     this.#deps.record("track_published", { kind: track.kind, source: track.source });
   }
 
@@ -171,6 +173,18 @@ export class Media {
     this.#deps.record("ice_state_changed", path === null ? { state } : { state, path });
   }
 
+  /** Only calls that send video load the code for it. */
+  #watchLimitation(transport: Transport): void {
+    if (![...this.#deps.localTracks].some(({ kind }) => kind === "video")) return;
+    import("./quality-limitation.ts").then(({ watchQualityLimitation }) => {
+      if (this.#transport !== transport) return;
+      this.#stopWatching();
+      this.#stopWatching = watchQualityLimitation(transport.pc, (limitation, seconds) =>
+        this.#deps.record("participant_connection_quality_changed", { limitation, seconds }),
+      );
+    }, this.#deps.onError);
+  }
+
   /** Opens the data channels and receiving sections that the permissions allow. */
   #prepare(transport: Transport, { publishData, subscribe }: Permissions): void {
     const { data } = this.#deps;
@@ -180,7 +194,7 @@ export class Media {
       transport.addSections("audio", FIRST_SECTIONS);
       transport.addSections("video", FIRST_SECTIONS);
     }
-    if (this.#joined) this.#deps.subscriptions.use(subscribe ? transport : null, this.#joined.limits);
+    if (this.#joined) this.#deps.subscriptions.use(subscribe ? transport : null, this.#joined);
   }
 
   async #catchUp(transport: Transport): Promise<void> {

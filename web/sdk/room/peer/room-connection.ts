@@ -1,5 +1,5 @@
 import { CLOSE_CODES } from "../../../../src/protocol/close-codes.ts";
-import type { JoinAck, Push } from "../../../../src/protocol/signaling.ts";
+import type { JoinAck, Push, Roster } from "../../../../src/protocol/signaling.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../../connection-state.ts";
 import { isLost, StoaError } from "../../errors.ts";
 import type { RtcProtocol, RtcRequest } from "../../protocol.ts";
@@ -18,6 +18,7 @@ export type RoomConnectionOptions = {
   tokenProvider: TokenProvider | undefined;
   connectionId: string;
   sdk: string;
+  roster: Roster | undefined;
   onWaiting: WaitingListener;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   onJoined: (ack: JoinAck, mode: JoinMode) => void;
@@ -135,10 +136,10 @@ export class RoomConnection {
   }
 
   async #join(link: Link, socket: RequestSocket<RtcProtocol>): Promise<void> {
-    const { connectionId, sdk } = this.#options;
+    const { connectionId, sdk, roster } = this.#options;
     const resume = link.session ? { resume: { ...link.session, lastSeq: link.lastSeq } } : {};
     try {
-      const ack = await socket.request("room.join", { connectionId, sdk, ...resume });
+      const ack = await socket.request("room.join", { connectionId, sdk, roster, ...resume });
       const { sessionId, resumeToken, seq } = ack;
       const resumed = seq === link.lastSeq ? "resumed" : "reread";
       link.joined = { ack, mode: ack.mode === "resumed" ? resumed : "new" };

@@ -1,4 +1,9 @@
-import type { JoinAck, SubscribedSection, SubscriptionChange } from "../../../../src/protocol/signaling.ts";
+import type {
+  JoinAck,
+  SubscribedSection,
+  SubscriptionChange,
+  VoiceSection,
+} from "../../../../src/protocol/signaling.ts";
 import type { Encryption } from "../../encryption/encryption.ts";
 import { StoaError } from "../../errors.ts";
 import type { RtcRequest } from "../../protocol.ts";
@@ -11,6 +16,8 @@ export type SubscriptionDeps = {
   onSubscribed: (track: RemoteTrack) => void;
   onUnsubscribed: (track: RemoteTrack) => void;
   onError: (error: unknown) => void;
+  /** Whether microphones beyond the first few share sections; by default in large rooms and live streams. */
+  sharesVoices: boolean | undefined;
   encryption: Encryption | null;
 };
 
@@ -24,19 +31,23 @@ export class Subscriptions {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
   #isRepeatDue = false;
+  #sharesVoices = false;
+  #voices: Record<string, string> = {};
 
   constructor(deps: SubscriptionDeps) {
     this.#deps = deps;
   }
 
   /** Maps all tracks to the sections of a new peer connection; null ends all subscriptions. */
-  use(transport: Transport | null, limits: JoinAck["limits"]): void {
+  use(transport: Transport | null, { limits, roster }: Pick<JoinAck, "limits" | "roster">): void {
     this.#transport = transport;
+    this.#sharesVoices = this.#deps.sharesVoices ?? roster !== "all";
+    this.#voices = {};
     this.#throttle.setLimits(limits);
     this.#lastSent.clear();
     if (transport) {
       // Known tracks go into the first offer, so that their media arrives a round trip earlier.
-      this.#assignSections(transport, this.#wanted());
+      this.#assignSections(transport, this.#wanted(transport));
       this.update();
     } else for (const track of this.#deps.tracks()) this.#end(track);
   }
@@ -44,13 +55,17 @@ export class Subscriptions {
   /** Called when tracks or their settings have changed. Calls in quick succession cause one exchange. */
   update = (): void => {
     if (!this.#transport) return;
+    this.voicesChanged();
     this.#schedule(this.#throttle.delayMs(Date.now()));
   };
 
   /** The sections in use, for an offer. */
-  mapping(): SubscribedSection[] {
+  mapping(): (SubscribedSection | VoiceSection)[] {
     const byId = new Map(this.#deps.tracks().map((track) => [track.id, track]));
-    const sections: SubscribedSection[] = [];
+    const sections: (SubscribedSection | VoiceSection)[] = [];
+    for (const { transceiver } of this.#transport?.voices ?? []) {
+      if (transceiver.mid !== null) sections.push({ mid: transceiver.mid, voices: true });
+    }
     for (const { trackId, transceiver } of this.#transport?.sections ?? []) {
       const track = trackId === null ? undefined : byId.get(trackId);
       if (!track || transceiver.mid === null) continue;
@@ -58,6 +73,17 @@ export class Subscriptions {
       sections.push({ mid: transceiver.mid, trackId: track.id, ...viewing });
     }
     return sections;
+  }
+
+  /** Only calls with shared voices load the code for them. */
+  voicesChanged(voices = this.#voices): void {
+    this.#voices = voices;
+    const sections = this.#transport?.voices;
+    if (!sections?.length) return;
+    const events = { subscribed: this.#deps.onSubscribed, ended: (track: RemoteTrack) => this.#end(track) };
+    import("./shared-voices.ts").then(({ placeVoices }) => {
+      if (this.#transport?.voices === sections) placeVoices(sections, this.#deps.tracks(), this.#voices, events);
+    }, this.#deps.onError);
   }
 
   close(): void {
@@ -96,7 +122,7 @@ export class Subscriptions {
   async #exchange(): Promise<void> {
     const transport = this.#transport;
     if (!transport) return;
-    const wanted = this.#wanted();
+    const wanted = this.#wanted(transport);
     const changes = this.#release(transport, wanted);
     this.#assignSections(transport, wanted);
     if (transport.negotiationNeeded) this.#throttle.spent(Date.now());
@@ -123,8 +149,17 @@ export class Subscriptions {
     }
   }
 
-  #wanted(): RemoteTrack[] {
-    return this.#deps.tracks().filter(({ settings }) => settings.subscribed);
+  #wanted(transport: Transport): RemoteTrack[] {
+    const wanted = this.#deps.tracks().filter(({ settings }) => settings.subscribed);
+    if (!this.#sharesVoices) return wanted;
+    // A microphone that has a section keeps it.
+    const hasOwn = (track: RemoteTrack) => !track.isVoice || sectionOf(transport, track) !== undefined;
+    let free = VOICE_SECTIONS - wanted.filter((track) => track.isVoice && hasOwn(track)).length;
+    const own = wanted.filter((track) => hasOwn(track) || free-- > 0);
+    if (own.length < wanted.length && transport.voices.length === 0) {
+      transport.addSections("audio", VOICE_SECTIONS, transport.voices);
+    }
+    return own;
   }
 
   /** Frees the sections of tracks that are gone or no longer wanted. */
@@ -172,6 +207,11 @@ function sectionOf(transport: Transport, track: RemoteTrack): Section | undefine
   return transport.sections.find(({ trackId }) => trackId === track.id);
 }
 
+/**
+ * As many voices as the server lets be heard at once. So many microphones have sections of their own, in step with their
+ * cameras, and further ones take turns on as many more.
+ */
+const VOICE_SECTIONS = 6;
 /** Sections are added in groups, because an offer costs far more than an idle section. */
 const SECTION_GROUP = 4;
 

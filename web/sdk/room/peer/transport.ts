@@ -1,5 +1,5 @@
 import type { IceServer, TrackKind } from "../../../../src/protocol/room-records.ts";
-import type { PublishedSection, SubscribedSection } from "../../../../src/protocol/signaling.ts";
+import type { PublishedSection, SubscribedSection, VoiceSection } from "../../../../src/protocol/signaling.ts";
 import type { Encryption } from "../../encryption/encryption.ts";
 import type { RtcRequest } from "../../protocol.ts";
 import type { LocalTrack } from "../local-track.ts";
@@ -21,7 +21,7 @@ export type TransportDeps = {
   relayOnly: boolean;
   request: RtcRequest;
   /** The remote track of each receiving section, for the next offer. */
-  subscribed: () => SubscribedSection[];
+  subscribed: () => (SubscribedSection | VoiceSection)[];
   onState: (state: RTCPeerConnectionState) => void;
   encryption: Encryption | null;
 };
@@ -35,6 +35,8 @@ const SETTLE_MS = 5_000;
 export class Transport {
   readonly pc: RTCPeerConnection;
   readonly sections: Section[] = [];
+  /** Sections on which the server puts the loudest voices. */
+  readonly voices: Section[] = [];
   readonly #deps: TransportDeps;
   readonly #sending = new Map<RTCRtpTransceiver, LocalTrack | null>();
   readonly #shapes = new WeakMap<RTCRtpTransceiver, string>();
@@ -72,14 +74,14 @@ export class Transport {
     return this.#negotiationNeeded;
   }
 
-  addSections(kind: TrackKind, count: number): void {
+  addSections(kind: TrackKind, count: number, to = this.sections): void {
     this.#negotiationNeeded = true;
     for (let n = 0; n < count; n++) {
       const transceiver = this.pc.addTransceiver(kind, { direction: "recvonly" });
       preferCodecs(transceiver, kind);
       if (kind === "video") receiveDependencyDescriptors(transceiver);
       const decryptor = this.#deps.encryption?.prepareReceiver(transceiver.receiver) ?? null;
-      this.sections.push({ kind, transceiver, trackId: null, decryptor });
+      to.push({ kind, transceiver, trackId: null, decryptor });
     }
   }
 
