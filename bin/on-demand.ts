@@ -7,6 +7,7 @@ export const ON_DEMAND_MODULES = {
   "sdk-send-file.js": "../../src/protocol/data/send-file.ts",
   "sdk-upload.js": "chat/upload.ts",
   "sdk-shared-voices.js": "room/peer/shared-voices.ts",
+  "sdk-stats.js": "room/peer/stats.ts",
   "sdk-quality-limitation.js": "room/peer/quality-limitation.ts",
 };
 
@@ -14,7 +15,7 @@ export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
     build.onResolve(
-      { filter: /\/(encryption|push|send-file|upload|shared-voices|quality-limitation)\.ts$/ },
+      { filter: /\/(encryption|push|send-file|upload|shared-voices|quality-limitation|stats)\.ts$/ },
       ({ kind, path }) => {
         if (kind !== "dynamic-import") return undefined;
         return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };

@@ -71,8 +71,9 @@ export class Roster {
         for (const record of [...push.joined, ...push.updated]) {
           if (record.identity === this.#self) continue;
           const known = this.participants.has(record.identity);
-          this.participants.set(record.identity, toRemoteParticipant(record));
-          this.#emit(known ? "participantUpdated" : "participantJoined", toRemoteParticipant(record));
+          const participant = this.#participant(record);
+          this.participants.set(record.identity, participant);
+          this.#emit(known ? "participantUpdated" : "participantJoined", participant);
         }
         return true;
       }

@@ -87,6 +87,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get("/sdk-send-file.js", ({ request }) => serve(request, "sdk-send-file.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-shared-voices.js", ({ request }) => serve(request, "sdk-shared-voices.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-stats.js", ({ request }) => serve(request, "sdk-stats.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-quality-limitation.js", ({ request }) =>
       serve(request, "sdk-quality-limitation.js", "no-cache", ANY_ORIGIN),
     )

@@ -7,7 +7,7 @@ import type { LocalTrack } from "../local-track.ts";
 import { MediaRecovery } from "./media-recovery.ts";
 import { MuteSync } from "./mute-sync.ts";
 import type { RoomConnection } from "./room-connection.ts";
-import { type RoomStats, StatsReader } from "./stats.ts";
+import type { RoomStats, StatsReader } from "./stats.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import { Transport } from "./transport.ts";
 
@@ -29,7 +29,7 @@ export class Media {
   readonly #deps: MediaDeps;
   readonly #recovery: MediaRecovery;
   readonly #muteSync: MuteSync;
-  #stats = new StatsReader();
+  #stats: StatsReader | null = null;
   #transport: Transport | null = null;
   #joined: JoinAck | null = null;
   #stopWatching: () => void = () => {};
@@ -92,7 +92,7 @@ export class Media {
     });
     this.#transport = transport;
     this.#joined = joined;
-    this.#stats = new StatsReader();
+    this.#stats = null;
     this.#stopWatching();
     this.#watchLimitation(transport);
     watch(transport);
@@ -155,6 +155,9 @@ export class Media {
   }
 
   async stats(): Promise<RoomStats | null> {
+    if (!this.#transport) return null;
+    const { StatsReader } = await import("./stats.ts");
+    this.#stats ??= new StatsReader();
     return this.#transport ? this.#stats.read(this.#transport.pc) : null;
   }
 
@@ -169,7 +172,7 @@ export class Media {
 
   /** Records the path too, because `tcp` or `relay` explains why a call is slow. */
   async #recordState({ pc }: Transport, state: RTCPeerConnectionState): Promise<void> {
-    const { path } = state === "connected" ? await new StatsReader().read(pc) : { path: null };
+    const path = state === "connected" ? await pathOf(pc).catch(() => null) : null;
     this.#deps.record("ice_state_changed", path === null ? { state } : { state, path });
   }
 
@@ -202,6 +205,11 @@ export class Media {
     if (this.#transport !== transport) return;
     for (const track of this.#deps.localTracks) await this.syncMute(track);
   }
+}
+
+async function pathOf(pc: RTCPeerConnection): Promise<RoomStats["path"]> {
+  const { StatsReader } = await import("./stats.ts");
+  return (await new StatsReader().read(pc)).path;
 }
 
 /** Enough for a call of three participants without a second offer. */
