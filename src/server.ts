@@ -104,6 +104,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await services.usage.meter.recover();
   services.rtcSessions.calls.log.recover();
   await services.recordings.recover();
+  await services.egresses.recover();
   services.livekitClients.agents.restore();
   lifecycle.started("empty rooms", services.emptyRooms.start());
   lifecycle.started("draining nodes", services.drainingNodes.start());
@@ -184,6 +185,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   // Recordings stop first, because files can be completed only while their rooms are open.
   lifecycle.started("recordings", () => services.recordings.stopAll());
+  lifecycle.started("egresses", () => services.egresses.stopAll());
 
   isStarted = true;
   const { ports: mediaPorts, announce, probe } = media;

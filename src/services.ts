@@ -2,6 +2,7 @@ import { createAccounts, createUsers } from "./features/accounts/accounts.ts";
 import { createAudit } from "./features/audit/audit.ts";
 import { createChat } from "./features/chat/chat.ts";
 import { chatPersonalColumns, chatPersonalData } from "./features/chat/personal-data.ts";
+import { createEgresses } from "./features/egress/egress.ts";
 import { createLiveStreams, liveStreamRooms, waitingRooms } from "./features/live-streams/live-streams.ts";
 import { liveStreamPersonalColumns, liveStreamPersonalData } from "./features/live-streams/personal-data.ts";
 import { createPlayground } from "./features/playground/playground.ts";
@@ -63,7 +64,9 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const { liveRooms } = signaling;
   const moderation = createModeration(runtime, { ...rooms, liveRooms });
   const webhooks = createWebhooks(runtime, projects.apiKeys.livekitKey);
+  const egresses = createEgresses(runtime, { ...rooms, nodes, liveRooms });
   const livekitClients = createLivekitGateway(runtime, {
+    egresses,
     ...rooms,
     ...projects,
     signaling: signaling.core,
@@ -124,6 +127,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     signaling,
     liveRooms,
     moderation,
+    egresses,
     livekitClients,
     emptyRooms: signaling.emptyRooms,
     drainingNodes: signaling.drainingNodes,

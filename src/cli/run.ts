@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { COMPOSITOR_COMMAND } from "../features/egress/compositor/messages.ts";
 import { ConfigError } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
 import { adminCommand } from "./commands/admin.ts";
@@ -65,6 +66,11 @@ const WRONG_USAGE = 2;
 export async function run(argv: readonly string[]): Promise<void> {
   // Only the owner may read data, keys and backups, regardless of the shell's umask and the folder.
   process.umask(0o077);
+  if (argv[0] === COMPOSITOR_COMMAND) {
+    const { runCompositor } = await import("../features/egress/compositor/main.ts");
+    await runCompositor();
+    process.exit(0);
+  }
   try {
     await createProgram(argv).parseAsync(argv, { from: "user" });
   } catch (error) {

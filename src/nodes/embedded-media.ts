@@ -232,9 +232,9 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   async addParticipant(request: AddParticipant): Promise<void> {
-    const { roomId, participantId, identity } = request;
+    const { roomId, participantId, identity, unlisted } = request;
     const room = this.#find(request);
-    const worker = room.place(participantId, identity);
+    const worker = unlisted ? room.main : room.place(participantId, identity);
     if (room.isFull) void this.#grow(roomId, room);
     await worker.call("addParticipant", request);
   }

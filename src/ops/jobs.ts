@@ -52,8 +52,19 @@ export function startJobs(jobs: readonly Job[], runtime: Runtime): () => Promise
 /** Every recurring job of the server. */
 export function createJobs(runtime: Runtime, services: Services, database?: Pick<DatabaseHealth, "report">): Job[] {
   const backups = backupSchedule(runtime, { database });
-  const { attachments, chat, deliveries, idempotency, retention, rtcTokens, rtcSessions, recordings, privacy, push } =
-    services;
+  const {
+    attachments,
+    chat,
+    deliveries,
+    idempotency,
+    retention,
+    rtcTokens,
+    rtcSessions,
+    recordings,
+    egresses,
+    privacy,
+    push,
+  } = services;
   return [
     {
       name: "clean-up-attachments",
@@ -70,6 +81,7 @@ export function createJobs(runtime: Runtime, services: Services, database?: Pick
     { name: "prune-webhooks", everyMs: HOUR_MS, runDue: (now) => deliveries.prune(now) },
     { name: "prune-connections", everyMs: HOUR_MS, runDue: () => rtcSessions.connections.prune() },
     { name: "prune-calls", everyMs: HOUR_MS, runDue: () => rtcSessions.calls.prune() },
+    { name: "tidy-egresses", everyMs: HOUR_MS, runDue: () => egresses.prune() },
     { name: "tidy-recordings", everyMs: MINUTE_MS, runDue: () => recordings.prune() },
     { name: "move-recordings", everyMs: MINUTE_MS, runDue: () => recordings.locations.moveFiles() },
     { name: "prune-exports", everyMs: HOUR_MS, runDue: () => privacy.exports.prune() },

@@ -10,6 +10,7 @@ export const ID_PREFIX = {
   chatToken: "ctk_",
   call: "call_",
   recording: "rec_",
+  egress: "EG_",
   ring: "ring_",
   report: "rep_",
   pushSubscription: "psh_",

@@ -42,6 +42,8 @@ export type AddParticipant = ParticipantRef & {
   permissions: Permissions;
   /** Opaque data of the caller, which a remote node keeps and returns after a restart of the caller. */
   record?: string;
+  /** Belongs to no session: `room` and `rooms` leave it out. */
+  unlisted?: true;
 };
 
 /** A gateway may choose the track's id before any media arrives. */

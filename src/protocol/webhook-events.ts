@@ -46,6 +46,9 @@ export const LIVEKIT_EVENT_TYPES = [
   "participant_connection_aborted",
   "track_published",
   "track_unpublished",
+  "egress_started",
+  "egress_updated",
+  "egress_ended",
 ] as const;
 
 export type LivekitEventType = (typeof LIVEKIT_EVENT_TYPES)[number];

@@ -1,5 +1,5 @@
-import { join } from "node:path";
 import { Command } from "commander";
+import { ownCommandLine } from "../../kernel/own-command.ts";
 import { runCommand } from "../run-command.ts";
 import { startChildServer } from "../start/child-server.ts";
 
@@ -29,9 +29,4 @@ export function testCommand(): Command {
       await server.stop();
       process.exit(code);
     });
-}
-
-function ownCommandLine(): string[] {
-  if (Bun.isStandaloneExecutable) return [process.execPath];
-  return [process.execPath, "--no-env-file", join(import.meta.dir, "../../main.ts")];
 }

@@ -1,3 +1,4 @@
+import type { Egresses } from "../../features/egress/egress.ts";
 import type { ModerationService } from "../../features/rooms/moderation.service.ts";
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
 import { rateLimitKey } from "../../kernel/net/addresses.ts";
@@ -9,14 +10,15 @@ import { createMatrixRtc } from "./matrix/matrix-rtc.ts";
 import { serverInfo } from "./records.ts";
 import { HttpRefusal } from "./refusals.ts";
 import { createDispatchService } from "./server-api/dispatch-service.ts";
+import { createEgressService } from "./server-api/egress-service.ts";
 import { createRoomService } from "./server-api/room-service.ts";
 import { createTokenSigner } from "./tokens.ts";
 import { publishWebhooks, type WebhookDeps } from "./webhooks.ts";
 
-type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & { moderation: ModerationService } & Pick<
-    WebhookDeps,
-    "hasLivekitEndpoint" | "hasOpenCall"
-  >;
+type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & {
+  moderation: ModerationService;
+  egresses: Egresses;
+} & Pick<WebhookDeps, "hasLivekitEndpoint" | "hasOpenCall">;
 
 export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
 
@@ -44,6 +46,7 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
       "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, sessionOf: sessions.of }),
+      "livekit.Egress": createEgressService(runtime, { ...deps, registry: deps.signaling.registry }),
       "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
     },
 

@@ -32,6 +32,8 @@ type VideoGrant = {
   roomAdmin?: boolean;
   roomList?: boolean;
   roomCreate?: boolean;
+  roomRecord?: boolean;
+  ingressAdmin?: boolean;
   agent?: boolean;
   hidden?: boolean;
   recorder?: boolean;

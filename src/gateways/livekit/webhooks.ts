@@ -15,6 +15,7 @@ import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-
 import type { LivekitEventType } from "../../protocol/webhook-events.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
 import { KINDS, LEAVE_REASONS, type LivekitDetails, participantInfo, roomInfo, trackInfo } from "./records.ts";
+import { egressInfo } from "./server-api/egress-info.ts";
 
 export type WebhookDeps = {
   rooms: RoomService;
@@ -26,7 +27,7 @@ export type WebhookDeps = {
   hasOpenCall: (roomId: string) => boolean;
 };
 
-type Content = Partial<Pick<WebhookEvent, "room" | "participant" | "track">>;
+type Content = Partial<Pick<WebhookEvent, "room" | "participant" | "track" | "egressInfo">>;
 type Subject = Tenant & { roomId: string; at: number };
 type Left = Extract<CallProgress, { type: "left" }>;
 
@@ -85,6 +86,10 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
   bus.inTransaction("roomClosed", (unit, { roomId, ...tenant }) => {
     if (!hasLivekitEndpoint(tenant) || registry.room(roomId) || hasOpenCall(roomId)) return;
     finished(unit, { ...tenant, roomId, at: now() });
+  });
+  bus.inTransaction("egressChanged", (unit, { type, row }) => {
+    if (!hasLivekitEndpoint(row)) return;
+    publish(unit, { ...row, at: row.updatedAt }, `egress_${type}`, { egressInfo: egressInfo(row) });
   });
   bus.inTransaction("callProgress", (unit, event) => {
     if (!hasLivekitEndpoint(event)) return;

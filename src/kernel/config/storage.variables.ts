@@ -36,6 +36,17 @@ export const recordingVariables = {
   ),
 };
 
+export const egressVariables = {
+  EGRESS_DIR: optionalPath("Directory for the files of live compositions. Unset: egress in DATA_DIR."),
+  EGRESS_MAX_RUNNING: integer(
+    4,
+    { min: 0, max: 1_000 },
+    "Live compositions at a time; each takes about one core at 720p. 0 switches them off.",
+  ),
+  EGRESS_MAX_MINUTES: integer(720, { min: 1, max: 10_080 }, "Minutes after which a live composition is ended."),
+  EGRESS_ALLOW_PRIVATE: boolean(false, "Whether live compositions may be sent to addresses of private networks."),
+};
+
 export const backupVariables = {
   BACKUP_DIR: optionalPath("Directory for scheduled backups. Unset: no backups."),
   BACKUP_EVERY_HOURS: integer(24, { min: 1, max: 8760 }, "Hours between two backups."),

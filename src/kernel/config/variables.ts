@@ -6,7 +6,7 @@ import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
 import { serveVariables } from "./serve.variables.ts";
-import { backupVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
+import { backupVariables, egressVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
 import { tracingVariables } from "./tracing.variables.ts";
 import type { Variable } from "./variable.ts";
 import { pushVariables, webhookVariables } from "./webhook.variables.ts";
@@ -21,6 +21,7 @@ export const VARIABLES = {
   ...chatVariables,
   ...storageVariables,
   ...recordingVariables,
+  ...egressVariables,
   ...backupVariables,
   ...webhookVariables,
   ...tracingVariables,
@@ -46,6 +47,7 @@ export const GROUPS: readonly { title: string; names: readonly VariableName[] }[
   { title: "Chat", names: namesOf(chatVariables) },
   { title: "Attachments", names: namesOf(storageVariables) },
   { title: "Recordings", names: namesOf(recordingVariables) },
+  { title: "Live compositions", names: namesOf(egressVariables) },
   { title: "Backups", names: namesOf(backupVariables) },
   { title: "Webhooks", names: namesOf(webhookVariables) },
   { title: "Traces and metrics", names: namesOf(tracingVariables) },

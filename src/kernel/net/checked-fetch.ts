@@ -2,11 +2,11 @@ import type { Runtime } from "../runtime.ts";
 import { allowedAddresses, type Target } from "./targets.ts";
 
 type CheckedRequest = {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PUT";
   /** Returns whether the host may resolve to this address. */
   allows: (target: Target) => boolean;
   headers: Record<string, string>;
-  body?: string | Uint8Array<ArrayBuffer>;
+  body?: string | Uint8Array<ArrayBuffer> | Blob;
   signal: AbortSignal;
 };
 

@@ -57,7 +57,8 @@ function fileDescriptors(running: { pid: number } | null): Check {
 async function ffmpeg(): Promise<Check> {
   const name = "ffmpeg";
   const program = findFfmpeg();
-  if (program === null) return pass(name, "not installed: recordings are made, but not composed into one film");
+  if (program === null)
+    return pass(name, "not installed: recordings are made, but nothing is composed, afterwards or live");
   const font = await findFont(program);
   return pass(name, font === null ? `${program}, without a font: films have no names in them` : program);
 }

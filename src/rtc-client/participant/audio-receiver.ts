@@ -9,14 +9,16 @@ const MAX_CONCEALED = 5;
 
 /** Decodes Opus packets, which may arrive out of order, to samples, and conceals lost packets. */
 export class AudioReceiver {
-  readonly #waiting = new Map<number, Uint8Array>();
+  readonly #waiting = new Map<number, { payload: Uint8Array; timestamp: number }>();
   readonly #channels: 1 | 2;
-  readonly #output: (pcm: Pcm) => void;
+  readonly #output: (pcm: Pcm, timestamp: number) => void;
   #decoder: OpusDecoderHandle | null = null;
   #next: number | null = null;
   #closed = false;
+  /** The RTP timestamp after the last decoded sample. */
+  #timestamp = 0;
 
-  constructor(channels: 1 | 2, output: (pcm: Pcm) => void) {
+  constructor(channels: 1 | 2, output: (pcm: Pcm, timestamp: number) => void) {
     this.#channels = channels;
     this.#output = output;
     void createDecoder({ sampleRate: SAMPLE_RATE, channels }).then((decoder) => {
@@ -27,11 +29,11 @@ export class AudioReceiver {
   }
 
   /** `sequenceNumber` has 16 bits. The payload is stored without a copy. */
-  add(sequenceNumber: number, payload: Uint8Array): void {
+  add(sequenceNumber: number, payload: Uint8Array, timestamp = 0): void {
     const number = this.#unwrap(sequenceNumber);
     this.#next ??= number;
     if (number < this.#next || payload.length === 0) return;
-    this.#waiting.set(number, payload);
+    this.#waiting.set(number, { payload, timestamp });
     this.#advance();
   }
 
@@ -50,11 +52,12 @@ export class AudioReceiver {
   #advance(): void {
     const decoder = this.#decoder;
     while (decoder && this.#next !== null && this.#waiting.size > 0) {
-      const payload = this.#waiting.get(this.#next);
-      if (payload) {
+      const packet = this.#waiting.get(this.#next);
+      if (packet) {
         this.#waiting.delete(this.#next);
         this.#next++;
-        this.#decode(decoder, payload);
+        this.#timestamp = packet.timestamp;
+        this.#decode(decoder, packet.payload);
       } else if (this.#waiting.size > PATIENCE_PACKETS) this.#conceal(decoder, this.#next);
       else return;
     }
@@ -63,7 +66,7 @@ export class AudioReceiver {
   /** The packet after a lost one contains a low-quality copy of it (FEC). */
   #conceal(decoder: OpusDecoderHandle, from: number): void {
     const found = Math.min(...this.#waiting.keys());
-    const after = this.#waiting.get(found) ?? null;
+    const after = this.#waiting.get(found)?.payload ?? null;
     for (let lost = Math.max(from, found - MAX_CONCEALED); lost < found; lost++) {
       const repaired = lost === found - 1 && after !== null;
       this.#emit(decoder.decode(repaired ? after : null, { decodeFec: repaired, frameSize: 960 }));
@@ -80,6 +83,8 @@ export class AudioReceiver {
   }
 
   #emit(samples: Int16Array): void {
-    if (samples.length > 0) this.#output({ samples, sampleRate: SAMPLE_RATE, channels: this.#channels });
+    if (samples.length === 0) return;
+    this.#output({ samples, sampleRate: SAMPLE_RATE, channels: this.#channels }, this.#timestamp);
+    this.#timestamp = (this.#timestamp + samples.length / this.#channels) >>> 0;
   }
 }

@@ -4,7 +4,9 @@ import type { RoomData } from "../../protocol/data/room-data.ts";
 import type { NegotiateAnswer } from "../../protocol/media-node.ts";
 import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import { createSctpClient, type SctpClient } from "../../sfu/werift/werift-hooks.ts";
+import type { SenderReport } from "../../sfu/wire/rtcp/rtcp.ts";
 import { writeNack, writePli } from "../../sfu/wire/rtcp/rtcp-write.ts";
+import { ntpToMs } from "../../sfu/wire/rtp/ntp.ts";
 import type { RtpView } from "../../sfu/wire/rtp/rtp.ts";
 import { unwrapRtx } from "../../sfu/wire/rtp/rtx.ts";
 import { RtcPeer } from "../peer.ts";
@@ -27,7 +29,14 @@ const NACK_BYTES = 64;
 const MAX_DATA_MESSAGE_BYTES = 70_000;
 const RECEIVABLE = ["VP8", "VP9", "H264", "AV1"] as const;
 
-export type SubscribedTrack = { trackId: string; identity: string; kind: TrackKind; encrypted: boolean };
+export type SubscribedTrack = {
+  trackId: string;
+  identity: string;
+  kind: TrackKind;
+  encrypted: boolean;
+  /** For video: no layer that is higher than needed for this height is delivered. */
+  maxHeight?: number;
+};
 type Published = {
   clientTrackId: string;
   kind: TrackKind;
@@ -36,14 +45,29 @@ type Published = {
   encryption?: Track["encryption"];
 };
 type Section = { offered: PeerSection; publishes: Published | null; receives: SubscribedTrack | null };
-type Receiver = { track: SubscribedTrack; ssrc: number; payloadType: number; add(view: RtpView): void; close(): void };
+type Receiver = {
+  track: SubscribedTrack;
+  ssrc: number;
+  payloadType: number;
+  add(view: RtpView): void;
+  requestKeyframe?(): void;
+  close(): void;
+};
 
 type MediaConnectionDeps = {
   network: SimulatedNetwork;
-  data: RoomData;
+  /** Omitted for a connection without data channels. */
+  data?: RoomData;
   cipher: TrackCipher | null;
   negotiate: (offer: { sdp: string; publish?: unknown; subscribe?: unknown }) => Promise<NegotiateAnswer>;
-  onAudio: (track: SubscribedTrack, pcm: Pcm) => void;
+  /** The number of channels that audio is decoded to; 1 by default. */
+  channels?: 1 | 2;
+  /** Changes the height of subscribed tracks without an offer. */
+  update?: (tracks: { trackId: string; mid: string; maxHeight?: number }[]) => void;
+  /** A sender report: when, on its publisher's clock, the sample with this RTP timestamp was captured. */
+  onReport?: (track: SubscribedTrack, ntpMs: number, rtpTimestamp: number) => void;
+  /** `timestamp` is the RTP timestamp of the first sample. */
+  onAudio: (track: SubscribedTrack, pcm: Pcm, timestamp: number) => void;
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
 };
 
@@ -65,7 +89,6 @@ export class MediaConnection {
   #connected = new AbortController();
   #negotiating: Promise<unknown> = Promise.resolve();
   #timer: ReturnType<typeof setInterval> | null = null;
-  #lastPliAt = 0;
 
   constructor(deps: MediaConnectionDeps) {
     this.#deps = deps;
@@ -84,9 +107,10 @@ export class MediaConnection {
       ...{ node: { negotiate }, roomId: "", participantId: "" },
       sections: this.#sections.map(({ offered }) => offered),
       openSocket: network.open,
-      onData: (packet) => this.#sctp?.deliver(packet),
+      ...(this.#deps.data && { onData: (packet) => this.#sctp?.deliver(packet) }),
       onRtp: (view, _peer, mid) => this.#receive(view, mid),
       onRtcp: (packet, peer) => {
+        if (packet.type === "sr") this.#reported(packet);
         if (packet.type !== "nack") return;
         for (const bytes of this.#sent.find(packet.mediaSsrc, packet.lost)) peer.sendRaw(bytes);
       },
@@ -95,14 +119,14 @@ export class MediaConnection {
     this.#answers = readAnswer(this.#peer.answerSdp);
     this.#timer = setInterval(() => this.#peer?.sendRemb(REMB_BPS), REMB_EVERY_MS);
     this.#peer.sendRemb(REMB_BPS);
-    this.#openData(this.#peer);
+    if (this.#deps.data) this.#openData(this.#peer, this.#deps.data);
   }
 
-  #openData(peer: RtcPeer): void {
+  #openData(peer: RtcPeer, data: RoomData): void {
     const sctp = createSctpClient(MAX_DATA_MESSAGE_BYTES, (packet) => peer.sendData(packet));
     this.#sctp = sctp;
     this.#connected = new AbortController();
-    this.#deps.data.connect({
+    data.connect({
       ended: this.#connected.signal,
       addChannel: (label, options = {}) => channelLike(sctp.open(label, options)),
     });
@@ -179,6 +203,18 @@ export class MediaConnection {
     this.#peer = null;
   }
 
+  /** Asks the publisher of a video track for a keyframe. */
+  requestKeyframe(trackId: string): void {
+    for (const { track, requestKeyframe } of this.#receivers.values())
+      if (track.trackId === trackId) requestKeyframe?.();
+  }
+
+  #reported({ ssrc, ntpSeconds, ntpFraction, rtpTimestamp }: SenderReport): void {
+    for (const receiver of this.#receivers.values()) {
+      if (receiver.ssrc === ssrc) this.#deps.onReport?.(receiver.track, ntpToMs(ntpSeconds, ntpFraction), rtpTimestamp);
+    }
+  }
+
   /** Runs negotiations one at a time. */
   #next<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#negotiating.then(work);
@@ -198,21 +234,30 @@ export class MediaConnection {
   /** Assigns tracks to free or new sections; returns true when a negotiation is needed. */
   #place(wanted: readonly SubscribedTrack[]): boolean {
     let changed = false;
+    const resized: { trackId: string; mid: string; maxHeight?: number }[] = [];
     for (const section of this.#sections) {
       if (!section.receives || wanted.some(({ trackId }) => trackId === section.receives?.trackId)) continue;
       section.receives = null;
       changed = true;
     }
     for (const track of wanted) {
-      if (this.#sections.some(({ receives }) => receives?.trackId === track.trackId)) continue;
+      const index = this.#sections.findIndex(({ receives }) => receives?.trackId === track.trackId);
+      const received = this.#sections[index]?.receives;
+      if (received) {
+        if (received.maxHeight === track.maxHeight) continue;
+        received.maxHeight = track.maxHeight;
+        resized.push({ trackId: track.trackId, mid: String(index), maxHeight: track.maxHeight });
+        continue;
+      }
       const free = this.#sections.find(
         ({ offered, receives }) => offered.direction === "recvonly" && offered.kind === track.kind && !receives,
       );
       const section = free ?? receiving(track.kind);
-      section.receives = track;
+      section.receives = { ...track };
       if (!free) this.#sections.push(section);
       changed = true;
     }
+    if (!changed && resized.length > 0) this.#deps.update?.(resized);
     return changed;
   }
 
@@ -222,7 +267,14 @@ export class MediaConnection {
 
   #subscribe() {
     return this.#sections.flatMap(({ receives }, index) =>
-      receives ? [{ mid: String(index), trackId: receives.trackId }] : [],
+      receives
+        ? [
+            {
+              ...{ mid: String(index), trackId: receives.trackId },
+              ...(receives.maxHeight === undefined ? {} : { maxHeight: receives.maxHeight }),
+            },
+          ]
+        : [],
     );
   }
 
@@ -248,21 +300,26 @@ export class MediaConnection {
   }
 
   #receiveAudio(track: SubscribedTrack): Pick<Receiver, "add" | "close"> {
-    const input = new AudioReceiver(1, (pcm) => this.#deps.onAudio(track, pcm));
+    const { channels = 1, onAudio } = this.#deps;
+    const input = new AudioReceiver(channels, (pcm, timestamp) => onAudio(track, pcm, timestamp));
     const decrypt = this.#decryptor(track, "opus", () => {});
     const add = (view: RtpView) => {
-      const { sequenceNumber } = view;
-      decrypt(payloadOf(view), true, (payload) => input.add(sequenceNumber, payload));
+      const { sequenceNumber, timestamp } = view;
+      decrypt(payloadOf(view), true, (payload) => input.add(sequenceNumber, payload, timestamp));
     };
     return { add, close: () => input.close() };
   }
 
-  #receiveVideo(track: SubscribedTrack, codec: string, ssrc: number): Pick<Receiver, "add" | "close"> {
-    const needKeyframe = () => this.#requestKeyframe(ssrc);
-    const decrypt = this.#decryptor(track, codec, needKeyframe);
+  #receiveVideo(
+    track: SubscribedTrack,
+    codec: string,
+    ssrc: number,
+  ): Pick<Receiver, "add" | "close" | "requestKeyframe"> {
+    const requestKeyframe = this.#keyframeRequests(ssrc);
+    const decrypt = this.#decryptor(track, codec, requestKeyframe);
     const input = new VideoReceiver(codec, {
       frame: (frame) => decrypt(frame.data, frame.keyframe, (data) => this.#deps.onVideo(track, { ...frame, data })),
-      needKeyframe,
+      needKeyframe: requestKeyframe,
       lost: (sequenceNumbers) => {
         const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
         this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
@@ -270,6 +327,7 @@ export class MediaConnection {
     });
     return {
       add: (view) => input.add(view.sequenceNumber, view.timestamp, view.marker, payloadOf(view)),
+      requestKeyframe,
       close: () => input.close(),
     };
   }
@@ -279,11 +337,14 @@ export class MediaConnection {
     return (bytes: Uint8Array, _isKeyframe: boolean, deliver: (plain: Uint8Array) => void) => deliver(bytes);
   }
 
-  #requestKeyframe(ssrc: number): void {
-    if (performance.now() - this.#lastPliAt < PLI_EVERY_MS) return;
-    this.#lastPliAt = performance.now();
-    const out = new Uint8Array(64);
-    this.#peer?.sendRtcp(out, writePli(out, 0, 1, ssrc));
+  #keyframeRequests(ssrc: number): () => void {
+    let lastAt = Number.NEGATIVE_INFINITY;
+    return () => {
+      if (performance.now() - lastAt < PLI_EVERY_MS) return;
+      lastAt = performance.now();
+      const out = new Uint8Array(64);
+      this.#peer?.sendRtcp(out, writePli(out, 0, 1, ssrc));
+    };
   }
 }
 

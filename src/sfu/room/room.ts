@@ -30,6 +30,8 @@ export class Room implements RoomTracks, DataSink {
   readonly #host: ParticipantHost;
   readonly #roomId: string;
   readonly #participants = new Map<string, Participant>();
+  /** Participants that no session belongs to, such as compositions: they are neither counted nor reported. */
+  readonly #unlisted = new Set<string>();
   readonly #publications = new Map<string, Publication>();
   /** By track. */
   readonly #owners = new Map<string, TrackOwner>();
@@ -54,11 +56,12 @@ export class Room implements RoomTracks, DataSink {
   }
 
   get size(): number {
-    return this.#participants.size;
+    return this.#participants.size - this.#unlisted.size;
   }
 
-  add({ participantId, identity, permissions }: AddParticipant): void {
+  add({ participantId, identity, permissions, unlisted }: AddParticipant): void {
     if (this.#participants.has(participantId)) return;
+    if (unlisted) this.#unlisted.add(participantId);
     const self = { roomId: this.#roomId, participantId, identity };
     const participant = new Participant(this.#host, this, self, permissions);
     participant.setNetwork(this.#networks.get(identity) ?? "none");
@@ -75,6 +78,7 @@ export class Room implements RoomTracks, DataSink {
   remove(participantId: string): void {
     this.#participants.get(participantId)?.close();
     this.#participants.delete(participantId);
+    this.#unlisted.delete(participantId);
   }
 
   /** Again for a link that has the room, its tracks are offered again. */
@@ -288,7 +292,8 @@ export class Room implements RoomTracks, DataSink {
   }
 
   snapshot(): RoomSnapshot {
-    return { roomId: this.#roomId, participants: [...this.#participants.values()].map((p) => p.snapshot()) };
+    const listed = [...this.#participants].filter(([participantId]) => !this.#unlisted.has(participantId));
+    return { roomId: this.#roomId, participants: listed.map(([, participant]) => participant.snapshot()) };
   }
 
   close(): void {

@@ -7,6 +7,7 @@ export const TABLES_WITHOUT_USERS: Record<string, string> = {
   calls: "of a room; the participants are in call_participants",
   chat_word_lists: "of the developer",
   conversations: "of the developer",
+  egresses: "what the developer asks to compose, which may name a participant; removed 30 days after its end",
   installation: "of the installation",
   invitations: "dashboard accounts",
   log_position: "of the installation",

@@ -156,8 +156,7 @@ test("sources are echoed as the token names them, and enforced when they change"
 
 test("methods that are not served are unimplemented, whatever the token grants", async () => {
   for (const [path, grant] of [
-    ["livekit.Egress/StartRoomCompositeEgress", { roomRecord: true }],
-    ["livekit.Egress/ListEgress", { roomRecord: true }],
+    ["livekit.Egress/StartWebEgress", { roomRecord: true }],
     ["livekit.Ingress/CreateIngress", { ingressAdmin: true }],
     ["livekit.SIP/ListSIPInboundTrunk", {}],
     ["livekit.RoomService/NoSuchMethod", {}],

@@ -58,9 +58,10 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
 /**
  * Participants' tokens are rejected before the body is read: there are many of them, and no rate limit applies here.
  */
-function requireSomeGrant({ grant: { roomAdmin, roomList, roomCreate } }: LivekitToken): void {
-  if ([roomAdmin, roomList, roomCreate].includes(true)) return;
-  throw new TwirpError("permission_denied", "the token has no roomAdmin, roomList or roomCreate grant");
+function requireSomeGrant({ grant }: LivekitToken): void {
+  const { roomAdmin, roomList, roomCreate, roomRecord, ingressAdmin } = grant;
+  if ([roomAdmin, roomList, roomCreate, roomRecord, ingressAdmin].includes(true)) return;
+  throw new TwirpError("permission_denied", "the token has no grant for the server API");
 }
 
 async function readBody(request: Request): Promise<Uint8Array> {
