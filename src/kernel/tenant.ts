@@ -1,5 +1,4 @@
 import type { Environment } from "../protocol/enums.ts";
-import type { Bus } from "./bus.ts";
 
 /** The owner of data: no data of one project or environment is visible in another. */
 export type Tenant = { projectId: string; environment: Environment };
@@ -8,6 +7,9 @@ export type Tenant = { projectId: string; environment: Environment };
 export function tenantKey({ projectId, environment }: Tenant): string {
   return projectId + environment;
 }
+
+/** The part of the bus that says when another process has written to the database. */
+type ForeignChanges = { on(event: "changedElsewhere", listener: () => void): unknown };
 
 type Tenants = { has(tenant: Tenant): boolean; add(tenant: Tenant): void };
 
@@ -23,7 +25,7 @@ export function tenantSet(): Tenants {
  * The tenants that use an optional feature, as `read` returns them. The list is checked for every message, so that
  * tenants without the feature need no query.
  */
-export function tenantsUsing(bus: Pick<Bus, "on">, read: () => Tenant[]): Tenants {
+export function tenantsUsing(bus: ForeignChanges, read: () => Tenant[]): Tenants {
   let known: Set<string> | null = null;
   bus.on("changedElsewhere", () => {
     known = null;

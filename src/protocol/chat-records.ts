@@ -11,8 +11,8 @@ export const MESSAGE_TYPES = ["text", "attachment", "system", "event"] as const;
 const PRESENCE_STATUSES = ["online", "away", "offline"] as const;
 const ATTACHMENT_STATUSES = ["PENDING", "UPLOADED", "EXPIRED"] as const;
 
-export const RING_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED", "CANCELLED"] as const;
-export const RING_MEMBER_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED"] as const;
+const RING_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED", "CANCELLED"] as const;
+const RING_MEMBER_STATUSES = ["RINGING", "ANSWERED", "DECLINED", "MISSED"] as const;
 
 export const REPORT_REASONS = ["spam", "abuse", "hate", "sexual", "violence", "self_harm", "other"] as const;
 export const REPORT_STATUSES = ["OPEN", "RESOLVED"] as const;

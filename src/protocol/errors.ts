@@ -158,7 +158,7 @@ export function invalid(field: string, message: string): ApiError {
 }
 
 /** Codes of error frames that REST does not have. */
-export const FRAME_ERROR_CODES = [
+const FRAME_ERROR_CODES = [
   "INVALID_MESSAGE",
   "UNKNOWN_TYPE",
   "NOT_IN_ROOM",

@@ -12,7 +12,7 @@ export const ProjectUsageQuery = t.Object({
   environment: t.Optional({ ...Environment, description: "Only this environment; without it, both" }),
 });
 
-export const UsageSession = t.Object({
+const UsageSession = t.Object({
   id: t.String(),
   projectId: t.String(),
   environment: Environment,

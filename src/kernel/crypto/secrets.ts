@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeDurably } from "../data-directory/durable-file.ts";
+import { writeDurably } from "../durable-file.ts";
 
 /** Each purpose has its own key, so that no credential is valid for another purpose. */
 type KeyPurpose =

@@ -4,8 +4,8 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { giveToOwnerOf, syncFolder, writeDurably } from "../durable-file.ts";
 import { ATTACHMENTS, DATABASE, SECRETS } from "./data-contents.ts";
-import { giveToOwnerOf, syncFolder, writeDurably } from "./durable-file.ts";
 
 const NOTE = "restore.json";
 /** The write-ahead log belongs to the old database and must never be used with the new one. */

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { giveToOwnerOf } from "./durable-file.ts";
+import { giveToOwnerOf } from "../durable-file.ts";
 
 export type ServerNote = {
   role: "server";

@@ -1,5 +1,4 @@
-import type { Runtime } from "../runtime.ts";
-import { allowedAddresses, type Target } from "./targets.ts";
+import { allowedAddresses, type Lookup, type Target } from "./targets.ts";
 
 type CheckedRequest = {
   method: "GET" | "POST" | "PUT";
@@ -11,11 +10,11 @@ type CheckedRequest = {
 };
 
 /**
- * A request to a URL that somebody else chose: it follows no redirect and connects only to an IP address that was
+ * A request to a URL that a tenant or a client chose: it follows no redirect and connects only to an IP address that was
  * checked, the first of the host's addresses that accepts the connection.
  */
 export async function checkedFetch(
-  { fetch, lookup }: Pick<Runtime, "fetch" | "lookup">,
+  { fetch, lookup }: { fetch: typeof globalThis.fetch; lookup: Lookup },
   address: string,
   { allows, headers, signal, ...init }: CheckedRequest,
 ): Promise<Response> {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeDurably } from "../../kernel/data-directory/durable-file.ts";
+import { writeDurably } from "../../kernel/durable-file.ts";
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Account } from "./client.ts";
 import { newKey } from "./x509.ts";

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { renewChatEpoch } from "../../features/chat/event-log.ts";
 import { BackupRefused, DATABASE, type Description } from "../../kernel/data-directory/data-contents.ts";
 import { beginExchange, finishExchange } from "../../kernel/data-directory/data-exchange.ts";
-import { giveToOwnerOf } from "../../kernel/data-directory/durable-file.ts";
 import { voidTokensBefore } from "../../kernel/data-directory/installation.ts";
 import { leaveLog } from "../../kernel/db/log-position.ts";
 import { MigrationRefused, pendingMigrations, readMigrations } from "../../kernel/db/migrate.ts";
 import { closeDatabase, openDatabase } from "../../kernel/db/open.ts";
 import { createWriter } from "../../kernel/db/writer.ts";
+import { giveToOwnerOf } from "../../kernel/durable-file.ts";
 import { unpackBackup } from "./unpack.ts";
 
 type RestoreOptions = {

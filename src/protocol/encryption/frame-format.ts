@@ -19,7 +19,7 @@ export type FrameCodec = "opus" | "VP8" | "VP9" | "H264" | "AV1";
 /** The parts of a frame before encryption; `frame` differs from the encoder's frame where parts of it are left out. */
 type PlainFrame = { frame: Uint8Array; clearBytes: number };
 /** An encrypted frame in its parts; `body` is the ciphertext with its tag. */
-export type EncryptedFrame = { clear: Uint8Array; body: Uint8Array; iv: Uint8Array; keyIndex: number };
+type EncryptedFrame = { clear: Uint8Array; body: Uint8Array; iv: Uint8Array; keyIndex: number };
 
 /** The codec of a browser's frame by its `mimeType`, such as `video/VP8`; null if the codec has no layout. */
 export function frameCodecOf(mimeType: string | undefined): FrameCodec | null {

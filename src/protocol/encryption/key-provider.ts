@@ -5,7 +5,7 @@ export type KeyMaterial = string | Uint8Array<ArrayBuffer>;
 export const KEY_RING_SIZE = 16;
 
 export type ProvidedKey = { identity: string | null; material: KeyMaterial; index: number };
-export type KeyChange =
+type KeyChange =
   | ({ type: "set" } & ProvidedKey)
   | { type: "removed"; identity: string; index: number | null }
   | { type: "activated" };

@@ -36,7 +36,7 @@ export async function nextMaterial(material: CryptoKey): Promise<Uint8Array<Arra
   return new Uint8Array(await crypto.subtle.deriveBits(derivation(material), material, RATCHET_BITS));
 }
 
-export type FrameKey = {
+type FrameKey = {
   material: CryptoKey;
   key: CryptoKey;
   /** The key before the sender ratcheted it: frames under it may still be under way. */

@@ -380,7 +380,7 @@ function payloadOf({ data, payloadOffset, payloadLength }: RtpView): Uint8Array 
 const RETRANSMISSION_PACKETS = 1_024;
 
 /** Recently sent packets, encrypted, for retransmission. */
-export class RetransmissionBuffer {
+class RetransmissionBuffer {
   readonly #packets = new Map<string, Uint8Array>();
 
   keep(ssrc: number, sequenceNumber: number, bytes: Uint8Array): void {

@@ -39,7 +39,7 @@ const SHARED_OBJECT = [
 const LIBCRYPTO = ["-l:libcrypto.a", "-lcrypto"];
 
 export type NativeArch = "x64" | "arm64";
-export type Compiled = { ok: true; compiler: string; isStatic: boolean } | { ok: false; reason: string };
+type Compiled = { ok: true; compiler: string; isStatic: boolean } | { ok: false; reason: string };
 
 /** Changes whenever the library would. */
 export function nativeFingerprint(): string {

@@ -76,7 +76,7 @@ class RelayedPublisher implements TrackOwner {
     this.#feedback.tick(publications, rttMs, nowMs);
   }
 
-  /** A subscriber's first picture must not wait for the next look at what is wanted. */
+  /** A subscriber's first frame must not wait for the next look at what is wanted. */
   #raise(publication: Publication): void {
     let wanted = -1;
     for (const { desiredLayer } of publication.subscriptions) wanted = Math.max(wanted, desiredLayer ?? -1);

@@ -1,4 +1,4 @@
-/** The tracks of this worker on a link: each layer is sent while somebody on the other worker wants it. */
+/** The tracks of this worker on a link: each layer is sent while a subscriber on the other worker wants it. */
 import type { RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { TrackKind } from "../../protocol/room-records.ts";
 import type { ParticipantHost, RoomLink } from "../room/host.ts";

@@ -6,7 +6,7 @@
 import type { RtpView } from "../wire/rtp/rtp.ts";
 import type { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
 
-export type StreamName = {
+type StreamName = {
   mid: string;
   /** Null without simulcast. */
   rid: string | null;

@@ -54,7 +54,7 @@ export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise
 }
 
 /** `MEDIA_FAN_OUT=typescript bin/test e2e/media` tests calls without native code. */
-export function fanOutUnderTest(): FanOutChoice {
+function fanOutUnderTest(): FanOutChoice {
   return process.env.MEDIA_FAN_OUT === "typescript" ? "typescript" : "auto";
 }
 

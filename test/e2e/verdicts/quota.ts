@@ -42,7 +42,7 @@ export type Quota = {
 };
 
 /** Everything that these programs do from now on has to fit into so many percent of one processor. */
-export function holdBack(pids: readonly number[], percent: number): Quota {
+function holdBack(pids: readonly number[], percent: number): Quota {
   const group = openGroup();
   const set = (percent: number) => {
     const quota = Math.max(LEAST_QUOTA_MICROS, Math.round((PERIOD_MICROS * percent) / 100));

@@ -14,7 +14,7 @@ function chunks(data: Uint8Array): Uint8Array[] {
 }
 
 /** The frames of an IVF file with their times in 90 kHz. */
-export function ivfFrames(file: Uint8Array, rate: number): { timestamp: number; data: Uint8Array }[] {
+function ivfFrames(file: Uint8Array, rate: number): { timestamp: number; data: Uint8Array }[] {
   const view = new DataView(file.buffer, file.byteOffset, file.length);
   const frames: { timestamp: number; data: Uint8Array }[] = [];
   for (let at = 32; at + 12 <= file.length; ) {

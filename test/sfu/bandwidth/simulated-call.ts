@@ -6,7 +6,7 @@ import { type Origin, SimulatedTrack, type TrackShape } from "./simulated-track.
 import { SimulatedViewer } from "./simulated-viewer.ts";
 
 /** IP, UDP and the tag of SRTP: what a packet is on the wire beyond what is forwarded of it. */
-export const WIRE_OVERHEAD_BYTES = 44;
+const WIRE_OVERHEAD_BYTES = 44;
 
 export type OnTheWay = {
   viewer: SimulatedViewer;

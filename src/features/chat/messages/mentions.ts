@@ -29,8 +29,6 @@ export function withoutMention(text: string, userId: string, placeholder: string
   );
 }
 
-export type MentionStore = ReturnType<typeof mentionStore>;
-
 /** The index from users to messages that mention them, for counting unread mentions. */
 export function mentionStore({ $client: client }: Db) {
   const insert = changing(client, "INSERT INTO message_mentions VALUES (?, ?, ?)");

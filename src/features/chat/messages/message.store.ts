@@ -125,5 +125,3 @@ export function messageStore({ $client: client }: Db) {
     countReactions: (unit: Unit, id: number, difference: number) => void countReactions.run(unit, id, difference),
   };
 }
-
-export type MessageStore = ReturnType<typeof messageStore>;

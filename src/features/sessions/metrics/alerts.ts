@@ -1,5 +1,5 @@
 /** The alerts that an operator needs, as rules for Prometheus. The guide «alerts» has the response to each. */
-export type Alert = {
+type Alert = {
   name: string;
   expression: string;
   /** How long the condition must hold, in Prometheus's notation. */
