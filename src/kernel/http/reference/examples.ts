@@ -149,6 +149,8 @@ const FIELDS: Record<string, unknown> = {
   room: "standup-chat",
   roomId: ROOM,
   roomName: "standup",
+  toRoomId: "0199b0c6-9a21-7c04-8e55-1d7a2b9f4c63",
+  toRoomName: "breakout",
   scopes: ["chat:read", "chat:send"],
   sdk: "stoa-js/0.2.0+5c1d9e7",
   secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
