@@ -169,3 +169,25 @@ test(
   },
   LONG,
 );
+
+test(
+  "a node is drained during a call: its participants move to another, viewers first, and it is empty",
+  async () => {
+    const { roomId, ada, ben } = await apart();
+    const cyd = await fleet.member(roomId, "cyd", "eu");
+    await ada.publish();
+    for (const member of [ben, cyd]) await member.watch("ada");
+    await fleet.asOperator("POST", "/v1/rtc/servers/eu1/drain");
+    const byes = await until(() => cyd.of("bye")[0] && [ada, cyd].map((member) => member.of("bye")));
+    expect(byes).toMatchObject([[], [{ reason: "restart", action: "rejoin" }]]);
+    await until(() => ada.of("bye")[0]);
+    const ada2 = await fleet.member(roomId, "ada", "eu");
+    await ada2.publish();
+    const [cyd2, dan] = [await fleet.member(roomId, "cyd", "eu"), await fleet.member(roomId, "dan")];
+    expect([ada2, cyd2, dan].map(serverOf)).not.toContain("eu1");
+    for (const member of [cyd2, dan]) await member.watch("ada");
+    await until(async () => !(await sitesOf(roomId)).some(({ serverName }) => serverName === "eu1"));
+    expect(ben.of("bye")).toEqual([]);
+  },
+  LONG,
+);

@@ -25,10 +25,11 @@ test(
     expect(await placed("us")).toBe("us1");
     expect(["us1", "local"]).toContain((await placed("eu")) ?? "");
     const roomId = await fleet.room("us");
-    await fleet.member(roomId, "ada");
+    const ada = await fleet.member(roomId, "ada");
     await fleet.asOperator("POST", "/v1/rtc/servers/us1/drain");
     expect(await placed("us")).toBe("local");
-    expect((await fleet.member(roomId, "ben")).client.ack?.serverName).toBe("us1");
+    expect((await fleet.member(roomId, "ben")).client.ack?.serverName).toBe("local");
+    expect(await until(() => ada.of("bye")[0])).toMatchObject({ reason: "restart", action: "rejoin" });
     await fleet.asOperator("POST", "/v1/rtc/servers/us1/undrain");
     expect(await placed("us")).toBe("us1");
     const eu1 = await fleet.asOperator("GET", "/v1/rtc/servers/eu1");
