@@ -155,7 +155,22 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
       };
     },
 
-    /** A second factor was presented, or set up, in this session. */
+    /**
+     * A second factor was presented. A new session takes the place of this one, whose tokens others may have seen before they were
+     * worth anything.
+     */
+    replaceVerified(unit: Unit, sessionId: string): StartedSession & { user: UserRow } {
+      const at = now();
+      const before = store.findUnexpired(sessionId, at);
+      if (!before) throw new ApiError("SVC_TOKEN_REVOKED");
+      store.delete(unit, sessionId);
+      const session: SessionRow = { ...before, id: ids.uuid(), refreshedAt: at, verifiedAt: at };
+      store.insert(unit, session);
+      const { refreshToken } = issueRefreshToken(unit, session.id);
+      return { session, user: users.get(session.userId), refreshToken };
+    },
+
+    /** A second factor was set up in this session. */
     markVerified: (unit: Unit, sessionId: string) => store.markVerified(unit, sessionId, now()),
 
     /** Whether the session began, or was verified by a second factor, a few minutes ago. */

@@ -18,9 +18,11 @@ async function account(at: TestServer = server) {
   return { email, key: String(body.accessToken) };
 }
 const login = async (email: string) => {
-  const { body } = await server.call("POST", "/v1/auth/login", { body: { email, password } });
-  return { key: String(body.accessToken), secondFactor: body.secondFactor };
+  const answer = await server.call("POST", "/v1/auth/login", { body: { email, password } });
+  const { body } = answer;
+  return { key: String(body.accessToken), secondFactor: body.secondFactor, cookie: cookieOf(answer) };
 };
+const cookieOf = ({ headers }: { headers: Headers }) => headers.get("set-cookie")?.split(";")[0] ?? "";
 const outcome = ({ status, body }: { status: number; body: Record<string, unknown> }) =>
   `${status} ${body.code ?? ""}`.trim();
 /** An account with one-time codes, and what makes them. */
@@ -78,8 +80,14 @@ describe("an account with one-time codes", () => {
       ]);
     }
     expect(outcome(await confirm(half.key, "000000"))).toBe("400 SVC_SECOND_FACTOR_INVALID");
-    expect((await confirm(half.key, code())).status).toBe(204);
-    expect((await server.call("GET", "/v1/projects", { key: half.key })).status).toBe(200);
+    const whole = await confirm(half.key, code());
+    expect(whole.body).toMatchObject({ secondFactor: null, user: { email } });
+    expect((await server.call("GET", "/v1/projects", { key: String(whole.body.accessToken) })).status).toBe(200);
+    // What was seen of the session before it was worth something stays worth nothing.
+    expect(outcome(await server.call("GET", "/v1/projects", { key: half.key }))).toBe("401 SVC_TOKEN_REVOKED");
+    const refresh = (cookie: string) => server.call("POST", "/v1/auth/refresh", { headers: { cookie } });
+    expect((await refresh(half.cookie)).status).toBe(401);
+    expect((await refresh(cookieOf(whole))).body.secondFactor).toBeNull();
     // A code that a bystander read is of no use.
     const other = await login(email);
     expect(outcome(await confirm(other.key, code()))).toBe("400 SVC_SECOND_FACTOR_INVALID");
@@ -89,8 +97,9 @@ describe("an account with one-time codes", () => {
     const { email, recoveryCodes } = await withCodes();
     expect(recoveryCodes).toHaveLength(10);
     const [code = ""] = recoveryCodes;
-    const first = await login(email);
-    expect((await confirm(first.key, code.toUpperCase().replace("-", " "))).status).toBe(204);
+    const confirmed = await confirm((await login(email)).key, code.toUpperCase().replace("-", " "));
+    expect(confirmed.status).toBe(200);
+    const first = { key: String(confirmed.body.accessToken) };
     expect((await server.call("GET", "/v1/auth/factors", { key: first.key })).body).toMatchObject({
       recoveryCodesLeft: 9,
     });
@@ -264,9 +273,12 @@ describe("a passkey", () => {
     const half = await login(email);
     expect(half.secondFactor).toBe("verify");
     const shown = authenticator.get(await optionsOf("/v1/auth/second-factor/passkey/start", half.key));
-    expect((await send("/v1/auth/second-factor/passkey", half.key, { response: shown })).status).toBe(204);
-    expect((await server.call("GET", "/v1/projects", { key: half.key })).status).toBe(200);
-    expect(outcome(await send("/v1/auth/second-factor/passkey", half.key, { response: shown }))).toBe(
+    const { status, body } = await send("/v1/auth/second-factor/passkey", half.key, { response: shown });
+    expect([status, body.secondFactor]).toEqual([200, null]);
+    const whole = String(body.accessToken);
+    expect((await server.call("GET", "/v1/projects", { key: whole })).status).toBe(200);
+    expect(outcome(await server.call("GET", "/v1/projects", { key: half.key }))).toBe("401 SVC_TOKEN_REVOKED");
+    expect(outcome(await send("/v1/auth/second-factor/passkey", whole, { response: shown }))).toBe(
       "400 SVC_SECOND_FACTOR_INVALID",
     );
 
@@ -300,6 +312,6 @@ describe("a passkey", () => {
     const late = await start();
     server.clock.advance(300_001);
     expect(await refused(mine.authenticator.get(late))).toBe("400 SVC_SECOND_FACTOR_INVALID");
-    expect(await refused(mine.authenticator.get(await start()))).toBe("204");
+    expect(await refused(mine.authenticator.get(await start()))).toBe("200");
   });
 });

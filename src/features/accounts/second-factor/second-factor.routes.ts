@@ -56,9 +56,9 @@ const passkeySignInRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { 
 
 /** The second step of a sign-in. */
 const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions }: Services) => {
-  const verified = (sessionId: string, set: { status?: number | string }) => {
-    set.status = 204;
-    return write((unit) => sessions.markVerified(unit, sessionId));
+  const verified = async (sessionId: string) => {
+    const { user, ...started } = await write((unit) => sessions.replaceVerified(unit, sessionId));
+    return sessions.signIn(user, started);
   };
   return new Elysia({ prefix: "/v1/auth/second-factor", tags: ["auth"] })
     .use(guards.session)
@@ -68,16 +68,18 @@ const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { f
     })
     .post(
       "/code",
-      async ({ caller, body, set }) => {
+      async (context) => {
+        const { caller, body } = context;
         await factors.verifyCode(caller.userId, body.code);
-        await verified(caller.sessionId, set);
+        return respondSignedIn(context, await verified(caller.sessionId));
       },
       {
         transform: rateLimit("AUTH_LOGIN"),
         body: t.Object({
           code: t.String({ minLength: 1, maxLength: 32, description: "Of the authenticator app, or a recovery code" }),
         }),
-        ...documented("Confirm the sign-in with a one-time or recovery code", [
+        response: { 200: SignedIn },
+        ...documented("Confirm the sign-in with a one-time or recovery code; the tokens so far end", [
           "SVC_SECOND_FACTOR_INVALID",
           "SVC_RATE_LIMITED",
         ]),
@@ -96,14 +98,19 @@ const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { f
     )
     .post(
       "/passkey",
-      async ({ caller, body, info, set }) => {
+      async (context) => {
+        const { caller, body, info } = context;
         await factors.verifyPasskey(siteOf(info.publicUrl), caller.userId, body.response);
-        await verified(caller.sessionId, set);
+        return respondSignedIn(context, await verified(caller.sessionId));
       },
       {
         transform: rateLimit("AUTH_LOGIN"),
         body: Response,
-        ...documented("Confirm the sign-in with a passkey", ["SVC_SECOND_FACTOR_INVALID", "SVC_RATE_LIMITED"]),
+        response: { 200: SignedIn },
+        ...documented("Confirm the sign-in with a passkey; the tokens so far end", [
+          "SVC_SECOND_FACTOR_INVALID",
+          "SVC_RATE_LIMITED",
+        ]),
       },
     );
 };

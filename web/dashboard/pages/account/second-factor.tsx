@@ -6,7 +6,7 @@ import { Field } from "../../parts/field.tsx";
 import { FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
 import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
 import { Loaded } from "../../parts/states.tsx";
-import { missingFactor, signOut } from "../../session.ts";
+import { adoptSession, missingFactor, signOut } from "../../session.ts";
 import { SecondFactors } from "./second-factors.tsx";
 
 /** The second step of a sign-in. */
@@ -31,8 +31,7 @@ function PasskeyStep() {
   const form = useSubmit(async () => {
     const { options } = await request(api.v1.auth["second-factor"].passkey.start.post());
     const response = await startAuthentication({ optionsJSON: options as never });
-    await request(api.v1.auth["second-factor"].passkey.post({ response: { ...response } }));
-    missingFactor.value = null;
+    adoptSession(await request(api.v1.auth["second-factor"].passkey.post({ response: { ...response } })));
   });
   return (
     <form class="stack" onSubmit={form.onSubmit}>
@@ -47,8 +46,7 @@ function PasskeyStep() {
 function CodeStep() {
   const [code, setCode] = useState("");
   const form = useSubmit(async () => {
-    await request(api.v1.auth["second-factor"].code.post({ code }));
-    missingFactor.value = null;
+    adoptSession(await request(api.v1.auth["second-factor"].code.post({ code })));
   });
   return (
     <form class="stack" onSubmit={form.onSubmit}>
