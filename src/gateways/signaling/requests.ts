@@ -19,7 +19,7 @@ import type { Lobby } from "./lobby.ts";
 import type { Membership } from "./membership.ts";
 import type { PublisherLimit } from "./publisher-limit.ts";
 import type { RoomStates } from "./room-state.ts";
-import { participantCount } from "./rosters.ts";
+import { participantCount, ROSTER_CHARACTERS } from "./rosters.ts";
 import {
   mayReceive,
   presentParticipant,
@@ -160,14 +160,16 @@ export function createRequests(
       const participants: Participant[] = [];
       let next: number | null = null;
       let last = after;
+      let characters = 0;
       for (const session of room.sessions.values()) {
         if (session.order <= after || !session.announced) continue;
-        if (participants.length === limit) {
+        if (participants.length === limit || characters > ROSTER_CHARACTERS) {
           next = last;
           break;
         }
         const participant = presentParticipant(session);
         participants.push(waiting ? withoutTracks(participant) : participant);
+        characters += JSON.stringify(participant).length;
         last = session.order;
       }
       return { participants, participantCount: participantCount(room), next };

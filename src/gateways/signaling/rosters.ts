@@ -9,7 +9,8 @@ const MAX_FULL_ROSTER = 1_000;
 const CHANGES_EVERY_MS = 500;
 /** The changes in one push; the rest follow in the next. */
 const MAX_CHANGES = 200;
-const MAX_CHANGES_CHARACTERS = 65_536;
+/** About as many characters of participants are sent at once: their attributes may have 16 KB each. */
+export const ROSTER_CHARACTERS = 65_536;
 
 export const isLarge = ({ sessions }: LiveRoom): boolean => sessions.size > LARGE_ROOM_ABOVE;
 
@@ -136,7 +137,7 @@ function take({ sessions }: LiveRoom, { changed, left }: Pending) {
   let characters = 0;
   // Who comes back must not be announced before its departure.
   for (const [identity, change] of left.size > 0 ? [] : changed) {
-    if (places-- <= 0 || characters > MAX_CHANGES_CHARACTERS) break;
+    if (places-- <= 0 || characters > ROSTER_CHARACTERS) break;
     changed.delete(identity);
     const session = sessions.get(identity);
     if (!session?.announced) continue;

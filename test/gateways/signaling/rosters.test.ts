@@ -233,6 +233,24 @@ describe("[signaling] room.participants", () => {
     expect([(exact.participants as Record[]).length, exact.next]).toEqual([199, null]);
     expect(await some.ask("room.participants", { limit: 201 })).toMatchObject({ type: "error" });
   });
+
+  test("ends a page early where attributes are long: what it costs does not grow with what others wrote", async () => {
+    const roomId = await server.room();
+    const ann = await enter(roomId, "ann", "none");
+    for (let n = 0; n < 10; n++) {
+      const one = await enter(roomId, `long${n}`, "none");
+      const written = await one.ask("participant.update", { attributes: { x: "x".repeat(15_000) } });
+      expect(written.type).toBe("ack");
+    }
+    const seen: string[] = [];
+    for (let after: unknown = 0; after !== null; ) {
+      const page = await ann.ask("room.participants", { after });
+      expect(JSON.stringify(page).length).toBeLessThan(90_000);
+      seen.push(...(page.participants as Record[]).map(({ identity }) => identity));
+      after = page.next;
+    }
+    expect(seen).toEqual(["ann", ...Array.from({ length: 10 }, (_, n) => `long${n}`)]);
+  });
 });
 
 test("[signaling] a client that resumes gets the combined changes that it missed", async () => {
