@@ -248,6 +248,7 @@ LimitNOFILE=1048576
 LimitCORE=0
 MemoryHigh=75%
 MemoryMax=85%
+OOMPolicy=continue
 StateDirectory=stoa
 StateDirectoryMode=0700
 UMask=0077

@@ -9,7 +9,7 @@ export type CompositorProcess = {
   kill(): void;
 };
 
-/** Below calls. */
+/** Below calls. Where memory is short, the kernel ends it and its decoders before the server. */
 const NICENESS = "5";
 const MAX_STDERR_CHARACTERS = 2_000;
 

@@ -67,7 +67,8 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   metrics.gaugeOf("stoa_egresses_running", "Live compositions at this moment", () => running.size);
   const failures = metrics.counter("stoa_egresses_ended_total", "Ended live compositions by status", ["status"]);
 
-  const folderOf = ({ projectId }: Tenant) => join(root, projectId);
+  /** A development key must not overwrite the files of production. */
+  const folderOf = ({ projectId, environment }: Tenant) => join(root, projectId, environment.toLowerCase());
   const uploadsOf = (id: string) => join(root, ".uploads", id);
 
   bus.on("roomClosed", ({ roomId }) => {
@@ -98,7 +99,8 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       throw new ApiError("SVC_ROOM_ENCRYPTED", "The room is end-to-end encrypted; it cannot be composed.");
     if (outputs.length === 0) throw invalid("outputs", "is empty: name a file, segments or a stream");
     if (outputs.length > MAX_OUTPUTS) throw invalid("outputs", `has at most ${MAX_OUTPUTS} entries`);
-    if (running.size >= config.EGRESS_MAX_RUNNING)
+    // Those whose files are still uploaded take space and a connection.
+    if (running.size + endings.size >= config.EGRESS_MAX_RUNNING)
       throw new ApiError("SVC_RATE_LIMITED", `At most ${config.EGRESS_MAX_RUNNING} live compositions run at a time.`);
     return ffmpeg;
   }
@@ -224,7 +226,12 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   async function makeFolders(planned: readonly PlannedOutput[]): Promise<void> {
     for (const { target } of planned) {
       const path = target.kind === "file" ? target.path : target.kind === "segments" ? target.prefix : null;
-      if (path !== null) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      if (path === null) continue;
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch((err: NodeJS.ErrnoException) => {
+        if (err.code === "EEXIST" || err.code === "ENOTDIR")
+          throw invalid("filepath", "has a file in place of a folder");
+        throw err;
+      });
     }
   }
 
@@ -302,10 +309,10 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
 
     async updateStreams(row: EgressRow, add: string[], remove: string[], author: Author): Promise<EgressRow> {
       const egress = requireRunning(row);
-      const removed = remove.map((url) => {
+      const removed = remove.map((text) => {
+        const url = parseStreamUrl(text).href;
         const found = egress.outputs.find(({ target }) => target.kind === "stream" && target.url === url);
-        if (!found)
-          throw invalid("removeOutputUrls", `has ${withoutKey(parseStreamUrl(url).href)}, which is not sent to`);
+        if (!found) throw invalid("removeOutputUrls", `has ${withoutKey(url)}, which is not sent to`);
         return found.output.id;
       });
       if (egress.outputs.length + add.length > MAX_OUTPUTS)

@@ -34,6 +34,8 @@ export type PlannedOutput = { target: OutputTarget; output: EgressOutput; bucket
 export type PathWords = Record<string, string>;
 
 const MAX_PATH = 1_024;
+/** In UTF-8. File systems take 255, of which numbers of segments and names of unfinished files need some. */
+const MAX_NAME_BYTES = 240;
 const SEGMENT_SECONDS = { least: 1, most: 60, usual: 4 };
 const MAX_URL = 2_048;
 export const MAX_OUTPUTS = 10;
@@ -50,6 +52,8 @@ export function filledPath(path: string, words: PathWords, fallback: string, suf
   const joined = parts.join("/");
   const whole = joined.toLowerCase().endsWith(suffix) ? joined : `${joined}${suffix}`;
   if (whole.length > MAX_PATH) throw invalid("filepath", `has at most ${MAX_PATH} characters`);
+  if (parts.some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES))
+    throw invalid("filepath", `has at most ${MAX_NAME_BYTES} bytes between two slashes`);
   return whole;
 }
 
@@ -142,8 +146,10 @@ export async function planOutput(request: OutputRequest, context: PlanContext): 
       const [address] = await allowedAddresses(url, context.allows, context.lookup).catch(() => [] as string[]);
       if (address === undefined)
         throw invalid("urls", "points to a host that is not found, or not on the public internet");
-      const target = { kind: "stream", id, url: request.url, address } as const;
-      return { target, output: { ...output, name: withoutKey(request.url) }, bucket: null };
+      // As it was checked: what the parser leaves out or encodes, such as line feeds and spaces, does not reach ffmpeg either.
+      const { href } = url;
+      const target = { kind: "stream", id, url: href, address } as const;
+      return { target, output: { ...output, name: withoutKey(href) }, bucket: null };
     }
   }
 }

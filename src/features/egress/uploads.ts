@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { checkedFetch } from "../../kernel/net/checked-fetch.ts";
+import { boundedText, checkedFetch } from "../../kernel/net/checked-fetch.ts";
 import type { Target } from "../../kernel/net/targets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { type Bucket, mimeTypeOf } from "./output-plan.ts";
@@ -8,7 +8,9 @@ import { type Bucket, mimeTypeOf } from "./output-plan.ts";
 /** The bucket answered, and did not take the file. */
 export class UploadRefused extends Error {}
 
+/** Of all files of an output together: a bucket that takes one byte a minute would keep the egress, and its place, for ever. */
 const UPLOAD_WITHIN_MS = 30 * 60_000;
+const MAX_ANSWER_BYTES = 64 * 1_024;
 const SIGNED_SECONDS = 3_600;
 
 /**
@@ -30,6 +32,7 @@ export async function uploadFolder(
     ...(bucket.region === null ? {} : { region: bucket.region }),
     ...(bucket.virtualHostedStyle ? { virtualHostedStyle: true } : {}),
   });
+  const signal = AbortSignal.timeout(UPLOAD_WITHIN_MS);
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
@@ -37,9 +40,9 @@ export async function uploadFolder(
     const response = await checkedFetch(runtime, client.presign(key, { method: "PUT", expiresIn: SIGNED_SECONDS }), {
       ...{ method: "PUT", allows, body: Bun.file(path) },
       headers: { "content-type": mimeTypeOf(key) },
-      signal: AbortSignal.timeout(UPLOAD_WITHIN_MS),
+      signal,
     });
-    const text = await response.text();
+    const text = (await boundedText(response, MAX_ANSWER_BYTES)) ?? "";
     if (!response.ok) throw new UploadRefused(`It answered ${/<Code>(\w+)</.exec(text)?.[1] ?? response.status}.`);
   }
 }

@@ -42,6 +42,19 @@ export async function checkedFetch(
   throw failure;
 }
 
+/** The body, of which no more is read and kept than `maxBytes`: who answers may be hostile. Null for a longer one. */
+export async function boundedText(response: Response, maxBytes: number): Promise<string | null> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  // To leave the loop early cancels the body, and with it the connection.
+  for await (const part of response.body ?? []) {
+    size += part.length;
+    if (size > maxBytes) return null;
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
+}
+
 /** Errors before the request is sent, after which another IP address may be tried. */
 const NOT_CONNECTED = new Set([
   "ECONNREFUSED",

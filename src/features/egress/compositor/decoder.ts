@@ -1,5 +1,6 @@
 /** Decodes one video track in its own ffmpeg, scaled to the size that it is shown in. */
 import type { EncodedVideo } from "../../../rtc-client/participant/participant-events.ts";
+import { BOUNDED_FRAMES } from "../../recordings/composition/ffmpeg.ts";
 import { type Frame, frameBytes } from "./canvas.ts";
 import { type FfmpegPipe, pipeThrough, QUIET } from "./ffmpeg-pipe.ts";
 import { fitted, type Stage } from "./scene.ts";
@@ -106,7 +107,7 @@ export class VideoDecoder {
     const pipe = pipeThrough(this.#ffmpeg, [
       ...QUIET,
       ...["-probesize", "32", "-analyzeduration", "0", "-fflags", "nobuffer", "-flags", "low_delay", "-threads", "1"],
-      ...["-protocol_whitelist", "pipe", "-f", "ivf", "-i", "pipe:0", "-an"],
+      ...["-protocol_whitelist", "pipe", ...BOUNDED_FRAMES, "-f", "ivf", "-i", "pipe:0", "-an"],
       ...["-vf", `scale=${size}:flags=bilinear:out_range=tv,format=yuv420p`, "-fps_mode", "passthrough"],
       ...["-f", "rawvideo", "-flush_packets", "1", "pipe:1"],
     ]);

@@ -28,7 +28,12 @@ export class Labels {
   /** Null while the label is being drawn, and without a font. */
   of(name: string): Frame | null {
     const known = this.#known.get(name);
-    if (known !== undefined || this.#font === null || this.#known.size >= MAX_LABELS) return known ?? null;
+    if (known !== undefined || this.#font === null) return known ?? null;
+    // A participant who takes one name after the other must not leave the others without theirs.
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size < MAX_LABELS) break;
+      this.#known.delete(oldest);
+    }
     this.#known.set(name, null);
     this.#draw(this.#font, name).then(
       (label) => this.#known.set(name, label),

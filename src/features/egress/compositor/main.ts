@@ -2,12 +2,26 @@
  * The process that composes one room. The server starts it with a lower priority than calls, sends it lines on its standard input, and
  * reads lines from its standard output. When the server is gone, its input ends: then it completes its files.
  */
+import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
 import { Composition } from "./composition.ts";
 import type { FromCompositor, ToCompositor } from "./messages.ts";
 
+/** Of 1,000, added to its share of the memory. */
+const OOM_SCORE = "500";
+
+/** Its decoders inherit the score. */
+function endFirstWithoutMemory(): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", OOM_SCORE);
+  } catch {
+    // Only Linux has it.
+  }
+}
+
 export function runCompositor(): Promise<void> {
+  endFirstWithoutMemory();
   const waiting = new Map<number, PromiseWithResolvers<NegotiateAnswer>>();
   let requests = 0;
   let composition: Composition | null = null;

@@ -1,5 +1,6 @@
 import type { RecordingFileRow } from "../recording.table.ts";
 import type { Captions } from "./captions.ts";
+import { BOUNDED_FRAMES } from "./ffmpeg.ts";
 import { gridOf, type Rectangle, stageOf } from "./layout.ts";
 import { type SpeakersEvent, type StageTime, stageSchedule, tileKeyOf } from "./stage.ts";
 
@@ -46,7 +47,7 @@ export function compositionCommand(composition: Composition): string[] {
 
 /** ffmpeg neither guesses the format from the file's content nor opens anything that the content names. */
 function inputOf({ path, codec }: Composition["files"][number]): string[] {
-  return ["-protocol_whitelist", "file", "-f", codec === "h264" ? "mp4" : "matroska", "-i", path];
+  return ["-protocol_whitelist", "file", ...BOUNDED_FRAMES, "-f", codec === "h264" ? "mp4" : "matroska", "-i", path];
 }
 
 /** Adds the video filters to the graph and returns the name of their output. */

@@ -8,6 +8,12 @@ const MAX_STDERR_CHARACTERS = 2_000;
 /** Null when ffmpeg is not installed. */
 export const findFfmpeg = (): string | null => Bun.which("ffmpeg", { PATH: process.env.PATH ?? "" });
 
+/**
+ * For what a participant sent: a frame of a few bytes may claim 16,384 × 16,384 pixels, for each of which a decoder takes memory, and
+ * keeps several of them.
+ */
+export const BOUNDED_FRAMES: readonly string[] = ["-max_pixels", String(4_096 * 4_096)];
+
 /** Runs ffmpeg at the lowest priority; `progress` gets the position in the output. */
 export function runFfmpeg(
   program: string,

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import type { RecordedFeed, RecordedPart } from "../../../protocol/media/recording.ts";
+import { BOUNDED_FRAMES } from "../composition/ffmpeg.ts";
 import { describeHead, type Fragment, Mp4Fragments, moveFragment } from "./mp4-fragments.ts";
 
 /** Shorter than the half second that the playlist announces as the maximum duration of a partial segment. */
@@ -21,7 +22,7 @@ type Handlers = {
 /** Transcodes a track to H.264 frame by frame. */
 const transcodeCommand: readonly string[] = [
   ...["-hide_banner", "-loglevel", "error", "-probesize", "32", "-analyzeduration", "0"],
-  ...["-protocol_whitelist", "pipe", "-f", "matroska", "-i", "pipe:0"],
+  ...["-protocol_whitelist", "pipe", ...BOUNDED_FRAMES, "-f", "matroska", "-i", "pipe:0"],
   ...["-an", "-fps_mode", "passthrough", "-enc_time_base", "1:90000"],
   ...["-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "main", "-pix_fmt", "yuv420p"],
   ...["-crf", "24", "-g", "600", "-force_key_frames", KEYFRAMES],

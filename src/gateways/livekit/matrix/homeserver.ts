@@ -1,4 +1,4 @@
-import { checkedFetch, codeOf } from "../../../kernel/net/checked-fetch.ts";
+import { boundedText, checkedFetch, codeOf } from "../../../kernel/net/checked-fetch.ts";
 import type { Target } from "../../../kernel/net/targets.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { isMatrixServerName } from "../../../protocol/ids.ts";
@@ -93,15 +93,8 @@ export function createHomeservers(
 const hasPort = (serverName: string): boolean => /:\d+$/.test(serverName.replace(/^\[.*\]/, "x"));
 
 async function jsonOf(response: Response): Promise<Record<string, unknown>> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of response.body ?? []) {
-    size += part.length;
-    if (size > MAX_BODY_BYTES) return {};
-    parts.push(part);
-  }
   try {
-    const value: unknown = JSON.parse(Buffer.concat(parts).toString());
+    const value: unknown = JSON.parse((await boundedText(response, MAX_BODY_BYTES)) ?? "{}");
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
     return {};
