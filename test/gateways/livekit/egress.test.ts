@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EgressInfo } from "@livekit/protocol";
+import { BOUNDED_FRAMES, findFfmpeg } from "../../../src/features/recordings/composition/ffmpeg.ts";
 import type { VideoFrame } from "../../../src/rtc-client/participant/participant.ts";
 import { media } from "../../features/recordings/ffmpeg.ts";
 import { s3TestServer } from "../../features/storage/s3-server.ts";
@@ -257,3 +258,27 @@ test("a compositor completes its file when the server is gone", async () => {
   expect(media("ffprobe", "-show_entries", "stream=codec_name", "-of", "csv=p=0", path)).toBe("h264\naac\n");
   expect(readFileSync(path).subarray(4, 8).toString()).toBe("ftyp");
 }, 60_000);
+
+test("ffmpeg decodes nothing that claims more pixels than a screen has", () => {
+  const ffmpeg = findFfmpeg() ?? "";
+  const decoded = (side: number) => {
+    const made = [
+      "-f",
+      "lavfi",
+      "-i",
+      `color=black:s=${side}x${side}`,
+      "-frames:v",
+      "1",
+      "-c:v",
+      "mjpeg",
+      "-f",
+      "mjpeg",
+      "-",
+    ];
+    const { stdout: picture } = Bun.spawnSync([ffmpeg, "-loglevel", "error", ...made]);
+    const read = ["-f", "mjpeg", "-i", "pipe:0", "-f", "null", "-"];
+    return Bun.spawnSync([ffmpeg, "-loglevel", "error", "-xerror", ...BOUNDED_FRAMES, ...read], { stdin: picture })
+      .exitCode;
+  };
+  expect([decoded(2_048) === 0, decoded(4_200) === 0]).toEqual([true, false]);
+});
