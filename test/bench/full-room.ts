@@ -1,6 +1,7 @@
 /** full-room: fifty participants in one room, two of them browsers, all sending sound and picture, nine tiles each */
-import { launchBrowser } from "../e2e/media/harness.ts";
+import { chromium } from "playwright-core";
 import { startServer } from "../e2e/sdk/server-process.ts";
+import { CHROMIUM } from "../harness/browsers.ts";
 import { runFullRoom, TILES } from "./harness/full-room.ts";
 import { cpuMicros, rssMegabytes } from "./harness/processes.ts";
 import { median, percentile, report } from "./harness/report.ts";
@@ -10,7 +11,7 @@ const seconds = Number(process.argv[3] ?? 10);
 
 // Limits are the defaults, frames of 16,384 bytes among them, but for those that count joins from one address.
 const server = await startServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000, RATE_LIMIT_RTC_TOKENS: 1_000 });
-const browser = await launchBrowser();
+const browser = await chromium.launch(CHROMIUM);
 const cpuBefore = cpuMicros(server.pid);
 const startedAt = performance.now();
 const room = await runFullRoom(server, browser, { participants, seconds });

@@ -1,10 +1,11 @@
 /** join: from the opening of the socket to the first decoded frame of somebody else, in Chromium */
-import { launchBrowser } from "../e2e/media/harness.ts";
+import { chromium } from "playwright-core";
 import { openStage } from "../e2e/media/rtc-harness.ts";
 import { JOIN_STAGES, type JoinMarks } from "../e2e/media/timed-join.ts";
 import { joinRoom, waitForFrames } from "../e2e/sdk/page-api.ts";
 import { openStage as openSite } from "../e2e/sdk/stage.ts";
 import { createApi } from "../harness/api.ts";
+import { CHROMIUM } from "../harness/browsers.ts";
 import { median, percentile, report } from "./harness/report.ts";
 
 const joins = Number(process.argv[2] ?? 30);
@@ -29,7 +30,7 @@ async function repeat<T>(join: () => Promise<T>): Promise<T[]> {
 
 /** The protocol as it is, without the SDK. */
 async function byProtocol(): Promise<JoinMarks[]> {
-  const browser = await launchBrowser();
+  const browser = await chromium.launch(CHROMIUM);
   const stage = await openStage(createApi(site.server.url, site.server.apiKey));
   const viewer = await stage.page(browser);
   const marks = await repeat(async () => {

@@ -1,11 +1,12 @@
 /** noise: speech with the noise of a fan through the noise suppression, beside other suppressors: decibels, delay, cost */
+
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { buildWeb } from "../../bin/build-web.ts";
 import { installPackages } from "../../bin/debian-packages.ts";
-import { CHROMIUM } from "../e2e/media/harness.ts";
+import { CHROMIUM } from "../harness/browsers.ts";
 import { report } from "./harness/report.ts";
 
 const TEXT =

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { type ChatWorld, chatWorld } from "../features/chat/world.ts";
-import { launchBrowser } from "./media/harness.ts";
+import { openChromium } from "../harness/browsers.ts";
 
 declare global {
   interface Window {
@@ -14,7 +14,7 @@ let world: ChatWorld;
 let browser: Browser;
 beforeAll(async () => {
   world = await chatWorld();
-  browser = await launchBrowser();
+  browser = await openChromium();
 }, 180_000);
 afterAll(async () => {
   await browser.close();

@@ -1,4 +1,5 @@
 /** A server with one name, and clients behind restrictive networks. */
+
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,11 +7,11 @@ import { $ } from "bun";
 import { chromium } from "playwright-core";
 import { Stoa } from "../../web/sdk/server.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
-import { CHROMIUM } from "../e2e/media/harness.ts";
 import { launchFirefox } from "../e2e/sdk/firefox.ts";
 import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { serveSite } from "../e2e/sdk/stage.ts";
 import { tunnel } from "../foreign/clients.ts";
+import { CHROMIUM } from "../harness/browsers.ts";
 import { type Lan, type Machine, openLan } from "../harness/namespaces.ts";
 import { program } from "./machine.ts";
 import { keyPath, prepareData } from "./served.ts";

@@ -1,4 +1,5 @@
 /** A server on a machine of its own, and browsers on another: what they send on the way to it can be lost. */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,10 +7,10 @@ import { chromium } from "playwright-core";
 import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
-import { CHROMIUM } from "../../e2e/media/harness.ts";
 import { launchFirefox } from "../../e2e/sdk/firefox.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { serveSite } from "../../e2e/sdk/stage.ts";
+import { CHROMIUM } from "../../harness/browsers.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
 import { run } from "../harness/cache.ts";
 import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";

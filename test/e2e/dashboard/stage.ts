@@ -1,28 +1,15 @@
 /** A real server with its media node, a browser, and users who are signed in to the dashboard. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import type { Config } from "../../../src/kernel/config/index.ts";
 import type { ProjectRole } from "../../../src/protocol/enums.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 export const WEB = join(ROOT, "dist/web");
-
-const CHROMIUM_ARGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--use-fake-device-for-media-stream",
-  "--use-fake-ui-for-media-stream",
-  "--disable-background-timer-throttling",
-  "--disable-renderer-backgrounding",
-];
 
 /** The user agent of the sessions. */
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
@@ -50,7 +37,7 @@ export type Stage = {
 /** Launches a browser with a fake camera. */
 export async function launch(args: readonly string[] = []): Promise<Browser> {
   if (!existsSync(join(WEB, "dashboard/index.html"))) await buildWeb(ROOT, WEB);
-  return chromium.launch({ executablePath: "/usr/bin/chromium", args: [...CHROMIUM_ARGS, ...args] });
+  return openChromium(...args);
 }
 
 export async function openStage(overrides: Partial<Config> = {}, args: readonly string[] = []): Promise<Stage> {

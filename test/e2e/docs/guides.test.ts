@@ -4,16 +4,16 @@ import { join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { readGuides } from "../../../src/cli/manual/guides.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { blocksOf, ROOT } from "../../web/docs/blocks.ts";
 import { type DevServer, startDev } from "../../web/docs/dev-server.ts";
-import { launchBrowser } from "../media/harness.ts";
 
 let dev: DevServer;
 let browser: Browser;
 beforeAll(async () => {
   if (!existsSync(join(ROOT, "dist/web/docs/start.html"))) await buildWeb(ROOT, join(ROOT, "dist/web"));
   dev = await startDev();
-  browser = await launchBrowser();
+  browser = await openChromium();
 }, 180_000);
 afterAll(async () => {
   await browser.close();

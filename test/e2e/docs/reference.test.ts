@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, chromium } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { type RunningServer, start } from "../../../src/server.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { testConfig } from "../../harness/test-config.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -16,10 +17,7 @@ let browser: Browser;
 beforeAll(async () => {
   if (!existsSync(join(WEB, "api-reference.js.gz"))) await buildWeb(ROOT, WEB);
   server = await start(testConfig({ DATA_DIR: dataDir }));
-  browser = await chromium.launch({
-    executablePath: "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
-  });
+  browser = await openChromium();
 });
 afterAll(async () => {
   await browser.close();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { bars, join as enter, tone } from "../../../src/rtc-client/participant/participant.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
-import { CHROMIUM } from "../media/harness.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { accessibilityFaults, type Site, screenshotOf, serveSite, strictPolicy } from "./site.ts";
 
 let server: RunningStoa;
@@ -14,7 +14,7 @@ const sites: Site[] = [];
 beforeAll(async () => {
   server = await startStoa();
   stoa = new Stoa(server);
-  browser = await chromium.launch(CHROMIUM);
+  browser = await openChromium();
 }, 180_000);
 afterAll(async () => {
   await browser.close();

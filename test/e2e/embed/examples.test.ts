@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { join as enter, tone } from "../../../src/rtc-client/participant/participant.ts";
 import { POST } from "../../../web/examples/next-backend/route.ts";
 import { echo } from "../../../web/examples/node-bot/bot.ts";
 import { type Example, serveExample } from "../../../web/examples/serve.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { pitchOf } from "../../rtc-client/sound.ts";
-import { CHROMIUM } from "../media/harness.ts";
 import { screenshotOf } from "./site.ts";
 
 let browser: Browser;
 const running: Example[] = [];
 const faults: string[] = [];
 beforeAll(async () => {
-  browser = await chromium.launch(CHROMIUM);
+  browser = await openChromium();
 });
 afterAll(async () => {
   await browser.close();

@@ -1,14 +1,15 @@
 // suite: all
 /** The React components as a user gets them: the server's own package in a fresh Vite project, in both browsers. */
+
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, chromium } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { type Join, Stoa } from "../../../web/sdk/server.ts";
-import { CHROMIUM } from "../media/harness.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { type Firefox, launchFirefox } from "../sdk/firefox.ts";
 import type { Scripted } from "../sdk/scripted.ts";
 
@@ -86,7 +87,7 @@ beforeAll(async () => {
       },
     });
   }
-  [chrome, firefox] = await Promise.all([chromium.launch(CHROMIUM), launchFirefox()]);
+  [chrome, firefox] = await Promise.all([openChromium(), launchFirefox()]);
 }, 240_000);
 afterAll(async () => {
   await Promise.all([chrome?.close(), firefox?.close()]);

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { bars, join as enter } from "../../../src/rtc-client/participant/participant.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
-import { CHROMIUM } from "../media/harness.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { bundled, type Site, screenshotOf, serveSite, strictPolicy } from "./site.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -15,7 +15,7 @@ let browser: Browser;
 const sites: Site[] = [];
 beforeAll(async () => {
   server = await startStoa();
-  browser = await chromium.launch(CHROMIUM);
+  browser = await openChromium();
 }, 180_000);
 afterAll(async () => {
   await browser.close();

@@ -1,15 +1,16 @@
 // suite: all
 /** The telehealth example as a reader of the guides gets it: the server's package, Vite, Express, and its own build. */
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { freePort } from "../../ops/proxies.ts";
-import { CHROMIUM } from "../media/harness.ts";
 import { screenshotOf } from "./site.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -49,7 +50,7 @@ beforeAll(async () => {
     if (clinicianUrl !== "") break;
   }
   if (clinicianUrl === "") throw new Error(`the example did not start: ${await new Response(practice.stderr).text()}`);
-  browser = await chromium.launch(CHROMIUM);
+  browser = await openChromium();
   // The installation needs minutes on a machine with other work.
 }, 600_000);
 afterAll(async () => {

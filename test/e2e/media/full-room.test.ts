@@ -1,15 +1,16 @@
 // runs: alone
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { runFullRoom, TILES } from "../../bench/harness/full-room.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
-import { launchBrowser } from "./harness.ts";
 
 let server: RealServer;
 let browser: Browser;
 beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1_000, RATE_LIMIT_RTC_TOKENS: 1_000 });
-  browser = await launchBrowser();
+  browser = await openChromium();
 }, 180_000);
 afterAll(async () => {
   await browser?.close();

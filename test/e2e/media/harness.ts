@@ -1,5 +1,5 @@
 /** A media node, a page per participant, and a bridge between them instead of the signaling socket. */
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { EmbeddedMedia, type EmbeddedMediaOptions } from "../../../src/nodes/embedded-media.ts";
 import type { FanOutChoice } from "../../../src/nodes/native-library.ts";
 import type { MediaEvent, MediaNode } from "../../../src/protocol/media-node.ts";
@@ -14,31 +14,6 @@ const ALL: Permissions = {
   publishData: true,
   updateMetadata: true,
 };
-
-const CHROMIUM_ARGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--use-fake-device-for-media-stream",
-  "--use-fake-ui-for-media-stream",
-  "--autoplay-policy=no-user-gesture-required",
-  "--disable-background-timer-throttling",
-  "--disable-renderer-backgrounding",
-];
-
-export const CHROMIUM = {
-  executablePath: process.env.CHROMIUM_PATH ?? "/usr/bin/chromium",
-  headless: true,
-  args: CHROMIUM_ARGS,
-};
-
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch(CHROMIUM);
-}
 
 export function startMedia(options: Partial<EmbeddedMediaOptions> = {}): Promise<EmbeddedMedia> {
   return EmbeddedMedia.start({

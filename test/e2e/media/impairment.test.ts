@@ -1,10 +1,12 @@
 // runs: alone
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { type ImpairedNode, portOf, startImpairedNode } from "../../sfu/impaired-node.ts";
 import { describeFlow, type Flow, frozenMs, stalledMs } from "./flow.ts";
-import { type Bridge, join, launchBrowser, startBridge } from "./harness.ts";
+import { type Bridge, join, startBridge } from "./harness.ts";
 
 const FRAME_RATE = 15;
 const WATCH_MS = 5_000;
@@ -87,7 +89,7 @@ describe("video over a bad network", () => {
   beforeAll(async () => {
     node = await startImpairedNode(7);
     bridge = await startBridge(node);
-    browser = await launchBrowser();
+    browser = await openChromium();
     publisher = await join(browser, bridge, "publisher");
     await publisher.evaluate(async (frameRate) => {
       await window.page.publish({ width: 960, height: 540, layers: 3, frameRate });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
+import { openChromium } from "../../harness/browsers.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
-import { launchBrowser } from "./harness.ts";
 import { openStage, type Stage } from "./rtc-harness.ts";
 
 const CODECS = ["VP8", "H264", "VP9", "AV1"];
@@ -13,7 +13,7 @@ describe("a publisher and a viewer", () => {
 
   beforeAll(async () => {
     server = await realServer();
-    [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
+    [stage, browser] = await Promise.all([openStage(server), openChromium()]);
   }, 180_000);
 
   afterAll(async () => {

@@ -1,4 +1,5 @@
 // runs: alone
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,8 +7,8 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../cli/stoa.ts";
 import { type Api, createApi } from "../../harness/api.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { buildBinary } from "../binary/binary.ts";
-import { launchBrowser } from "./harness.ts";
 import { type Call, openStage, type Scene, type Stage } from "./rtc-harness.ts";
 import { exchangesData } from "./scenarios/data.ts";
 import { restartsIce } from "./scenarios/ice-restart.ts";
@@ -32,7 +33,7 @@ beforeAll(async () => {
   const limits = ["--signaling-max-connections-per-window", "1000"];
   server = await startStoa([await buildBinary(), "dev", "--json", ...ports, ...limits, "--data-dir", dataDir]);
   api = createApi(server.url, JSON.parse(server.out).apiKey);
-  [stage, browser] = await Promise.all([openStage(api), launchBrowser()]);
+  [stage, browser] = await Promise.all([openStage(api), openChromium()]);
 }, 180_000);
 afterAll(async () => {
   await browser?.close();

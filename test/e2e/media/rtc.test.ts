@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
+import { openChromium } from "../../harness/browsers.ts";
 import { watchMediaWorkers } from "../../harness/media-workers.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
-import { launchBrowser } from "./harness.ts";
 import { type Client, joinOnNewPage, openStage, receives, type Stage } from "./rtc-harness.ts";
 
 let server: RealServer;
@@ -14,7 +14,7 @@ let cas: Client;
 const workers = watchMediaWorkers();
 beforeAll(async () => {
   server = await realServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
-  [stage, browser] = await Promise.all([openStage(server), launchBrowser()]);
+  [stage, browser] = await Promise.all([openStage(server), openChromium()]);
   roomId = await server.room();
   const scene = { stage, browser, api: server };
   [ann, cas] = await Promise.all([joinOnNewPage(scene, roomId, "ann"), joinOnNewPage(scene, roomId, "cas")]);

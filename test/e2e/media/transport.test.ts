@@ -1,14 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import type { MediaNode } from "../../../src/protocol/media-node.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { startImpairedNode } from "../../sfu/impaired-node.ts";
-import { type Bridge, join, launchBrowser, startBridge, startMedia } from "./harness.ts";
+import { type Bridge, join, startBridge, startMedia } from "./harness.ts";
 
 describe("a browser's transport", () => {
   const cleanup: (() => unknown)[] = [];
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launchBrowser();
+    browser = await openChromium();
   }, 180_000);
   afterEach(async () => {
     await Promise.all(browser.contexts().flatMap((context) => context.pages().map((page) => page.close())));

@@ -1,13 +1,14 @@
 /** A call on machines of its own: a publisher with a good network, and viewers behind a link that can be made bad. */
+
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { PROGRAM, startStoa } from "../../cli/stoa.ts";
+import { CHROMIUM } from "../../harness/browsers.ts";
 import { type Machine, openLan } from "../../harness/namespaces.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
-import { CHROMIUM } from "../media/harness.ts";
 import type { Scripted } from "../sdk/scripted.ts";
 import { serveSite } from "../sdk/stage.ts";
 import { type Link, openLink } from "./link.ts";

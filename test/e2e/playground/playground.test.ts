@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
 import { layoutFor } from "../../../web/playground/layout.ts";
+import { openChromium, THREE_CAMERAS } from "../../harness/browsers.ts";
 import { realServer } from "../../harness/real-server.ts";
-import { CHROMIUM } from "../media/harness.ts";
 import { type ServerProcess, startServer } from "../sdk/server-process.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -16,10 +16,7 @@ let browser: Browser;
 const errors: string[] = [];
 beforeAll(async () => {
   if (!existsSync(join(WEB, "playground/index.html"))) await buildWeb(ROOT, WEB);
-  [server, browser] = await Promise.all([
-    startServer(),
-    chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, "--use-fake-device-for-media-stream=device-count=3"] }),
-  ]);
+  [server, browser] = await Promise.all([startServer(), openChromium(THREE_CAMERAS)]);
 }, 180_000);
 afterAll(async () => {
   await browser?.close();

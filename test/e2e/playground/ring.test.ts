@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { buildWeb } from "../../../bin/build-web.ts";
-import { CHROMIUM } from "../media/harness.ts";
+import { openChromium } from "../../harness/browsers.ts";
 import { type ServerProcess, startServer } from "../sdk/server-process.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -19,10 +19,7 @@ const errors: string[] = [];
 
 beforeAll(async () => {
   if (!existsSync(join(WEB, "playground/index.html"))) await buildWeb(ROOT, WEB);
-  [server, browser] = await Promise.all([
-    startServer({ CHAT_RING_TIMEOUT_SECONDS: RING_SECONDS }),
-    chromium.launch(CHROMIUM),
-  ]);
+  [server, browser] = await Promise.all([startServer({ CHAT_RING_TIMEOUT_SECONDS: RING_SECONDS }), openChromium()]);
   [anna, ben] = await Promise.all([tab("anna", 1440, 900), tab("ben", 390, 844)]);
   await anna.locator('[data-identity="ben"]').waitFor();
 }, 180_000);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chromium } from "playwright-core";
-import { CHROMIUM } from "../media/harness.ts";
+import { CHROMIUM } from "../../harness/browsers.ts";
 import { joinRoom, receivesAudio, waitForFrames, waitForLine } from "./page-api.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 

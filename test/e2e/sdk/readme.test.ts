@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
+import { openChromium } from "../../harness/browsers.ts";
 import { blockFor } from "../../web/docs/blocks.ts";
-import { CHROMIUM } from "../media/harness.ts";
 import { startServer } from "./server-process.ts";
 
 const framesOf = (page: Page) =>
@@ -26,7 +26,7 @@ test("the README's three code blocks make a call with chat and its history from 
     env: { PATH: process.env.PATH, STOA_URL: stoa.url, STOA_API_KEY: stoa.apiKey, PORT: "0" },
     stdout: "pipe",
   });
-  const browser = await chromium.launch(CHROMIUM);
+  const browser = await openChromium();
   try {
     const site = await firstLine(backend.stdout);
     expect(new URL(site).origin).not.toBe(new URL(stoa.url).origin);

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { chromium, type Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import type { Permissions } from "../../../src/protocol/room-records.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
-import { CHROMIUM } from "../media/harness.ts";
+import { openChromium, THREE_CAMERAS } from "../../harness/browsers.ts";
 import { type Network, openNetwork } from "./network.ts";
 import { type ServerProcess, startServer } from "./server-process.ts";
 
@@ -31,9 +31,6 @@ export type Stage = {
 const ALL_PERMISSIONS = { publish: true, publishData: true, updateMetadata: true };
 const ROOT = join(import.meta.dir, "../../..");
 
-/** There are three cameras, because the second one delivers depth images, which cannot be encoded. */
-const CAMERAS = "--use-fake-device-for-media-stream=device-count=3";
-
 /** The tests make many short calls from one address. */
 const GENEROUS = { SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 1000, CHAT_CONNECTION_RATE_LIMIT: 1000 };
 
@@ -41,7 +38,7 @@ export async function openStage(settings: Record<string, string | number> = {}):
   const [server, site, browser] = await Promise.all([
     startServer({ ...GENEROUS, ...settings }),
     serveSite(),
-    chromium.launch({ ...CHROMIUM, args: [...CHROMIUM.args, CAMERAS] }),
+    openChromium(THREE_CAMERAS),
   ]);
   const serverPort = Number(new URL(server.url).port);
   const networks = [await openNetwork(serverPort)] as [Network, ...Network[]];

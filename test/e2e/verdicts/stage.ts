@@ -1,4 +1,5 @@
 /** A server on a machine of its own, one machine with a good network, and others whose links, processors and cameras fail. */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,10 +8,10 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import type { CallVerdict } from "../../../src/protocol/room-records.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { PROGRAM, startStoa } from "../../cli/stoa.ts";
+import { CHROMIUM } from "../../harness/browsers.ts";
 import { type Machine, openLan } from "../../harness/namespaces.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
-import { CHROMIUM } from "../media/harness.ts";
 import { type Link, openLink } from "../networks/link.ts";
 import { serveSite } from "../sdk/stage.ts";
 import { takePart, type Video } from "./page.ts";

@@ -1,12 +1,13 @@
 // suite: soak
 /** Installs the package from a server into projects of other frameworks, as a user would. */
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
-import { CHROMIUM } from "../../e2e/media/harness.ts";
+import type { Browser, Page } from "playwright-core";
 import { type ServerProcess, startServer } from "../../e2e/sdk/server-process.ts";
+import { openChromium } from "../../harness/browsers.ts";
 
 const ROUTE = join(import.meta.dir, "../../../web/examples/next-backend/route.ts");
 
@@ -16,7 +17,7 @@ const folders: string[] = [];
 const children: Bun.Subprocess[] = [];
 beforeAll(async () => {
   server = await startServer();
-  browser = await chromium.launch(CHROMIUM);
+  browser = await openChromium();
 }, 120_000);
 afterAll(async () => {
   await browser.close();

@@ -1,6 +1,7 @@
 import { expect } from "bun:test";
 import type { Browser } from "playwright-core";
-import { launchBrowser } from "../harness.ts";
+import { chromium } from "playwright-core";
+import { CHROMIUM } from "../../../harness/browsers.ts";
 import { type Call, joinOnNewPage, receives, type Scene } from "../rtc-harness.ts";
 
 /** The timeout of 15 s and the interval of the timer that checks it. */
@@ -10,7 +11,7 @@ export type Killed = { atMs: number };
 
 /** Kills the browser of a fourth participant. The detection takes a while, so `isMissed` checks it later. */
 export async function killsABrowser(scene: Scene, { roomId, ann }: Call): Promise<Killed> {
-  const browser = await launchBrowser();
+  const browser = await chromium.launch(CHROMIUM);
   await joinOnNewPage({ ...scene, browser }, roomId, "dee");
   await receives(ann.page, "dee");
   const pids = await processesOf(browser);

@@ -3,9 +3,9 @@ import { RoomConfiguration, type TrackSource } from "@livekit/protocol";
 import type { Browser, Page } from "playwright-core";
 import type { Config } from "../../../../src/kernel/config/index.ts";
 import { Stoa } from "../../../../web/sdk/server.ts";
-import { launchBrowser } from "../../../e2e/media/harness.ts";
 import { joinRoom } from "../../../e2e/sdk/page-api.ts";
 import { serveSite } from "../../../e2e/sdk/stage.ts";
+import { openChromium } from "../../../harness/browsers.ts";
 import { type RealServer, realServer } from "../../../harness/real-server.ts";
 import { livekitPackages } from "./packages.ts";
 
@@ -102,7 +102,7 @@ export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, fi
 
   /** An empty page of Chromium. */
   async function open(address: string): Promise<Page> {
-    browser ??= await launchBrowser();
+    browser ??= await openChromium();
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
     await context.addInitScript(firstOfAll);
     const page = await context.newPage();
