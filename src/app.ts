@@ -102,6 +102,8 @@ type AppDeps = {
   doctorSecret: string;
   /** The clients behind the TLS thread; null without one. */
   clients?: TlsClients | null;
+  /** The client of a request that an older process has handed over; null without one. */
+  handedOverClient?: ((request: Request) => string | null) | null;
   /** Counts requests in progress that arrived over the loopback transport; null without one. */
   loopbackRequests?: (() => number) | null;
   /** The cluster that shares a commit log; null for a single server. */
@@ -111,7 +113,7 @@ type AppDeps = {
 /** The table of contents: every feature's routes, in the order of the spec. */
 export function createApp(deps: AppDeps) {
   const { runtime, services, readiness, sfuSecret, doctorSecret, clients = null, cluster = null } = deps;
-  const { loopbackRequests = null } = deps;
+  const { loopbackRequests = null, handedOverClient = null } = deps;
   const { config, ids, log, metrics, now, timers } = runtime;
   const { sessions, projects, members, apiKeys } = services;
 
@@ -129,9 +131,9 @@ export function createApp(deps: AppDeps) {
     websocket: SOCKET_OPTIONS,
   });
 
-  const forwardedClient =
-    cluster &&
-    ((request: Request) => forwardedClientAddress(request, (token) => cluster.authentication.isLinked(token)));
+  const forwardedClient = cluster
+    ? (request: Request) => forwardedClientAddress(request, (token) => cluster.authentication.isLinked(token))
+    : handedOverClient;
   const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, forwardedClient);
   const envelope = createEnvelope({
     now,

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { createApp } from "./app.ts";
 import { nodeSecret } from "./cluster/cluster.ts";
 import { measureCluster } from "./cluster/maintenance.ts";
@@ -12,26 +13,33 @@ import { watchDatabase } from "./kernel/db/health.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
 import { watchForeignCommits } from "./kernel/db/open.ts";
 import { createReadiness } from "./kernel/http/health.ts";
-import { type Listener, listen } from "./kernel/http/serving/listener.ts";
+import { type HeldRequests, type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createTlsClients } from "./kernel/http/serving/tls-clients.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
 import { guardDescriptors } from "./kernel/net/descriptors.ts";
-import { createLoopbackTransport } from "./kernel/net/loopback-transport.ts";
+import {
+  createForwardedClient,
+  createLoopbackTransport,
+  type LoopbackTransport,
+} from "./kernel/net/loopback-transport.ts";
 import type { Runtime } from "./kernel/runtime.ts";
 import { closeRuntime, createRuntime, generatedSecret } from "./kernel/runtime.ts";
 import { measureEventLoop } from "./kernel/scheduling/event-loop.ts";
 import { VERSION } from "./kernel/version.ts";
 import { certificateProblem, measureTls, planTls, type RunningTls, startTls } from "./network/tls/tls.ts";
 import type { EmbeddedMedia } from "./nodes/embedded-media.ts";
-import { startLocalMedia } from "./nodes/local-media.ts";
+import { openMedia, startLocalMedia } from "./nodes/local-media.ts";
 import { createMediaNodes } from "./nodes/media-nodes.ts";
 import { ownControlPlane } from "./nodes/node-reporter.ts";
+import type { ParticipantRecords } from "./nodes/node-server.ts";
+import { olderName, olderProcesses, type RemainingNode, serveRemaining } from "./nodes/older-process.ts";
 import { relayedClients } from "./nodes/relayed-events.ts";
 import { connectRemoteNodes } from "./nodes/remote-nodes.ts";
 import { databaseCheck } from "./ops/backup/check-schedule.ts";
 import { latestBackup } from "./ops/backup/schedule.ts";
 import { createJobs, startJobs } from "./ops/jobs.ts";
 import { createServices, type Services } from "./services.ts";
+import type { SharedPort } from "./sfu/transport/port-sharing/port-sharing.ts";
 
 export type RunningServer = {
   url: string;
@@ -39,9 +47,29 @@ export type RunningServer = {
   services: Services;
   /** UDP (and TCP) ports of the media workers, and their IP addresses for clients. */
   media: { ports: number[]; addresses: string[]; node: EmbeddedMedia };
+  /** Over which an older process forwards requests; null where the system has none. */
+  loopback: LoopbackTransport | null;
+  httpPort: number;
+  /** Whether a newer process may listen on the HTTP port, too. */
+  share(isShared: boolean): boolean;
+  /** Leaves everything but the calls that it has to a newer process; `stop` ends those as well. */
+  handOver(ports: SharedPort[]): Promise<HandedOver>;
   /** Drains for at most `graceMs`, then closes the remaining connections. */
   stop(reason: string, graceMs?: number): Promise<void>;
 };
+
+export type HandedOver = {
+  requests: HeldRequests;
+  node: RemainingNode;
+  /** The newer process has answered all requests that were made before it came; downloads that run may go on. */
+  stopListening(): void;
+};
+
+/** How long requests that began before a handover may take; all others wait meanwhile. */
+const BEGUN_REQUESTS_MS = 2_000;
+const DOWNLOADS_MS = 10 * 60_000;
+/** How long the parts of the server may take to stop, during which requests wait. */
+const HANDOVER_MS = 1_000;
 
 /** Starts the components in order; `stop` stops them in reverse order. */
 export async function start(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
@@ -86,12 +114,17 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     );
 
   const descriptors = guardDescriptors({ ...runtime, httpPort: () => http?.server.port ?? null });
-  lifecycle.started("descriptors", descriptors.stop);
+  lifecycle.started("descriptors", descriptors.stop, () => {});
   readiness.add("descriptors", descriptors.problem);
 
   // The media workers load while everything else is created.
   const nodes = createMediaNodes(runtime.timers);
-  const mediaStarting = startLocalMedia(runtime, nodes, plan?.tables.udp.memory, options.takeMediaThreads?.());
+  const older = options.inMemory ? [] : olderProcesses(config.DATA_DIR);
+  const threads = options.takeMediaThreads?.();
+  const opening = options.succeeds
+    ? Promise.resolve(options.succeeds.media)
+    : openMedia(runtime, { relayed: plan?.tables.udp.memory, threads, succeeds: older[0]?.ports ?? [] });
+  const mediaStarting = startLocalMedia(runtime, nodes, opening);
   mediaStarting.catch(() => {});
 
   const services = createServices(runtime, nodes);
@@ -122,7 +155,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("chat clock", await services.chat.sockets.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? mediaNodeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
-  const loopback = plan && createLoopbackTransport();
+  const loopback = plan || options.succeeds ? createLoopbackTransport() : null;
   const app = createApp({
     runtime,
     services,
@@ -130,11 +163,12 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     sfuSecret,
     doctorSecret,
     clients: plan && createTlsClients(plan.tables.tcp, loopback),
+    handedOverClient: plan || !loopback ? null : createForwardedClient(loopback),
     loopbackRequests: loopback && (() => http?.loopback?.pendingRequests ?? 0),
     cluster,
   });
   const media = await mediaStarting;
-  lifecycle.started("media", media.close);
+  lifecycle.started("media", media.close, () => nodes.remove(config.SFU_NODE_NAME));
   const secretFor = (name: string) => services.nodeKeys.secretFor(name, sfuSecret);
   const relayedClient = plan && relayedClients(plan.tables.nodes);
   const remoteNodes = connectRemoteNodes(runtime, {
@@ -143,6 +177,10 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     secretFor,
     relayedClient,
     term: cluster?.term,
+    older,
+  });
+  lifecycle.started("older processes", (reason) => {
+    if (reason !== HANDOVER && older.length > 0) endOlder(config.DATA_DIR);
   });
   lifecycle.started("remote media nodes", remoteNodes.stop);
   // Clients that resume a call from before this start must find their call.
@@ -154,11 +192,20 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   // The TLS thread stops after the server behind it, so that requests in progress can finish.
   lifecycle.started("tls", () => tls?.close());
   await options.beforeListening?.();
-  const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
+  const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: options.succeeds?.httpPort ?? config.PORT };
   const { carry } = runtime.sockets;
-  const listener = listen(app, { hostname, port, now, loopback: loopback && { transport: loopback, carry } });
+  const listener = listen(app, {
+    ...{ hostname, port, now },
+    loopback: loopback && { transport: loopback, carry },
+    // The older process forwards the last requests that it accepts for some seconds.
+    succeeds: options.succeeds !== undefined || older.length > 0,
+  });
   http = listener;
-  lifecycle.started("http", (_reason, deadline) => listener.stop(deadline));
+  lifecycle.started(
+    "http",
+    (_reason, deadline) => listener.stop(deadline),
+    () => {},
+  );
   const upstreamPort = listener.server.port ?? port;
   if (plan) {
     const secret = turnSecret(runtime.keyring);
@@ -180,7 +227,11 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await agent.reported;
   readiness.add("media", () => (cluster?.isLogUnreachable() ? null : agent.problem()));
   lifecycle.started("media agent", agent.stop);
-  lifecycle.started("rtc sockets", () => services.signaling.drain());
+  let records: ParticipantRecords = new Map();
+  lifecycle.started("rtc sockets", (reason) => {
+    if (reason !== HANDOVER) services.signaling.drain();
+    else records = services.signaling.handOver(config.SFU_NODE_NAME, olderName(config.SFU_NODE_NAME));
+  });
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
 
   // Recordings stop first, because files can be completed only while their rooms are open.
@@ -198,6 +249,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     announce,
     probe,
     doctorSecret,
+    upgrades: options.upgrades ?? false,
   });
   log.info({ url, version: VERSION, media: { ports: media.ports, addresses: media.announce } }, "server: listening");
   return {
@@ -205,9 +257,26 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     runtime,
     services,
     media: { ports: media.ports, addresses: media.announce, node: media.node },
+    loopback,
+    httpPort: upstreamPort,
+    share: listener.share,
+    async handOver(ports) {
+      const requests = listener.hold();
+      await requests.othersFinished(now() + BEGUN_REQUESTS_MS);
+      await lifecycle.handOver(HANDOVER, now() + HANDOVER_MS);
+      const node = serveRemaining({
+        ...{ dataDir: config.DATA_DIR, media: media.node, ports, records, now: now(), log },
+        recordingDir: config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"),
+        name: olderName(config.SFU_NODE_NAME),
+      });
+      lifecycle.started("remaining node", node.stop);
+      return { requests, node, stopListening: () => void listener.stop(now() + DOWNLOADS_MS) };
+    },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };
 }
+
+const HANDOVER = "handover";
 
 /** The secret of media nodes, which is the same for all servers of a cluster. */
 function mediaNodeSecret({ config, keyring }: Runtime, options: LeaderOptions): string {
@@ -226,6 +295,11 @@ function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Resul
 
 function addressOf(scheme: "http" | "https", host: string, port: number | undefined): string {
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** Their clients are told to join again by this process, which stops. */
+function endOlder(dataDir: string): void {
+  for (const { pid } of olderProcesses(dataDir)) process.kill(pid, "SIGTERM");
 }
 
 /** Commits a meaningless value, to test the disk. */

@@ -31,6 +31,7 @@ const FLOORS = [
   ["cluster"],
   ["app.ts"],
   ["server.ts"],
+  ["upgrade"],
   ["cli"],
   ["main.ts"],
 ];

@@ -21,6 +21,7 @@ import { replayCommand } from "./commands/replay.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { testCommand } from "./commands/test.ts";
+import { upgradeCommand } from "./commands/upgrade.ts";
 import { versionCommand } from "./commands/version.ts";
 import { CommandFailure } from "./failure.ts";
 import { printError } from "./print.ts";
@@ -45,6 +46,7 @@ const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Co
   adopt: adoptCommand,
   "node-keys": nodeKeysCommand,
   cluster: clusterCommand,
+  upgrade: upgradeCommand,
   doctor: doctorCommand,
   backup: backupCommand,
   restore: restoreCommand,

@@ -17,6 +17,7 @@ import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
 import { EmbeddedMedia } from "../nodes/embedded-media.ts";
+import type { OpenedMedia } from "../nodes/local-media.ts";
 import { Abstention, askPeersToAbstain } from "./abstention.ts";
 import { type Cluster, ClusterRefused, type ClusterState, memberUrl } from "./cluster.ts";
 import { createFence } from "./fence.ts";
@@ -49,6 +50,10 @@ export type LeaderOptions = RuntimeOptions & {
   lock?: DataLock;
   cluster?: Cluster;
   takeMediaThreads?: () => EmbeddedMedia | null;
+  /** This process hands over to a newer one when it is told to. */
+  upgrades?: boolean;
+  /** The media workers listen already, beside those of the older process that this one succeeds, at its port. */
+  succeeds?: { media: OpenedMedia; httpPort: number };
   /** Awaited when everything is ready except the port, which the standby server holds until then. */
   beforeListening?: () => Promise<void>;
 };

@@ -81,6 +81,8 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
     list: store.list,
     find,
     present,
+    /** An older process of this server is not registered, and in the same region. */
+    regionOf: (name: string): string => store.find(name)?.region ?? config.SFU_REGION,
     /** The CPU load in a node's last heartbeat; null when unknown. */
     cpuOf: (name: string): number | null => store.find(name)?.cpuPercent ?? null,
     metrics: totals,

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Config } from "../kernel/config/index.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import { VERSION } from "../kernel/version.ts";
+import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 import { EmbeddedMedia } from "./embedded-media.ts";
 import { mediaAddresses } from "./media-addresses.ts";
 import type { MediaNodes } from "./media-nodes.ts";
@@ -9,13 +10,19 @@ import { NativeUnavailable } from "./native-library.ts";
 import { type ControlPlane, type NodeReporter, startNodeReporter } from "./node-reporter.ts";
 import { SPREAD_FROM } from "./room-sites.ts";
 
-type LocalMedia = {
+export type OpenedMedia = {
   node: EmbeddedMedia;
-  /** UDP (and TCP) ports of the workers, and the IP addresses that are announced to clients. */
-  ports: number[];
+  /** The IP addresses that are announced to clients. */
   announce: string[];
+  /** The bound address. */
+  hostname: string;
   /** ICE credentials with which `stoa doctor` checks the media ports. */
   probe: { ufrag: string; pwd: string };
+};
+
+type LocalMedia = Omit<OpenedMedia, "hostname"> & {
+  /** UDP (and TCP) ports of the workers. */
+  ports: number[];
   /** Registers with the control plane and keeps reporting to it. */
   report(to: { controlPlane: ControlPlane; internalUrl: string }): NodeReporter;
   close(): Promise<void>;
@@ -38,21 +45,27 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
   return new MediaRefused(`${reason}. Choose another with --media-udp-port.`);
 }
 
-/** Starts the media node of this process; it reports to the control plane once HTTP is up. */
-export async function startLocalMedia(
-  { config, log, timers }: Runtime,
-  nodes: MediaNodes,
-  relayed: SharedArrayBuffer | undefined,
-  threads: EmbeddedMedia | null = null,
-): Promise<LocalMedia> {
-  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, SFU_NODE_NAME: name, SFU_REGION: region } = config;
+type OpenMediaOptions = {
+  /** The memory of the clients behind this machine's relay. */
+  relayed?: SharedArrayBuffer | undefined;
+  /** The threads of the workers, which load their code already. */
+  threads?: EmbeddedMedia | null | undefined;
+  /** The media ports of the process that this one takes over from. */
+  succeeds?: readonly SharedPort[];
+};
+
+/** Starts the media workers of this process. */
+export async function openMedia(
+  { config, log }: Pick<Runtime, "config" | "log">,
+  { relayed, threads, succeeds = [] }: OpenMediaOptions = {},
+): Promise<OpenedMedia> {
+  const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port } = config;
   const { MEDIA_FAN_OUT: fanOut, MEDIA_WORKER_MAX_MEMORY_MB: maxMemoryMb } = config;
   const node = threads ?? EmbeddedMedia.spawn(workers, log);
   const { announce, hostname } = await mediaAddresses(config, log).catch(async (error) => {
     await node.close();
     throw error;
   });
-  const capacity = capacityOf(config);
   const probe = { ufrag: "stoa-doctor", pwd: randomBytes(24).toString("base64url") };
   const relay = relayed ? { relayed } : {};
   await node
@@ -65,17 +78,28 @@ export async function startLocalMedia(
       maxMemoryMb,
       probe,
       spreadFrom: spreadFrom(config),
+      succeeds,
       ...relay,
     })
     .catch((error: Error) => {
       throw mediaRefused(error, config, hostname);
     });
+  return { node, announce, hostname, probe };
+}
+
+/** Adds the media node of this process; it reports to the control plane once HTTP is up. */
+export async function startLocalMedia(
+  { config, log, timers }: Runtime,
+  nodes: MediaNodes,
+  opening: Promise<OpenedMedia>,
+): Promise<LocalMedia> {
+  const { SFU_NODE_NAME: name, SFU_REGION: region } = config;
+  const { node, announce, hostname, probe } = await opening;
+  const capacity = capacityOf(config);
   nodes.add(name, node);
   return {
-    node,
+    ...{ node, announce, probe },
     ports: node.ports,
-    announce,
-    probe,
     report({ controlPlane, internalUrl }) {
       nodes.add(name, node, internalUrl);
       return startNodeReporter({

@@ -15,34 +15,37 @@ export type MediaNodes = {
   /** Events of every node, including those added later. */
   onEvent(listener: Listener): void;
   add(serverName: string, node: MediaNode, internalUrl?: string): void;
+  /** Its events are not reported any more. */
   remove(serverName: string): void;
   /** The URL of the connected node of this name, which no other node can use; null without one. */
   urlOf(serverName: string): string | null;
 };
 
 export function createMediaNodes(timers: Timers): MediaNodes {
-  const nodes = new Map<string, { node: MediaNode; withDeadline: MediaNode; internalUrl: string | undefined }>();
+  type Known = { node: MediaNode; withDeadline: MediaNode; internalUrl: string | undefined; forget: () => void };
+  const nodes = new Map<string, Known>();
   const listeners: Listener[] = [];
   return {
     find: (serverName) => nodes.get(serverName)?.withDeadline ?? null,
     onEvent: (listener) => void listeners.push(listener),
-    remove: (serverName) => void nodes.delete(serverName),
+    remove(serverName) {
+      nodes.get(serverName)?.forget();
+      nodes.delete(serverName);
+    },
     urlOf(serverName) {
       const { node, internalUrl = null } = nodes.get(serverName) ?? {};
       return node?.remote?.connected === false ? null : internalUrl;
     },
     add(serverName, node, internalUrl) {
       const known = nodes.get(serverName);
-      const isKnown = known?.node === node;
-      nodes.set(serverName, {
-        node,
-        withDeadline: isKnown ? known.withDeadline : withDeadline(node, timers),
-        internalUrl,
-      });
-      if (isKnown) return;
-      node.onEvent((event) => {
+      if (known?.node === node) {
+        known.internalUrl = internalUrl;
+        return;
+      }
+      const forget = node.onEvent((event) => {
         for (const listener of listeners) listener(serverName, event);
       });
+      nodes.set(serverName, { node, withDeadline: withDeadline(node, timers), internalUrl, forget });
     },
   };
 }

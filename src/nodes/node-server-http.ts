@@ -26,7 +26,7 @@ type NodeHttpOptions = {
 type Data = { session: string; lastSeq: number; events?: ReturnType<NodeServer["connect"]> };
 
 /** The HTTP server of a media node: its control plane's socket, recorded files and health. It has no API. */
-export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener {
+export function serveNode(node: NodeServer, options: NodeHttpOptions): Pick<Listener, "server" | "stop"> {
   const { hostname, port, secret, problem, recordings } = options;
   const isControlPlane = (request: Request) => {
     const presented = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
@@ -89,7 +89,7 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Listener 
       close: (ws) => ws.data.events?.closed(),
     },
   }) as Server<unknown>;
-  return { server, loopback: null, stop: (deadline) => stopGently(server, deadline, Date.now) };
+  return { server, stop: (deadline) => stopGently(server, deadline, Date.now) };
 }
 
 /** A file of a running recording is not served, because its reader would consider it complete. */

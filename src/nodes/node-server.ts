@@ -35,17 +35,24 @@ export type NodeServer = {
 const CLOSE_REPLACED = 4409;
 const CLOSE_MALFORMED = 4400;
 
-type NodeServerParts = { media?: MediaEndpoints; recordings?: NodeRecordings; links?: () => OpenedLink[] };
+/** The control plane's own records by room and participant, which it gets back after a restart. */
+export type ParticipantRecords = Map<string, Map<string, string>>;
+
+type NodeServerParts = {
+  media?: MediaEndpoints;
+  recordings?: NodeRecordings;
+  links?: () => OpenedLink[];
+  /** Of the participants that are there already. */
+  records?: ParticipantRecords;
+};
 
 const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
 
 export function createNodeServer(
   node: MediaNode,
   log: Log,
-  { media, recordings, links }: NodeServerParts = {},
+  { media, recordings, links, records = new Map() }: NodeServerParts = {},
 ): NodeServer {
-  /** The control plane's own records by room and participant, which it gets back after a restart. */
-  const records = new Map<string, Map<string, string>>();
   let session = "";
   let ring = newRing();
   let lastCall = 0;

@@ -4,6 +4,7 @@ import { every } from "../kernel/time/timers.ts";
 import type { NodeEndpoints } from "../protocol/media-node.ts";
 import type { FleetService } from "./fleet.ts";
 import type { MediaNodes } from "./media-nodes.ts";
+import type { OlderProcess } from "./older-process.ts";
 import type { RelayedClient } from "./relayed-events.ts";
 import { type NodeRefusal, RemoteMedia } from "./remote-media.ts";
 
@@ -22,6 +23,8 @@ type RemoteNodesDeps = {
   secretFor: (serverName: string) => string | null;
   relayedClient: RelayedClient | null;
   term?: number;
+  /** They are not registered: no new room is placed on them. */
+  older?: readonly OlderProcess[];
 };
 
 type Link = { internalUrl: string; secret: string; media: RemoteMedia; answersAt: string[] };
@@ -36,8 +39,9 @@ const SETTLE_MS = 3_000;
 /** Keeps a connection to every registered node outside of this process. */
 export function connectRemoteNodes(
   { bus, config, log, lookup, metrics, now, timers }: Runtime,
-  { fleet, nodes, secretFor, relayedClient, term = 0 }: RemoteNodesDeps,
+  { fleet, nodes, secretFor, relayedClient, term = 0, older = [] }: RemoteNodesDeps,
 ): RemoteNodes {
+  const olderSecrets = new Map(older.map(({ name, secret }) => [name, secret]));
   const links = new Map<string, Link>();
   const endpointListeners: ((endpoints: NodeEndpoints[]) => void)[] = [];
   const refusals = metrics.counter(
@@ -70,7 +74,7 @@ export function connectRemoteNodes(
   function ensure(serverName: string, internalUrl: string): void {
     if (serverName === config.SFU_NODE_NAME) return;
     const known = links.get(serverName);
-    const secret = secretFor(serverName);
+    const secret = olderSecrets.get(serverName) ?? secretFor(serverName);
     if (known && known.internalUrl === internalUrl && known.secret === secret) return;
     if (known) {
       known.media.abandon();
@@ -91,7 +95,7 @@ export function connectRemoteNodes(
   }
 
   const isRecent = ({ seenAt }: { seenAt: number }) => now() - seenAt < FORGET_AFTER_MS;
-  for (const row of fleet.all().filter(isRecent)) ensure(row.name, row.internalUrl);
+  for (const row of [...older, ...fleet.all().filter(isRecent)]) ensure(row.name, row.internalUrl);
   bus.on("rtcServerSeen", ({ name, internalUrl }) => ensure(name, internalUrl));
   const cancelForgetting = every({ timers, log }, 60_000, () => {
     const recent = new Set(

@@ -1,28 +1,37 @@
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import type { RunningMember } from "../../cluster/member.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import { HTTPS_PORT, listenAddresses } from "../../kernel/config/listen-addresses.ts";
 import type { Log } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
+import { ownCommandLine } from "../../kernel/own-command.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { EmbeddedMedia } from "../../nodes/embedded-media.ts";
 import type { RunningServer } from "../../server.ts";
+import type { Upgrades } from "../../upgrade/upgrade.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import { devDataPath } from "../start/dev-data.ts";
 
+/** The option of the newer process of an upgrade. */
+const TAKE_OVER = "--take-over";
+
 export function serveCommand(argv: readonly string[]): Command {
   const serve = new Command("serve")
     .description("run the server")
     .option("--rotate-secret", "accept another STOA_SECRET: keys and sessions made with the old one stop working")
+    .addOption(new Option(TAKE_OVER).hideHelp())
     .action(async (options) => {
       const { config } = configFrom(options);
+      let upgrades: Upgrades | null = null;
+      // Without a listener the signal would end the process.
+      process.on("SIGUSR2", () => upgrades?.begin());
       const early = config.COMMIT_LOG_URL === undefined ? await mediaThreads(config) : null;
       const { boot, bootProxy, bootMember } = await import("../boot.ts");
-      await runUntilSignal(async () => {
+      await runUntilSignal(async (end) => {
         if (config.ROLE === "edge") {
           const edge = await bootProxy(config);
           print([`Stoa ${VERSION}   an edge, without data`, `  Listening  ${edge.url}`].join("\n"));
@@ -33,16 +42,31 @@ export function serveCommand(argv: readonly string[]): Command {
           print(memberGreeting(member, config).join("\n"));
           return member;
         }
-        const server = await boot(config, {
-          rotateSecret: options.rotateSecret,
-          log: early?.log,
-          takeMediaThreads: () => early?.threads ?? null,
-        });
-        print(greeting(server, config).join("\n"));
+        const bootOptions = { rotateSecret: options.rotateSecret, log: early?.log, upgrades: true };
+        const { acceptUpgrades } = await import("../../upgrade/upgrade.ts");
+        let server: RunningServer;
+        if (options.takeOver && early) {
+          const { takeOver } = await import("../../upgrade/newer-process.ts");
+          const start: Parameters<typeof takeOver>[0]["start"] = (succeeds) =>
+            boot(config, { ...bootOptions, succeeds });
+          server = await takeOver({ config, ...early, start });
+        } else {
+          server = await boot(config, { ...bootOptions, takeMediaThreads: () => early?.threads ?? null });
+          print(greeting(server, config).join("\n"));
+        }
+        upgrades = acceptUpgrades({ config, server, command: newerCommand, end });
         return server;
       });
     });
   return addConfigOptions(serve, argv, "all");
+}
+
+/** The command line of this process for another program, or for the program of this process when its file has been replaced. */
+function newerCommand(binary: string | null): string[] {
+  const own = ownCommandLine();
+  const same = Bun.isStandaloneExecutable && process.platform === "linux" ? [`/proc/${process.pid}/exe`] : own;
+  const program = binary === null ? same : binary === process.execPath ? own : [binary];
+  return [...program, ...process.argv.slice(2).filter((argument) => argument !== TAKE_OVER), TAKE_OVER];
 }
 
 /**

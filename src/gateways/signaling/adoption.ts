@@ -36,7 +36,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     });
     if (found.length < participants.length)
       log.warn({ serverName, roomId }, "signaling: media node reports unknown participants");
-    const site: Placed = { serverName, region: fleet.find(serverName).region, node };
+    const site: Placed = { serverName, region: fleet.regionOf(serverName), node };
     const room = found[0] && liveRoom(roomId, found[0].record);
     if (!room || !placements.adopt(room, site)) {
       node

@@ -231,9 +231,10 @@ export function createMembership(
     move,
     releaseIfEmpty,
 
-    dismissAll(room: LiveRoom, reason: DismissReason): void {
+    /** With `keepMedia`, the media node of this process outlives its signaling, as remote ones do. */
+    dismissAll(room: LiveRoom, reason: DismissReason, { keepMedia: keepsOwn = false } = {}): void {
       for (const session of [...room.sessions.values()]) {
-        const keepMedia = reason === "restart" && session.site.node.remote !== undefined;
+        const keepMedia = reason === "restart" && (keepsOwn || session.site.node.remote !== undefined);
         dismiss(session, reason, { quietly: true, keepMedia });
       }
     },

@@ -83,15 +83,20 @@ function recordOf({ room, link, ...session }: RtcSession): SessionRecord {
   };
 }
 
+/** The record of a session on the node of that name. */
+export function sealedRecord(keyring: Keys, session: RtcSession, serverName = session.site.serverName): string {
+  const { room, id: participantId, identity } = session;
+  return encryptRecord(keyring, { serverName, roomId: room.id, participantId, identity }, recordOf(session));
+}
+
 /** Only a remote node, which can outlive this process, gets the record. */
 export function addToNode(keyring: Keys, session: RtcSession): Promise<void> {
   const { id: participantId, identity } = session;
-  const { node, serverName } = session.site;
+  const { node } = session.site;
   const roomId = session.room.id;
-  const record = () => encryptRecord(keyring, { serverName, roomId, participantId, identity }, recordOf(session));
   return node.addParticipant({
     ...{ roomId, participantId, identity },
     permissions: permissionsAtNode(session),
-    ...(node.remote && { record: record() }),
+    ...(node.remote && { record: sealedRecord(keyring, session) }),
   });
 }

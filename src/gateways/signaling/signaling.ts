@@ -9,6 +9,7 @@ import { createFrameDecoder } from "../../kernel/socket/frame-reader.ts";
 import type { Socket, SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import type { FleetService } from "../../nodes/fleet.ts";
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
+import type { ParticipantRecords } from "../../nodes/node-server.ts";
 import { createPlacements } from "../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ClientFrames } from "../../protocol/signaling.ts";
@@ -29,6 +30,7 @@ import { createRoomStates } from "./room-state.ts";
 import { createSessionRegistry } from "./rtc-session.ts";
 import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./rtc-socket.ts";
 import { createServerRequests } from "./server-requests.ts";
+import { sealedRecord } from "./session-record.ts";
 
 type SignalingDeps = {
   rooms: RoomService;
@@ -122,6 +124,12 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     },
   };
 
+  function drain(options: { keepMedia?: boolean } = {}): void {
+    draining = true;
+    for (const socket of sockets) socket.refuse(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
+    for (const room of registry.rooms()) membership.dismissAll(room, "restart", options);
+  }
+
   return {
     liveRooms: createLiveRooms(registry, membership, lobby),
 
@@ -156,10 +164,21 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     },
 
     /** Rejects new sockets and disconnects all participants, who reconnect to the next server. */
-    drain(): void {
-      draining = true;
-      for (const socket of sockets) socket.refuse(refuse("SVC_SHUTTING_DOWN", CLOSE_CODES.restart));
-      for (const room of registry.rooms()) membership.dismissAll(room, "restart");
+    drain,
+
+    /**
+     * Returns the records of the participants on the node `from`, which the next process calls `to`, and disconnects all: they
+     * resume their sessions there.
+     */
+    handOver(from: string, to: string): ParticipantRecords {
+      const records: ParticipantRecords = new Map();
+      for (const session of registry.sessions()) {
+        if (session.site.serverName !== from) continue;
+        const room = records.get(session.room.id) ?? new Map<string, string>();
+        records.set(session.room.id, room.set(session.id, sealedRecord(runtime.keyring, session, to)));
+      }
+      drain({ keepMedia: true });
+      return records;
     },
   };
 }

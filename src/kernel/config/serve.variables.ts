@@ -27,6 +27,11 @@ export const serveVariables = {
     lengthBetween(32, 512),
     "The STOA_SECRET before the current one, while it changes: what it signed stays valid.",
   ),
+  UPGRADE_DRAIN_MINUTES: integer(
+    60,
+    { min: 0, max: 1_440 },
+    "How long the process before an upgrade keeps its calls. Those that are left join again then.",
+  ),
   LOG_LEVEL: choice(
     "info",
     ["trace", "debug", "info", "warn", "error", "fatal", "silent"],

@@ -12,6 +12,8 @@ export type ServerNote = {
   announce: string[];
   /** Credentials of connectivity checks that the media ports answer. */
   probe: { ufrag: string; pwd: string };
+  /** Whether `stoa upgrade` can replace it while its calls go on; absent from earlier versions, which SIGUSR2 ends. */
+  upgrades?: boolean;
   /** The secret of the route that shows how the server received a request. */
   doctorSecret: string;
 };

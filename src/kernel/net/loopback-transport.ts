@@ -24,10 +24,13 @@ export function createLoopbackTransport(): LoopbackTransport | null {
   return { name: `\0stoa-${randomBytes(16).toString("hex")}`, secret };
 }
 
-/** The header line that the TLS thread adds to a request. */
-export function forwardedForLine({ secret }: LoopbackTransport, address: string): string {
-  return `${HEADER}: ${headerValue(secret, address)}\r\n`;
+/** The header that the TLS thread adds to a request, or an older process that hands over its requests. */
+export function forwardedForHeader({ secret }: LoopbackTransport, address: string): [name: string, value: string] {
+  return [HEADER, headerValue(secret, address)];
 }
+
+export const forwardedForLine = (transport: LoopbackTransport, address: string): string =>
+  `${forwardedForHeader(transport, address).join(": ")}\r\n`;
 
 /**
  * Returns a function that returns the client's IP address of a request; null without a valid header. A repeated header

@@ -1,0 +1,70 @@
+import { realpathSync } from "node:fs";
+import { Command } from "commander";
+import type { Config } from "../../kernel/config/index.ts";
+import { runningServer } from "../../kernel/data-directory/data-lock.ts";
+import { readUpgradeNote, writeUpgradeNote } from "../../upgrade/note.ts";
+import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
+import { print } from "../print.ts";
+
+const HELP = `
+The server starts the new program beside itself, hands over the data and the ports once that has checked both, and keeps
+its calls until they end. If the new program cannot take over, the server goes on and this command says why. Settings of
+the environment stay as they are; a change of them needs a restart. Only on Linux.`;
+
+const CHECK_EVERY_MS = 100;
+
+export function upgradeCommand(argv: readonly string[]): Command {
+  const upgrade = new Command("upgrade")
+    .description("replace the program of the running server while its calls go on")
+    .option("--binary <path>", "the new program (default: the one at the path of the running one)")
+    .addHelpText("after", HELP)
+    .action(async (options) => {
+      const { config } = configFrom(options);
+      const { pid, version } = requireRunning(config);
+      const binary = options.binary === undefined ? null : realProgram(options.binary);
+      writeUpgradeNote(config.DATA_DIR, { state: "requested", binary });
+      process.kill(pid, "SIGUSR2");
+      const after = await outcome(config.DATA_DIR, pid);
+      print(`upgraded from ${version} to ${after.version}, process ${after.pid}`);
+    });
+  return addConfigOptions(upgrade, argv, ["DATA_DIR"]);
+}
+
+function requireRunning({ DATA_DIR }: Config): { pid: number; version: string } {
+  const running = runningServer(DATA_DIR);
+  if (running === null) throw new CommandFailure(`no server is running on ${DATA_DIR}.`);
+  const { pid, version } = running;
+  if (running.role === "server" && running.upgrades) return { pid, version };
+  throw new CommandFailure(
+    running.role === "standby"
+      ? "the server belongs to a cluster: restart its members one after another, and a standby takes over."
+      : `the server (version ${version}) cannot be replaced while it runs: restart it.`,
+  );
+}
+
+function realProgram(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    throw new CommandFailure(`there is no ${path}.`, true);
+  }
+}
+
+async function outcome(dataDir: string, pid: number): Promise<{ pid: number; version: string }> {
+  for (;;) {
+    const note = readUpgradeNote(dataDir);
+    if (note?.state === "done") return note;
+    if (note?.state === "failed") throw new CommandFailure(`the server was not upgraded: ${note.reason}`);
+    if (!isRunning(pid)) throw new CommandFailure("the server ended before it was upgraded; its log says why.");
+    await Bun.sleep(CHECK_EVERY_MS);
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * After an upgrade, the older process keeps the calls that it had: it is a media node of the newer one until they end. The newer
+ * one, and each that follows it, finds it by a note in the data directory.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { writeDurably } from "../kernel/durable-file.ts";
+import type { Log } from "../kernel/log.ts";
+import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
+import type { EmbeddedMedia } from "./embedded-media.ts";
+import { nodeRecordings } from "./node-recordings.ts";
+import { createNodeServer, type ParticipantRecords } from "./node-server.ts";
+import { serveNode } from "./node-server-http.ts";
+
+export type OlderProcess = {
+  pid: number;
+  /** Its name as a media node. */
+  name: string;
+  internalUrl: string;
+  secret: string;
+  /** The media ports, which it shares with the newer process. */
+  ports: SharedPort[];
+  /** In milliseconds since 1970. */
+  handedOverAt: number;
+};
+
+const FOLDER = "older";
+
+const notePath = (dataDir: string, pid: number) => join(dataDir, FOLDER, `${pid}.json`);
+
+function note(dataDir: string, process: OlderProcess): void {
+  mkdirSync(join(dataDir, FOLDER), { recursive: true, mode: 0o700 });
+  writeDurably(notePath(dataDir, process.pid), JSON.stringify(process));
+}
+
+/** Those that run still, the newest first. */
+export function olderProcesses(dataDir: string): OlderProcess[] {
+  const names = readdirNow(join(dataDir, FOLDER)).filter((name) => name.endsWith(".json"));
+  const noted = names.map((name) => JSON.parse(readFileSync(join(dataDir, FOLDER, name), "utf8")) as OlderProcess);
+  const found = noted.filter(({ pid }) => {
+    if (isRunning(pid)) return true;
+    rmSync(notePath(dataDir, pid), { force: true });
+    return false;
+  });
+  return found.sort((a, b) => b.handedOverAt - a.handedOverAt);
+}
+
+function readdirNow(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** The name under which this process goes on. */
+export const olderName = (name: string): string => `${name}.${process.pid}`;
+
+export type RemainingNode = {
+  /** Whether a newer process uses the node. */
+  readonly connected: boolean;
+  /** Whether nothing is left to do: no rooms, and no recorded files that the newer process has not fetched. */
+  isDone(): Promise<boolean>;
+  /** The rooms that are left move to the newer process. */
+  stop(): Promise<void>;
+};
+
+type RemainingOptions = {
+  dataDir: string;
+  recordingDir: string;
+  /** As `olderName` returns it. */
+  name: string;
+  media: EmbeddedMedia;
+  ports: SharedPort[];
+  records: ParticipantRecords;
+  now: number;
+  log: Log;
+};
+
+/** Makes the media workers of this process available to the newer one. */
+export function serveRemaining(options: RemainingOptions): RemainingNode {
+  const { dataDir, recordingDir, name, media, ports, records, now, log } = options;
+  const secret = crypto.randomUUID() + crypto.randomUUID();
+  const folder = join(recordingDir, `.older-${process.pid}`);
+  const recordings = nodeRecordings(folder);
+  // Without `links` no other node shares the rooms: a link needs ports that belong to one process.
+  const node = createNodeServer(media, log, { records, recordings });
+  const http = serveNode(node, { hostname: "127.0.0.1", port: 0, secret, problem: () => null, recordings });
+  const internalUrl = `http://127.0.0.1:${http.server.port}`;
+  note(dataDir, { pid: process.pid, name, internalUrl, secret, ports, handedOverAt: now });
+  return {
+    get connected() {
+      return node.connected;
+    },
+    async isDone() {
+      const rooms = await media.rooms();
+      return rooms.length === 0 && (await readdir(folder).catch(() => [])).length === 0;
+    },
+    async stop() {
+      rmSync(notePath(dataDir, process.pid), { force: true });
+      node.announceClosing();
+      await http.stop(0);
+    },
+  };
+}

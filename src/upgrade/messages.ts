@@ -1,0 +1,16 @@
+/** What the older and the newer process of an upgrade tell each other over the channel between parent and child. */
+import type { LoopbackTransport } from "../kernel/net/loopback-transport.ts";
+import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
+
+export type ToNewer =
+  /** The newer process checks the data and the settings, and binds the media ports. */
+  | { type: "check"; httpPort: number; ports: SharedPort[] }
+  /** The data and the calls are the newer process's. */
+  | { type: "released" };
+
+export type ToOlder =
+  | { type: "ready"; version: string }
+  /** It answers requests, and takes those that wait over `loopback`. */
+  | { type: "serving"; version: string; loopback: LoopbackTransport }
+  /** It cannot take over, and ends. */
+  | { type: "refused"; reason: string };

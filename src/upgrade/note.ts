@@ -1,0 +1,24 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeDurably } from "../kernel/durable-file.ts";
+
+/** How the command and the running server talk: the command writes the request and waits until the server has replaced it. */
+type UpgradeNote =
+  | { state: "requested" /** Null for the program at the path of the running one. */; binary: string | null }
+  | { state: "running" }
+  | { state: "done"; pid: number; version: string }
+  | { state: "failed"; reason: string };
+
+const notePath = (dataDir: string) => join(dataDir, "upgrade.json");
+
+export const writeUpgradeNote = (dataDir: string, note: UpgradeNote): void =>
+  writeDurably(notePath(dataDir), JSON.stringify(note));
+
+/** Null without one. */
+export function readUpgradeNote(dataDir: string): UpgradeNote | null {
+  try {
+    return JSON.parse(readFileSync(notePath(dataDir), "utf8")) as UpgradeNote;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,175 @@
+/** The older process of an upgrade: it starts the newer one, hands over to it and keeps its calls until they end. */
+import type { Config } from "../kernel/config/index.ts";
+import type { LoopbackTransport } from "../kernel/net/loopback-transport.ts";
+import { VERSION } from "../kernel/version.ts";
+import type { HandedOver, RunningServer } from "../server.ts";
+import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
+import type { ToNewer, ToOlder } from "./messages.ts";
+import { readUpgradeNote, writeUpgradeNote } from "./note.ts";
+
+const CHECKED_WITHIN_MS = 60_000;
+/** Migrations are among it. */
+const SERVES_WITHIN_MS = 10 * 60_000;
+/** Connections that were being opened when the newer process came, and requests that it answers slowly. */
+const FORWARD_MS = 5_000;
+const CHECK_EVERY_MS = 500;
+/** Without a newer process nobody can join, leave or end the calls. */
+const ABANDONED_AFTER_MS = 2 * 60_000;
+
+type Deps = {
+  config: Config;
+  server: RunningServer;
+  /** Starts the binary with the arguments of this process; null for the program of this process itself. */
+  command(binary: string | null): string[];
+  /** Called when this process is to exit, usually because its calls have ended. */
+  end(reason: string, exitCode: number): void;
+};
+
+export type Upgrades = {
+  /** Starts an upgrade to the program of the note in the data directory, or to the one at the path of this program. */
+  begin(): void;
+};
+
+export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades {
+  const { log } = server.runtime;
+  let isRunning = false;
+
+  async function upgrade(): Promise<void> {
+    if (process.pid === 1)
+      throw new Error("Its container ends with the process that runs now: start one of the new image instead.");
+    const requested = readUpgradeNote(config.DATA_DIR);
+    const binary = (requested?.state === "requested" ? requested.binary : null) ?? process.execPath;
+    writeUpgradeNote(config.DATA_DIR, { state: "running" });
+    log.info({ binary, version: VERSION }, "upgrade: starting");
+    const shared = await shareAll();
+    const newer = await startNewer(command(binary), shared).catch(async (error: Error) => {
+      await keepAll();
+      throw error;
+    });
+    const leftover = (err: unknown) => log.warn({ err }, "upgrade: a task from before the handover failed");
+    process.on("uncaughtException", leftover).on("unhandledRejection", leftover);
+    const handedOver = await server.handOver(shared.ports);
+    handOverTo(newer, shared, handedOver).catch((err: Error) => {
+      // This process has no data any more, and its supervisor starts another one.
+      log.fatal({ err }, "upgrade: no process can take over");
+      writeUpgradeNote(config.DATA_DIR, { state: "failed", reason: err.message });
+      end("failed", 1);
+    });
+  }
+
+  async function handOverTo(newer: Newer, shared: Shared, handedOver: HandedOver): Promise<void> {
+    let failure: string | null = null;
+    const { pid, version, loopback } = await newer.release().catch(async (err: Error) => {
+      failure = err.message;
+      log.error({ err }, "upgrade: the newer process failed, this version continues");
+      const another = await startNewer(command(null), shared);
+      return another.release();
+    });
+    handedOver.requests.forwardTo(loopback);
+    log.info({ pid, version }, "upgrade: another process serves");
+    const note =
+      failure === null ? ({ state: "done", pid, version } as const) : ({ state: "failed", reason: failure } as const);
+    writeUpgradeNote(config.DATA_DIR, note);
+    await remain(handedOver);
+  }
+
+  async function shareAll(): Promise<Shared> {
+    const shared = await server.media.node.sharePorts();
+    if ("unavailable" in shared) throw new Error(`${shared.unavailable} ${RESTART}`);
+    if (server.share(true)) return { httpPort: server.httpPort, ports: shared.ports };
+    await keepAll();
+    throw new Error(`This system lets no other process use the HTTP port. ${RESTART}`);
+  }
+
+  async function keepAll(): Promise<void> {
+    server.share(false);
+    await server.media.node.keepPorts();
+  }
+
+  /** Until the calls have ended. */
+  async function remain({ node, stopListening }: HandedOver): Promise<void> {
+    const endsAt = performance.now() + config.UPGRADE_DRAIN_MINUTES * 60_000;
+    let connectedAt = performance.now();
+    await Bun.sleep(FORWARD_MS);
+    stopListening();
+    for (; performance.now() < endsAt; await Bun.sleep(CHECK_EVERY_MS)) {
+      if (node.connected) connectedAt = performance.now();
+      else if (performance.now() - connectedAt > ABANDONED_AFTER_MS) return finish("abandoned");
+      if (await node.isDone()) return finish("done");
+    }
+    return finish("timeout");
+  }
+
+  function finish(reason: string): void {
+    log.info({ reason }, "upgrade: the older process ends");
+    end(reason, 0);
+  }
+
+  return {
+    begin() {
+      if (isRunning) return;
+      isRunning = true;
+      upgrade().catch((error: Error) => {
+        isRunning = false;
+        log.error({ err: error }, "upgrade: failed");
+        writeUpgradeNote(config.DATA_DIR, { state: "failed", reason: error.message });
+      });
+    },
+  };
+}
+
+const RESTART = "Restart the server instead, which ends its calls.";
+
+type Shared = { httpPort: number; ports: SharedPort[] };
+
+type Newer = {
+  /** Lets go of the data; resolves when the process serves. */
+  release(): Promise<{ pid: number; version: string; loopback: LoopbackTransport }>;
+};
+
+/** Resolves when the process is ready to take over. */
+async function startNewer(command: string[], shared: Shared): Promise<Newer> {
+  const answers: { [T in ToOlder["type"]]: PromiseWithResolvers<Extract<ToOlder, { type: T }>> } = {
+    ready: Promise.withResolvers(),
+    serving: Promise.withResolvers(),
+    refused: Promise.withResolvers(),
+  };
+  const child = Bun.spawn(command, {
+    stdio: ["ignore", "inherit", "inherit"],
+    serialization: "json",
+    ipc: (message: ToOlder) => answers[message.type].resolve(message as never),
+  });
+  const send = (message: ToNewer) => child.send(message);
+  const failed = Promise.race([
+    answers.refused.promise.then(({ reason }) => reason),
+    child.exited.then((code) => `the newer process ended with ${child.signalCode ?? code}`),
+  ]).then((reason) => {
+    throw new Error(reason);
+  });
+  failed.catch(() => {});
+  async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => late.reject(new Error("the newer process did not answer in time")), ms);
+    try {
+      return await Promise.race([answer, failed, late.promise]);
+    } catch (error) {
+      // Whatever is wrong with it, it must not take the data while another process does.
+      child.kill("SIGKILL");
+      await child.exited;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  send({ type: "check", ...shared });
+  await within(answers.ready.promise, CHECKED_WITHIN_MS);
+  return {
+    async release() {
+      send({ type: "released" });
+      const { version, loopback } = await within(answers.serving.promise, SERVES_WITHIN_MS);
+      child.disconnect();
+      child.unref();
+      return { pid: child.pid, version, loopback };
+    },
+  };
+}

@@ -1,0 +1,232 @@
+// runs: alone
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stoa } from "../cli/stoa.ts";
+import { Member } from "../nodes/remote/member.ts";
+import { until } from "../nodes/remote/until.ts";
+import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
+
+const work = mkdtempSync(join(tmpdir(), "stoa-live-upgrade-"));
+const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-max-history-page-size", "1000"];
+const LIMITS = ["--chat-request-rate-limit", "--signaling-max-connections-per-window"].flatMap((flag) => [
+  flag,
+  "100000",
+]);
+
+/** A program that passes every check and ends when the data is its own, as one with a failing migration does. */
+const FAILS_LATE = `#!${process.execPath}
+process.on("message", ({ type }) => {
+  if (type === "check") process.send({ type: "ready", version: "0.0.0" });
+  if (type === "released") process.exit(3);
+});
+`;
+const PROGRAMS = {
+  "does not start": "#!/bin/false\n",
+  "is no program of this server": "#!/bin/sh\necho unknown command >&2\nexit 2\n",
+  refuses: `#!${process.execPath}
+process.on("message", () => process.send({ type: "refused", reason: "the data is of a newer version" }));
+`,
+};
+
+beforeAll(() => prepareData(join(work, "prepared")));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+let dataDir = "";
+let server: Served;
+const members: Member[] = [];
+const processes = new Set<number>();
+
+/** Of the process that serves now. */
+const note = () => JSON.parse(readFileSync(join(dataDir, "serve.json"), "utf8")) as { pid: number };
+
+async function start(): Promise<void> {
+  dataDir = mkdtempSync(join(work, "data-"));
+  cpSync(join(work, "prepared"), dataDir, { recursive: true });
+  cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
+  server = await served(dataDir, [...OPTIONS, ...LIMITS]);
+  processes.add(server.child.pid);
+}
+
+async function upgrade(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  const finished = await stoa(["upgrade", "--data-dir", dataDir, ...args]);
+  processes.add(note().pid);
+  return finished;
+}
+
+function program(name: string, text: string): string {
+  const path = join(work, name.replaceAll(" ", "-"));
+  writeFileSync(path, text);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+async function member(roomId: string, identity: string): Promise<Member> {
+  const { body } = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, {
+    participantIdentity: identity,
+    permissions: { publish: true, subscribe: true },
+  });
+  const joined = new Member(server.url, body.token);
+  members.push(joined);
+  await joined.join();
+  return joined;
+}
+
+/** Two participants, one of whom watches the other. */
+async function call(): Promise<{ roomId: string; ada: Member; ben: Member }> {
+  const { body } = await server.call("POST", "/v1/rooms", { name: crypto.randomUUID() });
+  const ada = await member(body.id, "ada");
+  await ada.publish();
+  const ben = await member(body.id, "ben");
+  await ben.watch("ada");
+  return { roomId: body.id, ada, ben };
+}
+
+/** Requests on four connections that stay open and on new ones, until `stop`, which returns what was refused. */
+function requests(conversation: string, token: string) {
+  const posted: string[] = [];
+  const refused: string[] = [];
+  let isStopped = false;
+  const send = async (name: string, headers: Record<string, string>) => {
+    for (let i = 0; !isStopped; i++) {
+      const text = `${name} ${i}`;
+      const sent = await fetch(`${server.url}/v1/chat/conversations/${conversation}/messages`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+        body: JSON.stringify({ type: "text", text }),
+      }).then(
+        async (response) => ({ status: response.status, text: await response.text() }),
+        (error: Error) => ({ status: 0, text: error.message }),
+      );
+      if (sent.status === 201) posted.push(text);
+      else refused.push(`${text}: ${sent.status} ${sent.text}`);
+      await Bun.sleep(50);
+    }
+  };
+  const running = ["a", "b"].flatMap((name) => [send(name, {}), send(`new ${name}`, { connection: "close" })]);
+  return {
+    posted,
+    async stop() {
+      isStopped = true;
+      await Promise.all(running);
+      return refused;
+    },
+  };
+}
+
+describe("stoa upgrade", () => {
+  afterEach(async () => {
+    for (const one of members.splice(0)) one.close();
+    for (const pid of processes) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It has ended.
+      }
+    }
+    processes.clear();
+    await server.child.exited;
+  });
+
+  test("replaces the server while a call, a chat and requests go on, and ends the older process with its last call", async () => {
+    await start();
+    const { roomId, ada, ben } = await call();
+    const chat = await server.conversation("open", "alice");
+    const alice = await server.member("alice", chat);
+    const { body: token } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+    const load = requests(chat, token.token);
+    await until(() => load.posted.length > 20);
+    ben.longestGapMs = 0;
+
+    const older = note().pid;
+    const { code, out, err } = await upgrade();
+    expect(err).toBe("");
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^upgraded from \S+ to \S+, process \d+\n$/) });
+    expect(note().pid).not.toBe(older);
+    const gapMs = ben.longestGapMs;
+    await until(() => alice.client.closeCode !== null);
+    expect(alice.client.closeCode).toBe(4500);
+    const back = await server.member("alice", chat, { since: alice.ack.seq ?? 0 });
+    expect(back.ack.type).toBe("ack");
+    for (const one of [ada, ben]) {
+      expect(one.of("bye")).toMatchObject([{ reason: "restart", action: "resume" }]);
+      const ack = await one.resume();
+      expect(ack).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
+      expect(ack.participants).toHaveLength(1);
+    }
+    await ben.receives();
+    const posted = load.posted.length;
+    await until(() => load.posted.length > posted + 20);
+    expect((await load.stop()).slice(0, 3)).toEqual([]);
+    const path = `/v1/chat/conversations/${chat}/messages?limit=1000`;
+    const { body: history } = await server.call("GET", path, undefined, token.token);
+    expect(history.data.map(({ text }: Body) => text).sort()).toEqual([...load.posted].sort());
+    console.log(`upgrade: longest gap of media ${Math.round(gapMs)} ms, ${load.posted.length} requests`);
+    expect(gapMs).toBeLessThan(1_000);
+
+    // A new room is on the newer process, at the same media port.
+    const fresh = await call();
+    expect(fresh.ben.client.ack).toMatchObject({ serverName: "local" });
+    const { body: calls } = await server.call("GET", `/v1/rooms/${roomId}/participants`);
+    expect((calls.data ?? calls).map(({ identity }: Body) => identity).sort()).toEqual(["ada", "ben"]);
+    const cyd = await member(roomId, "cyd");
+    await cyd.watch("ada");
+    for (const one of [ada, ben, cyd]) await one.client.leave();
+    expect(await server.child.exited).toBe(0);
+    expect(readdirSync(join(dataDir, "older"))).toEqual([]);
+    await fresh.ben.receives();
+    expect((await server.call("GET", "/healthz")).status).toBe(200);
+  });
+
+  test.each(Object.entries(PROGRAMS))("goes on as before with a program that %s", async (name, text) => {
+    await start();
+    const { ben } = await call();
+    const { pid } = note();
+    const { code, err } = await upgrade("--binary", program(name, text));
+    expect(code).toBe(1);
+    expect(err).toStartWith("stoa: the server was not upgraded: ");
+    expect(note().pid).toBe(pid);
+    expect((await server.call("GET", "/healthz")).status).toBe(200);
+    await ben.receives();
+    expect(ben.of("bye")).toEqual([]);
+  });
+
+  test("serves with the earlier version again when the new program fails after it got the data", async () => {
+    await start();
+    const { roomId, ben } = await call();
+    const older = note().pid;
+    const { code, err } = await upgrade("--binary", program("fails late", FAILS_LATE));
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("the newer process ended with 3") });
+    expect(note().pid).not.toBe(older);
+    expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
+    await ben.receives();
+    expect((await server.call("GET", `/v1/rooms/${roomId}`)).status).toBe(200);
+  });
+
+  test("restores the calls of the older process when the newer one is killed and started again", async () => {
+    await start();
+    const { ben } = await call();
+    const older = note().pid;
+    expect((await upgrade()).code).toBe(0);
+    await ben.resume();
+    process.kill(note().pid, "SIGKILL");
+    await ben.receives();
+    const { port } = new URL(server.url);
+    const again = await served(dataDir, [...OPTIONS, ...LIMITS, "--port", port]);
+    processes.add(again.child.pid);
+    expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
+    await ben.receives();
+    again.child.kill("SIGTERM");
+    expect(await again.child.exited).toBe(0);
+    expect(await server.child.exited).toBe(0);
+  });
+
+  test("needs a running server", async () => {
+    await start();
+    server.child.kill("SIGTERM");
+    await server.child.exited;
+    const { code, err } = await stoa(["upgrade", "--data-dir", dataDir]);
+    expect({ code, err }).toEqual({ code: 1, err: `stoa: no server is running on ${dataDir}.\n` });
+  });
+});
