@@ -43,7 +43,7 @@ type NodeServerParts = {
   recordings?: NodeRecordings;
   links?: () => OpenedLink[];
   /** Of the participants that are there already. */
-  records?: ParticipantRecords;
+  records?: Iterable<[roomId: string, Map<string, string>]>;
 };
 
 const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
@@ -51,8 +51,9 @@ const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_
 export function createNodeServer(
   node: MediaNode,
   log: Log,
-  { media, recordings, links, records = new Map() }: NodeServerParts = {},
+  { media, recordings, links, records: present = [] }: NodeServerParts = {},
 ): NodeServer {
+  const records: ParticipantRecords = new Map(present);
   let session = "";
   let ring = newRing();
   let lastCall = 0;
