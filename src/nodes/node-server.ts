@@ -53,7 +53,8 @@ export function createNodeServer(
   log: Log,
   { media, recordings, links, records: present = [] }: NodeServerParts = {},
 ): NodeServer {
-  const records: ParticipantRecords = new Map(present);
+  const records: ParticipantRecords = new Map();
+  for (const [roomId, room] of present) records.set(roomId, room);
   let session = "";
   let ring = newRing();
   let lastCall = 0;
