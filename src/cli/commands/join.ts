@@ -29,16 +29,24 @@ export function joinCommand(): Command {
     .argument("<room>", "name of the room")
     .addOption(new Option("--url <url>", "the server").env("STOA_URL").default("http://127.0.0.1:7000"))
     .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
-    .option("--identity <name>", "identity of the participant", `guest-${process.pid}`)
-    .option(
-      "--publish <sources>",
-      "media to publish, separated by commas",
-      (list) => list.split(",").filter(Boolean),
-      [],
+    .addOption(
+      new Option("--identity <name>", "identity of the participant").default(
+        `guest-${process.pid}`,
+        "guest- and the process id",
+      ),
+    )
+    .addOption(
+      new Option("--publish <sources>", "media to publish, separated by commas")
+        .argParser((list) => list.split(",").filter(Boolean))
+        .default([], "nothing"),
     )
     .option("--say <text>", "message to send to the room's conversation")
     .option("--seconds <n>", "seconds to stay; 0: until stopped", seconds, 0)
-    .option("--network <faults>", "simulate a bad network: loss=5%,delay=40,seed=7", parseFaults, {})
+    .addOption(
+      new Option("--network <faults>", "simulate a bad network: loss=5%,delay=40,seed=7")
+        .argParser(parseFaults)
+        .default({}, "none"),
+    )
     .option("--json", "print events as one JSON object per line")
     .addHelpText("after", HELP)
     .action(run);

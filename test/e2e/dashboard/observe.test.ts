@@ -82,7 +82,7 @@ describe("[8] connections and errors", () => {
     // Three identical errors are one card with their number, each sentence once.
     await page.waitForFunction(() => document.querySelectorAll(".error-card").length === 1);
     await page.getByText("3 times", { exact: true }).waitFor();
-    expect(await page.getByText("The client found no path to the media server.").count()).toBe(1);
+    expect(await page.getByText("The client found no network path to the media server.").count()).toBe(1);
     expect(await page.getByRole("link", { name: "Connection", exact: true }).count()).toBe(3);
     expect(parameter("category")).toBe("ICE_ERROR");
     await page.getByRole("radio", { name: "1h" }).click();

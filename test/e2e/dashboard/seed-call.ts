@@ -45,7 +45,7 @@ const PARTICIPANTS: SeededParticipant[] = [
     ...{ identity: "grace", from: 40_000, until: DURATION_MS - 30_000, reason: "left" },
     verdict: {
       ...{ quality: "poor", cause: "uplink_loss", evidence: { uplinkLossPercent: 11.4 } },
-      sentence: "On the way from the participant 11 % of the packets were lost.",
+      sentence: "11 % of the packets from the participant were lost.",
     },
     events: [
       shared(42_000, "microphone"),

@@ -131,7 +131,7 @@ test("[17] only the affected participant is notified, once, when its call turns 
   seconds(30, { packetLossPercent: 20, downlinkLossPercent: 20 });
   expect(told()).toEqual(["downlink_loss"]);
   expect(client.of("quality.explained")[0]).toMatchObject({
-    sentence: expect.stringContaining("On the way to the participant"),
+    sentence: expect.stringContaining("of the packets to the participant were lost"),
     evidence: { downlinkLossPercent: expect.any(Number) },
   });
   // An hour of good would have hidden it in the mean of the whole call.

@@ -9,6 +9,7 @@ const DAY_SECONDS = 86_400;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const date = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
 /** The server counts by UTC day; in a local time zone the date could be that of the day before. */
 const utcDate = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
@@ -23,6 +24,7 @@ export function timeText(seconds: number, kind: PlotKind): string {
 function tickText(seconds: number, kind: PlotKind, everySeconds: number): string {
   const moment = new Date(seconds * 1000);
   if (kind === "days") return utcDate.format(moment);
+  if (everySeconds < 60) return clockWithSeconds.format(moment);
   const midnight = moment.getHours() === 0 && moment.getMinutes() === 0;
   return midnight || everySeconds >= DAY_SECONDS ? date.format(moment) : clock.format(moment);
 }

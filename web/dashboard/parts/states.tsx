@@ -13,6 +13,17 @@ export function Loaded<T>(props: {
   const { data, error, loading, reload } = live;
   if (data === null) {
     if (loading) return <div class="loading" role="status" aria-label="Loading" />;
+    if (error?.status === 404)
+      return (
+        <>
+          <PageHead title="Not found" />
+          <div class="empty" role="alert">
+            <p>{error.message}</p>
+            <p>It may have been deleted, or it belongs to another project or environment.</p>
+            <p class="mono small">{error.requestId}</p>
+          </div>
+        </>
+      );
     return (
       <div class="note bad stack" role="alert">
         <p>{error?.message ?? "This could not be loaded."}</p>

@@ -94,7 +94,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "server_overload",
-          sentence: `The media server was overloaded: its processors were ${round(serverCpuPercent)} % busy.`,
+          sentence: `The media server was overloaded: its CPUs were ${round(serverCpuPercent)} % busy.`,
           evidence: { serverCpuPercent, serverBusySeconds },
         },
   ({ deviceErrors }) =>
@@ -110,7 +110,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "missing_key",
-          sentence: `The participant had no key that fits the encrypted tracks of ${missingKeysOf.join(", ")}, so it could not see or hear them for ${round(missingKeySeconds)} seconds.`,
+          sentence: `The participant had no key for the encrypted tracks of ${missingKeysOf.join(", ")} and could not see or hear them for ${round(missingKeySeconds)} seconds.`,
           evidence: { missingKeysOf, missingKeySeconds },
         },
   ({ limitedByCpuSeconds, qualityMs }) =>
@@ -118,7 +118,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "publisher_cpu",
-          sentence: `The participant's computer was too slow to encode its video for ${round(limitedByCpuSeconds)} seconds.`,
+          sentence: `For ${round(limitedByCpuSeconds)} seconds, the participant's computer was too slow to encode its video in full quality.`,
           evidence: { limitedByCpuSeconds },
         },
   ({ reconnects }) =>
@@ -126,7 +126,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "reconnects",
-          sentence: `The participant's connection broke ${reconnects} times and came back.`,
+          sentence: `The participant lost the connection and reconnected ${reconnects} times.`,
           evidence: { reconnects },
         },
   (evidence) =>
@@ -138,7 +138,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "downlink_loss",
-          sentence: `On the way to the participant ${round(downlinkLossPercent)} % of the packets were lost.`,
+          sentence: `${round(downlinkLossPercent)} % of the packets to the participant were lost.`,
           evidence: { downlinkLossPercent },
         },
   encoderLimited,
@@ -149,12 +149,12 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       : transport === "relay"
         ? {
             cause: "relayed",
-            sentence: `Media had to go through a relay, and took ${round(rttMs)} ms there and back.`,
+            sentence: `Media went through a relay, with a round-trip time of ${round(rttMs)} ms.`,
             evidence: { rttMs, transport },
           }
         : {
             cause: "high_rtt",
-            sentence: `The participant is far away, or on a slow line: ${round(rttMs)} ms there and back.`,
+            sentence: `The participant is far away or on a slow connection: the round-trip time was ${round(rttMs)} ms.`,
             evidence: { rttMs },
           },
   ({ stalls, stalledMs }) =>
@@ -172,7 +172,7 @@ function uplinkFull(evidence: Evidence): Finding | null {
   const { uplinkWaitMs, rttMs, limitedByBandwidthSeconds } = evidence;
   // The queue must be most of the round trip. If the downlink is full as well, only the downlink is a certain cause.
   if (!isMostlyWaiting(uplinkWaitMs, rttMs) || downlinkNarrow(evidence)) return null;
-  const sentence = `The participant's upload was too narrow for what it sent: packets waited for ${round(uplinkWaitMs)} ms before they left.`;
+  const sentence = `The participant's upload bandwidth was too low for what it sent: packets were queued for ${round(uplinkWaitMs)} ms.`;
   return { cause: "uplink_narrow", sentence, evidence: { uplinkWaitMs, limitedByBandwidthSeconds } };
 }
 
@@ -183,10 +183,10 @@ function uplinkLossy(evidence: Evidence): Finding | null {
   if (uplinkLossPercent < (downlinkLossPercent ?? 0)) return null;
   const lost = `${round(uplinkLossPercent)} % of the packets`;
   if (isMostlyWaiting(waitWhileLosingMs, evidence.rttMs) && !downlinkNarrow(evidence)) {
-    const sentence = `The participant's upload was too narrow for what it sent: ${lost} were lost, and the others waited for ${round(waitWhileLosingMs)} ms before they left.`;
+    const sentence = `The participant's upload bandwidth was too low for what it sent: ${lost} were lost, and the others were queued for ${round(waitWhileLosingMs)} ms.`;
     return { cause: "uplink_narrow", sentence, evidence: { uplinkLossPercent, waitWhileLosingMs } };
   }
-  const sentence = `On the way from the participant ${lost} were lost.`;
+  const sentence = `${lost} from the participant were lost.`;
   return { cause: "uplink_loss", sentence, evidence: { uplinkLossPercent } };
 }
 
@@ -196,7 +196,7 @@ function isMostlyWaiting(waitMs: number | null, rttMs: number | null): waitMs is
 
 function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
   if (!lastedLongEnough(limitedByBandwidthSeconds, qualityMs)) return null;
-  const sentence = `The participant's upload was too narrow for its video for ${round(limitedByBandwidthSeconds)} seconds.`;
+  const sentence = `For ${round(limitedByBandwidthSeconds)} seconds, the participant's upload bandwidth was too low for its video.`;
   return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
 }
 
@@ -204,7 +204,7 @@ function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Fin
 function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
   const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
   if (!isNarrow || heldBackSeconds < HELD_BACK_SECONDS || !lastedLongEnough(heldBackSeconds, qualityMs)) return null;
-  const sentence = `The participant's download was too narrow for what it wanted to see for ${round(heldBackSeconds)} seconds: it went down to ${round(leastDownlinkBps / 1000)} kbit/s.`;
+  const sentence = `For ${round(heldBackSeconds)} seconds, the participant's download bandwidth was too low for the video that it requested: it fell to ${round(leastDownlinkBps / 1000)} kbit/s.`;
   return { cause: "downlink_narrow", sentence, evidence: { leastDownlinkBps, heldBackSeconds } };
 }
 

@@ -51,7 +51,7 @@ export function SecondFactors({ onFirst = () => {} }: { onFirst?: () => void }) 
   if (codes) return <RecoveryCodes codes={codes} onKept={kept} />;
   if (setup) return <ConfirmTotp setup={setup} onConfirmed={show} />;
   return (
-    <div class="card stack">
+    <div class="card stack narrow">
       <h2>Second factor</h2>
       <Loaded live={factors}>
         {({ passkeys, totp, recoveryCodesLeft }) => (
@@ -153,7 +153,7 @@ function ConfirmTotp({ setup, onConfirmed }: { setup: TotpSetup; onConfirmed: (c
 
 function RecoveryCodes({ codes, onKept }: { codes: string[]; onKept: () => void }) {
   return (
-    <div class="card stack">
+    <div class="card stack narrow">
       <h2>Recovery codes</h2>
       <p>
         Keep them in a safe place: each signs you in once if you lose your passkey or your phone. They are not shown

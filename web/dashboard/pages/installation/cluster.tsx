@@ -62,10 +62,12 @@ function Alone() {
   );
 }
 
-const SETTINGS = `COMMIT_LOG_URL=postgres://stoa:password@db.internal:5432/stoa
-STOA_SECRET=…              # the same on both
-CLUSTER_URL=http://10.0.0.1:7000   # how the other one reaches it
-STORAGE_S3_BUCKET=…        # attachments, for both`;
+const SETTINGS = `# the same on both
+COMMIT_LOG_URL=postgres://stoa:password@db.internal:5432/stoa
+STOA_SECRET=…
+STORAGE_S3_BUCKET=…
+# how the other one reaches it
+CLUSTER_URL=http://10.0.0.1:7000`;
 
 function Warnings({ logAnswers, hasBucket, members, term, position }: Overview) {
   const others = members.filter(({ role }) => role === "standby");

@@ -118,7 +118,7 @@ export function Members() {
               { title: "Address", cell: ({ email }) => email },
               { title: "Role", cell: ({ role }) => humanize(role) },
               { title: "Invited by", cell: ({ invitedBy }) => invitedBy ?? "–", wide: true },
-              { title: "Ends", cell: ({ expiresAt }) => <Ago at={expiresAt} />, wide: true },
+              { title: "Expires", cell: ({ expiresAt }) => <Ago at={expiresAt} />, wide: true },
               {
                 title: "Actions",
                 actions: true,

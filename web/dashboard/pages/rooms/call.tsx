@@ -97,6 +97,12 @@ type VerdictProps = {
   };
 };
 
+/** The name of a measurement in words, with its value: `uplinkLossPercent` is "uplink loss percent". */
+function measurement([name, value]: [string, unknown]): string {
+  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return `${words}: ${Array.isArray(value) ? value.join(", ") : value}`;
+}
+
 /** The verdict on a participant's call quality in a sentence, with its measurements. */
 function Verdict({ participant }: VerdictProps) {
   const { path } = useProject();
@@ -116,13 +122,7 @@ function Verdict({ participant }: VerdictProps) {
         </a>
       </div>
       <p>{verdict?.sentence ?? "The server stopped before it could reach a verdict."}</p>
-      {caused && (
-        <p class="small mono quiet">
-          {Object.entries(verdict.evidence)
-            .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
-            .join(" · ")}
-        </p>
-      )}
+      {caused && <p class="small quiet">{Object.entries(verdict.evidence).map(measurement).join(" · ")}</p>}
       <p class="small quiet">
         Joined <Ago at={joinedAt} />
         {leftAt === null ? (

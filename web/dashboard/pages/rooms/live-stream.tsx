@@ -97,7 +97,7 @@ export function OneLiveStream() {
               ["Language", shown.language],
               ["Tags", shown.tags.join(", ") || null],
               [
-                "Room and chat",
+                "Related",
                 <span key="parts" class="row">
                   <a href={path(`rooms/${shown.roomId}`)}>Room</a>
                   <a href={path(`chat/conversations/${shown.conversationId}`)}>Chat</a>

@@ -23,7 +23,7 @@ export function OneDelivery() {
         <>
           <PageHead title={shown.eventType} badge={shown.status}>
             <a class="button" href={path(`webhooks/${webhookId}`)}>
-              The endpoint
+              Endpoint
             </a>
             {may("webhooks:manage") && (
               <Action

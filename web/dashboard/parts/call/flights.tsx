@@ -40,8 +40,8 @@ export function Flights({ connectionId, live }: { connectionId: string; live: bo
             rows={rows}
             id={({ id }) => id}
             columns={[
-              { title: "Kept", cell: ({ takenAt }) => <Ago at={takenAt} /> },
-              { title: "Because", cell: ({ reason }) => humanize(reason) },
+              { title: "Saved", cell: ({ takenAt }) => <Ago at={takenAt} /> },
+              { title: "Reason", cell: ({ reason }) => humanize(reason) },
               { title: "Size", cell: ({ bytes }) => bytesText(bytes), number: true, wide: true },
               {
                 title: "Show",

@@ -92,21 +92,21 @@ export function entryText(entry: CallEntry): string {
     case "participant.left":
       return reason === "left" || reason === null ? "left" : `left: ${humanize(String(reason)).toLowerCase()}`;
     case "track.published":
-      return `shared ${SOURCES[String(source)] ?? `a ${kind} track`}`;
+      return `started ${SOURCES[String(source)] ?? `publishing a ${kind} track`}`;
     case "track.unpublished":
-      return "stopped sharing a track";
+      return "stopped publishing a track";
     case "quality.changed":
       return `had ${quality === "lost" ? "no connection" : `${quality} quality`}`;
     case "encoder.limited":
-      return `was limited by ${limitation === "cpu" ? "the processor" : "the upload"} for ${seconds} s`;
+      return `sent less for ${seconds} s, limited by ${limitation === "cpu" ? "the CPU" : "the upload bandwidth"}`;
     case "keys.missing": {
       const identities = Array.isArray(missingKeysOf) ? missingKeysOf.join(", ") : "";
-      return identities === "" ? "has all keys again" : `had no key that fits the tracks of ${identities}`;
+      return identities === "" ? "has all keys again" : `had no key for the tracks of ${identities}`;
     }
     case "reconnecting":
-      return `lost the ${path === "signaling" ? "socket" : "media"}`;
+      return `lost the ${path === "signaling" ? "socket" : "media connection"}`;
     case "reconnected":
-      return `got the ${path === "signaling" ? "socket" : "media"} back`;
+      return `reconnected the ${path === "signaling" ? "socket" : "media"}`;
     case "media.stalled":
       return "stopped sending media";
     case "media.flows":
@@ -123,6 +123,6 @@ export function entryText(entry: CallEntry): string {
 const SOURCES: Record<string, string> = {
   camera: "the camera",
   microphone: "the microphone",
-  screenShare: "the screen",
-  screenShareAudio: "the sound of the screen",
+  screenShare: "screen sharing",
+  screenShareAudio: "sharing the screen's audio",
 };
