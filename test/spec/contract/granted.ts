@@ -272,9 +272,12 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     },
     "POST /v1/rooms/{id}/move": async () => {
       const [here, there] = [await entered(), await entered()];
-      return { path: [here], body: { identity: "guest", to: there } };
+      return { credential: tenant.credentials.apiKey, path: [here], body: { identity: "guest", to: there } };
     },
-    "POST /v1/rooms/{id}/lobby/{identity}/deny": async () => ({ path: [await entered({ lobby: true }), "guest"] }),
+    "POST /v1/rooms/{id}/lobby/{identity}/deny": async () => ({
+      credential: tenant.credentials.apiKey,
+      path: [await entered({ lobby: true }), "guest"],
+    }),
     "PATCH /whip/{roomId}/{sessionId}": () => trickling("whip"),
     "PATCH /whep/{roomId}/{sessionId}": () => trickling("whep"),
     "DELETE /whip/{roomId}/{sessionId}": () => watching("whip"),
