@@ -127,9 +127,9 @@ export type TransportStats = {
   srtpProfile: string | null;
   rttMs: number | null;
   jitterMs: number | null;
-  /** The higher of the two figures below. */
+  /** The loss that decides the quality: the higher one of both ways, from the participant after retransmission. */
   packetLossPercent: number | null;
-  /** Loss from the participant (uplink), and to the participant (downlink). */
+  /** Loss on the path from the participant (uplink) and to it (downlink), whatever was sent again and arrived then. */
   uplinkLossPercent: number | null;
   downlinkLossPercent: number | null;
   /** The estimated bandwidth to this participant, in bits per second. */

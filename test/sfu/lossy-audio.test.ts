@@ -109,6 +109,7 @@ function call({ path, lossRatio, audio = AUDIO, repairs = true, seed = 1 }: Opti
   const kept = new Map<number, Uint8Array>();
   const reports: ReportBlock[] = [];
   const lateMs: number[] = [];
+  const losses: { path: number; left: number }[] = [];
   const incoming = new SrtpReceiver(key(2));
   const view = new RtpView();
   const nack = new NackGenerator(AUDIO_REPAIR);
@@ -163,13 +164,23 @@ function call({ path, lossRatio, audio = AUDIO, repairs = true, seed = 1 }: Opti
     const packet = rtpPacket(shape);
     if (repairs) kept.set(sequenceNumber, packet);
     publish(packet);
+    const { pathLossPercent: path, lossPercent: left } = uplink.feedback;
+    if (path !== null && left !== null) losses.push({ path, left });
     if (frame === count / 2) publication.downlinkLost(64, nowMs);
     for (let ms = 0; ms < FRAME_MS; ms++, nowMs++) step();
   }
   for (let ms = 0; ms < 500; ms++, nowMs++) step();
   let concealed = 0;
   for (let frame = 0; frame < count; frame++) if (!((lateMs[frame] ?? Infinity) <= PLAYED_AFTER_MS)) concealed += 1;
-  return { concealed: concealed / count, wire, reports, group: publication.layers[0]?.group.packets ?? 0 };
+  const mean = (of: "path" | "left") => losses.reduce((sum, one) => sum + one[of], 0) / losses.length;
+  const uplinkPercent = { path: mean("path"), left: mean("left") };
+  return {
+    concealed: concealed / count,
+    uplinkPercent,
+    wire,
+    reports,
+    group: publication.layers[0]?.group.packets ?? 0,
+  };
 }
 
 for (const [name, path] of PATHS) {
@@ -198,6 +209,14 @@ for (const [name, path] of PATHS) {
 test("both paths send the same packets", () => {
   const [typescript, native] = PATHS.map(([, path]) => call({ path, lossRatio: 0.1 }).wire);
   expect(native).toEqual(typescript);
+}, 60_000);
+
+test("the loss on the publisher's path is known although most of it is repaired", () => {
+  const { uplinkPercent } = call({ path: PATHS[0]?.[1] as FastPath, lossRatio: 0.15 });
+  expect(uplinkPercent.path).toBeWithin(13, 17);
+  // What decides the quality is what a listener may miss.
+  expect(uplinkPercent.left).toBeLessThan(5);
+  expect(call({ path: PATHS[0]?.[1] as FastPath, lossRatio: 0 }).uplinkPercent).toEqual({ path: 0, left: 0 });
 }, 60_000);
 
 test("the publisher learns of the worse loss of both ways, so that its encoder adds error correction", () => {

@@ -256,7 +256,7 @@ export class Participant implements MediaOwner, TrackOwner {
       rttMs: this.downlink.rttMs,
       jitterMs: this.uplink.feedback.jitterMs,
       packetLossPercent: worst(this.uplink.feedback.lossPercent, this.downlink.lossPercent),
-      uplinkLossPercent: this.uplink.feedback.lossPercent,
+      uplinkLossPercent: this.uplink.feedback.pathLossPercent,
       downlinkLossPercent: this.downlink.lossPercent,
       availableOutBps: this.downlink.availableBps,
       heldBack: this.downlink.isHeldBack,
@@ -299,7 +299,7 @@ function worst(a: number | null, b: number | null): number | null {
 }
 
 function flightState({ uplink, downlink }: { uplink: Uplink; downlink: Downlink }): FlightState {
-  const { lossPercent: uplinkLossPercent, jitterMs } = uplink.feedback;
+  const { pathLossPercent: uplinkLossPercent, jitterMs } = uplink.feedback;
   const { availableBps: estimateBps, queueMs, rttMs, lossPercent: downlinkLossPercent } = downlink;
   return { estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs };
 }

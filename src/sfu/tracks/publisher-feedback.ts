@@ -19,9 +19,11 @@ export function randomSsrc(): number {
 }
 
 export class PublisherFeedback {
-  /** The worst stream's figures of the last second; null before the first. */
+  /** The worst stream's figures of the last second, the loss after retransmission; null before the first. */
   jitterMs: number | null = null;
   lossPercent: number | null = null;
+  /** The loss on the publisher's path in the last second, whatever was repaired later. */
+  pathLossPercent: number | null = null;
   readonly #send: (packet: Uint8Array) => void;
   readonly #repairs: RepairCounters;
   readonly #ssrc: number;
@@ -70,6 +72,7 @@ export class PublisherFeedback {
     const reports: ReportBlock[] | null = nowMs - this.#reportedMs >= REPORT_INTERVAL_MS ? [] : null;
     let jitterMs = 0;
     let fractionLost = 0;
+    const path = { expected: 0, lost: 0 };
     for (const publication of publications) {
       for (const layer of publication.layers) {
         if (layer.ssrc === 0) continue;
@@ -79,6 +82,9 @@ export class PublisherFeedback {
         if (!reports) continue;
         layer.ring.release(nowMs);
         if (!layer.reception) continue;
+        const { expected, lost } = layer.nack.takePathLoss();
+        path.expected += expected;
+        path.lost += lost;
         const report = layer.reception.takeReport(nowMs);
         fractionLost = Math.max(fractionLost, report.fractionLost);
         // The encoder adds as much error correction as this figure says, and subscribers without RED need it too.
@@ -91,6 +97,7 @@ export class PublisherFeedback {
     if (reports.length === 0) return;
     this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
     this.lossPercent = (fractionLost * 100) / 256;
+    this.pathLossPercent = path.expected === 0 ? 0 : (path.lost * 100) / path.expected;
     this.jitterMs = jitterMs;
   }
 
@@ -124,5 +131,6 @@ export class PublisherFeedback {
     this.#twcc = null;
     this.jitterMs = null;
     this.lossPercent = null;
+    this.pathLossPercent = null;
   }
 }

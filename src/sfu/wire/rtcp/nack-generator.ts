@@ -38,6 +38,9 @@ export class NackGenerator {
   requested = 0;
   recovered = 0;
   abandoned = 0;
+  /** Since the last call of `takePathLoss`. */
+  #lost = 0;
+  #countedUpTo = -1;
   readonly #limits: RepairLimits;
 
   constructor(limits: RepairLimits = VIDEO_REPAIR) {
@@ -66,15 +69,20 @@ export class NackGenerator {
   receive(sequenceNumber: number, nowMs: number): boolean {
     const { started, highest } = this.#sequence;
     const extended = this.#sequence.extend(sequenceNumber);
-    if (!started) return true;
+    if (!started) {
+      this.#countedUpTo = extended - 1;
+      return true;
+    }
     if (extended <= highest) {
       const found = this.#missing.get(extended);
       if (found === undefined) return false;
       this.#missing.delete(extended);
       if (found.tries > 0) this.recovered += 1;
+      else this.#lost -= 1;
       return true;
     }
     const gap = extended - highest - 1;
+    this.#lost += gap;
     if (gap + this.#missing.size > MAX_MISSING) {
       this.abandoned += gap + this.#missing.size;
       this.#missing.clear();
@@ -107,6 +115,15 @@ export class NackGenerator {
     return due;
   }
 
+  /** Counts the packets since the last call, and those of them that did not arrive when they were first sent. */
+  takePathLoss(): { expected: number; lost: number } {
+    const { highest } = this.#sequence;
+    const counted = { expected: Math.max(0, highest - this.#countedUpTo), lost: Math.max(0, this.#lost) };
+    this.#countedUpTo = highest;
+    this.#lost = 0;
+    return counted;
+  }
+
   /** A little more than the round trip and longer with each try, so that a packet on its way is not requested again. */
   #retryMs(tries: number): number {
     return Math.max(MIN_RETRY_MS, Math.min(MAX_RETRY_MS, this.#rttMs * 1.1 * 1.25 ** (tries - 1)));
@@ -135,5 +152,7 @@ export class NackGenerator {
     this.#missing.clear();
     this.#keyframeWanted = false;
     this.#lastKeyframe = Number.NEGATIVE_INFINITY;
+    this.#countedUpTo = -1;
+    this.#lost = 0;
   }
 }

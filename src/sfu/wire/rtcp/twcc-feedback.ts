@@ -1,6 +1,7 @@
 // Transport-wide feedback from a subscriber: parsed into arrival times, and matched with the packets sent.
 
 import { readUint8, readUint16, readUint24 } from "../rtp/bytes.ts";
+import { sequenceDiff } from "../rtp/sequence.ts";
 import { readStatusChunks, SYMBOL } from "./twcc.ts";
 
 /** No browser reports more at once; a forged count must not claim memory. */
@@ -93,6 +94,8 @@ const ENTRY_DOUBLES = 2;
 const PROBE_SHIFT = 0x100000000;
 const OUTGOING_SHIFT = 0x100 * PROBE_SHIFT;
 const OUTGOING_MASK = 0x1fff;
+/** Lost packets are requested at once and reported within a tenth of a second; a client that never reports must not claim memory. */
+const MAX_UNREPORTED = 64;
 /** Packets of one burst may be noted in another order than they were sent. */
 const DISORDER_MS = 50;
 /** The next number, and padding, precede the entries. */
@@ -104,11 +107,15 @@ export class SentPackets implements TransportSequence {
   /** Packed, because every packet of every subscriber makes an entry. */
   readonly #entries: Float64Array;
   readonly #clock = new ReferenceClock();
+  /** The newest number that was reported, and later ones that were sent again before their report: they are lost. */
+  #reportedUpTo: number;
+  #resent: number[] = [];
 
   constructor(first = 1) {
     const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
     this.memory = new Uint32Array(bytes);
     this.memory[0] = first;
+    this.#reportedUpTo = (first - 1) & 0xffff;
     this.#entries = new Float64Array(bytes, HEAD_BYTES).fill(-1);
   }
 
@@ -143,11 +150,14 @@ export class SentPackets implements TransportSequence {
     return found;
   }
 
-  /** The packet is sent again under its number, so that its arrival tells nothing of the path. */
+  /** The packet is sent again under its number: it counts as lost, and its arrival tells nothing of the path. */
   sentAgain(sequence: number): void {
     const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES + 1;
     const packed = this.#entries[at] as number;
-    if (packed >= 0 && packed % 0x10000 === sequence) this.#entries[at] = -1 - packed;
+    if (packed < 0 || packed % 0x10000 !== sequence) return;
+    this.#entries[at] = -1 - packed;
+    const isUnreported = sequenceDiff(sequence, this.#reportedUpTo) > 0;
+    if (isUnreported && this.#resent.length < MAX_UNREPORTED) this.#resent.push(sequence);
   }
 
   /** The remembered packets, oldest first: time, number, bytes, probe. */
@@ -188,9 +198,11 @@ export class SentPackets implements TransportSequence {
       const sequence = (baseSequence + i) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
       const sentAtMs = entries[at] as number;
-      const packed = entries[at + 1] as number;
+      const entry = entries[at + 1] as number;
+      const isResent = entry < 0 && this.#resent.includes(sequence);
+      const packed = isResent ? -1 - entry : entry;
       if (packed < 0 || (packed & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
-      const arrivedAtMs = referenceMs + (arrivals[i] as number);
+      const arrivedAtMs = isResent ? Number.NaN : referenceMs + (arrivals[i] as number);
       if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - packed;
       acknowledged.sentAtMs[known] = sentAtMs;
       acknowledged.arrivedAtMs[known] = arrivedAtMs;
@@ -199,6 +211,10 @@ export class SentPackets implements TransportSequence {
       known++;
     }
     acknowledged.count = known;
+    const last = (baseSequence + count - 1) & 0xffff;
+    if (sequenceDiff(last, this.#reportedUpTo) > 0) this.#reportedUpTo = last;
+    if (this.#resent.length > 0)
+      this.#resent = this.#resent.filter((sequence) => sequenceDiff(sequence, this.#reportedUpTo) > 0);
     return acknowledged;
   }
 }

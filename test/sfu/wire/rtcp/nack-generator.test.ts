@@ -33,6 +33,23 @@ describe("requests for lost packets", () => {
     expect(generator.missing).toBe(0);
   });
 
+  test("the loss of a path is counted once per interval: repairs do not hide it, and reordered packets are not lost", () => {
+    const generator = new NackGenerator();
+    feed(generator, [65_533, 65_534, 1, 0]);
+    generator.takeDue(20);
+    feed(generator, [65_535, 2], 30);
+    expect(generator.takePathLoss()).toEqual({ expected: 6, lost: 1 });
+    expect(generator.takePathLoss()).toEqual({ expected: 0, lost: 0 });
+    generator.receiveNext(5);
+    expect(generator.takePathLoss()).toEqual({ expected: 5, lost: 0 });
+    // An outage is lost as well, though it is not requested.
+    feed(generator, [7 + 500], 40);
+    expect(generator.takePathLoss()).toEqual({ expected: 500, lost: 499 });
+    generator.reset();
+    feed(generator, [9, 10]);
+    expect(generator.takePathLoss()).toEqual({ expected: 2, lost: 0 });
+  });
+
   test("new packets are distinguished from repeated ones", () => {
     const generator = new NackGenerator();
     const news = [10, 10, 12, 11, 11, 9, 13, 3_000, 100].map((sequence) => generator.receive(sequence, 0));

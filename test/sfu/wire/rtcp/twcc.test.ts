@@ -229,6 +229,26 @@ describe("transport-wide feedback from a viewer", () => {
     expect(rows(sent.match(feedback, 1_100))).toEqual([[1_001, Number.NaN, 101, 0]]);
   });
 
+  test("a packet that is sent again under its number counts as lost once, whichever copy arrived", () => {
+    const sent = new SentPackets(65_534);
+    for (let i = 0; i < 4; i++) sent.next(100 + i, 1_000 + i);
+    const feedback = new TransportFeedback();
+    Object.assign(feedback, { baseSequence: 65_534, count: 3, reference: 0 });
+    feedback.arrivals.set([1, Number.NaN, 2]);
+    // Its request comes before the report, that of the second packet after it.
+    sent.sentAgain(0);
+    const [first, second, third] = rows(sent.match(feedback, 1_100));
+    expect([first?.[1], second?.[1], third?.[1]]).toEqual([1, Number.NaN, Number.NaN]);
+    sent.sentAgain(65_535);
+    feedback.arrivals.set([1, 60, 2]);
+    expect(rows(sent.match(feedback, 1_200))).toEqual([]);
+    // Numbers of a client that never reports are forgotten.
+    for (let i = 0; i < 5_000; i++) sent.sentAgain(sent.next(100, 2_000));
+    expect(rows(sent.match(Object.assign(feedback, { baseSequence: 2, count: 5_000 }), 2_100)).length).toBeLessThan(
+      100,
+    );
+  });
+
   test("absurd packets are refused", () => {
     const feedback = new TransportFeedback();
     const head = "8fcd0005 00000001 00000002 0001";
