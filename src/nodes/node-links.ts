@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { LinkPoint, OpenedLink, OpenNodeLink, RelayCall, RelayCalls } from "../protocol/media/relay.ts";
 import type { MediaNode, RelayEvent } from "../protocol/media-node.ts";
-import { type LinkEnd, RelayLinks } from "./relay-links.ts";
+import { isUp, type LinkEnd, RelayLinks } from "./relay-links.ts";
 
 type Site = { serverName: string; node: MediaNode };
 
@@ -125,6 +125,19 @@ export function createNodeLinks(output: NodeLinksOutput) {
       const [a, b] = [rooms.get(roomId)?.get(one), rooms.get(roomId)?.get(two)];
       return a !== undefined && b !== undefined && links.isShared(roomId, a, b);
     },
+
+    /** How many other nodes hear this one, and it them. */
+    heardBy(roomId: string, serverName: string): number {
+      const end = rooms.get(roomId)?.get(serverName);
+      let count = 0;
+      for (const link of links.all())
+        if (end && link.rooms.has(roomId) && link.ends.includes(end) && isUp(link)) count += 1;
+      return count;
+    },
+
+    /** Whether the node has its end of the room's links at that worker. */
+    endsAt: (roomId: string, serverName: string, worker: number | null): boolean =>
+      rooms.get(roomId)?.get(serverName)?.point.worker === worker,
 
     /** The room ends on the node, or has moved to another worker of it. */
     leave,

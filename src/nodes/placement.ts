@@ -32,8 +32,13 @@ export type Placements = ReturnType<typeof createPlacements>;
 
 /** After a failure, two nodes are not linked again for this long. */
 const LINK_AGAIN_AFTER_MS = 30_000;
+/** A node that responds is heard every two seconds. */
+const UNHEARD_AFTER_MS = 2_500;
 /** How long after a restart the second end of a link is awaited. */
 const PAIRED_WITHIN_MS = 8_000;
+
+const isConnected = ({ node }: Placed): boolean => node.remote?.connected !== false;
+const isHeard = ({ node }: Placed): boolean => (node.remote?.silentMs ?? 0) < UNHEARD_AFTER_MS;
 
 export function createPlacements(
   { config, log, metrics, now, timers }: Runtime,
@@ -81,14 +86,15 @@ export function createPlacements(
 
   const candidates = () => fleet.candidates((name) => roomsOn.get(name) ?? 0);
 
-  /** The main site stays, or the one that was first. */
+  /** Two nodes do not hear each other. The one stays that is heard here, then by more of the others, then the main site. */
   function split(room: PlacedRoom, serverNames: readonly string[]): void {
-    const present = [...room.sites.keys()].filter((name) => serverNames.includes(name));
-    const gone = present.length === 2 ? present[1] : undefined;
-    if (gone === undefined) return;
-    log.warn({ roomId: room.id, serverNames }, "placement: media nodes do not reach each other");
-    unlinkable.set(gone, now() + LINK_AGAIN_AFTER_MS);
-    output.unreachable(room, gone);
+    const present = [...room.sites.values()].filter(({ serverName }) => serverNames.includes(serverName));
+    const rank = (site: Placed) => (isHeard(site) ? room.sites.size : 0) + links.heardBy(room.id, site.serverName);
+    const [stays, gone] = present.sort((a, b) => rank(b) - rank(a));
+    if (!stays || !gone) return;
+    log.warn({ roomId: room.id, stays: stays.serverName, gone: gone.serverName }, "placement: media nodes split");
+    unlinkable.set(gone.serverName, now() + LINK_AGAIN_AFTER_MS);
+    output.unreachable(room, gone.serverName);
   }
 
   async function open(room: PlacedRoom, names: readonly { name: string; region: string }[]): Promise<Placed | null> {
@@ -107,7 +113,7 @@ export function createPlacements(
         if (!(error instanceof MediaError)) throw error;
         log.warn({ serverName, roomId, code: error.code }, "placement: media node failed to open the room");
         if (others.length === 0) continue;
-        unlinkable.set(serverName, now() + LINK_AGAIN_AFTER_MS);
+        if (others.every(isConnected)) unlinkable.set(serverName, now() + LINK_AGAIN_AFTER_MS);
         release(room, site);
       }
     }
@@ -120,10 +126,10 @@ export function createPlacements(
     return [site, ...room.sites.values()].every(links.supports);
   }
 
-  /** Draining nodes and overloaded ones get no more participants if another node takes them. */
+  /** Lost nodes, draining and overloaded ones get no more participants if another node takes them. */
   function accepts(site: Placed, all: ReturnType<typeof candidates>): boolean {
     const row = all.find(({ name }) => name === site.serverName);
-    return row === undefined || (row.status !== "DRAINING" && !isOverloaded(row));
+    return isConnected(site) && (row === undefined || (row.status === "HEALTHY" && !isOverloaded(row)));
   }
 
   async function choose(room: PlacedRoom, region: string | null): Promise<Placed> {
@@ -163,6 +169,8 @@ export function createPlacements(
       for (const other of sites.slice(0, index)) {
         if (links.isShared(room.id, other.serverName, site.serverName)) continue;
         await links.share(room.id, [other], site).catch(() => split(room, [other.serverName, site.serverName]));
+        // A site of which the last participant has left meanwhile.
+        for (const { serverName } of [other, site]) if (!room.sites.has(serverName)) links.leave(room.id, serverName);
       }
     }
   }
@@ -180,6 +188,7 @@ export function createPlacements(
         for (const { roomId, remains } of event.rooms) {
           const room = output.room(roomId);
           if (!remains || !room?.sites.has(serverName) || room.sites.size < 2) continue;
+          if (!links.endsAt(roomId, serverName, event.worker)) continue;
           links.leave(roomId, serverName);
           void linkAll(room);
         }

@@ -142,8 +142,7 @@ export class RelayLinks<E extends LinkEnd> {
 
   #changed(link: RelayLink<E>, from: E, { state, rttMs }: { state: LinkState; rttMs: number | null }): void {
     link.states.set(from, { state, rttMs });
-    const isUp = link.ends.every((end) => link.states.get(end)?.state === "up");
-    if (isUp) link.up.resolve();
+    if (isUp(link)) link.up.resolve();
     if (state !== "down") return;
     this.#close(link);
     this.#output.lost?.(link);
@@ -183,6 +182,10 @@ export class RelayLinks<E extends LinkEnd> {
     link.up.reject(new MediaError("RTC_SERVER_UNREACHABLE", "The link between two media workers is not up."));
     for (const end of link.ends) if (end !== gone) quietly(end.relay("closeLink", { linkId: link.linkId }));
   }
+}
+
+export function isUp<E>({ ends, states }: RelayLink<E>): boolean {
+  return ends.every((end) => states.get(end)?.state === "up");
 }
 
 function other<E>({ ends: [one, two] }: RelayLink<E>, end: E): E {

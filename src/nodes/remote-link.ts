@@ -30,6 +30,8 @@ type RemoteLinkDeps = {
 
 export type RemoteLink = {
   send(frame: ToNode): void;
+  /** How long ago the last frame came. */
+  readonly silentMs: number;
   close(): void;
 };
 
@@ -157,6 +159,9 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
   return {
     send(frame) {
       if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
+    },
+    get silentMs() {
+      return performance.now() - receivedAtMs;
     },
     close() {
       closed = true;

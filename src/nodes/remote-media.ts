@@ -111,8 +111,9 @@ export class RemoteMedia implements MediaNode {
     });
   }
 
-  get remote(): { connected: boolean; files: NodeFiles; links: boolean } {
-    return { connected: this.#state === "connected", files: this.#files, links: this.#hasLinks };
+  get remote(): { connected: boolean; files: NodeFiles; links: boolean; silentMs: number } {
+    const { silentMs } = this.#link;
+    return { connected: this.#state === "connected", files: this.#files, links: this.#hasLinks, silentMs };
   }
 
   /** Null until the node has reported them. */

@@ -305,7 +305,13 @@ export type NodeEndpoints = MediaEndpoints & { answersAt: readonly string[] };
 
 export interface MediaNode {
   /** Set for a remote node only, which continues without this process. */
-  readonly remote?: { readonly connected: boolean; readonly files: NodeFiles; readonly links: boolean };
+  readonly remote?: {
+    readonly connected: boolean;
+    readonly files: NodeFiles;
+    readonly links: boolean;
+    /** For how long nothing was received from it. */
+    readonly silentMs: number;
+  };
   /** Opens the room on a worker; it spreads over more while it is large. Opening an open room has no effect. */
   openRoom(room: OpenRoom): Promise<void>;
   /** Ends all media of the room without events for its participants. Has no effect for an unknown room. */

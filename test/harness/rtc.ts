@@ -1,6 +1,6 @@
 import type { Config } from "../../src/kernel/config/index.ts";
 import type { Socket, SocketEvents } from "../../src/kernel/socket/sockets.ts";
-import { createMediaNodes } from "../../src/nodes/media-nodes.ts";
+import { createMediaNodes, type MediaNodes } from "../../src/nodes/media-nodes.ts";
 import { written } from "./logged-runtime.ts";
 import { type FakeMediaNode, fakeMediaNode } from "./media-node.ts";
 import { type TestServer, testServer } from "./server.ts";
@@ -29,6 +29,8 @@ export type Ticket = { token: string; tokenId: string; roomId: string };
 
 export type RtcServer = TestServer & {
   node: FakeMediaNode;
+  /** To add others. */
+  nodes: MediaNodes;
   key: string;
   projectId: string;
   room(name?: string): Promise<string>;
@@ -62,8 +64,9 @@ export async function until(holds: () => boolean): Promise<void> {
 export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcServer> {
   const node = fakeMediaNode();
   const limits = { SFU_HEARTBEAT_TIMEOUT_SECONDS: 3600, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 };
+  let nodes = {} as MediaNodes;
   const server = testServer({ ...limits, RATE_LIMIT_RTC_TOKENS: 10_000, ...overrides }, (timers) => {
-    const nodes = createMediaNodes(timers);
+    nodes = createMediaNodes(timers);
     nodes.add("n1", node);
     return nodes;
   });
@@ -75,6 +78,7 @@ export async function rtcServer(overrides: Partial<Config> = {}): Promise<RtcSer
   const rtc: RtcServer = {
     ...server,
     node,
+    nodes,
     key,
     projectId,
     async room(name = crypto.randomUUID()) {

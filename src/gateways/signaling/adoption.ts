@@ -32,10 +32,9 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
   function adoptRoom(serverName: string, node: MediaNode, { roomId, participants }: RoomSnapshot): void {
     const found = participants.flatMap((participant) => {
       const record = decryptRecord(keyring, { serverName, roomId }, participant);
-      return record === null ? [] : [{ participant, record }];
+      // A participant of a room on two nodes may have joined again on the node that was found first.
+      return record === null || registry.find(roomId, participant.identity) ? [] : [{ participant, record }];
     });
-    if (found.length < participants.length)
-      log.warn({ serverName, roomId }, "signaling: media node reports unknown participants");
     const site: Placed = { serverName, region: fleet.regionOf(serverName), node };
     const room = found[0] && liveRoom(roomId, found[0].record);
     if (!room || !placements.adopt(room, site)) {
@@ -44,6 +43,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
         .catch((err) => log.warn({ err, roomId }, "signaling: media node did not close the room"));
       return;
     }
+    removeOthers(serverName, node, { roomId, participants }, new Set(found.map(({ participant }) => participant)));
     for (const { participant, record } of found) {
       const session = sessionOf(room, site, participant, record);
       registry.add(session);
@@ -51,6 +51,23 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
       else restore(session, participant, record);
     }
     membership.releaseIfEmpty(room);
+  }
+
+  /** They would be heard in the room under any name that the node gives them. */
+  function removeOthers(
+    serverName: string,
+    node: MediaNode,
+    room: RoomSnapshot,
+    known: Set<ParticipantSnapshot>,
+  ): void {
+    const { roomId, participants } = room;
+    const others = participants.filter((participant) => !known.has(participant));
+    if (others.length > 0)
+      log.warn({ serverName, roomId, count: others.length }, "signaling: media node reports unknown participants");
+    for (const { participantId } of others)
+      node
+        .removeParticipant({ roomId, participantId })
+        .catch((err) => log.warn({ err, roomId }, "signaling: media node did not remove the participant"));
   }
 
   /** Null when the room is closed. */

@@ -176,12 +176,17 @@ export class RelayLink {
       const to = selected && this.#state === "up" ? [selected] : [...this.#peers, ...(selected ? [selected] : [])];
       for (const place of to) this.#host.agent.check(checks, place);
     }
+    this.#report(nowMs);
     if (this.#state !== "up" || nowMs - this.#livedAtMs < SIGN_OF_LIFE_EVERY_MS) return;
     this.#livedAtMs = nowMs;
     this.#send(SUBTYPE.ping, [nowMs >>> 0]);
-    if (nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
+  }
+
+  /** A control plane that has just started did not hear of the last change. */
+  #report(nowMs: number): void {
+    if (this.#state === null || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#reportedAtMs = nowMs;
-    this.#output.changed("up", this.#rttMs);
+    this.#output.changed(this.#state, this.#rttMs);
   }
 
   close(): void {

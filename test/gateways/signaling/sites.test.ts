@@ -1,5 +1,44 @@
-import { expect, test } from "bun:test";
+/** A room on several media nodes, none of which carries packets here. */
+import { afterEach, expect, test } from "bun:test";
 import { Glob } from "bun";
+import type { MediaEvent } from "../../../src/protocol/media-node.ts";
+import { type FakeMediaNode, fakeMediaNode } from "../../harness/media-node.ts";
+import { type RtcServer, rtcServer, settled } from "../../harness/rtc.ts";
+
+const HEARD = { connected: true, links: true, silentMs: 0 };
+let server: RtcServer;
+afterEach(() => server?.close());
+
+/** Ada in Europe, Ben in America and Cyd in Asia; the main site is Ada's. */
+async function apart() {
+  server = await rtcServer();
+  const { nodes } = server;
+  const { fleet } = server.services;
+  const add = async (name: string, region: string) => {
+    const node: FakeMediaNode = Object.assign(fakeMediaNode(), { remote: HEARD });
+    nodes.add(name, node);
+    const fields = { region, publicHost: "127.0.0.1", internalUrl: `http://${name}` };
+    await server.runtime.write((unit) => fleet.register(unit, { name, ...fields }));
+    const linkIds: string[] = [];
+    node.onEvent((event) => void (event.type === "linkChanged" && linkIds.push(event.linkId)));
+    return { node, linkIds };
+  };
+  const [eu, us, asia] = [await add("eu", "eu"), await add("us", "us"), await add("asia", "asia")];
+  const roomId = await server.room();
+  const joined = (identity: string, region: string) => server.joined(roomId, identity, { mint: { region } });
+  const [ada, ben, cyd] = [await joined("ada", "eu"), await joined("ben", "us"), await joined("cyd", "asia")];
+  expect([ada, ben, cyd].map(({ ack }) => ack.serverName)).toEqual(["eu", "us", "asia"]);
+  const linkOf = (one: typeof eu, two: typeof eu) => one.linkIds.find((id) => two.linkIds.includes(id)) ?? "";
+  const says = ({ node }: typeof eu, linkId: string, state: "silent" | "down") =>
+    node.emit({ type: "linkChanged", linkId, state, rttMs: null });
+  /** Those who were told to join again. */
+  const moved = async () => {
+    await settled();
+    const all = { ada, ben, cyd };
+    return Object.entries(all).flatMap(([name, { of }]) => (of("bye").length > 0 ? [name] : []));
+  };
+  return { roomId, eu, us, asia, ada, ben, cyd, linkOf, says, moved };
+}
 
 test("no code assumes that a room is on one media node", async () => {
   const found: string[] = [];
@@ -10,4 +49,85 @@ test("no code assumes that a room is on one media node", async () => {
       found.push(file);
   }
   expect(found).toEqual([]);
+});
+
+test("of two nodes that do not hear each other, the main site stays", async () => {
+  const { eu, us, ben, linkOf, says, moved } = await apart();
+  says(eu, linkOf(eu, us), "down");
+  expect(await moved()).toEqual(["ben"]);
+  expect(ben.of("bye")[0]).toMatchObject({ reason: "node_lost", action: "rejoin" });
+});
+
+test("of two nodes that do not hear each other, the one leaves that the third does not hear either", async () => {
+  const { eu, us, asia, linkOf, says, moved } = await apart();
+  says(asia, linkOf(eu, asia), "silent");
+  says(us, linkOf(eu, us), "down");
+  expect(await moved()).toEqual(["ada"]);
+});
+
+test("a main site that the server does not hear, either, leaves at once", async () => {
+  const { eu, us, asia, linkOf, says, moved } = await apart();
+  Object.assign(eu.node, { remote: { ...HEARD, silentMs: 3_000 } });
+  for (const other of [us, asia]) says(other, linkOf(eu, other), "down");
+  expect(await moved()).toEqual(["ada"]);
+});
+
+test("a room is linked anew when the worker with the links crashes, and not when another one does", async () => {
+  const { roomId, eu, us, moved } = await apart();
+  const crash = async (worker: number) => {
+    for (const { node } of [eu, us]) node.calls.length = 0;
+    const rooms = [{ roomId, participantIds: [], remains: true }];
+    eu.node.emit({ type: "workerCrashed", worker, rooms } satisfies MediaEvent);
+    await settled();
+    return us.node.calls.filter((call) => call !== "relay");
+  };
+  expect(await crash(1)).toEqual([]);
+  expect(await crash(0)).toEqual(expect.arrayContaining(["unshareRoom", "openLink", "shareRoom"]));
+  expect(await moved()).toEqual([]);
+});
+
+test("nobody new is placed on a node that is not connected", async () => {
+  const { roomId, us } = await apart();
+  Object.assign(us.node, { remote: { ...HEARD, connected: false } });
+  const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });
+  expect(dan.ack.serverName).toBe("eu");
+});
+
+test("a node that reports a call after a restart is rid of participants that are unknown or have joined elsewhere", async () => {
+  const { roomId, us, ada } = await apart();
+  const records = new Map<string, string | undefined>();
+  const { addParticipant } = us.node;
+  Object.assign(us.node, {
+    addParticipant: async (request: Parameters<typeof addParticipant>[0]) => {
+      records.set(request.participantId, request.record);
+      await addParticipant(request);
+    },
+  });
+  const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });
+  const eve = await server.joined(roomId, "eve", { mint: { region: "us" } });
+  const found = await us.node.room({ roomId });
+  const reported = (found?.participants ?? []).map((one) => ({ ...one, record: records.get(one.participantId) }));
+  const [danId, eveId] = [dan, eve].map(({ ack }) => String(ack.sessionId));
+  // As after a restart: Dan is expected back, Eve has joined again elsewhere meanwhile.
+  for (const client of [dan, eve]) await client.ask("room.leave");
+  const again = await server.joined(roomId, "eve", { mint: { region: "eu" } });
+  for (const session of server.services.signaling.core.registry.sessions())
+    if (session.site.serverName === "us")
+      server.services.signaling.core.membership.leave(session, "left", { keepMedia: true });
+  server.services.signaling.core.registry.room(roomId)?.sites.delete("us");
+  const removed: string[] = [];
+  const { removeParticipant } = us.node;
+  Object.assign(us.node, {
+    removeParticipant: async (request: Parameters<typeof removeParticipant>[0]) =>
+      void removed.push(request.participantId),
+  });
+  us.node.emit({ type: "roomsFound", rooms: [{ roomId, participants: reported }], links: [] });
+  await settled();
+  const unknown = reported.flatMap(({ participantId, record }) => (record === undefined ? [participantId] : []));
+  expect(unknown).toHaveLength(1);
+  expect(removed.sort()).toEqual([...unknown, eveId ?? ""].sort());
+  const present = server.services.signaling.core.registry.room(roomId)?.sessions;
+  expect(present?.get("dan")?.id).toBe(danId ?? "");
+  expect(present?.get("eve")?.id).toBe(String(again.ack.sessionId));
+  expect(ada.of("bye")).toEqual([]);
 });
