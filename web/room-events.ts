@@ -11,6 +11,7 @@ export const RENDERED_ROOM_EVENTS = [
   "trackMuted",
   "trackUnmuted",
   "decryptionChanged",
+  "safetyNumberChanged",
   "localTrackPublished",
   "localTrackUnpublished",
   "localTrackMuted",

@@ -113,6 +113,8 @@ export const ClientFrames = {
     sdk: Type.Optional(Type.String({ maxLength: 128 })),
     /** By default `all` in a room of up to 50, `publishers` in a larger one, and `none` for viewers of a live stream. */
     roster: Type.Optional(Roster),
+    /** A P-256 point in base64url for agreeing on keys; others get it as the attribute `stoa.key`. */
+    publicKey: Type.Optional(Type.String({ pattern: "^[A-Za-z0-9_-]{87}$" })),
     resume: Type.Optional(
       Type.Object({
         sessionId: Type.String({ maxLength: 128 }),

@@ -13,6 +13,8 @@ type SignalingClientOptions = {
   /** The name of the SDK in the server's connection record. */
   sdk?: string;
   roster?: Roster;
+  /** For agreeing on keys with the other participants. */
+  publicKey?: string;
   /** Passed for runtimes without a WebSocket. */
   WebSocket?: typeof WebSocket;
   onPush?: (push: Push) => void;
@@ -60,6 +62,7 @@ export class SignalingClient {
       connectionId,
       sdk: this.#options.sdk ?? "stoa-load-test",
       roster: this.#options.roster,
+      publicKey: this.#options.publicKey,
       ...(resume && { resume }),
     });
     this.ack = ack;

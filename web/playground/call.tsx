@@ -42,9 +42,14 @@ export function Call({ session, dev, onLeave }: CallProps) {
             Recording
           </span>
         )}
-        {credentials.passphrase && (
+        {credentials.encryption && (
           <span class="quiet" title="Video and audio are end-to-end encrypted.">
             Encrypted
+          </span>
+        )}
+        {room.safetyNumber !== null && (
+          <span class="quiet" title="Read this number to the others: it is the same for all if nobody listens in.">
+            Safety number {room.safetyNumber}
           </span>
         )}
         {isMuted(session) && <span class="quiet">Your microphone is muted</span>}

@@ -1,9 +1,10 @@
 import type { NetworkProfile, PlaygroundCredentials, PlaygroundMode } from "../../src/protocol/playground.ts";
+import type { EncryptionOptions } from "../sdk/index.ts";
 
 /** The credentials of a session. Under `stoa serve` they come from your backend and may cover only a room. */
 export type Credentials = Pick<PlaygroundCredentials, "mode" | "identity"> & {
-  /** Encrypts the call end to end. It stays on this page. */
-  passphrase?: string;
+  /** Encrypts the call end to end. A passphrase stays on this page. */
+  encryption?: EncryptionOptions;
   rtc: { endpoint: string; token: string; roomId?: string };
 } & Partial<Pick<PlaygroundCredentials, "chat" | "conversationId" | "streamId" | "streamStatus">>;
 

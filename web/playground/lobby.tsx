@@ -48,13 +48,15 @@ function DevForm({ busy, onJoin }: FormProps) {
   const identity = useSignal(query.get("name") ?? suggestName());
   const mode = useSignal<PlaygroundMode>((query.get("mode") as PlaygroundMode) ?? "call");
   const passphrase = useSignal("");
+  const agree = useSignal(false);
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
         const chosen = { room: room.value.trim(), identity: identity.value.trim(), mode: mode.value };
-        const encryption = mode.value === "call" && passphrase.value !== "" ? { passphrase: passphrase.value } : {};
-        onJoin(async () => ({ ...(await join(chosen)), ...encryption }));
+        const withPassphrase = passphrase.value === "" ? undefined : { passphrase: passphrase.value };
+        const encryption = agree.value ? ({ agree: true } as const) : withPassphrase;
+        onJoin(async () => ({ ...(await join(chosen)), ...(mode.value === "call" && { encryption }) }));
       }}
     >
       <p class="quiet">
@@ -120,7 +122,23 @@ function DevForm({ busy, onJoin }: FormProps) {
             onInput={({ currentTarget }) => {
               passphrase.value = currentTarget.value;
             }}
+            disabled={agree.value}
           />
+        </label>
+      )}
+      {mode.value === "call" && (
+        <label class="choice">
+          <input
+            type="checkbox"
+            name="agree"
+            checked={agree.value}
+            onChange={({ currentTarget }) => {
+              agree.value = currentTarget.checked;
+            }}
+          />
+          <span>
+            Encrypt without a passphrase <small class="quiet">the participants agree on keys; all tabs need this</small>
+          </span>
         </label>
       )}
       <button class="button primary" type="submit" disabled={busy}>

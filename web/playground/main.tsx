@@ -41,8 +41,8 @@ async function leave(): Promise<void> {
 
 /** Joins again, with new tokens in `stoa dev` and with the same ones otherwise. */
 async function rejoin({ room, credentials }: Session, dev: boolean): Promise<void> {
-  const { mode, identity, passphrase } = credentials;
-  await enter(dev ? { ...(await join({ room: room.name, identity, mode })), passphrase } : credentials);
+  const { mode, identity, encryption } = credentials;
+  await enter(dev ? { ...(await join({ room: room.name, identity, mode })), encryption } : credentials);
 }
 
 const REACHABLE = "You have left. While this page is open, the others can ring you.";

@@ -27,13 +27,13 @@ const ROOM_EVENTS: (keyof RoomEvents)[] = [
 const CONVERSATION_EVENTS = ["messagesChanged", "typingChanged", "presenceChanged", "read"] as const;
 
 export async function openSession(credentials: Credentials, onEnd: (reason: string) => void): Promise<Session> {
-  const { rtc, chat: chatCredentials, conversationId, mode, identity, passphrase } = credentials;
+  const { rtc, chat: chatCredentials, conversationId, mode, identity, encryption } = credentials;
   // `stoa dev` mints new tokens on request, so that even an hour offline does not end the call.
   const renew =
     chatCredentials && rtc.roomId && mode === "call" ? () => join({ room: room.name, identity, mode }) : null;
   const room: Room = await connect(rtc.endpoint, rtc.token, {
     tokenProvider: renew ? async () => (await renew()).rtc.token : undefined,
-    encryption: passphrase ? { passphrase } : undefined,
+    encryption,
   });
   const changed = () => {
     changes.value += 1;

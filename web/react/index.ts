@@ -19,6 +19,7 @@ export {
   useParticipants,
   useRecording,
   useRequest,
+  useSafetyNumber,
   useSpeakers,
   useStream,
   useTracks,

@@ -45,11 +45,17 @@ const onTracks = listenTo(
   ...(["localTrackPublished", "localTrackUnpublished", "localTrackMuted", "localTrackUnmuted"] as const),
 );
 const onSpeakers = listenTo("activeSpeakersChanged");
+const onSafetyNumber = listenTo("safetyNumberChanged", "connectionStateChanged");
 const onRecording = listenTo("recordingChanged", "connectionStateChanged");
 
 /** Whether the room is being recorded; show this to every participant. */
 export function useRecording(): boolean {
   return useSnapshot(useRoom().room, onRecording, (room) => room?.recording ?? false);
+}
+
+/** The safety number of an encrypted call whose participants agree on keys; show it, so that they can compare it. */
+export function useSafetyNumber(): string | null {
+  return useSnapshot(useRoom().room, onSafetyNumber, (room) => room?.safetyNumber ?? null);
 }
 
 /** The remote participants of `room.participants`, in the order in which they joined. */

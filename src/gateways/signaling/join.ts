@@ -7,6 +7,7 @@ import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Placed, Placements } from "../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
+import { PUBLIC_KEY_ATTRIBUTE } from "../../protocol/encryption/key-agreement.ts";
 import { ApiError, frameCode } from "../../protocol/errors.ts";
 import { MediaError } from "../../protocol/media-node.ts";
 import type { IceServer } from "../../protocol/room-records.ts";
@@ -27,7 +28,7 @@ import {
 } from "./rtc-session.ts";
 import { addToNode } from "./session-record.ts";
 
-type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume" | "roster">;
+type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume" | "roster" | "publicKey">;
 export type Joined = { session: RtcSession; mode: "new" | "replaced" };
 
 type JoinDeps = {
@@ -104,6 +105,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
       permissions,
       metadata: caller.metadata,
       ...caller.profile,
+      attributes: { ...caller.profile.attributes, ...(frame.publicKey && { [PUBLIC_KEY_ATTRIBUTE]: frame.publicKey }) },
       hidden: caller.hidden ?? false,
       moved: false,
       waiting: !permissions.publish && isWaitingRoom(room.id),

@@ -28,6 +28,7 @@ export const decodeContent = (data: Uint8Array): PacketContent | null => read(CO
 /** The messages of this topic agree on keys, so they are encrypted in a way of their own. */
 export const KEY_TOPIC = "stoa.e2ee";
 const REPORT_EVERY_MS = 1_000;
+const decoder = new TextDecoder();
 
 /** A participant's message that was not delivered: it was not encrypted, or its key is missing. */
 type UnreadableReason = "not_encrypted" | "undecryptable";
@@ -49,6 +50,8 @@ export class DataCipher {
 
   /** Called at most once a second for each participant and reason. */
   onUnreadable: (identity: string, reason: UnreadableReason, messages: number) => void = () => {};
+  /** Called with the messages of `KEY_TOPIC`, which the application does not get. */
+  onKeyMessage: (from: string, message: string) => void = () => {};
 
   constructor(keys: DataKeys) {
     this.#keys = keys;
@@ -66,7 +69,8 @@ export class DataCipher {
   open(packet: DataPacket, deliver: (packet: DataPacket) => void): void {
     const { from = "", encrypted, user } = packet;
     if (encrypted) this.#opened = this.#opened.then(() => this.#decrypt(from, encrypted, deliver));
-    else if (from !== "" && user?.topic !== KEY_TOPIC) this.#report(from, "not_encrypted");
+    else if (user?.topic === KEY_TOPIC) this.onKeyMessage(from, decoder.decode(user.payload));
+    else if (from !== "") this.#report(from, "not_encrypted");
     else deliver(packet);
   }
 

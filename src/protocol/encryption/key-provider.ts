@@ -10,8 +10,11 @@ type KeyChange =
   | { type: "removed"; identity: string; index: number | null }
   | { type: "activated" };
 
-/** How the room is encrypted: with a passphrase that all participants know, or with keys of your own. */
-export type EncryptionOptions = { passphrase: string } | { keyProvider: KeyProvider };
+/**
+ * How the room is encrypted: with a passphrase that all participants know, with keys of your own, or with keys on which the
+ * participants agree (`agree`), which change whenever someone joins or leaves.
+ */
+export type EncryptionOptions = { passphrase: string } | { keyProvider: KeyProvider } | { agree: true };
 
 /** The keys of an encrypted room, which your application distributes without the server. */
 export class KeyProvider {
@@ -78,7 +81,7 @@ export class KeyProvider {
 }
 
 /** @internal */
-export function keyProviderOf(options: EncryptionOptions): KeyProvider {
+export function keyProviderOf(options: Exclude<EncryptionOptions, { agree: true }>): KeyProvider {
   if ("keyProvider" in options) return options.keyProvider;
   const provider = new KeyProvider();
   provider.setKey(null, options.passphrase);

@@ -84,6 +84,8 @@ export type ParticipantEvents = {
   trackUnpublished: [track: RemoteTrack, participant: RemoteParticipant];
   /** The key of an encrypted track has arrived, or turned out to be wrong: see `track.decryption`. */
   decryptionChanged: [track: RemoteTrack, participant: RemoteParticipant];
+  /** Someone has joined or left while the participants agree on keys: see `participant.safetyNumber`. */
+  safetyNumberChanged: [number: string | null];
   /** Decoded audio of one track, usually 20 ms. */
   audio: [event: AudioEvent];
   /** One encoded video frame. */

@@ -3,6 +3,7 @@ import type { StreamHandler } from "../../protocol/data/data-streams.ts";
 import type { RequestHandler, RequestOptions } from "../../protocol/data/requests.ts";
 import { type DataMessage, type DataOptions, RoomData, type SendFileOptions } from "../../protocol/data/room-data.ts";
 import type { StreamOptions, StreamWriter } from "../../protocol/data/stream-writer.ts";
+import { KEY_TOPIC } from "../../protocol/encryption/data-cipher.ts";
 import type { JoinAck, Push } from "../../protocol/signaling.ts";
 import { RtcRefused } from "../signaling-client.ts";
 import { AudioSender } from "./audio-sender.ts";
@@ -82,7 +83,8 @@ type PublishVideo = { codec?: VideoCodec; source?: "camera" | "screenShare"; nam
 
 /** Joins the room of the token; `endpoint` is returned together with the token. */
 export async function join(endpoint: string, token: string, options: JoinOptions = {}): Promise<Participant> {
-  const participant = new Participant(options);
+  const cipher = options.encryption ? await TrackCipher.create(options.encryption) : null;
+  const participant = new Participant(options, cipher);
   await participant.start(endpoint, token);
   return participant;
 }
@@ -90,6 +92,8 @@ export async function join(endpoint: string, token: string, options: JoinOptions
 export class Participant extends Emitter<ParticipantEvents> {
   identity = "";
   room = { id: "", name: "" };
+  /** The same for all participants who agree on keys, unless the server has exchanged one; null while alone. */
+  safetyNumber: string | null = null;
   readonly #options: JoinOptions;
   readonly #network = new SimulatedNetwork();
   readonly #cipher: TrackCipher | null;
@@ -104,10 +108,10 @@ export class Participant extends Emitter<ParticipantEvents> {
   #joining: Promise<Session> | null = null;
 
   /** @internal Use `join`. */
-  constructor(options: JoinOptions) {
+  constructor(options: JoinOptions, cipher: TrackCipher | null) {
     super();
     this.#options = options;
-    this.#cipher = options.encryption ? new TrackCipher(options.encryption) : null;
+    this.#cipher = cipher;
     this.#roster = new Roster(
       (event, ...args) => this.emit(event, ...(args as never)),
       (identity) => this.#cipher?.keys.decryptionOf(identity) ?? "missing-key",
@@ -127,6 +131,7 @@ export class Participant extends Emitter<ParticipantEvents> {
       this.#cipher.keys.onChanged = () => this.#keysChanged();
       this.#cipher.data.onUnreadable = (identity, reason, messages) =>
         this.emit("dataDropped", { messages, reason, identity });
+      this.#agree(this.#cipher);
     }
     this.#media = new MediaConnection({
       network: this.#network,
@@ -155,7 +160,9 @@ export class Participant extends Emitter<ParticipantEvents> {
   #join(token: string): Promise<Session> {
     const sdk = `stoa-participant ${this.#options.name ?? ""}`.trim();
     const session = Session.join({
-      ...{ url: this.#url, token, sdk, roster: this.#options.roster },
+      ...{ url: this.#url, token, sdk, publicKey: this.#cipher?.agreement?.publicKey },
+      // Keys are sent to each participant, so all of them have to be known.
+      roster: this.#cipher?.agreement ? "all" : this.#options.roster,
       onPush: (push) => this.#joining === session && this.#receive(push),
       onJoined: (ack) => this.#adopt(ack),
       onLost: () => this.emit("reconnecting"),
@@ -330,11 +337,30 @@ export class Participant extends Emitter<ParticipantEvents> {
     this.#cipher?.keys.joined(this.identity);
     this.#roster.adopt(ack.participants, this.identity, resumed);
     this.#data.permit(ack.permissions.publishData);
-    if (!resumed) this.#data.newSession();
+    if (!resumed) {
+      this.#data.newSession();
+      this.#cipher?.agreement?.joined(this.identity);
+    }
+    this.#membersChanged();
     if (first) return Promise.resolve();
     return (resumed ? this.#media.subscribe(this.#wanted()) : this.#media.reconnect(this.#wanted())).then(() => {
       this.emit("reconnected");
     });
+  }
+
+  #agree({ agreement, data }: TrackCipher): void {
+    agreement?.connect({
+      send: (to, message) => this.#data.sendData(message, { to, topic: KEY_TOPIC }),
+      onSafetyNumber: (number) => {
+        this.safetyNumber = number;
+        this.emit("safetyNumberChanged", number);
+      },
+    });
+    data.onKeyMessage = (from, message) => void agreement?.receive(from, message);
+  }
+
+  #membersChanged(): void {
+    this.#cipher?.agreement?.participantsChanged(this.participants.values());
   }
 
   #receive(push: Push): void {
@@ -350,7 +376,9 @@ export class Participant extends Emitter<ParticipantEvents> {
     }
     if (push.type === "data.behind") this.#data.readerBehind(push.identity, push.bytes);
     if (push.type === "permissions.changed") this.#data.permit(push.permissions.publishData);
-    if (this.#roster.receive(push)) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
+    const isChanged = this.#roster.receive(push);
+    if (push.type.startsWith("participant")) this.#membersChanged();
+    if (isChanged) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
   }
 
   #encryptor(codec: string): EncryptFrame {
@@ -378,6 +406,6 @@ export class Participant extends Emitter<ParticipantEvents> {
     this.#published.clear();
     this.#media.close();
     this.#data.close();
-    this.#cipher?.keys.close();
+    this.#cipher?.close();
   }
 }

@@ -15,6 +15,7 @@ type SessionDeps = {
   token: string;
   sdk: string;
   roster: Roster | undefined;
+  publicKey: string | undefined;
   onPush: (push: Push) => void;
   /** Called after the first join, and after every reconnection. */
   onJoined: (ack: JoinAck) => Promise<void>;
@@ -64,9 +65,12 @@ export class Session {
   }
 
   #open(): SignalingClient {
-    const { url, token, sdk, roster, onPush } = this.#deps;
+    const { url, token, sdk, roster, publicKey, onPush } = this.#deps;
     const client: SignalingClient = new SignalingClient(
-      { url, token, sdk, roster, WebSocket, onPush, onClose: (code) => client === this.#client && this.#lost(code) },
+      {
+        ...{ url, token, sdk, roster, publicKey, WebSocket, onPush },
+        onClose: (code) => client === this.#client && this.#lost(code),
+      },
       this.#connectionId,
     );
     return client;

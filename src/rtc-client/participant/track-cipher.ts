@@ -1,7 +1,8 @@
 /** Encrypts and decrypts the tracks and data of a participant without a browser. */
 import { DataCipher } from "../../protocol/encryption/data-cipher.ts";
 import { frameCodecOf } from "../../protocol/encryption/frame-format.ts";
-import { type EncryptionOptions, keyProviderOf } from "../../protocol/encryption/key-provider.ts";
+import { KeyAgreement } from "../../protocol/encryption/key-agreement.ts";
+import { type EncryptionOptions, type KeyProvider, keyProviderOf } from "../../protocol/encryption/key-provider.ts";
 import { KeyStore } from "../../protocol/encryption/key-store.ts";
 import { MAX_FAILED_FRAMES, RoomKeys } from "../../protocol/encryption/room-keys.ts";
 import { annexB, nalUnits, unitsByLength, withLengths } from "./nal-units.ts";
@@ -16,8 +17,22 @@ export class TrackCipher {
   readonly #store = new KeyStore();
   readonly data = new DataCipher(this.#store);
 
-  constructor(options: EncryptionOptions) {
-    this.keys = new RoomKeys(keyProviderOf(options), (command) => void this.#store.apply(command));
+  private constructor(
+    provider: KeyProvider,
+    readonly agreement: KeyAgreement | null,
+  ) {
+    this.keys = new RoomKeys(provider, (command) => void this.#store.apply(command));
+  }
+
+  static async create(options: EncryptionOptions): Promise<TrackCipher> {
+    if (!("agree" in options)) return new TrackCipher(keyProviderOf(options), null);
+    const agreement = await KeyAgreement.create();
+    return new TrackCipher(agreement.provider, agreement);
+  }
+
+  close(): void {
+    this.agreement?.close();
+    this.keys.close();
   }
 
   encryptor(codec: string): EncryptFrame {

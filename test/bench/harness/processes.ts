@@ -19,6 +19,20 @@ export function cpuMicrosOfAll(pid: number): number {
   return living + ended.reduce((total, ticks) => total + Number(ticks) * 10_000, 0);
 }
 
+/** The same of a process and everything that it has started, and that has started. */
+export function cpuMicrosOfTree(pid: number): number {
+  try {
+    const tasks = readdirSync(`/proc/${pid}/task`);
+    const children = tasks.flatMap(
+      (task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").match(/\d+/g) ?? [],
+    );
+    return children.reduce((total, child) => total + cpuMicrosOfTree(Number(child)), cpuMicros(pid));
+  } catch {
+    // It has ended meanwhile.
+    return 0;
+  }
+}
+
 function cpuMicrosIfThere(pid: number): number {
   try {
     return cpuMicros(pid);

@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { RoomData } from "../../../src/protocol/data/room-data.ts";
-import { MediaConnection } from "../../../src/rtc-client/participant/media-connection.ts";
 import { join, type Participant, tone, type VideoEvent } from "../../../src/rtc-client/participant/participant.ts";
 import type { EncodedVideo } from "../../../src/rtc-client/participant/participant-events.ts";
-import { SimulatedNetwork } from "../../../src/rtc-client/participant/simulated-network.ts";
-import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import type * as Sdk from "../../../web/sdk/index.ts";
+import { tapRoom } from "../../rtc-client/tap.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -17,29 +14,8 @@ afterAll(() => stage?.close());
 const PASSPHRASE = "correct horse";
 const FRAMES = 25;
 
-/** Takes the frames as the server has them, without a key; the SDKs would not even subscribe. */
-async function tap(roomId: string, onVideo: (frame: EncodedVideo) => void, onAudio: (samples: Int16Array) => void) {
-  const { token } = await stage.stoa.rtcTokens.mint(roomId, { participantIdentity: "tap" });
-  const client = new SignalingClient({ url: stage.server.url, token });
-  const { participants } = await client.join();
-  const media = new MediaConnection({
-    network: new SimulatedNetwork(),
-    data: { connect: () => {} } as unknown as RoomData,
-    cipher: null,
-    negotiate: (offer) => client.negotiate(offer),
-    onAudio: (_track, { samples }) => onAudio(samples),
-    onVideo: (_track, frame) => onVideo(frame),
-  });
-  await media.connect(
-    participants.flatMap(({ identity, tracks }) =>
-      tracks.map(({ id, kind }) => ({ trackId: id, identity, kind, encrypted: true })),
-    ),
-  );
-  return async () => {
-    media.close();
-    await client.leave();
-  };
-}
+const tap = (roomId: string, onVideo: (frame: EncodedVideo) => void, onAudio: (samples: Int16Array) => void) =>
+  tapRoom(stage.stoa, stage.server.url, roomId, { onVideo: (_, frame) => onVideo(frame), onAudio });
 
 const WIDTH = 64;
 const HEIGHT = 36;

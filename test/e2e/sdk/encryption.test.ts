@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type * as Sdk from "../../../web/sdk/index.ts";
-import { framesShown, receivesAudio, waitForFrames } from "./page-api.ts";
+import { framesShown, receivesAudio, waitForFrames, watchFrames } from "./page-api.ts";
 import { type Credentials, openStage, type SitePage, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -9,12 +9,12 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => stage?.close());
 
-type Joining = { passphrase?: string; codec?: Sdk.VideoCodec; publish?: boolean };
+type Joining = { passphrase?: string; agree?: true; codec?: Sdk.VideoCodec; publish?: boolean };
 
 /** Joins with the SDK that the server serves, so that the page and the encryption worker have different origins. */
-async function join(page: SitePage, { endpoint, token }: Credentials, { passphrase, codec, publish }: Joining) {
+async function join(page: SitePage, { endpoint, token }: Credentials, { passphrase, agree, codec, publish }: Joining) {
   await page.evaluate(
-    async ({ endpoint, token, url, passphrase, codec, publish }) => {
+    async ({ endpoint, token, url, passphrase, agree, codec, publish }) => {
       const sdk = (await import(`${url}/sdk.js`)) as typeof Sdk;
       const connections: RTCPeerConnection[] = [];
       const Native = RTCPeerConnection;
@@ -28,7 +28,8 @@ async function join(page: SitePage, { endpoint, token }: Credentials, { passphra
       const keyProvider = new sdk.KeyProvider();
       if (passphrase !== undefined) keyProvider.setKey(null, passphrase);
       Object.assign(window, { sdk, keyProvider, seen: [] });
-      const room = await sdk.connect(endpoint, token, passphrase === undefined ? {} : { encryption: { keyProvider } });
+      const withProvider = passphrase === undefined ? undefined : { keyProvider };
+      const room = await sdk.connect(endpoint, token, { encryption: agree ? { agree } : withProvider });
       window.room = room;
       room.on("error", ({ code, message }) => window.seen.push(`error ${code} ${message}`));
       room.on("decryptionChanged", (track) => window.seen.push(`${track.kind} ${track.decryption}`));
@@ -43,7 +44,7 @@ async function join(page: SitePage, { endpoint, token }: Credentials, { passphra
       await room.localParticipant.enableCamera({ codec, width: 960, height: 540, frameRate: 15 });
       await room.localParticipant.enableMicrophone();
     },
-    { endpoint, token, url: stage.server.url, passphrase, codec, publish },
+    { endpoint, token, url: stage.server.url, passphrase, agree, codec, publish },
   );
 }
 
@@ -127,4 +128,35 @@ describe("[encryption] in Chromium", () => {
       for (const page of [ada, bob]) await page.context().close();
     },
   );
+
+  test("pages without a passphrase agree on keys, show one safety number, and do not freeze when someone leaves", async () => {
+    const room = await stage.stoa.rooms.create({ name: "agreed", encrypted: true });
+    const [ada, bob, eve] = [await stage.page(), await stage.page(), await stage.page()];
+    await join(ada, await stage.rtc(room.id, "ada"), { agree: true, publish: true });
+    await join(bob, await stage.rtc(room.id, "bob"), { agree: true, publish: true });
+    // A viewer who may not send data still gets the keys of those who publish.
+    await join(eve, await stage.rtc(room.id, "eve", { publish: false, publishData: false }), { agree: true });
+    for (const viewer of [bob, eve]) await waitForFrames(viewer, "ada-camera", 10, 60_000);
+    for (const viewer of [ada, eve]) await waitForFrames(viewer, "bob-camera", 10, 60_000);
+    await receivesAudio(eve);
+    const number = (page: SitePage) => page.evaluate(() => window.room.safetyNumber);
+    const shared = await number(ada);
+    expect(shared).toMatch(/^\d{5}( \d{5}){5}$/);
+    expect([await number(bob), await number(eve)]).toEqual([shared, shared]);
+
+    const before = await watchFrames(bob, ["ada-camera"]);
+    await waitForFrames(bob, "ada-camera", 30, 60_000);
+    const calm = await before();
+    const during = await watchFrames(bob, ["ada-camera"]);
+    await eve.evaluate(() => window.room.close());
+    await bob.waitForFunction((old) => window.room.safetyNumber !== old, shared);
+    await waitForFrames(bob, "ada-camera", 30, 60_000);
+    const rotation = await during();
+    console.log(`      longest time without a frame: ${calm} ms in the call, ${rotation} ms while the keys changed`);
+    // A busy machine shows frames late at any time.
+    expect(rotation).toBeLessThan(Math.max(500, 2 * calm));
+    expect(await number(ada)).toBe(await number(bob));
+    for (const page of [ada, bob]) expect(await seen(page)).not.toContainEqual(expect.stringMatching(/error|failed/));
+    for (const page of [ada, bob, eve]) await page.context().close();
+  });
 });

@@ -114,6 +114,34 @@ export async function waitForFrames(page: Scripted, id: string, count = 15, time
   );
 }
 
+/** Watches the frames of elements; the returned function ends that and says how long one of them showed none, at most. */
+export async function watchFrames(page: Scripted, ids: string[]): Promise<() => Promise<number>> {
+  await page.evaluate((ids) => {
+    const watch = { isOver: false, longest: 0, shown: new Map<string, number>() };
+    Object.assign(window, { watch });
+    for (const id of ids) {
+      const video = document.getElementById(id) as HTMLVideoElement;
+      watch.shown.set(id, performance.now());
+      const shown = () => {
+        if (watch.isOver) return;
+        const now = performance.now();
+        watch.longest = Math.max(watch.longest, now - (watch.shown.get(id) ?? now));
+        watch.shown.set(id, now);
+        video.requestVideoFrameCallback(shown);
+      };
+      video.requestVideoFrameCallback(shown);
+    }
+  }, ids);
+  return () =>
+    page.evaluate(() => {
+      const { watch } = window as unknown as {
+        watch: { isOver: boolean; longest: number; shown: Map<string, number> };
+      };
+      watch.isOver = true;
+      return Math.round(Math.max(watch.longest, performance.now() - Math.min(...watch.shown.values())));
+    }, undefined);
+}
+
 /** Resolves when remote audio arrives. */
 export async function receivesAudio(page: Scripted, timeoutMs = 20_000): Promise<void> {
   await page.waitForFunction(

@@ -193,3 +193,20 @@ test("the backend lists, admits and denies those who wait, before they come too,
   expect(actions).toContain("participant.admitted");
   expect(actions).toContain("participant.denied");
 });
+
+test("the public key of a client that agrees on keys is an attribute, for those who join before and after it", async () => {
+  const roomId = await create();
+  const publicKey = "B".repeat(87);
+  const ada = await server.joined(roomId, "ada", GUEST);
+  const ben = await server.joined(roomId, "ben", { ...GUEST, join: { publicKey } });
+  await settled();
+  expect(ben.ack.participant).toMatchObject({ attributes: { "stoa.key": publicKey } });
+  clock.advance(5_000);
+  expect(ada.of("participant.joined").at(-1)?.participant).toMatchObject({ attributes: { "stoa.key": publicKey } });
+  const eve = await server.joined(roomId, "eve", GUEST);
+  expect(eve.ack.participants).toContainEqual(
+    expect.objectContaining({ identity: "ben", attributes: { "stoa.key": publicKey } }),
+  );
+  const max = server.connect((await server.mint(roomId, "max", GUEST.mint)).token);
+  expect(await max.join({ publicKey: "no key" })).toMatchObject({ type: "error", code: "VALIDATION_FAILED" });
+});

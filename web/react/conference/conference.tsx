@@ -4,7 +4,7 @@ import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { RoomOptions, StoaError, TokenProvider } from "../../sdk/index.ts";
 import { useChat, useConversation } from "../chat-hooks.ts";
 import { StoaRoom, useRoom } from "../context.tsx";
-import { useRecording } from "../room-hooks.ts";
+import { useRecording, useSafetyNumber } from "../room-hooks.ts";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
 import { Icon } from "./icon.tsx";
@@ -104,6 +104,7 @@ function Call(props: CallProps) {
   const [audioBlocked, setAudioBlocked] = useState(false);
   const signals = useSignals();
   const recording = useRecording();
+  const safetyNumber = useSafetyNumber();
   const chatStatus = useChat(chat?.endpoint, chat?.token, { tokenProvider: chat?.tokenProvider });
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
   const processing = useProcessing(room, notify);
@@ -132,6 +133,12 @@ function Call(props: CallProps) {
         {encrypted && (
           <p className="stoa-encrypted" title="Video and audio are end-to-end encrypted.">
             <Icon name="lock" /> Encrypted
+            {safetyNumber !== null && (
+              <span title="Read this number to the others: it is the same for all if nobody listens in.">
+                {" "}
+                {safetyNumber}
+              </span>
+            )}
           </p>
         )}
         <ul className="stoa-reactions" aria-live="polite">

@@ -1,20 +1,38 @@
 import type { EncryptedContent } from "../../../src/protocol/data/data-packet.ts";
-import { DataCipher, type DataKeys } from "../../../src/protocol/encryption/data-cipher.ts";
-import type { KeyProvider } from "../../../src/protocol/encryption/key-provider.ts";
+import type { RoomData } from "../../../src/protocol/data/room-data.ts";
+import { DataCipher, type DataKeys, KEY_TOPIC } from "../../../src/protocol/encryption/data-cipher.ts";
+import { KeyAgreement } from "../../../src/protocol/encryption/key-agreement.ts";
+import {
+  type EncryptionOptions,
+  type KeyProvider,
+  keyProviderOf,
+} from "../../../src/protocol/encryption/key-provider.ts";
 import { RoomKeys } from "../../../src/protocol/encryption/room-keys.ts";
+import type { JoinAck } from "../../../src/protocol/signaling.ts";
+import { StoaError } from "../errors.ts";
 import type { RemoteTrack } from "../room/remote-participant.ts";
 import type { FromWorker, ToWorker, TransformOptions } from "./messages.ts";
+
+/** What the agreement needs of a room. */
+type Agreeing = {
+  safetyNumber: string | null;
+  readonly participants: ReadonlyMap<string, { identity: string; attributes: Readonly<Record<string, string>> }>;
+  on(event: "participantJoined" | "participantLeft" | "participantUpdated", listener: () => void): unknown;
+  emit(event: "safetyNumberChanged", number: string | null): void;
+};
 
 /** Encrypts what this participant sends, and decrypts what it receives, in a worker. */
 export class Encryption implements DataKeys {
   readonly keys: RoomKeys;
   readonly data = new DataCipher(this);
+  readonly #agreement: KeyAgreement | null;
   readonly #worker: Worker;
   readonly #answers = new Map<number, (result: never) => void>();
   #receivers = 0;
   #questions = 0;
 
-  constructor(provider: KeyProvider) {
+  private constructor(provider: KeyProvider, agreement: KeyAgreement | null) {
+    this.#agreement = agreement;
     this.#worker = startWorker();
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       if (data.type === "undecryptable") return this.keys.failed(data.identity);
@@ -22,6 +40,43 @@ export class Encryption implements DataKeys {
       this.#answers.delete(data.id);
     };
     this.keys = new RoomKeys(provider, (command) => this.#send(command));
+  }
+
+  static async create(options: EncryptionOptions): Promise<Encryption> {
+    if (!("agree" in options)) return new Encryption(keyProviderOf(options), null);
+    const agreement = await KeyAgreement.create();
+    return new Encryption(agreement.provider, agreement);
+  }
+
+  /** Present if the participants agree on keys. */
+  get publicKey(): string | undefined {
+    return this.#agreement?.publicKey;
+  }
+
+  /** Lets the participants of the room agree on keys, if they are to. */
+  attach(room: Agreeing, data: RoomData): void {
+    const agreement = this.#agreement;
+    if (!agreement) return;
+    agreement.connect({
+      send: (to, message) => data.sendData(message, { to, topic: KEY_TOPIC }),
+      onSafetyNumber: (number) => {
+        room.safetyNumber = number;
+        room.emit("safetyNumberChanged", number);
+      },
+    });
+    this.data.onKeyMessage = (from, message) => void agreement.receive(from, message);
+    const changed = () => agreement.participantsChanged(room.participants.values());
+    for (const event of ["participantJoined", "participantLeft", "participantUpdated"] as const)
+      room.on(event, changed);
+  }
+
+  /** Called after each join; a `new` session begins without the keys of the one before. */
+  joined({ participant: { identity }, permissions }: JoinAck, isNew: boolean): void {
+    this.keys.joined(identity);
+    if (!this.#agreement || !isNew) return;
+    this.#agreement.joined(identity);
+    if (permissions.publish && !permissions.publishData)
+      throw new StoaError("PERMISSION_DENIED", "not-allowed", "Agreeing on keys needs the permission publishData.");
   }
 
   /** Nothing leaves this sender unencrypted from now on. */
@@ -50,6 +105,7 @@ export class Encryption implements DataKeys {
   }
 
   close(): void {
+    this.#agreement?.close();
     this.keys.close();
     this.#worker.terminate();
     for (const answer of this.#answers.values()) answer(null as never);

@@ -1,14 +1,13 @@
-import { type EncryptionOptions, keyProviderOf } from "../../../src/protocol/encryption/key-provider.ts";
+import type { EncryptionOptions } from "../../../src/protocol/encryption/key-provider.ts";
 import { StoaError } from "../errors.ts";
 import type { Encryption } from "./encryption.ts";
 
 /** Only calls that are encrypted load the code for it. */
 export async function loadEncryption(options: EncryptionOptions | undefined): Promise<Encryption | null> {
   if (!options) return null;
-  const keyProvider = keyProviderOf(options);
   if (typeof RTCRtpScriptTransform === "undefined") {
     throw new StoaError("NO_ENCRYPTION", "unsupported", "This browser cannot encrypt media.");
   }
   const { Encryption } = await import("./encryption.ts");
-  return new Encryption(keyProvider);
+  return Encryption.create(options);
 }

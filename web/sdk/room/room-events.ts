@@ -61,6 +61,8 @@ export type RoomEvents = {
   subscriptionChanged: [track: RemoteTrack];
   /** The key of an encrypted track has arrived, or turned out to be wrong: see `track.decryption`. */
   decryptionChanged: [track: RemoteTrack];
+  /** Someone has joined or left while the participants agree on keys: see `room.safetyNumber`. */
+  safetyNumberChanged: [number: string | null];
   /** The local participant has published a track. */
   localTrackPublished: [track: LocalTrack];
   localTrackUnpublished: [track: LocalTrack];

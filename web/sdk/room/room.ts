@@ -41,6 +41,11 @@ export class Room extends Emitter<RoomEvents> {
   serverName = "";
   /** Whether the room is being recorded; show this to every participant. */
   recording = false;
+  /**
+   * If the participants agree on keys: six groups of five digits, the same for all of them unless the server has exchanged
+   * a key. Null otherwise, and while the room is empty.
+   */
+  safetyNumber: string | null = null;
   /** The connection's id, to find it in the dashboard and the REST API. */
   readonly connectionId = uuid();
   readonly #options: RoomOptions;
@@ -72,7 +77,10 @@ export class Room extends Emitter<RoomEvents> {
         this.emit("dataDropped", { messages, reason, identity });
     }
     this.#connection = new RoomConnection({
-      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting, roster: options.roster },
+      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
+      publicKey: encryption?.publicKey,
+      // Keys are sent to each participant, so all of them have to be known.
+      roster: encryption?.publicKey ? "all" : options.roster,
       onState: (_state, error) => this.#stateChanged(error),
       onJoined: (ack, mode) => this.#joined(ack, mode),
       onPush: (push) => this.#receive(push),
@@ -113,6 +121,7 @@ export class Room extends Emitter<RoomEvents> {
       fail: (code, message) => new StoaError(code, DATA_FAILURES[code], message),
     });
     this.on("participantLeft", ({ identity }) => this.#data.participantLeft(identity));
+    encryption?.attach(this, this.#data);
     this.#media = new Media({
       ...{ connection: this.#connection, subscriptions, localTracks: this.localParticipant.tracks, onError },
       relayOnly: options.relayOnly ?? false,
@@ -243,7 +252,11 @@ export class Room extends Emitter<RoomEvents> {
     this.#setRecording(ack.room.recording);
     const { identity, metadata, name, attributes } = ack.participant;
     Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
-    this.#encryption?.keys.joined(identity);
+    try {
+      this.#encryption?.joined(ack, mode === "new");
+    } catch (error) {
+      this.#onError(error);
+    }
     if (mode !== "resumed") this.#roster.replace(ack.participants, identity);
     this.#participantCount = ack.roster === "all" ? 0 : ack.participantCount;
     if (mode === "new") {

@@ -19,6 +19,8 @@ export type RoomConnectionOptions = {
   connectionId: string;
   sdk: string;
   roster: Roster | undefined;
+  /** For agreeing on keys with the other participants. */
+  publicKey?: string;
   onWaiting: WaitingListener;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   onJoined: (ack: JoinAck, mode: JoinMode) => void;
@@ -136,10 +138,10 @@ export class RoomConnection {
   }
 
   async #join(link: Link, socket: RequestSocket<RtcProtocol>): Promise<void> {
-    const { connectionId, sdk, roster } = this.#options;
+    const { connectionId, sdk, roster, publicKey } = this.#options;
     const resume = link.session ? { resume: { ...link.session, lastSeq: link.lastSeq } } : {};
     try {
-      const ack = await socket.request("room.join", { connectionId, sdk, roster, ...resume });
+      const ack = await socket.request("room.join", { connectionId, sdk, roster, publicKey, ...resume });
       const { sessionId, resumeToken, seq } = ack;
       const resumed = seq === link.lastSeq ? "resumed" : "reread";
       link.joined = { ack, mode: ack.mode === "resumed" ? resumed : "new" };
