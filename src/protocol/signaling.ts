@@ -293,8 +293,11 @@ export type LeaveReason = Static<typeof LeaveReason>;
 export const DeliveryReason = literals(["requested", "bandwidth", "source", "codec", "permission"]);
 export type DeliveryReason = Static<typeof DeliveryReason>;
 
-/** The message was over the limit of the sender or the room, not permitted, invalid, or its receiver is too far behind. */
-export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid", "slow_reader"]);
+/**
+ * The message was over the limit of the sender or the room, not permitted, invalid, its receiver is too far behind, or it
+ * is no text and its receiver has no channel for packets.
+ */
+export const DataDropReason = literals(["rate_limited", "permission_denied", "invalid", "slow_reader", "text_only"]);
 export type DataDropReason = Static<typeof DataDropReason>;
 
 const ofTrack = { identity: Identity, trackId: TrackId };

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { installPackages } from "../../bin/debian-packages.ts";
 import type * as Stores from "../../src/protocol/encryption/key-store.ts";
-import { CHROMIUM } from "../e2e/media/harness.ts";
 import { launchFirefox } from "../e2e/sdk/firefox.ts";
 import type { Scripted } from "../e2e/sdk/scripted.ts";
+import { CHROMIUM } from "../harness/browsers.ts";
 import { cpuMicrosOfTree } from "./harness/processes.ts";
 import { type Measured, report } from "./harness/report.ts";
 

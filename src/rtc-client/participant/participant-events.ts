@@ -98,7 +98,9 @@ export type ParticipantEvents = {
   dataDropped: [
     dropped: {
       messages: number;
-      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader" | "not_encrypted" | "undecryptable";
+      reason:
+        | ("rate_limited" | "permission_denied" | "invalid" | "slow_reader" | "text_only")
+        | ("not_encrypted" | "undecryptable");
       identity?: string;
       topic?: string;
     },

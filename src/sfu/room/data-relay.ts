@@ -140,8 +140,8 @@ export class DataRelay implements DataSender {
     this.#owner.emit({ type: "dataBehind", reader, bytes });
   }
 
-  readerLost(reader: string, messages: number): void {
-    this.#dropped.add("slow_reader", messages, reader);
+  readerLost(reader: string, messages: number, reason: DataDropReason = "slow_reader"): void {
+    this.#dropped.add(reason, messages, reader);
   }
 
   /** Called when a client offers data channels: what the RTC socket cannot carry waits for them. */
@@ -275,9 +275,17 @@ export class DataRelay implements DataSender {
   deliver(kind: DataKind, message: DataMessage, sender: DataSender | null = null): boolean {
     const [reliable] = this.#openOf("reliable");
     const channel = kind === "reliable" ? reliable : (this.#openOf("lossy")[0] ?? reliable);
-    if (!channel) return kind === "reliable" && this.#waitsForChannel(message, sender);
+    if (!channel) {
+      const waits = kind === "reliable" && this.#waitsForChannel(message, sender);
+      // The RTC socket carries text only.
+      if (!waits && message.delivery === null) this.#cannotRead(sender);
+      return waits;
+    }
     const text = message.in(this.#dialect);
-    if (text === null) return true;
+    if (text === null) {
+      this.#cannotRead(sender);
+      return true;
+    }
     if (kind === "lossy") {
       if (channel.bufferedAmount > MAX_HANDED_OVER_BYTES) this.lost++;
       else channel.send(typeof text === "string" || this.#isLivekit ? text : numbered(text, 0));
@@ -292,6 +300,10 @@ export class DataRelay implements DataSender {
       this.#slowDown(sender);
     }
     return true;
+  }
+
+  #cannotRead(sender: DataSender | null): void {
+    sender?.readerLost(this.#owner.self.identity, 1, "text_only");
   }
 
   #slowDown(sender: DataSender | null): void {
@@ -318,8 +330,6 @@ export class DataRelay implements DataSender {
       this.#slowDown(sender);
       return true;
     }
-    // The RTC socket carries text only.
-    if (message.delivery === null) sender?.readerLost(this.#owner.self.identity, 1);
     return false;
   }
 
@@ -355,7 +365,7 @@ export class DataRelay implements DataSender {
   #pump(): void {
     const channel = this.#reliable.hasNext ? this.#openOf("reliable")[0] : undefined;
     while (channel && this.#reliable.hasNext && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
-      const text = this.#reliable.take(this.#dialect);
+      const text = this.#reliable.take(this.#dialect, (sender) => this.#cannotRead(sender));
       if (text !== null) channel.send(text);
     }
   }

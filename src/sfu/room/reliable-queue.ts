@@ -2,7 +2,7 @@
  * The messages for one client's reliable channel, numbered and kept until the client acknowledges them: messages that were under
  * way on a lost connection are sent again on the next.
  */
-import { DATA_NUMBERED } from "../../protocol/signaling.ts";
+import { DATA_NUMBERED, type DataDropReason } from "../../protocol/signaling.ts";
 import type { DataDialect, DataMessage } from "./data-message.ts";
 import { numbered } from "./livekit-data-packet.ts";
 
@@ -11,7 +11,7 @@ export interface DataSender {
   /** So many bytes wait for the reader. */
   readerBehind(reader: string, bytes: number): void;
   /** The reader does not get so many of the sender's messages. */
-  readerLost(reader: string, messages: number): void;
+  readerLost(reader: string, messages: number, reason?: DataDropReason): void;
 }
 
 /** `seq` is 0 until the message is sent for the first time; `sender` is null for a backend. */
@@ -71,12 +71,13 @@ export class ReliableQueue {
   }
 
   /** Takes the next message as it is sent on the channel; null when it has no form in the dialect. */
-  take(dialect: DataDialect): string | Buffer | null {
+  take(dialect: DataDialect, onUnreadable: (sender: DataSender | null) => void): string | Buffer | null {
     const next = this.#repeated.shift() ?? this.#waiting.shift() ?? this.#waitingParts.shift();
     if (!next) return null;
     const text = next.message.in(dialect);
     if (!this.#isOn || text === null) {
       this.#bytes -= next.message.size;
+      if (text === null) onUnreadable(next.sender);
       return text;
     }
     if (next.seq === 0) next.seq = ++this.#lastSeq;

@@ -1,5 +1,6 @@
 /** A room: its participants, their tracks, the audible voices, the recording and data messages. */
 
+import { KEY_TOPIC } from "../../protocol/encryption/data-cipher.ts";
 import type { RecordingRef, StartRecording } from "../../protocol/media/recording.ts";
 import type { RelayedData } from "../../protocol/media/relay.ts";
 import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } from "../../protocol/media-node.ts";
@@ -242,12 +243,14 @@ export class Room implements RoomTracks, DataSink {
 
   #deliver(from: string | null, kind: DataKind, message: DataMessage, sender: DataSender | null): number {
     const { delivery } = message;
+    // Those who may not send data get the keys of an encrypted call all the same.
+    const isForAll = delivery?.topic === KEY_TOPIC;
     const recipients: string[] = [];
     let delivered = 0;
     for (const [participantId, participant] of this.#participants) {
       const { identity } = participant.self;
       if (identity === from || !message.isFor(participant.self)) continue;
-      if (!participant.permissions.publishData && !participant.data.alwaysReceives) continue;
+      if (!isForAll && !participant.permissions.publishData && !participant.data.alwaysReceives) continue;
       delivered += 1;
       if (!participant.data.deliver(kind, message, sender)) recipients.push(participantId);
     }

@@ -393,18 +393,21 @@ describe("data of one participant", () => {
     expect(reliable.sent.map((text) => JSON.parse(String(text)).payload)).toEqual(["a", "b"]);
   });
 
-  test("without a reliable channel to come, a message goes to the RTC socket, and bytes are reported as lost", () => {
+  test("without a reliable channel to come, a message goes to the RTC socket, and a sender learns whose client reads no bytes", () => {
     data.opened(channel("lossy"));
     expect(deliver("reliable", "a")).toBe(false);
     const lost: unknown[] = [];
     const sender = {
       readerBehind() {},
-      readerLost: (reader: string, messages: number) => void lost.push([reader, messages]),
+      readerLost: (...told: unknown[]) => void lost.push(told),
     };
     const packet = { content: { payload: Buffer.from([0xff]), topic: null, more: [] }, sequence: 0, isLossy: false };
     const bytes = DataMessage.ofPacket(null, { ...packet, destinations: [], destinationIds: [] }, 1);
     expect(data.deliver("reliable", bytes, sender)).toBe(false);
-    expect(lost).toEqual([["ann", 1]]);
+    data.opened(channel("reliable", "numbered.0"));
+    expect(data.deliver("reliable", bytes, sender)).toBe(true);
+    expect(data.deliver("lossy", bytes, sender)).toBe(true);
+    expect(lost).toEqual(Array(3).fill(["ann", 1, "text_only"]));
   });
 
   describe("of a client that speaks packets", () => {

@@ -85,12 +85,15 @@ export type RoomEvents = {
   /**
    * Data messages of the local participant were dropped; emitted at most once a second. With `slow_reader`, the participant
    * `identity` has read so little that it did not get them, or was left out of a stream. It is told too, with its own identity.
+   * With `text_only`, they were bytes, and the client of `identity` reads text only.
    * With `not_encrypted` or `undecryptable`, `identity` sent them, in a call that this page encrypts.
    */
   dataDropped: [
     dropped: {
       messages: number;
-      reason: "rate_limited" | "permission_denied" | "invalid" | "slow_reader" | "not_encrypted" | "undecryptable";
+      reason:
+        | ("rate_limited" | "permission_denied" | "invalid" | "slow_reader" | "text_only")
+        | ("not_encrypted" | "undecryptable");
       identity?: string;
       topic?: string;
     },
