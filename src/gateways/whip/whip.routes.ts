@@ -52,6 +52,9 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
         },
       ),
     );
+    // RFC 9725 §4.1: neither has a representation, and a GET succeeds without content.
+    for (const path of [`/${kind}/:roomId`, `/${kind}/:roomId/:sessionId`])
+      routes.get(path, () => new Response(null, { status: 204 }), { detail: { hide: true } });
     routes.options(
       `/${kind}/:roomId`,
       ({ set }) => {

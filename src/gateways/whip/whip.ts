@@ -10,7 +10,7 @@ import type { Membership } from "../signaling/membership.ts";
 import type { PublisherLimit } from "../signaling/publisher-limit.ts";
 import { Refusal } from "../signaling/refusal.ts";
 import type { Client, RtcSession, SessionRegistry } from "../signaling/rtc-session.ts";
-import { readFragment, restartOffer, writeFragment } from "./sdp-fragment.ts";
+import { oneWayOffer, readFragment, restartOffer, writeFragment } from "./sdp-fragment.ts";
 
 /** A WHIP client only sends, a WHEP client only receives. */
 export type WhipKind = "whip" | "whep";
@@ -67,12 +67,13 @@ export function createWhip(
           kind === "whip" ? { ...caller, profile: { ...caller.profile, kind: "ingress" as const } } : caller;
         const { session } = await join.join(participant, { connectionId }, client, () => false);
         const etag = newEtag();
-        session.link = { state: "headless", ice: { offer: sdp, etag } };
+        const offer = oneWayOffer(sdp, kind === "whip" ? "sendonly" : "recvonly");
+        session.link = { state: "headless", ice: { offer, etag } };
         membership.saveToNode(session);
         session.wantsMedia = true;
         try {
           publisherLimit.take(session, kind === "whip");
-          const answer = await negotiate(kind, session, sdp);
+          const answer = await negotiate(kind, session, offer);
           return { sessionId: session.id, sdp: answer, etag, iceServers: join.iceServersOf(session) };
         } catch (error) {
           membership.leave(session, "failed");

@@ -170,7 +170,8 @@ describe("[10] POST /whip and /whep", () => {
       const { patch, etag, acceptPatch } = await encoder();
       expect(acceptPatch).toBe("application/trickle-ice-sdpfrag");
       expect(etag).toMatch(/^"[^"]+"$/);
-      expect((await patch(CANDIDATE, etag)).status).toBe(204);
+      const added = await patch(CANDIDATE, etag);
+      expect([added.status, added.text, added.headers.get("etag")]).toEqual([204, "", null]);
       expect((await patch("a=end-of-candidates\r\n", etag)).status).toBe(204);
       expect((await patch(`a=ice-ufrag:first\r\na=ice-pwd:1234567890123456789012\r\n${CANDIDATE}`, etag)).status).toBe(
         204,
@@ -205,6 +206,39 @@ describe("[10] POST /whip and /whep", () => {
     for (const kind of ["whip", "whep"]) {
       const { status, headers } = await server.call("OPTIONS", `/${kind}/${roomId}`);
       expect([status, headers.get("accept-post")]).toEqual([204, "application/sdp"]);
+    }
+  });
+
+  test("GET of an endpoint and of a session succeeds without content, and other methods are refused", async () => {
+    const roomId = await start();
+    for (const kind of ["whip", "whep"]) {
+      const { token } = await server.mint(roomId, kind);
+      const location = String((await post(kind, roomId, token)).headers.get("location"));
+      for (const path of [`/${kind}/${roomId}`, location]) {
+        const { status, text } = await server.call("GET", path, { headers: { accept: "text/html" } });
+        expect([status, text]).toEqual([204, ""]);
+        expect((await server.call("PUT", path, { key: token })).status).toBe(405);
+      }
+    }
+  });
+
+  test("an offer for both directions, or without a direction, is answered for one", async () => {
+    const roomId = await start();
+    const section = (lines: string) => `m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n${lines}`;
+    const offered: string[] = [];
+    const { negotiate } = server.node;
+    server.node.negotiate = (request) => {
+      offered.push(request.sdp);
+      return negotiate.call(server.node, request);
+    };
+    for (const [kind, direction] of [
+      ["whip", "sendonly"],
+      ["whep", "recvonly"],
+    ] as const) {
+      const { token } = await server.mint(roomId, kind);
+      for (const given of ["", "a=sendrecv\r\n", `a=${direction}\r\n`])
+        expect((await post(kind, roomId, token, `v=0\r\n${section(given)}`)).status).toBe(201);
+      expect(offered.splice(0)).toEqual(Array(3).fill(`v=0\r\n${section(`a=${direction}\r\n`)}`));
     }
   });
 
