@@ -19,6 +19,7 @@ const FILES: Record<string, string> = {
   nftables: "/usr/sbin/nft",
   "nginx-light": "/usr/sbin/nginx",
   postgresql: "/usr/lib/postgresql",
+  xvfb: "/usr/bin/Xvfb",
   "simple-whip-client": "/usr/bin/whip-client",
   "python3-aiortc": "/usr/lib/python3/dist-packages/aiortc/__init__.py",
   ...gstreamerPlugins({ nice: "nice", base: "opus", good: "vpx", bad: "webrtc", ugly: "x264" }),

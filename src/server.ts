@@ -138,6 +138,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   services.rtcSessions.calls.log.recover();
   await services.recordings.recover();
   await services.egresses.recover();
+  await services.livekitClients.ingresses.recover();
   services.livekitClients.agents.restore();
   lifecycle.started("empty rooms", services.emptyRooms.start());
   lifecycle.started("draining nodes", services.drainingNodes.start());
@@ -237,6 +238,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   // Recordings stop first, because files can be completed only while their rooms are open.
   lifecycle.started("recordings", () => services.recordings.stopAll());
   lifecycle.started("egresses", () => services.egresses.stopAll());
+  lifecycle.started("ingress", () => services.livekitClients.urlSources.stopAll());
 
   isStarted = true;
   const { ports: mediaPorts, announce, probe } = media;

@@ -70,6 +70,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     ...rooms,
     ...projects,
     signaling: signaling.core,
+    whip: signaling.whip,
     moderation,
     originPolicy,
     hasLivekitEndpoint: webhooks.hasLivekitEndpoint,

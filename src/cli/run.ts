@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { COMPOSITOR_COMMAND } from "../features/egress/compositor/messages.ts";
+import { FETCHER_COMMAND } from "../gateways/livekit/ingress/fetcher/messages.ts";
 import { ConfigError } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
 import { adminCommand } from "./commands/admin.ts";
@@ -71,6 +72,11 @@ export async function run(argv: readonly string[]): Promise<void> {
   if (argv[0] === COMPOSITOR_COMMAND) {
     const { runCompositor } = await import("../features/egress/compositor/main.ts");
     await runCompositor();
+    process.exit(0);
+  }
+  if (argv[0] === FETCHER_COMMAND) {
+    const { runFetcher } = await import("../gateways/livekit/ingress/fetcher/main.ts");
+    await runFetcher();
     process.exit(0);
   }
   try {

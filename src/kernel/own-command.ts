@@ -1,7 +1,79 @@
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Log } from "./log.ts";
 
 /** How this program is started again, as another process: the binary, or Bun with the entry point of a checkout. */
 export function ownCommandLine(): string[] {
   if (Bun.isStandaloneExecutable) return [process.execPath];
   return [process.execPath, "--no-env-file", join(import.meta.dir, "../main.ts")];
+}
+
+/** Of 1,000, added to its share of the memory. */
+const OOM_SCORE = "500";
+
+/** For a process that works on media; its children inherit the score. */
+export function endFirstWithoutMemory(): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", OOM_SCORE);
+  } catch {
+    // Only Linux has it.
+  }
+}
+
+export type MediaProcess<To> = {
+  send(message: To): void;
+  kill(): void;
+};
+
+/** Below calls. Where memory is short, the kernel ends it and its children before the server. */
+const NICENESS = "5";
+const MAX_STDERR_CHARACTERS = 2_000;
+
+/** The process gets nothing of this one's environment that it does not need: it holds secrets. */
+function environment(): Record<string, string> {
+  const { PATH = "", LANG = "C.UTF-8", TMPDIR } = process.env;
+  return { PATH, LANG, ...(TMPDIR === undefined ? {} : { TMPDIR }), BUN_GC_TIMER_INTERVAL: "1000" };
+}
+
+/**
+ * Starts this program as a process that works on media and exchanges lines of JSON with this one. `onClosed` is called once, when it
+ * has ended for whatever reason.
+ */
+export function startMediaProcess<To, From>(
+  log: Log,
+  command: string,
+  onMessage: (message: From) => void,
+  onClosed: (error: string) => void,
+): MediaProcess<To> {
+  const child = spawn("nice", ["-n", NICENESS, ...ownCommandLine(), command], {
+    stdio: ["pipe", "pipe", "pipe"],
+    env: environment(),
+  });
+  let stderr = "";
+  child.stderr.on("data", (bytes: Buffer) => {
+    stderr = (stderr + bytes.toString()).slice(-MAX_STDERR_CHARACTERS);
+  });
+  child.stdin.on("error", () => {});
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    try {
+      onMessage(JSON.parse(line) as From);
+    } catch (err) {
+      log.error({ err, command }, "media process: message not handled");
+    }
+  });
+  let isClosed = false;
+  const closed = (error: string) => {
+    if (!isClosed) onClosed(error);
+    isClosed = true;
+  };
+  child.on("error", (error) => closed(error.message));
+  child.on("close", (code, signal) => closed(stderr.trim() || `ended with ${signal ?? `exit code ${code}`}`));
+  return {
+    send(message) {
+      if (child.stdin.writable) child.stdin.write(`${JSON.stringify(message)}\n`);
+    },
+    kill: () => void child.kill("SIGKILL"),
+  };
 }

@@ -11,6 +11,7 @@ export const ID_PREFIX = {
   call: "call_",
   recording: "rec_",
   egress: "EG_",
+  ingress: "IN_",
   ring: "ring_",
   report: "rep_",
   pushSubscription: "psh_",

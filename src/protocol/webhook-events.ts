@@ -49,6 +49,8 @@ export const LIVEKIT_EVENT_TYPES = [
   "egress_started",
   "egress_updated",
   "egress_ended",
+  "ingress_started",
+  "ingress_ended",
 ] as const;
 
 export type LivekitEventType = (typeof LIVEKIT_EVENT_TYPES)[number];

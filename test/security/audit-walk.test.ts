@@ -3,6 +3,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SignJWT } from "jose";
 import { type OperationName, perform } from "../../src/cli/operations.ts";
+import { findFfmpeg } from "../../src/features/recordings/composition/ffmpeg.ts";
 import { trackSid } from "../../src/protocol/media/livekit-sids.ts";
 import { OIDC_CLIENT, oidcServer } from "../harness/oidc.ts";
 import { type Operation, operationsOf } from "../harness/operations.ts";
@@ -36,7 +37,11 @@ const NOT_AUDITED: [RegExp, string][] = [
 ];
 
 const provider = await oidcServer(["http://localhost/oauth/acme/callback"]);
-const server = await rtcServer({ ...UNLIMITED, OAUTH: { acme: { issuer: provider.issuer, ...OIDC_CLIENT } } });
+const server = await rtcServer({
+  ...UNLIMITED,
+  EGRESS_MAX_RUNNING: 10,
+  OAUTH: { acme: { issuer: provider.issuer, ...OIDC_CLIENT } },
+});
 afterAll(async () => {
   await server.close();
   await provider.close();
@@ -109,19 +114,35 @@ describe("every administrative call of LiveKit's server API leaves an entry with
   const READS = /^(List|Get)/;
   /** A room's record shows when it was created; data and subscriptions are traffic of the application. */
   const EXEMPT = ["CreateRoom", "SendData", "UpdateSubscriptions", "PerformRpc"];
-  const methods = Object.entries(server.services.livekitClients.services).flatMap(([service, own]) =>
-    Object.keys(own).map((method) => ({ service, method })),
-  );
+  const GRANTS = { roomAdmin: true, roomCreate: true, roomRecord: true, ingressAdmin: true };
+  const methods = Object.entries(server.services.livekitClients.services)
+    .filter(([service]) => service !== "livekit.Egress" || findFfmpeg() !== null)
+    .flatMap(([service, own]) => Object.keys(own).map((method) => ({ service, method })));
 
   async function body(method: string, tenant: Tenant, room: string): Promise<object> {
     const { identity = "", trackId = "" } = tenant.ids;
+    const composition = { roomName: room, fileOutputs: [{ filepath: crypto.randomUUID() }] };
+    const encoder = { inputType: "WHIP_INPUT", roomName: room, participantIdentity: "encoder" };
     const bodies: Record<string, object> = {
       MutePublishedTrack: { room, identity, trackSid: trackSid(trackId), muted: true },
       UpdateParticipant: { room, identity, name: "renamed" },
       MoveParticipant: { room, identity, destinationRoom: `${room}-other` },
       UpdateRoomMetadata: { room, metadata: "changed" },
       CreateDispatch: { room, agentName: "helper" },
+      StartRoomCompositeEgress: composition,
+      StartParticipantEgress: { ...composition, identity },
+      StartTrackCompositeEgress: { ...composition, audioTrackId: trackSid(trackId) },
+      StartTrackEgress: { roomName: room, trackId: trackSid(trackId), file: { filepath: crypto.randomUUID() } },
+      CreateIngress: encoder,
     };
+    if (["UpdateLayout", "UpdateStream", "StopEgress"].includes(method)) {
+      const { body: begun } = await call("livekit.Egress", "StartRoomCompositeEgress", tenant, room, composition);
+      return { egressId: begun.egressId, ...(method === "UpdateLayout" && { layout: "speaker" }) };
+    }
+    if (["UpdateIngress", "DeleteIngress"].includes(method)) {
+      const { body: made } = await call("livekit.Ingress", "CreateIngress", tenant, room, encoder);
+      return { ingressId: made.ingressId };
+    }
     if (method === "DeleteDispatch") {
       const { body: made } = await call("livekit.AgentDispatchService", "CreateDispatch", tenant, room, {
         room,
@@ -136,7 +157,7 @@ describe("every administrative call of LiveKit's server API leaves an entry with
     const [, , publicId = ""] = tenant.credentials.apiKey.split(/[_.]/);
     const secret = new TextEncoder().encode(server.services.apiKeys.signingSecret(publicId));
     const key = await new SignJWT({
-      video: { room, roomAdmin: true, roomCreate: true, destinationRoom: `${room}-other` },
+      video: { ...GRANTS, room, destinationRoom: `${room}-other` },
     })
       .setProtectedHeader({ alg: "HS256" })
       .setIssuer(publicId)

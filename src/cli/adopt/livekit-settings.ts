@@ -144,7 +144,7 @@ export const RULES: readonly Rule[] = [
   nothing("prometheus_port", "metrics are at /metrics on PORT"),
   nothing("prometheus.*", "metrics are at /metrics on PORT; others than this machine need METRICS_TOKEN"),
   nothing("limit.*", "limits have settings of their own: see `stoa config doc`"),
-  nothing("ingress.*", "WHIP is served at /whip; RTMP is not"),
+  nothing("ingress.*", "WHIP and URLs are served by this server; RTMP is not"),
   nothing("sip.*", "telephony is not served"),
   nothing("audio.*", "chosen by the server"),
   nothing("video.*", "chosen by the server"),

@@ -9,6 +9,10 @@ const WATCHES: Permissions = {
   ...{ publishData: false, updateMetadata: false },
 };
 
+/** The media ports of this process are open on loopback too, while its public address may not be reachable from here. */
+export const onLoopback = (sdp: string): string =>
+  sdp.replaceAll(/(a=candidate:\S+ \d+ udp \d+ )\S+/g, (_, before: string) => `${before}127.0.0.1`);
+
 export class RoomLink {
   readonly #nodes: Pick<MediaNodes, "find">;
   readonly #roomId: string;
@@ -35,13 +39,7 @@ export class RoomLink {
     const node = this.#node();
     const { roomId, participantId } = { roomId: this.#roomId, participantId: this.#participantId };
     const answer = await node.negotiate({ roomId, participantId, sdp, publish: [], subscribe });
-    if (node.remote) return answer;
-    // The media ports of this process are open on loopback too, while its public address may not be reachable from here.
-    const local = answer.sdp.replaceAll(
-      /(a=candidate:\S+ \d+ udp \d+ )\S+/g,
-      (_, before: string) => `${before}127.0.0.1`,
-    );
-    return { ...answer, sdp: local };
+    return node.remote ? answer : { ...answer, sdp: onLoopback(answer.sdp) };
   }
 
   update(tracks: SubscriptionChange[]): Promise<void> {

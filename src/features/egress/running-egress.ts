@@ -1,9 +1,15 @@
 /** One egress from its request to its end: its compositor, its place in the room, and the state of its outputs. */
+import { type MediaProcess, startMediaProcess } from "../../kernel/own-command.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
-import type { FromCompositor, OutputReport, StartCompositor } from "./compositor/messages.ts";
+import {
+  COMPOSITOR_COMMAND,
+  type FromCompositor,
+  type OutputReport,
+  type StartCompositor,
+  type ToCompositor,
+} from "./compositor/messages.ts";
 import type { Layout } from "./compositor/scene.ts";
-import { type CompositorProcess, startCompositor } from "./compositor-process.ts";
 import type { EgressOutput, EgressStatus } from "./egress.table.ts";
 import type { PlannedOutput } from "./output-plan.ts";
 import { RoomLink } from "./room-link.ts";
@@ -34,7 +40,7 @@ export class RunningEgress {
   readonly #host: Host;
   readonly #link: RoomLink;
   readonly #unwatch: () => void;
-  #process: CompositorProcess | null = null;
+  #process: MediaProcess<ToCompositor> | null = null;
   #state: RoomState = { serverName: null, tracks: [], participants: [] };
   #speakers: string[] = [];
   #status: EgressStatus = "STARTING";
@@ -126,10 +132,10 @@ export class RunningEgress {
   }
 
   #begin(): void {
-    const { log } = this.#runtime;
     const { ffmpeg, font, layout, showsNames, encoding } = this.#options;
-    this.#process = startCompositor(
-      log,
+    this.#process = startMediaProcess<ToCompositor, FromCompositor>(
+      this.#runtime.log,
+      COMPOSITOR_COMMAND,
       (message) => this.#receive(message),
       (error) => {
         this.#end ??= { status: "FAILED", error: `The compositor ended: ${error}` };

@@ -277,7 +277,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     });
   }
 
-  return { admit, connect, readToken };
+  return { admit, connect, readToken, callerOf };
 }
 
 /** Null for an unexpected error. */

@@ -3,14 +3,18 @@ import type { ModerationService } from "../../features/rooms/moderation.service.
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
 import { rateLimitKey } from "../../kernel/net/addresses.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { Whip } from "../whip/whip.ts";
 import { createAgents } from "./agents/agents.ts";
 import { type ConnectionDeps, createLivekitConnections } from "./connection.ts";
+import { createIngresses } from "./ingress/ingresses.ts";
+import { createUrlSources } from "./ingress/url-sources.ts";
 import { createLivekitSessions } from "./livekit-session.ts";
 import { createMatrixRtc } from "./matrix/matrix-rtc.ts";
 import { serverInfo } from "./records.ts";
 import { HttpRefusal } from "./refusals.ts";
 import { createDispatchService } from "./server-api/dispatch-service.ts";
 import { createEgressService } from "./server-api/egress-service.ts";
+import { createIngressService } from "./server-api/ingress-service.ts";
 import { createRoomService } from "./server-api/room-service.ts";
 import { createTokenSigner } from "./tokens.ts";
 import { publishWebhooks, type WebhookDeps } from "./webhooks.ts";
@@ -18,6 +22,7 @@ import { publishWebhooks, type WebhookDeps } from "./webhooks.ts";
 type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & {
   moderation: ModerationService;
   egresses: Egresses;
+  whip: Whip;
 } & Pick<WebhookDeps, "hasLivekitEndpoint" | "hasOpenCall">;
 
 export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
@@ -32,8 +37,11 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     ...{ ...deps, details, signToken, serverInfo: serverInfo("") },
     find: (roomId) => deps.rooms.byId(roomId),
   });
-  publishWebhooks(runtime, { ...deps, details });
   const connections = createLivekitConnections(runtime, { ...deps, sessions, agents, signToken });
+  const { registry } = deps.signaling;
+  const ingresses = createIngresses(runtime, { ...deps, registry, callerOf: connections.callerOf });
+  const urlSources = createUrlSources(runtime, { ingresses, registry });
+  publishWebhooks(runtime, { ...deps, details, ingresses });
   function takeAttempt(kind: string, ipAddress: string): void {
     const verdict = limiter.take(kind, rateLimitKey(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
     if (!verdict.allowed) throw new HttpRefusal(429, "too many attempts; try again later", verdict.resetSeconds);
@@ -43,10 +51,13 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     isOpen: config.LIVEKIT_CLIENTS === "on",
     connections,
     agents,
+    ingresses,
+    urlSources,
     matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
       "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, sessionOf: sessions.of }),
-      "livekit.Egress": createEgressService(runtime, { ...deps, registry: deps.signaling.registry }),
+      "livekit.Egress": createEgressService(runtime, { ...deps, registry }),
+      "livekit.Ingress": createIngressService({ ingresses, urlSources }),
       "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
     },
 
@@ -69,6 +80,7 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
       takeAttempt("livekit-validate", ipAddress);
     },
 
+    requireIngressAttempt: (ipAddress: string): void => takeAttempt("livekit-ingress", ipAddress),
     requireMatrixAttempt: (ipAddress: string): void => takeAttempt("matrix", ipAddress),
   };
 }

@@ -5,6 +5,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { SocketServer } from "../../kernel/socket/sockets.ts";
 import type { Agents } from "./agents/agents.ts";
 import { type ClientRequest, type LivekitConnections, toHttpRefusal } from "./connection.ts";
+import { ingressRoutes } from "./ingress/ingress.routes.ts";
 import { bearerOf, type ConnectionMode, readJoinParameters, tokenOf } from "./join-request.ts";
 import type { LivekitGateway } from "./livekit-gateway.ts";
 import { matrixRoutes } from "./matrix/matrix.routes.ts";
@@ -14,12 +15,14 @@ import { twirpRoutes } from "./server-api/twirp.ts";
 /** The paths are those of LiveKit's SDKs. None of them exists while LIVEKIT_CLIENTS is off. */
 export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: { livekitClients: LivekitGateway }) => {
   const { isOpen, connections, agents, services, matrixRtc, requireAttempt, requireMatrixAttempt } = livekitClients;
+  const { ingresses, requireIngressAttempt } = livekitClients;
   const routes = new Elysia();
   if (!isOpen) return routes;
   if (matrixRtc.isOpen) routes.use(matrixRoutes(http, { matrixRtc, log, requireAttempt: requireMatrixAttempt }));
   return routes
     .use(rtcRoutes(http, { connections, log, requireAttempt }))
     .use(agentRoutes(http, { connections, agents, log, requireAttempt }))
+    .use(ingressRoutes(http, { ingresses, log, requireAttempt: requireIngressAttempt }))
     .use(twirpRoutes(http, { readToken: connections.readToken, services, log }));
 };
 

@@ -14,26 +14,29 @@ import type { Tenant } from "../../kernel/tenant.ts";
 import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { LivekitEventType } from "../../protocol/webhook-events.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
+import type { Ingresses } from "./ingress/ingresses.ts";
 import { KINDS, LEAVE_REASONS, type LivekitDetails, participantInfo, roomInfo, trackInfo } from "./records.ts";
 import { egressInfo } from "./server-api/egress-info.ts";
+import { ingressInfo } from "./server-api/ingress-service.ts";
 
 export type WebhookDeps = {
   rooms: RoomService;
   signaling: SignalingCore;
   details: LivekitDetails;
+  ingresses: Ingresses;
   /** Whether the project and environment have an endpoint in LiveKit's format; events are made for such only. */
   hasLivekitEndpoint: (tenant: Tenant) => boolean;
   /** Whether the stored history of the room has a call that has not ended. */
   hasOpenCall: (roomId: string) => boolean;
 };
 
-type Content = Partial<Pick<WebhookEvent, "room" | "participant" | "track" | "egressInfo">>;
+type Content = Partial<Pick<WebhookEvent, "room" | "participant" | "track" | "egressInfo" | "ingressInfo">>;
 type Subject = Tenant & { roomId: string; at: number };
 type Left = Extract<CallProgress, { type: "left" }>;
 
 /** Publishes webhook events in LiveKit's format, in the transactions that record rooms and calls. */
 export function publishWebhooks({ bus, log, now, write }: Runtime, deps: WebhookDeps): void {
-  const { rooms, signaling, details, hasLivekitEndpoint, hasOpenCall } = deps;
+  const { rooms, signaling, details, ingresses, hasLivekitEndpoint, hasOpenCall } = deps;
   const { registry } = signaling;
   /** The published tracks of every session, because LiveKit reports the end of each before its participant leaves. */
   const tracks = new Map<string, Map<string, LivekitTrack>>();
@@ -90,6 +93,11 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
   bus.inTransaction("egressChanged", (unit, { type, row }) => {
     if (!hasLivekitEndpoint(row)) return;
     publish(unit, { ...row, at: row.updatedAt }, `egress_${type}`, { egressInfo: egressInfo(row) });
+  });
+  bus.inTransaction("ingressChanged", (unit, { type, row }) => {
+    if (!hasLivekitEndpoint(row)) return;
+    const subject = { ...row, roomId: row.roomId ?? row.id, at: row.updatedAt };
+    publish(unit, subject, `ingress_${type}`, { ingressInfo: ingressInfo(ingresses, row, null) });
   });
   bus.inTransaction("callProgress", (unit, event) => {
     if (!hasLivekitEndpoint(event)) return;

@@ -5,7 +5,7 @@ import type { IceServer } from "../../protocol/room-records.ts";
 import type { Whip, WhipKind } from "./whip.ts";
 
 const KINDS: readonly WhipKind[] = ["whip", "whep"];
-const SDP_FRAGMENT = "application/trickle-ice-sdpfrag";
+export const SDP_FRAGMENT = "application/trickle-ice-sdpfrag";
 const SUMMARY: Record<WhipKind, string> = {
   whip: "Publish into the room with an encoder or another WHIP client",
   whep: "Watch the room with a WHEP player",
@@ -109,7 +109,7 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
 };
 
 /** WHIP names ICE servers in Link headers (RFC 9725 §4.6). */
-function iceLinks({ urls, username, credential }: IceServer): string[] {
+export function iceLinks({ urls, username, credential }: IceServer): string[] {
   const parameters = `rel="ice-server"; username="${username}"; credential="${credential}"; credential-type="password"`;
   return urls.map((url) => `<${url}>; ${parameters}`);
 }

@@ -4,7 +4,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError, type ErrorCode } from "../../protocol/errors.ts";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { MediaError } from "../../protocol/media-node.ts";
-import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
+import { type PublishedSection, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { Join } from "../signaling/join.ts";
 import type { Membership } from "../signaling/membership.ts";
 import type { PublisherLimit } from "../signaling/publisher-limit.ts";
@@ -31,10 +31,15 @@ export function createWhip(
   { ids }: Runtime,
   { registry, membership, join, publisherLimit, rooms, turnedAway }: WhipDeps,
 ) {
-  async function negotiate(kind: WhipKind, session: RtcSession, sdp: string, iceRestart = false): Promise<string> {
+  async function negotiate(
+    kind: WhipKind,
+    session: RtcSession,
+    sdp: string,
+    { iceRestart = false, publish }: { iceRestart?: boolean; publish?: PublishedSection[] } = {},
+  ): Promise<string> {
     const ref = { roomId: session.room.id, participantId: session.id };
     // By default a node publishes every sent track and subscribes to every published one.
-    const direction = kind === "whip" ? { subscribe: [] } : { publish: [] };
+    const direction = kind === "whip" ? { subscribe: [], ...(publish && { publish }) } : { publish: [] };
     return (await session.site.node.negotiate({ ...ref, sdp, iceRestart, ...direction })).sdp;
   }
 
@@ -50,7 +55,15 @@ export function createWhip(
   const newEtag = () => `"${ids.uuid()}"`;
 
   return {
-    async start(kind: WhipKind, caller: RtcTokenCaller, reference: string, sdp: string, client: Client) {
+    /** `publish` has names and sources for the sent tracks; by default they are a microphone and a camera. */
+    async start(
+      kind: WhipKind,
+      caller: RtcTokenCaller,
+      reference: string,
+      sdp: string,
+      client: Client,
+      publish?: PublishedSection[],
+    ) {
       const { id, encrypted } = rooms.find({ ...caller, roomId: reference });
       if (id !== caller.roomId) throw new ApiError("SVC_ROOM_NOT_FOUND");
       if (encrypted) throw new ApiError("SVC_ROOM_ENCRYPTED");
@@ -73,7 +86,7 @@ export function createWhip(
         session.wantsMedia = true;
         try {
           publisherLimit.take(session, kind === "whip");
-          const answer = await negotiate(kind, session, offer);
+          const answer = await negotiate(kind, session, offer, { publish });
           return { sessionId: session.id, sdp: answer, etag, iceServers: join.iceServersOf(session) };
         } catch (error) {
           membership.leave(session, "failed");
@@ -107,7 +120,7 @@ export function createWhip(
       if (credentials === null || ice.offer.includes(`a=ice-ufrag:${credentials.ufrag}`)) return null;
       const offer = restartOffer(ice.offer, credentials);
       try {
-        const answer = await negotiate(kind, session, offer, true);
+        const answer = await negotiate(kind, session, offer, { iceRestart: true });
         link.ice = { offer, etag: newEtag() };
         return { fragment: writeFragment(answer), etag: link.ice.etag };
       } catch (error) {

@@ -47,6 +47,15 @@ export const egressVariables = {
   EGRESS_ALLOW_PRIVATE: boolean(false, "Whether live compositions may be sent to addresses of private networks."),
 };
 
+export const ingressVariables = {
+  INGRESS_MAX_RUNNING: integer(
+    4,
+    { min: 0, max: 1_000 },
+    "URLs that are fetched and transcoded into rooms at a time; each takes about one core at 720p. 0 switches them off.",
+  ),
+  INGRESS_ALLOW_PRIVATE: boolean(false, "Whether URLs in private networks may be fetched into rooms."),
+};
+
 export const backupVariables = {
   BACKUP_DIR: optionalPath("Directory for scheduled backups. Unset: no backups."),
   BACKUP_EVERY_HOURS: integer(24, { min: 1, max: 8760 }, "Hours between two backups."),

@@ -6,7 +6,13 @@ import { mediaVariables } from "./media.variables.ts";
 import type { OAuthProviders } from "./oauth.ts";
 import { rateLimitVariables } from "./rate-limit.variables.ts";
 import { serveVariables } from "./serve.variables.ts";
-import { backupVariables, egressVariables, recordingVariables, storageVariables } from "./storage.variables.ts";
+import {
+  backupVariables,
+  egressVariables,
+  ingressVariables,
+  recordingVariables,
+  storageVariables,
+} from "./storage.variables.ts";
 import { tracingVariables } from "./tracing.variables.ts";
 import type { Variable } from "./variable.ts";
 import { pushVariables, webhookVariables } from "./webhook.variables.ts";
@@ -22,6 +28,7 @@ export const VARIABLES = {
   ...storageVariables,
   ...recordingVariables,
   ...egressVariables,
+  ...ingressVariables,
   ...backupVariables,
   ...webhookVariables,
   ...tracingVariables,
@@ -48,6 +55,7 @@ export const GROUPS: readonly { title: string; names: readonly VariableName[] }[
   { title: "Attachments", names: namesOf(storageVariables) },
   { title: "Recordings", names: namesOf(recordingVariables) },
   { title: "Live compositions", names: namesOf(egressVariables) },
+  { title: "Ingress", names: namesOf(ingressVariables) },
   { title: "Backups", names: namesOf(backupVariables) },
   { title: "Webhooks", names: namesOf(webhookVariables) },
   { title: "Traces and metrics", names: namesOf(tracingVariables) },

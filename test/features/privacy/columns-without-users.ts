@@ -8,6 +8,7 @@ export const TABLES_WITHOUT_USERS: Record<string, string> = {
   chat_word_lists: "of the developer",
   conversations: "of the developer",
   egresses: "what the developer asks to compose, which may name a participant; removed 30 days after its end",
+  ingresses: "of the developer, who names the participant that an encoder or a URL becomes",
   installation: "of the installation",
   invitations: "dashboard accounts",
   log_position: "of the installation",

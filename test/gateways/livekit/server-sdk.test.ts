@@ -76,6 +76,8 @@ const argumentsOf = (dispatchId: string): Record<string, unknown[]> => ({
 });
 
 const FINDS_NOTHING = new Set([
+  "updateIngress",
+  "deleteIngress",
   "mutePublishedTrack",
   "startTrackEgress",
   "startTrackCompositeEgress",
@@ -94,7 +96,7 @@ async function outcome(client: Client, method: string, args: unknown[]): Promise
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "unimplemented") return "`unimplemented`";
-    // The method looked for the track or the egress, which does not exist.
+    // The method looked for the track, the egress or the ingress, which does not exist.
     if (FINDS_NOTHING.has(method) && code === "not_found") return "works";
     // The room is there, and only the program is missing.
     if (String(error).includes("need ffmpeg")) return "works";

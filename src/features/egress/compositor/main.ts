@@ -2,23 +2,11 @@
  * The process that composes one room. The server starts it with a lower priority than calls, sends it lines on its standard input, and
  * reads lines from its standard output. When the server is gone, its input ends: then it completes its files.
  */
-import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { endFirstWithoutMemory } from "../../../kernel/own-command.ts";
 import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
 import { Composition } from "./composition.ts";
 import type { FromCompositor, ToCompositor } from "./messages.ts";
-
-/** Of 1,000, added to its share of the memory. */
-const OOM_SCORE = "500";
-
-/** Its decoders inherit the score. */
-function endFirstWithoutMemory(): void {
-  try {
-    writeFileSync("/proc/self/oom_score_adj", OOM_SCORE);
-  } catch {
-    // Only Linux has it.
-  }
-}
 
 export function runCompositor(): Promise<void> {
   endFirstWithoutMemory();
