@@ -50,7 +50,8 @@ export type RunningServer = {
   /** Over which an older process forwards requests; null where the system has none. */
   loopback: LoopbackTransport | null;
   httpPort: number;
-  /** Whether a newer process may listen on the HTTP port, too. */
+  tlsPort: number | null;
+  /** Whether a newer process may listen on the ports of HTTP and TLS, too. */
   share(isShared: boolean): boolean;
   /** Leaves everything but the calls that it has to a newer process; `stop` ends those as well. */
   handOver(ports: SharedPort[]): Promise<HandedOver>;
@@ -73,11 +74,11 @@ const HANDOVER_MS = 1_000;
 
 /** Starts the components in order; `stop` stops them in reverse order. */
 export async function start(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
-  const { cluster = null } = options;
+  const { cluster = null, succeeds = null } = options;
   const lock = options.inMemory || options.lock ? null : lockData(config.DATA_DIR);
   const { runtime, plan } = openOrRelease(() => {
     const runtime = createRuntime(config, { ...options, traced: true });
-    return { runtime, plan: planTls(runtime) };
+    return { runtime, plan: succeeds ? succeeds.plan : planTls(runtime) };
   }, lock);
   const { log, now } = runtime;
   // Without COMMIT_LOG_URL the data is detached from the commit log, so that the log never accepts it again.
@@ -121,8 +122,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const nodes = createMediaNodes(runtime.timers);
   const older = options.inMemory ? [] : olderProcesses(config.DATA_DIR);
   const threads = options.takeMediaThreads?.();
-  const opening = options.succeeds
-    ? Promise.resolve(options.succeeds.media)
+  const opening = succeeds
+    ? Promise.resolve(succeeds.media)
     : openMedia(runtime, { relayed: plan?.tables.udp.memory, threads, succeeds: older[0]?.ports ?? [] });
   const mediaStarting = startLocalMedia(runtime, nodes, opening);
   mediaStarting.catch(() => {});
@@ -156,7 +157,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("chat clock", await services.chat.sockets.start());
   const sfuSecret = config.SFU_REGISTRATION_SECRET ?? mediaNodeSecret(runtime, options);
   const doctorSecret = randomBytes(24).toString("base64url");
-  const loopback = plan || options.succeeds ? createLoopbackTransport() : null;
+  const loopback = plan || succeeds ? createLoopbackTransport() : null;
   const app = createApp({
     runtime,
     services,
@@ -191,15 +192,20 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   let tls: RunningTls | null = null;
   // The TLS thread stops after the server behind it, so that requests in progress can finish.
-  lifecycle.started("tls", () => tls?.close());
+  lifecycle.started(
+    "tls",
+    () => tls?.close(),
+    () => {},
+  );
   await options.beforeListening?.();
-  const { hostname, port } = plan?.plain ?? { hostname: config.HOST, port: options.succeeds?.httpPort ?? config.PORT };
+  const { hostname, port: configuredPort } = plan?.plain ?? { hostname: config.HOST, port: config.PORT };
+  const port = succeeds?.httpPort ?? configuredPort;
   const { carry } = runtime.sockets;
   const listener = listen(app, {
     ...{ hostname, port, now },
     loopback: loopback && { transport: loopback, carry },
     // The older process forwards the last requests that it accepts for some seconds.
-    succeeds: options.succeeds !== undefined || older.length > 0,
+    succeeds: succeeds !== null || older.length > 0,
   });
   http = listener;
   lifecycle.started(
@@ -210,12 +216,17 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const upstreamPort = listener.server.port ?? port;
   if (plan) {
     const secret = turnSecret(runtime.keyring);
-    tls = await startTls({ ...runtime, plan, upstreamPort, loopback, media, turnSecret: secret });
+    const tlsPort = succeeds?.tlsPort ?? (older.length > 0 ? plan.tls.port : null);
+    tls = await startTls({
+      ...runtime,
+      ...{ plan, upstreamPort, loopback, media, turnSecret: secret },
+      succeeds: tlsPort === null ? null : { port: tlsPort },
+    });
     endRelays(runtime, tls.multiplexer);
     measureTls(runtime.metrics, tls.multiplexer, plan.source);
     readiness.add("certificate", () => certificateProblem(plan.source));
     remoteNodes.onEndpoints(tls.relayToNodes);
-    lifecycle.started("tls listener", tls.drain);
+    lifecycle.started("tls listener", tls.drain, () => {});
   }
 
   // With a domain the plain HTTP server keeps its address; otherwise the TLS listener uses that address.
@@ -261,7 +272,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     media: { ports: media.ports, addresses: media.announce, node: media.node },
     loopback,
     httpPort: upstreamPort,
-    share: listener.share,
+    tlsPort: tls?.multiplexer.port ?? null,
+    share: (isShared) => listener.share(isShared) && (tls?.share(isShared) ?? true),
     async handOver(ports) {
       const requests = listener.hold();
       await requests.othersFinished(now() + BEGUN_REQUESTS_MS);
@@ -272,7 +284,11 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
         name: olderName(config.SFU_NODE_NAME),
       });
       lifecycle.started("remaining node", node.stop);
-      return { requests, node, stopListening: () => void listener.stop(now() + DOWNLOADS_MS) };
+      const stopListening = () => {
+        void listener.stop(now() + DOWNLOADS_MS);
+        void tls?.stopListening();
+      };
+      return { requests, node, stopListening };
     },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };

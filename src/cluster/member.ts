@@ -16,6 +16,7 @@ import { databasePath, type Runtime, type RuntimeOptions } from "../kernel/runti
 import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
+import type { TlsPlan } from "../network/tls/tls.ts";
 import { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import type { OpenedMedia } from "../nodes/local-media.ts";
 import { Abstention, askPeersToAbstain } from "./abstention.ts";
@@ -52,8 +53,8 @@ export type LeaderOptions = RuntimeOptions & {
   takeMediaThreads?: () => EmbeddedMedia | null;
   /** This process hands over to a newer one when it is told to. */
   upgrades?: boolean;
-  /** The media workers listen already, beside those of the older process that this one succeeds, at its port. */
-  succeeds?: { media: OpenedMedia; httpPort: number };
+  /** The media workers listen already, beside those of the older process that this one succeeds, at its ports. */
+  succeeds?: { media: OpenedMedia; plan: TlsPlan | null; httpPort: number; tlsPort: number | null };
   /** Awaited when everything is ready except the port, which the standby server holds until then. */
   beforeListening?: () => Promise<void>;
 };

@@ -4,7 +4,7 @@ import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 
 export type ToNewer =
   /** The newer process checks the data and the settings, and binds the media ports. */
-  | { type: "check"; httpPort: number; ports: SharedPort[] }
+  | { type: "check"; httpPort: number; tlsPort: number | null; ports: SharedPort[] }
   /** The data and the calls are the newer process's. */
   | { type: "released" };
 

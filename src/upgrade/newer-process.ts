@@ -1,14 +1,18 @@
 /** The newer process of an upgrade: it checks everything before the older one gives anything up, then takes over. */
+
+import type { LeaderOptions } from "../cluster/member.ts";
 import { assetFolder } from "../kernel/assets.ts";
 import type { Config } from "../kernel/config/index.ts";
-import { listenAddresses } from "../kernel/config/listen-addresses.ts";
 import { pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import type { Log } from "../kernel/log.ts";
 import { databasePath } from "../kernel/runtime.ts";
+import { systemNow } from "../kernel/time/clock.ts";
+import { systemTimers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
+import { planTls } from "../network/tls/tls.ts";
 import type { EmbeddedMedia } from "../nodes/embedded-media.ts";
-import { type OpenedMedia, openMedia } from "../nodes/local-media.ts";
+import { openMedia } from "../nodes/local-media.ts";
 import type { RunningServer } from "../server.ts";
 import type { ToNewer, ToOlder } from "./messages.ts";
 
@@ -16,20 +20,22 @@ type Deps = {
   config: Config;
   log: Log;
   threads: EmbeddedMedia;
-  start(succeeds: { media: OpenedMedia; httpPort: number }): Promise<RunningServer>;
+  start(succeeds: NonNullable<LeaderOptions["succeeds"]>): Promise<RunningServer>;
 };
 
 /** Resolves when this process serves. Rejects when it cannot, or the older process has ended before it let go of its data. */
 export async function takeOver({ config, log, threads, start }: Deps): Promise<RunningServer> {
   const { next, send } = openChannel();
   try {
-    const { ports, httpPort } = await next("check");
-    checkConfig(config, httpPort);
+    const { ports, httpPort, tlsPort } = await next("check");
+    const plan = planTls({ config, log, timers: systemTimers, now: systemNow });
+    checkConfig(config, { httpPort, tlsPort, hasTls: plan !== null });
     checkData(config);
-    const media = await openMedia({ config, log }, { threads, succeeds: ports });
+    const relayed = plan?.tables.udp.memory;
+    const media = await openMedia({ config, log }, { threads, relayed, succeeds: ports });
     send({ type: "ready", version: VERSION });
     await next("released");
-    const server = await start({ media, httpPort });
+    const server = await start({ media, plan, httpPort, tlsPort });
     if (server.loopback) send({ type: "serving", version: VERSION, loopback: server.loopback });
     return server;
   } catch (error) {
@@ -38,12 +44,14 @@ export async function takeOver({ config, log, threads, start }: Deps): Promise<R
   }
 }
 
+type Ports = { httpPort: number; tlsPort: number | null; hasTls: boolean };
+
 /** Throws when the settings need another start. */
-function checkConfig(config: Config, httpPort: number): void {
-  if (config.PORT !== 0 && config.PORT !== httpPort)
-    throw new Error(`PORT: has changed from ${httpPort} to ${config.PORT}, which needs a restart`);
-  if (listenAddresses(config) !== null)
-    throw new Error("TLS: a server with its own https port cannot be replaced during calls yet. Restart it instead.");
+function checkConfig(config: Config, { httpPort, tlsPort, hasTls }: Ports): void {
+  const changed = hasTls ? tlsPort === null : tlsPort !== null || (config.PORT !== 0 && config.PORT !== httpPort);
+  if (changed) throw new Error("the settings have other ports than the running server, which needs a restart");
+  if (config.TURN_UDP_PORT > 0)
+    throw new Error("TURN_UDP_PORT: two processes cannot use it at the same time, so an upgrade needs a restart");
 }
 
 /** Throws when this version cannot use the data. Nothing is written. */

@@ -76,7 +76,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
   async function shareAll(): Promise<Shared> {
     const shared = await server.media.node.sharePorts();
     if ("unavailable" in shared) throw new Error(`${shared.unavailable} ${RESTART}`);
-    if (server.share(true)) return { httpPort: server.httpPort, ports: shared.ports };
+    if (server.share(true)) return { httpPort: server.httpPort, tlsPort: server.tlsPort, ports: shared.ports };
     await keepAll();
     throw new Error(`This system lets no other process use the HTTP port. ${RESTART}`);
   }
@@ -120,7 +120,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
 
 const RESTART = "Restart the server instead, which ends its calls.";
 
-type Shared = { httpPort: number; ports: SharedPort[] };
+type Shared = { httpPort: number; tlsPort: number | null; ports: SharedPort[] };
 
 type Newer = {
   /** Lets go of the data; resolves when the process serves. */

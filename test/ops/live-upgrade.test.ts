@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { stoa } from "../cli/stoa.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
+import { makeCertificate } from "./certificate.ts";
 import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-live-upgrade-"));
@@ -41,11 +42,11 @@ const processes = new Set<number>();
 /** Of the process that serves now. */
 const note = () => JSON.parse(readFileSync(join(dataDir, "serve.json"), "utf8")) as { pid: number };
 
-async function start(): Promise<void> {
+async function start(...args: string[]): Promise<void> {
   dataDir = mkdtempSync(join(work, "data-"));
   cpSync(join(work, "prepared"), dataDir, { recursive: true });
   cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
-  server = await served(dataDir, [...OPTIONS, ...LIMITS]);
+  server = await served(dataDir, [...OPTIONS, ...LIMITS, ...args]);
   processes.add(server.child.pid);
 }
 
@@ -53,6 +54,13 @@ async function upgrade(...args: string[]): Promise<{ code: number; out: string; 
   const finished = await stoa(["upgrade", "--data-dir", dataDir, ...args]);
   processes.add(note().pid);
   return finished;
+}
+
+function freePort(): number {
+  const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port = 0 } = taken;
+  void taken.stop(true);
+  return port;
 }
 
 function program(name: string, text: string): string {
@@ -84,15 +92,16 @@ async function call(): Promise<{ roomId: string; ada: Member; ben: Member }> {
 }
 
 /** Requests on four connections that stay open and on new ones, until `stop`, which returns what was refused. */
-function requests(conversation: string, token: string) {
+function requests(conversation: string, token: string, url = server.url) {
   const posted: string[] = [];
   const refused: string[] = [];
   let isStopped = false;
   const send = async (name: string, headers: Record<string, string>) => {
     for (let i = 0; !isStopped; i++) {
       const text = `${name} ${i}`;
-      const sent = await fetch(`${server.url}/v1/chat/conversations/${conversation}/messages`, {
+      const sent = await fetch(`${url}/v1/chat/conversations/${conversation}/messages`, {
         method: "POST",
+        tls: { rejectUnauthorized: false },
         headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
         body: JSON.stringify({ type: "text", text }),
       }).then(
@@ -177,6 +186,24 @@ describe("stoa upgrade", () => {
     expect(readdirSync(join(dataDir, "older"))).toEqual([]);
     await fresh.ben.receives();
     expect((await server.call("GET", "/healthz")).status).toBe(200);
+  });
+
+  test("hands over the https port, and finishes what was begun on connections to the older process", async () => {
+    const { cert, key } = await makeCertificate(work, "tls");
+    const port = freePort();
+    await start("--tls-cert", cert, "--tls-key", key, "--edge-port", String(port));
+    const { ben } = await call();
+    const chat = await server.conversation("open", "alice");
+    const { body: token } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+    const load = requests(chat, token.token, `https://127.0.0.1:${port}`);
+    await until(() => load.posted.length > 20);
+    const { code, err } = await upgrade();
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const posted = load.posted.length;
+    await until(() => load.posted.length > posted + 20);
+    expect((await load.stop()).slice(0, 3)).toEqual([]);
+    await ben.resume();
+    await ben.receives();
   });
 
   test.each(Object.entries(PROGRAMS))("goes on as before with a program that %s", async (name, text) => {

@@ -8,9 +8,18 @@ type Port80 = {
   stop(): Promise<void>;
 };
 
+type Port80Options = {
+  hostname: string;
+  port: number;
+  /** An older process listens on the port, too. */
+  reusePort?: boolean;
+  home: string;
+  log: Log;
+};
+
 /** Serves http-01 challenge responses to the certificate authority and redirects all other requests to https. */
-export function openPort80(options: { hostname: string; port: number; home: string; log: Log }): Port80 {
-  const { hostname, port, home, log } = options;
+export function openPort80(options: Port80Options): Port80 {
+  const { hostname, port, reusePort = false, home, log } = options;
   const proofs = new Map<string, string>();
   const respond = (request: Request): Response => {
     const { pathname, search } = new URL(request.url);
@@ -22,7 +31,7 @@ export function openPort80(options: { hostname: string; port: number; home: stri
   };
   let server: Bun.Server<unknown> | null = null;
   try {
-    server = Bun.serve({ hostname, port, fetch: respond, idleTimeout: 10, maxRequestBodySize: 0 });
+    server = Bun.serve({ hostname, port, reusePort, fetch: respond, idleTimeout: 10, maxRequestBodySize: 0 });
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     log.warn({ port, problem }, "acme: HTTP port unavailable, no redirect and no http-01 challenge");

@@ -32,7 +32,11 @@ export type CertificateSource = {
   /** The status of the ACME renewal; null for a certificate in files. */
   status(): CertificateStatus | null;
   expiresAt(): number | null;
-  start(multiplexer: TlsMultiplexer, announced: readonly string[]): () => void | Promise<void>;
+  start(
+    multiplexer: TlsMultiplexer,
+    announced: readonly string[],
+    options: { reusePort: boolean },
+  ): () => void | Promise<void>;
 };
 
 /** Throws when a file that TLS needs is unusable. Called at startup before anything is created. */
@@ -76,10 +80,11 @@ function acmeSource({ config, log, timers, now }: Deps, domain: string): Certifi
     first: store.certificate(domain),
     status: () => renewal?.status ?? null,
     expiresAt: () => renewal?.status.expiresAt ?? null,
-    start(multiplexer, announced) {
+    start(multiplexer, announced, { reusePort }) {
       const home =
         config.PUBLIC_URL ?? `https://${domain}${multiplexer.port === HTTPS_PORT ? "" : `:${multiplexer.port}`}`;
-      const port80 = config.HTTP_PORT === 0 ? null : openPort80({ hostname: "::", port: config.HTTP_PORT, home, log });
+      const port80 =
+        config.HTTP_PORT === 0 ? null : openPort80({ hostname: "::", port: config.HTTP_PORT, reusePort, home, log });
       const hasPort80 = port80 !== null && port80.port !== null;
       const possible = CHALLENGE_TYPES.filter((type) => type !== "http-01" || hasPort80);
       renewal = new CertificateRenewal({

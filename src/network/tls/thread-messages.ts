@@ -18,6 +18,8 @@ export type TurnSettings = {
 export type TlsThreadSettings = {
   hostname: string;
   port: number;
+  /** An older process listens on the port, too. */
+  reusePort: boolean;
   upstream: { hostname: string; port: number };
   loopback: LoopbackTransport | null;
   certificate: Certificate | null;
@@ -47,7 +49,9 @@ export type ToTlsThread =
   | { type: "peers"; peers: Peer[] }
   | { type: "revoke"; id: string; untilMs: number }
   | { type: "ping"; id: number }
-  | { type: "drain" };
+  | { type: "drain" }
+  /** A newer process accepts the connections; open ones stay. */
+  | { type: "stopListening" };
 
 export type FromTlsThread =
   | { type: "started"; port: number; turnPort: number | null }

@@ -14,6 +14,7 @@ import type { ConnectionHandler, StreamSocket } from "./sockets.ts";
 type TlsListenerOptions = {
   hostname: string;
   port: number;
+  reusePort: boolean;
   certificate: Certificate | null;
   isTrustedProxy: ((address: string) => boolean) | null;
   admission: Admission;
@@ -60,8 +61,9 @@ export class TlsListener {
   constructor(private readonly options: TlsListenerOptions) {
     this.#certificate = options.certificate;
     this.#isPeeking = this.#mustPeek();
-    const { hostname, port } = options;
-    this.#listener = Bun.listen<PeekedConnection | null>({ hostname, port, data: null, socket: this.#tcpHandlers() });
+    const { hostname, port, reusePort } = options;
+    const address = { hostname, port, reusePort };
+    this.#listener = Bun.listen<PeekedConnection | null>({ ...address, data: null, socket: this.#tcpHandlers() });
   }
 
   get port(): number {
@@ -80,6 +82,10 @@ export class TlsListener {
 
   drain(): void {
     this.#isDraining = true;
+  }
+
+  stopListening(): void {
+    this.#listener.stop();
   }
 
   close(): void {

@@ -27,6 +27,7 @@ const HUNG_AFTER_PINGS = 5;
 export type TlsMultiplexerOptions = {
   hostname: string;
   port: number;
+  reusePort?: boolean;
   upstream: { hostname: string; port: number };
   loopback?: LoopbackTransport | null;
   certificate: Certificate | null;
@@ -95,13 +96,14 @@ export class TlsMultiplexer {
     log,
     admission = ADMISSION_LIMITS,
     loopback = null,
+    reusePort = false,
     ...settings
   }: TlsMultiplexerOptions) {
     this.#log = log;
     this.#tables = tables;
     const { tcp, udp, nodes } = tables;
     const memory = { tcpClients: tcp.memory, udpClients: udp.memory, nodeClients: nodes.memory };
-    this.#settings = { ...settings, admission, loopback, ...memory };
+    this.#settings = { ...settings, admission, loopback, reusePort, ...memory };
     this.#worker = this.#spawn();
     this.#watch();
   }
@@ -144,6 +146,10 @@ export class TlsMultiplexer {
 
   drain(): void {
     this.#send({ type: "drain" });
+  }
+
+  stopListening(): void {
+    this.#send({ type: "stopListening" });
   }
 
   close(): void {

@@ -5,6 +5,7 @@ import { type ListenAddresses, listenAddresses } from "../../kernel/config/liste
 import type { Log } from "../../kernel/log.ts";
 import type { Metrics } from "../../kernel/metrics.ts";
 import { createRangeCheck, isLoopback, unmappedAddress } from "../../kernel/net/addresses.ts";
+import { shareListeningPort, takeListeningPort } from "../../kernel/net/listening-sockets.ts";
 import type { LoopbackTransport } from "../../kernel/net/loopback-transport.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import type { Timers } from "../../kernel/time/timers.ts";
@@ -17,7 +18,7 @@ import { type ClientTables, createClientTables, TlsMultiplexer } from "./tls-mul
 type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
 /** The plan is made before any port is opened, so that unusable certificate files stop the start. */
-type TlsPlan = ListenAddresses & { source: CertificateSource; tables: ClientTables };
+export type TlsPlan = ListenAddresses & { source: CertificateSource; tables: ClientTables };
 
 export function planTls(deps: Deps): TlsPlan | null {
   const place = listenAddresses(deps.config);
@@ -28,6 +29,10 @@ export function planTls(deps: Deps): TlsPlan | null {
 export type RunningTls = {
   multiplexer: TlsMultiplexer;
   relayToNodes(places: readonly NodeEndpoints[]): void;
+  /** Whether a newer process may listen on the ports, too. */
+  share(isShared: boolean): boolean;
+  /** Leaves new connections and the certificate to a newer process. */
+  stopListening(): Promise<void>;
   drain(): void;
   close(): Promise<void>;
 };
@@ -38,14 +43,19 @@ type StartOptions = Deps & {
   loopback?: LoopbackTransport | null;
   media: MediaEndpoints;
   turnSecret: string | null;
+  /** The port at which an older process listens: new connections come here from now on. */
+  succeeds?: { port: number } | null;
 };
 
 export async function startTls(options: StartOptions): Promise<RunningTls> {
-  const { plan, upstreamPort, loopback = null, media, turnSecret, ...deps } = options;
+  const { plan, upstreamPort, loopback = null, media, turnSecret, succeeds = null, ...deps } = options;
+  const reusePort = succeeds !== null;
   const { config, log } = deps;
   const turn = turnSecret === null || config.TURN === "off" ? null : turnSettings(config, media, turnSecret);
   const multiplexer = await TlsMultiplexer.start({
     ...plan.tls,
+    ...succeeds,
+    reusePort,
     upstream: { hostname: reachable(plan.plain.hostname), port: upstreamPort },
     loopback,
     certificate: plan.source.first,
@@ -56,9 +66,19 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
   });
   multiplexer.setPeers(localPeers(media));
   const isNodeRange = createRangeCheck(config.TURN_NODE_RANGES);
-  const stopSource = plan.source.start(multiplexer, media.announce);
+  const stopSource = plan.source.start(multiplexer, media.announce, { reusePort });
+  if (reusePort) for (const port of [multiplexer.port, config.HTTP_PORT]) takeListeningPort(port);
   return {
     multiplexer,
+    share(isShared) {
+      // Another program may have this port, or none.
+      shareListeningPort(config.HTTP_PORT, isShared);
+      return shareListeningPort(multiplexer.port, isShared);
+    },
+    async stopListening() {
+      multiplexer.stopListening();
+      await stopSource();
+    },
     relayToNodes: (places) =>
       multiplexer.setPeers([...localPeers(media), ...places.flatMap((place) => nodePeers(place, isNodeRange))]),
     drain: () => multiplexer.drain(),

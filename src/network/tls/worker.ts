@@ -161,6 +161,9 @@ function serve(): void {
       case "drain":
         running?.listener.drain();
         break;
+      case "stopListening":
+        running?.listener.stopListening();
+        break;
     }
   };
 
