@@ -25,7 +25,7 @@ const GUARDED = [
 ];
 
 /** Fields of our own records that have the name of a newer API. */
-const OUR_OWN = ["layers", "limits", "uuid"];
+const OUR_OWN = ["destroy", "layers", "limits", "uuid"];
 
 test("[10] the built SDK uses only APIs of Safari on iOS 16.4 and of browsers of the last two years", async () => {
   const built = await Bun.build({
