@@ -30,6 +30,7 @@ export function Stage({ player, timeline, nameOf }: StageProps) {
       >
         {layout.value === "grid" ? "Speaker view" : "Grid view"}
       </button>
+      {present.length === 0 && <p class="nobody">No participant is in the call at this point.</p>}
       <ul>
         {identities.map((identity) => (
           <Person

@@ -103,6 +103,9 @@ describe("[18] recordings in the dashboard", () => {
     await examine(page, "replay");
     expect(await page.getByText("weekly", { exact: true }).count()).toBe(1);
     await page.getByRole("list", { name: "Legend" }).getByText("Left").waitFor();
+    // The participant may have left the replay while it was examined.
+    await page.getByLabel("Position").fill("0");
+    await page.locator(".stage video").waitFor();
     await page.getByLabel("Speed").selectOption("2");
     await page.waitForFunction(() => document.querySelector("video")?.playbackRate === 2);
     await page.getByText("Download", { exact: true }).click();

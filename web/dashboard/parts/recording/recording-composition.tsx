@@ -23,8 +23,8 @@ export function Composition({ composition, onCompose, onDownload, onDiscard }: C
       </button>
     );
   return (
-    <section class="card stack" aria-label="One video">
-      <h2>One video</h2>
+    <section class="card stack" aria-label="Composed video">
+      <h2>Composed video</h2>
       {status === undefined && (
         <div class="row between">
           <p class="quiet">All files as one MP4, for any player.</p>
