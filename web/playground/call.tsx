@@ -137,7 +137,8 @@ function tilesOf({ room, credentials }: Session): typeof NO_TILES {
     const microphone = me.track("microphone");
     people.push({
       key: "me",
-      name: me.identity,
+      identity: me.identity,
+      name: me.name ?? me.identity,
       track: me.track("camera"),
       muted: microphone === undefined || microphone.muted,
       speaking: speaking.has(me.identity),
@@ -147,17 +148,26 @@ function tilesOf({ room, credentials }: Session): typeof NO_TILES {
   }
   for (const participant of participants.values()) {
     const { identity, quality, tracks } = participant;
+    const name = participant.name ?? identity;
     const common = { speaking: speaking.has(identity), quality };
     const screen = participant.track("screenShare");
     if (screen?.mediaStreamTrack) {
-      const name = `${identity} · screen`;
-      screens.push({ key: name, name, track: screen, muted: false, screen: true, ...common, speaking: false });
+      const shared = { identity: `${identity} · screen`, name: `${name} · screen` };
+      screens.push({
+        key: shared.identity,
+        ...shared,
+        track: screen,
+        muted: false,
+        screen: true,
+        ...common,
+        speaking: false,
+      });
     }
     if (credentials.mode !== "call" && tracks.size === 0) continue;
     const microphone = participant.track("microphone");
     const muted = microphone === undefined || microphone.muted;
     const missingKey = [...tracks.values()].some(({ decryption }) => decryption !== "ok");
-    people.push({ key: identity, name: identity, track: participant.track("camera"), muted, missingKey, ...common });
+    people.push({ key: identity, identity, name, track: participant.track("camera"), muted, missingKey, ...common });
   }
   return { screens, people };
 }

@@ -113,7 +113,7 @@ export function ChatPanel({ conversation, me }: ChatPanelProps) {
 type MessageProps = { message: LocalMessage; conversation: Conversation; me: string; readBy: Map<string, string> };
 
 function Message({ message, conversation, me, readBy }: MessageProps) {
-  const { id, senderId, text, attachment, reactions, deleted, edited, status } = message;
+  const { id, senderId, senderName, text, attachment, reactions, deleted, edited, status } = message;
   const readers = [...readBy].filter(([, messageId]) => messageId === id).map(([userId]) => userId);
   const react = (emoji: string) => {
     const mine = reactions.find((one) => one.emoji === emoji)?.userIds.includes(me);
@@ -121,7 +121,7 @@ function Message({ message, conversation, me, readBy }: MessageProps) {
   };
   return (
     <li class={senderId === me ? "message mine" : "message"}>
-      {senderId !== me && <strong>{senderId ?? "server"}</strong>}
+      {senderId !== me && <strong>{senderName}</strong>}
       {deleted ? <em class="quiet">deleted</em> : <p>{text}</p>}
       {attachment && !deleted && <AttachmentLink {...{ attachment, conversation }} />}
       {status === "sent" && !deleted && (

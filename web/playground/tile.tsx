@@ -3,6 +3,9 @@ import type { LocalTrack, RemoteTrack } from "../sdk/index.ts";
 import { Icon } from "./icon.tsx";
 
 export type TileProps = {
+  /** Of the participant, or of its screen. */
+  identity: string;
+  /** For people to read. */
   name: string;
   track: LocalTrack | RemoteTrack | undefined;
   muted: boolean;
@@ -16,7 +19,7 @@ export type TileProps = {
 };
 
 /** The tile of a participant or a screen. The SDK requests the layer that fits its size. */
-export function Tile({ name, track, muted, speaking, quality, mirrored, missingKey, screen }: TileProps) {
+export function Tile({ identity, name, track, muted, speaking, quality, mirrored, missingKey, screen }: TileProps) {
   const element = useRef<HTMLVideoElement>(null);
   const visibleTrack = track?.muted ? undefined : track;
   useEffect(() => {
@@ -26,7 +29,7 @@ export function Tile({ name, track, muted, speaking, quality, mirrored, missingK
     return () => visibleTrack.detach(current);
   }, [visibleTrack]);
   return (
-    <figure class={`tile ${speaking ? "speaking" : ""} ${screen ? "whole" : ""}`} data-identity={name}>
+    <figure class={`tile ${speaking ? "speaking" : ""} ${screen ? "whole" : ""}`} data-identity={identity}>
       {visibleTrack ? (
         <video muted ref={element} class={mirrored ? "mirrored" : ""} aria-label={`Video of ${name}`} />
       ) : (

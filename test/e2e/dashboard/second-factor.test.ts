@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { encode } from "uqr";
 import { totpCode, totpStep } from "../../../src/features/accounts/second-factor/totp.ts";
 import { secretOf } from "../../harness/authenticator.ts";
 import { openStage, type Stage } from "./stage.ts";
@@ -79,8 +80,11 @@ test("an authenticator app is set up, and its code or a recovery code is asked f
   await page.getByLabel("Your password").fill(PASSWORD);
   await page.getByRole("button", { name: "Set up an authenticator app" }).click();
   const uri = (await page.getByRole("link", { name: "this link" }).getAttribute("href")) ?? "";
+  const modules = await page.getByRole("img", { name: "QR code" }).locator("path").getAttribute("d");
+  const dark = encode(uri).data.flat().filter(Boolean);
+  expect([modules?.split("M").length, dark.length > 300]).toEqual([dark.length + 1, true]);
   const secret = secretOf(new URL(uri).searchParams.get("secret") ?? "");
-  await page.getByLabel("Code").fill(totpCode(secret, totpStep(Date.now())));
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, totpStep(Date.now())));
   await page.getByRole("button", { name: "Confirm" }).click();
   const [recovery = ""] = (await page.locator("pre").innerText()).split("\n");
   await page.getByRole("button", { name: "I have kept them" }).click();

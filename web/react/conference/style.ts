@@ -85,10 +85,12 @@ export const CONFERENCE_STYLE = `
 .stoa-empty { color: var(--_quiet); }
 .stoa-form { display: flex; gap: 8px; padding: 12px; border-top: 1px solid var(--_line); }
 .stoa-form input { flex: 1; min-width: 0; }
+.stoa-form .stoa-button[data-strong] { padding: 0 16px; }
 .stoa-conference input, .stoa-conference select { height: 44px; padding: 0 12px; border: 1px solid var(--_quiet); border-radius: 10px; background: var(--_ground); color: var(--_text); font: inherit; }
 .stoa-fields { display: flex; flex-direction: column; gap: 14px; padding: 16px; }
 .stoa-fields label { display: flex; flex-direction: column; gap: 4px; font-size: 13px; color: var(--_quiet); }
-.stoa-fields .stoa-check { flex-direction: row; gap: 8px; color: inherit; }
+.stoa-fields .stoa-check { flex-direction: row; align-items: center; gap: 10px; font-size: 15px; color: inherit; }
+.stoa-conference .stoa-check input { flex: none; width: 20px; height: 20px; margin: 0; accent-color: var(--_accent); }
 .stoa-popup { margin: 0; position: absolute; bottom: 72px; left: 50%; translate: -50% 0; z-index: 2; display: flex; gap: 4px; padding: 6px; border: 1px solid var(--_line); border-radius: 99px; background: var(--_surface); }
 .stoa-popup button { width: 44px; height: 44px; border: 0; border-radius: 50%; background: none; font-size: 22px; cursor: pointer; }
 .stoa-reactions { position: absolute; left: 16px; bottom: 16px; z-index: 1; display: flex; flex-direction: column; gap: 4px; margin: 0; padding: 0; list-style: none; pointer-events: none; }

@@ -28,7 +28,7 @@ export function Invitation() {
           <>
             <p>
               {invitedBy ?? "The operator"} invites {email} to the project <b>{projectName}</b>, as{" "}
-              {humanize(role).toLowerCase()}. The invitation ends <Ago at={expiresAt} />.
+              {humanize(role).toLowerCase()}. The invitation expires <Ago at={expiresAt} />.
             </p>
             {signedIn.value ? (
               <>

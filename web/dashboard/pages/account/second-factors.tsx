@@ -1,5 +1,6 @@
 import { startRegistration } from "@simplewebauthn/browser";
 import { useState } from "preact/hooks";
+import { encode } from "uqr";
 import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
@@ -128,6 +129,16 @@ function Passkey({ id, name, createdAt, lastUsedAt, password, onRemoved }: Passk
   );
 }
 
+function QrCode({ text }: { text: string }) {
+  const { data, size } = encode(text, { border: 4 });
+  const dark = data.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : "")));
+  return (
+    <svg class="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label="QR code">
+      <path d={dark.join("")} />
+    </svg>
+  );
+}
+
 function ConfirmTotp({ setup, onConfirmed }: { setup: TotpSetup; onConfirmed: (codes: Codes) => void }) {
   const [code, setCode] = useState("");
   const form = useSubmit(async () => onConfirmed(await request(api.v1.auth.factors.totp.confirm.post({ code }))));
@@ -135,8 +146,10 @@ function ConfirmTotp({ setup, onConfirmed }: { setup: TotpSetup; onConfirmed: (c
     <form class="card stack" onSubmit={form.onSubmit}>
       <h2>Authenticator app</h2>
       <p>
-        Open <a href={setup.uri}>this link</a> on the device with your authenticator app, or enter this key there:
+        Scan this code with your authenticator app, open <a href={setup.uri}>this link</a> on the device that has it, or
+        enter the key there:
       </p>
+      <QrCode text={setup.uri} />
       <code>{setup.secret.replaceAll(/(.{4})/g, "$1 ").trim()}</code>
       <Field label="Code" hint="The six digits that the app shows now." error={form.problem("code")}>
         <TextInput autocomplete="one-time-code" required maxLength={32} value={code} onValue={setCode} />
