@@ -104,6 +104,22 @@ describe("[8] live streams", () => {
 });
 
 describe("[8] webhooks", () => {
+  test("an endpoint in LiveKit's format is signed by an API key, and has no secret of its own", async () => {
+    await owner.open("webhooks");
+    await button("Add an endpoint").click();
+    await dialog().getByLabel("Address").fill("http://127.0.0.1:9/livekit");
+    await dialog().getByLabel("Format").selectOption("livekit");
+    await dialog().getByRole("button", { name: "Add" }).click();
+    await dialog().getByRole("alert").getByText("must be the id of an active API key").waitFor();
+    await dialog().getByLabel("API key").selectOption({ index: 1 });
+    await dialog().getByRole("button", { name: "Add" }).click();
+    await toast(/with the API key and its LiveKit secret/);
+    await page.getByRole("link", { name: "http://127.0.0.1:9/livekit" }).click();
+    await loaded(page);
+    expect(await button("Rotate the secret").count()).toBe(0);
+    await confirmed("Delete", "Delete");
+  }, 180_000);
+
   test("an endpoint shows its secret once, is tested, edited, rotated, disabled, enabled and deleted", async () => {
     await owner.open("webhooks");
     await button("Add an endpoint").click();

@@ -43,9 +43,11 @@ export function OneWebhook() {
                 <button type="button" class="button" onClick={() => setOpen("recover")}>
                   Recover
                 </button>
-                <Action run={async () => setSecret((await request(routes["rotate-secret"].post({}))).secret)}>
-                  Rotate the secret
-                </Action>
+                {shown.format === "stoa" && (
+                  <Action run={async () => setSecret((await request(routes["rotate-secret"].post({}))).secret)}>
+                    Rotate the secret
+                  </Action>
+                )}
                 {shown.status === "ACTIVE" ? (
                   <Action done="The endpoint is disabled." run={() => setStatus("DISABLED")}>
                     Disable

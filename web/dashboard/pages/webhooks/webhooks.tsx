@@ -8,6 +8,7 @@ import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { List } from "../../parts/list.tsx";
 import { Badge, humanize, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
+import { toastDone } from "../../parts/toast.tsx";
 import { may, useProject } from "../../project.ts";
 import { EventFilter, type EventType, SigningKey } from "./webhook-forms.tsx";
 
@@ -61,8 +62,12 @@ function CreateWebhook({ onClose, onCreated }: { onClose: () => void; onCreated:
   const form = useSubmit(async () => {
     const key = format === "livekit" ? { apiKeyId } : {};
     const body = { url, environment, format, events, description: description === "" ? null : description, ...key };
-    setSecret((await request(at.webhooks.post(body))).secret);
+    const created = await request(at.webhooks.post(body));
     onCreated();
+    // The events of the others are signed with the secret of the API key.
+    if (format === "stoa") return setSecret(created.secret);
+    toastDone("Added. Its receiver verifies events with the API key and its LiveKit secret.");
+    onClose();
   });
   if (secret !== null) {
     return <ShownOnce title="Signing secret" secret={secret} label="signing secret" onClose={onClose} />;
