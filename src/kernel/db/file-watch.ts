@@ -23,10 +23,12 @@ type FileWatchOptions = {
  */
 export function watchFiles({ db, log, timers, advice }: FileWatchOptions): {
   problem(): string | null;
+  /** Looks now instead of at the next interval. */
+  check(): void;
   stop(): void;
 } {
   const { filename } = db.$client;
-  if (filename === "" || filename === ":memory:") return { problem: () => null, stop: () => {} };
+  if (filename === "" || filename === ":memory:") return { problem: () => null, check: () => {}, stop: () => {} };
   const paths = [filename, `${filename}-wal`, `${filename}-shm`];
   /** Filled as the files appear: a database that nobody has read since it was opened has no log yet. */
   const inodes = new Map<string, number>();
@@ -65,7 +67,7 @@ export function watchFiles({ db, log, timers, advice }: FileWatchOptions): {
 
   for (const path of paths) isLost(path);
   const stop = every({ log, timers }, CHECK_EVERY_MS, check);
-  return { stop, problem: () => problem };
+  return { stop, check, problem: () => problem };
 }
 
 /** See "WAL file format" in SQLite's documentation. */

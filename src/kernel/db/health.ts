@@ -61,12 +61,13 @@ type HealthOptions = {
 };
 
 export function watchDatabase(options: HealthOptions): DatabaseHealth {
-  const { db, log, metrics, now, latestBackup, isMember } = options;
+  const { db, log, metrics, now, timers, latestBackup, isMember } = options;
   const client: unknown = db.$client;
   const reader = client instanceof SplitClient ? client.reader : client;
   const errors = metrics.counter("stoa_sqlite_errors_total", "Statements that SQLite refused, by its code.", ["code"]);
   let damage: string | null = null;
   let deviceError: { code: string; at: number } | null = null;
+  let isChecking = false;
   const files = watchFiles({ ...options, advice });
   metrics.gaugeOf("stoa_database_damaged", "1 when the database is damaged or cannot be read, otherwise 0.", () =>
     problem() === null ? 0 : 1,
@@ -95,15 +96,33 @@ export function watchDatabase(options: HealthOptions): DatabaseHealth {
     if (!code.startsWith("SQLITE_IOERR")) return;
     if (deviceError === null) log.error({ code }, "database: device reports errors, check the disk");
     deviceError = { code, at: now() };
+    checkFiles();
+  }
+
+  /** A truncated file looks like an error of the device too, and what is written to it meanwhile is lost. */
+  function checkFiles(): void {
+    // The check itself may meet the error.
+    if (isChecking) return;
+    isChecking = true;
+    timers.after(0, () => {
+      try {
+        files.check();
+      } catch (err) {
+        log.error({ err }, "database: files not checked");
+      } finally {
+        isChecking = false;
+      }
+    });
   }
 
   function problem(): string | null {
     if (deviceError !== null && now() - deviceError.at > DEVICE_ERROR_LASTS_MS) deviceError = null;
-    if (damage !== null) return damage;
+    const lost = damage ?? files.problem();
+    if (lost !== null) return lost;
     if (deviceError !== null) {
       return `the database's disk reports errors (${deviceError.code}): check the disk; if it is broken, ${advice()}`;
     }
-    return files.problem();
+    return null;
   }
 
   if (reader instanceof ReportingDatabase) reader.onError = report;

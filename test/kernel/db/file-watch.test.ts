@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { watchFiles } from "../../../src/kernel/db/file-watch.ts";
+import { watchDatabase } from "../../../src/kernel/db/health.ts";
 import { type Db, openDatabase } from "../../../src/kernel/db/open.ts";
 import { createLog } from "../../../src/kernel/log.ts";
+import { createMetrics } from "../../../src/kernel/metrics.ts";
 import { fakeClock } from "../../harness/clock.ts";
 
 const PAGES = 20;
@@ -78,6 +80,21 @@ for (const suffix of ["", "-wal", "-shm"]) {
     expect(isAcknowledged()).toBe(false);
   });
 }
+
+test("an error of the device has the files looked at before anything else is written", () => {
+  db.$client.run("CREATE TABLE installation (id TEXT)");
+  const metrics = createMetrics();
+  const health = watchDatabase({
+    ...{ db, log, metrics, now: clock.now, timers: clock, latestBackup: () => null, isMember: false },
+  });
+  expect(health.problem()).toBeNull();
+  truncateSync(`${path}-wal`, 100_000);
+  health.report(Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_SHORT_READ" }));
+  clock.advance(0);
+  expect(health.problem()).toStartWith("stoa.db-wal was truncated");
+  expect(isAcknowledged()).toBe(false);
+  health.stop();
+});
 
 test("checkpoints of this and another process are not taken for damage", async () => {
   const other = openDatabase(path);
