@@ -192,7 +192,9 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
     const final = lost && status === "COMPLETE" ? "FAILED" : status;
     failures.inc({ status: final.toLowerCase() });
     const outputs = outputsOf(egress);
-    const first = final === "COMPLETE" ? null : (problem ?? outputs.find((one) => one.error !== null)?.error ?? null);
+    // A stream says for itself why it failed.
+    const told = outputs.find(({ kind, error }) => error !== null && (final !== "COMPLETE" || kind !== "stream"));
+    const first = problem ?? told?.error ?? null;
     await save(id, { status: final, error: first, outputs, endedAt: now() }, "ended");
   }
 
@@ -201,6 +203,8 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       if (output.status === "STARTING") output.status = "FINISHED";
       return;
     }
+    // Its process was killed before it could say more than that it had begun.
+    if (output.endedAt === null && output.startedAt !== null) output.durationMs = now() - output.startedAt;
     output.endedAt ??= now();
     await measure(target, output);
     if (output.bytes === 0) return;

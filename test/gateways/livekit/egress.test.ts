@@ -1,6 +1,6 @@
 // needs: ffmpeg
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EgressInfo } from "@livekit/protocol";
@@ -70,7 +70,11 @@ const codeOf = (error: Anything): string => error.code;
 
 test("a room is composed into a file with the video and the sound of all, also of those who come later", async () => {
   await stage.rooms.createRoom({ name: "four eyes" });
-  const { egressId, status } = await egress.startRoomCompositeEgress("four eyes", file("calls/{room_name}"), {
+  const outputs = {
+    file: file("calls/{room_name}"),
+    segments: new sdk.SegmentedFileOutput({ filenamePrefix: "lost", playlistName: "lost" }),
+  };
+  const { egressId, status } = await egress.startRoomCompositeEgress("four eyes", outputs, {
     ...{ layout: "grid", ...small() },
   });
   expect(status).toBe(0);
@@ -86,9 +90,11 @@ test("a room is composed into a file with the video and the sound of all, also o
   await Bun.sleep(3_000);
   const ben = await sender(stage, id, "ben", lime, 1_500);
   await Bun.sleep(6_000);
+  process.kill(processWith("lost.m3u8"), "SIGKILL");
   await egress.stopEgress(egressId);
   const info = await ended(egressId);
-  expect([info.status, info.error]).toEqual([3, ""]);
+  // The lost output does not end the others, and is told.
+  expect([info.status, info.error]).toEqual([3, "ended with SIGKILL"]);
   expect(await isRecorded()).toBe(false);
   const [made] = info.fileResults;
   expect([made?.filename, existsSync(made?.location ?? "")]).toEqual(["calls/four eyes.mp4", true]);
@@ -232,8 +238,22 @@ test("an egress that waits for its first track is aborted by its stop, and by th
   expect(existsSync(join(folder, "waiting.mp4"))).toBe(false);
 }, 60_000);
 
-test("a compositor completes its file when the server is gone", async () => {
-  const path = join(folder, "left.mp4");
+/** The process with this text in its command line. */
+function processWith(text: string): number {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const found = pids.find((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(text);
+    } catch {
+      return false;
+    }
+  });
+  if (found === undefined) throw new Error(`no process has ${text}`);
+  return Number(found);
+}
+
+test("a compositor completes its file when the server is gone, and what it wrote plays when its writer is killed", async () => {
+  const [path, killed] = [join(folder, "left.mp4"), join(folder, "killed.mp4")];
   const child = Bun.spawn(
     [process.execPath, "--no-env-file", join(import.meta.dir, "../../../src/main.ts"), "compositor"],
     {
@@ -244,15 +264,22 @@ test("a compositor completes its file when the server is gone", async () => {
     ...{ width: 160, height: 90, framesPerSecond: 10, videoKbps: 100, audioKbps: 64, keyframeSeconds: 1 },
   };
   const sound = { audioCodec: "aac", audioFrequency: 48_000, hasVideo: true, hasAudio: true };
-  const output = { kind: "file", id: "a", path, format: "mp4" };
+  const outputs = [
+    { kind: "file", id: "a", path, format: "mp4" },
+    { kind: "file", id: "b", path: killed, format: "mp4" },
+  ];
   const start = { type: "start", ffmpeg: "ffmpeg", font: null, layout: "grid", showsNames: false };
-  child.stdin.write(`${JSON.stringify({ ...start, encoding: { ...encoding, ...sound }, outputs: [output] })}\n`);
+  child.stdin.write(`${JSON.stringify({ ...start, encoding: { ...encoding, ...sound }, outputs })}\n`);
   child.stdin.flush();
   let said = "";
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     said += text;
-    if (said.includes('"active"')) break;
+    if (said.includes('"failed"')) break;
+    if (said.split('"active"').length < 3) continue;
+    while (Bun.file(killed).size < 2_000) await Bun.sleep(50);
+    process.kill(processWith(killed), "SIGKILL");
   }
+  expect(media("ffprobe", "-show_entries", "stream=codec_name", "-of", "csv=p=0", killed)).toBe("h264\naac\n");
   child.stdin.end();
   expect(await child.exited).toBe(0);
   expect(media("ffprobe", "-show_entries", "stream=codec_name", "-of", "csv=p=0", path)).toBe("h264\naac\n");

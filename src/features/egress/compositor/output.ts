@@ -115,7 +115,7 @@ async function commandOf(target: OutputTarget): Promise<Command> {
     case "file":
       return plain(
         target.format === "mp4"
-          ? [...WITHOUT_ADTS, "-movflags", FRAGMENTED, "-f", "mp4", target.path]
+          ? [...WITHOUT_ADTS, "-movflags", FRAGMENTED, "-flush_packets", "1", "-f", "mp4", target.path]
           : ["-f", "ogg", "-flush_packets", "1", target.path],
       );
     case "segments":
