@@ -101,6 +101,7 @@ function call({ path, lossRatio, audio = AUDIO, repairs = true, seed = 1 }: Opti
   const subscription = new Subscription(publication, outgoing, DEFAULT_SUBSCRIPTION_SETTINGS, numbers, {
     changed() {},
     mayRequestKeyframe: () => true,
+    awaitedSource() {},
   });
   const srtp = new SrtpSender(key(2), path.createCipher);
   subscription.start({ srtp, address: "127.0.0.1", port: 9, deliver: undefined, slots: new Set() });

@@ -218,6 +218,7 @@ export class PlayedTrace {
     const subscription = new Subscription(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, sent, {
       changed() {},
       mayRequestKeyframe: () => true,
+      awaitedSource() {},
     });
     const srtp = new SrtpSender(key(port), this.#udp.path.createCipher);
     subscription.start({ srtp, address: "127.0.0.1", port, deliver: undefined, slots: new Set() });

@@ -34,6 +34,7 @@ class RelaySubscription extends Subscription {
     super(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, sent, {
       changed() {},
       mayRequestKeyframe: () => true,
+      awaitedSource() {},
     });
     this.#layer = layer;
     this.#now = now;

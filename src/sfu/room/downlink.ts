@@ -199,6 +199,7 @@ export class Downlink {
     const subscription = new Subscription(publication, section, settings, this.#sent, {
       changed: (delivery) => this.#owner.emit({ type: "subscriptionChanged", trackId, ...delivery }),
       mayRequestKeyframe: () => this.#keyframeBudgets.mayAsk(trackId),
+      awaitedSource: () => this.allocate(this.#host.now()),
     });
     this.#subscriptions.set(trackId, subscription);
     const transport = this.#owner.receivingConnection?.transport;

@@ -40,6 +40,8 @@ export interface Subscriber {
   reported(layer: number, reference: ClockReference): void;
   /** Called when the publisher's clock was corrected, before `reported`. */
   clockMoved?(byMs: number): void;
+  /** Called with each keyframe, before `forward`. */
+  sourceFlows?(layer: PublishedLayer, nowMs: number): void;
   /** Called when the track becomes audible or inaudible. */
   refreshAudio(nowMs: number): void;
 }
@@ -177,6 +179,7 @@ export class Publication {
     packet.keyframe = this.#beginsKeyframe(packet, layer);
     packet.svc = this.#spatial && this.#readLayers(this.#spatial, packet, layer, nowMs);
     if (packet.keyframe && this.kind === "video") {
+      if (!this.muted) for (const subscriber of this.subscriptions) subscriber.sourceFlows?.(layer, nowMs);
       layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
       if (!this.muted) layer.keyframeForwarded(extended, nowMs);
     }

@@ -28,6 +28,8 @@ type SubscriptionOwner = {
   changed(delivery: Delivery): void;
   /** Keyframes cost the publisher and all subscribers, so each subscriber has a budget. */
   mayRequestKeyframe(): boolean;
+  /** The track is sent again, or for the first time, and this subscriber gets none of its layers yet. */
+  awaitedSource(): void;
 };
 
 export class Subscription implements Subscriber {
@@ -132,6 +134,13 @@ export class Subscription implements Subscriber {
     const from = forwarder.hasSource ? null : layer.recentKeyframe(nowMs);
     if (from !== null) this.publication.replay(this, layer, from, nowMs);
     if (forwarder.wantsKeyframe) this.#ask(layer);
+  }
+
+  /** A recent keyframe would be replayed together with this one, so that is left to the next allocation. */
+  sourceFlows(layer: PublishedLayer, nowMs: number): void {
+    const target = this.section.forwarder?.targetLayer ?? PAUSED;
+    if (this.#reason !== "source" || target !== PAUSED || !this.section.target) return;
+    if (layer.recentKeyframe(nowMs) === null) this.#viewer.awaitedSource();
   }
 
   /** Applies audibility with the next packet instead of at the next allocation. */

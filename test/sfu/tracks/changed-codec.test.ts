@@ -83,6 +83,7 @@ test("[4] a subscriber in a fan-out group gets no packet of a codec that it cann
   const subscription = new Subscription(publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, new SentPackets(), {
     changed: () => {},
     mayRequestKeyframe: () => true,
+    awaitedSource() {},
   });
   subscription.start(transport);
   subscription.setLayer(layer, "requested", 1);

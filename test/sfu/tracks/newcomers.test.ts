@@ -2,8 +2,33 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { CAMERA, ROOM, RoomOfPeers } from "../room-of-peers.ts";
+import { Stage } from "./stage.ts";
 
 type Seen = { sequenceNumber: number; timestamp: number; keyframe: boolean };
+
+test("a subscriber that waits for a track to be sent begins with its first keyframe, which others get once", () => {
+  const stage = new Stage("VP8");
+  const frame = (sequenceNumber: number, keyframe: boolean) =>
+    stage.receive(
+      sequenceNumber,
+      sequenceNumber * 3_000,
+      Uint8Array.of(0x10, keyframe ? 0x10 : 0x11, 0, 0, 9),
+      sequenceNumber * 1_000,
+    );
+  frame(1, true);
+  const [waiting, watching] = [stage.watch(10), stage.watch(10)];
+  waiting.subscription.setLayer(null, "requested", 10);
+  frame(2, false);
+  waiting.seen.length = watching.seen.length = 0;
+  // A paused subscriber goes on waiting; one that the source keeps waiting does not.
+  frame(3, true);
+  expect(waiting.seen).toEqual([]);
+  waiting.subscription.setLayer(null, "source", 10);
+  for (const [sequenceNumber, keyframe] of [[4, false] as const, [5, true] as const, [6, false] as const])
+    frame(sequenceNumber, keyframe);
+  expect(waiting.seen.map(({ payload }) => payload[1])).toEqual([0x10, 0x11]);
+  expect(watching.seen.map(({ payload }) => payload[1])).toEqual([0x10, 0x11, 0x10, 0x11]);
+});
 
 describe("a subscriber that joins while the video runs", () => {
   let room: RoomOfPeers;

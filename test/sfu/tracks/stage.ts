@@ -85,6 +85,7 @@ export class Stage {
     const subscription = new Subscription(this.publication, section, DEFAULT_SUBSCRIPTION_SETTINGS, new SentPackets(), {
       changed: () => {},
       mayRequestKeyframe: () => true,
+      awaitedSource: () => subscription.setLayer(this.layer, "requested", nowMs),
     });
     const viewer = { subscription, seen: [] };
     this.#viewers.set(section.stream.ssrc, viewer);
