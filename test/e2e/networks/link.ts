@@ -14,6 +14,7 @@ export type Condition = {
   /** The rate is that of each connection, not of all together. */
   perFlow?: boolean;
 };
+type Wired = Pick<Machine, "address" | "prefix">;
 export type Passed = { seconds: number; bytes: number; dropped: number; waitsMs: number[] };
 
 export type Link = {
@@ -29,7 +30,7 @@ export type Link = {
 };
 
 /** Everything between the two takes this link from now on, and nothing else does. */
-export async function openLink(near: Machine, far: Machine): Promise<Link> {
+export async function openLink(near: Wired, far: Wired): Promise<Link> {
   const [nearSpace = "", farSpace = ""] = [near, far].map(({ prefix }) => prefix.at(-1));
   const device = `link${farSpace.slice(-4).replace(/\W/g, "")}${process.pid}`.slice(0, 15);
   const script = join(import.meta.dir, "link.py");

@@ -15,7 +15,7 @@ const LIMITS = { SIGNALING_MAX_CONNECTIONS_PER_WINDOW: "1000", SIGNALING_MAX_MES
 
 export type Process = { child: Bun.Subprocess<"ignore", "pipe", "pipe">; out(): string; err(): string };
 
-type NodeName = "eu1" | "us1";
+type NodeName = "eu1" | "us1" | "ap1";
 
 type FleetLan = Pick<Lan<"control" | NodeName>, "close"> & {
   machines: Record<"control" | NodeName, { address: string; prefix: string[] }>;
@@ -38,12 +38,12 @@ export class Fleet {
   readonly url: string;
   #server: Process | null = null;
 
-  static start = async (): Promise<Fleet> => Fleet.#begun(await openLan("control", "eu1", "us1"), CONTROL_PORT);
+  static start = async (): Promise<Fleet> => Fleet.#begun(await openLan("control", "eu1", "us1", "ap1"), CONTROL_PORT);
 
   /** All on this machine, where what is tested has nothing to do with networks. */
   static async startOnLoopback(): Promise<Fleet> {
     const loopback = { address: "127.0.0.1", prefix: [] };
-    const machines = { control: loopback, eu1: loopback, us1: loopback };
+    const machines = { control: loopback, eu1: loopback, us1: loopback, ap1: loopback };
     return Fleet.#begun({ machines, close: async () => {} }, freePort());
   }
 
@@ -144,11 +144,14 @@ export class Fleet {
     return String((await this.call("POST", "/v1/rooms", { name: crypto.randomUUID(), region })).id);
   }
 
-  async member(roomId: string, participantIdentity: string, region?: string): Promise<Member> {
+  async mint(roomId: string, participantIdentity: string, region?: string): Promise<string> {
     const permissions = { publish: true, publishData: true };
     const body = { participantIdentity, permissions, ...(region === undefined ? {} : { region }) };
-    const { token } = await this.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, body);
-    const member = new Member(this.url, String(token));
+    return String((await this.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, body)).token);
+  }
+
+  async member(roomId: string, identity: string, region?: string): Promise<Member> {
+    const member = new Member(this.url, await this.mint(roomId, identity, region));
     this.#members.push(member);
     await member.join();
     return member;
