@@ -1,6 +1,8 @@
 /** A room on several media nodes: processes of `stoa node` on this machine, and participants without browsers. */
 import { afterEach, expect, test } from "bun:test";
 import type { Recording } from "../../../src/protocol/recordings.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { Fleet } from "./fleet-of-processes.ts";
 import type { Member } from "./member.ts";
 import { until } from "./until.ts";
@@ -61,6 +63,51 @@ test(
     dan.close();
     await until(async () => (await sitesOf(roomId)).length === 1);
     await cyd.receives();
+  },
+  LONG,
+);
+
+test(
+  "a WHIP publisher on one node reaches a WHEP viewer and a participant on another",
+  async () => {
+    fleet = await Fleet.startOnLoopback();
+    await Promise.all([fleet.node("eu1", "eu"), fleet.node("us1", "us")]);
+    const roomId = await fleet.room("eu");
+    const ada = await fleet.member(roomId, "ada");
+    const locations: string[] = [];
+    const connect = async (kind: "whip" | "whep", region: string) => {
+      const authorization = `Bearer ${await fleet.mint(roomId, kind, region)}`;
+      const negotiate = async ({ sdp }: { sdp: string }) => {
+        const headers = { authorization, "content-type": "application/sdp" };
+        const response = await fetch(`${fleet.url}/${kind}/${roomId}`, { method: "POST", headers, body: sdp });
+        expect(response.status).toBe(201);
+        locations.push(response.headers.get("location") ?? "");
+        return { sdp: await response.text(), tracks: [] };
+      };
+      const direction = kind === "whip" ? ("sendonly" as const) : ("recvonly" as const);
+      const sections = [{ kind: "video" as const, direction }];
+      const peer = await RtcPeer.create({ node: { negotiate }, roomId: "", participantId: "", sections });
+      await peer.connect(undefined, undefined);
+      return {
+        peer,
+        leave: (location: string) => fetch(`${fleet.url}${location}`, { method: "DELETE", headers: { authorization } }),
+      };
+    };
+    const viewer = await connect("whep", "eu");
+    const publisher = await connect("whip", "us");
+    const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
+    const timer = setInterval(() => source.sendFrame(publisher.peer, true), 40);
+    try {
+      await ada.watch("whip");
+      await until(() => viewer.peer.packetsIn > 10);
+      expect((await sitesOf(roomId)).map(({ serverName }) => serverName)).toEqual(["eu1", "us1"]);
+      await publisher.leave(locations[1] ?? "");
+      expect(await until(() => ada.of("participant.left")[0])).toMatchObject({ identity: "whip", reason: "left" });
+      await until(async () => (await sitesOf(roomId)).length === 1);
+    } finally {
+      clearInterval(timer);
+      for (const { peer } of [viewer, publisher]) peer.close();
+    }
   },
   LONG,
 );
