@@ -40,7 +40,7 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
     (error as NodeJS.ErrnoException).code === "EADDRINUSE" || /address already in use|EADDRINUSE/i.test(error.message);
   const place = hostname === "::" || hostname === "0.0.0.0" ? "" : ` of ${hostname}`;
   const reason = isTaken
-    ? `the media ${range}${place} (UDP) is taken`
+    ? `the media ${range}${place} (UDP) ${MEDIA_WORKERS === 1 ? "is" : "are"} taken`
     : `the media ${range}${place} (UDP): ${error.message}`;
   return new MediaRefused(`${reason}. Choose another with --media-udp-port.`);
 }

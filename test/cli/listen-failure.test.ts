@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { listenFailure } from "../../src/cli/listen-failure.ts";
+import type { Config } from "../../src/kernel/config/index.ts";
 import { TlsListenError } from "../../src/network/tls/tls-multiplexer.ts";
+import { mediaRefused } from "../../src/nodes/local-media.ts";
 
 const failed = (code: string, syscall: string) =>
   listenFailure(Object.assign(new Error("no"), { code, syscall }), { HOST: "127.0.0.1", PORT: 80 });
@@ -24,4 +26,14 @@ test("[22] a TLS or TURN port that is unavailable is reported with the flag that
   );
   expect(said("EADDRINUSE", 3_478, true)).toBe("port 3478 is taken. Choose another with --turn-udp-port.");
   expect(said(null, 443)).toBe("port 443 is unavailable: no such thing");
+});
+
+test("[11] a taken media port is named, and its address unless it is every one", () => {
+  const taken = Object.assign(new Error("bind EADDRINUSE :::7001"), { code: "EADDRINUSE" });
+  const said = (hostname: string, workers = 1) =>
+    mediaRefused(taken, { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: 7001 } as Config, hostname).message;
+  const cure = "Choose another with --media-udp-port.";
+  expect(said("::")).toBe(`the media port 7001 (UDP) is taken. ${cure}`);
+  expect(said("0.0.0.0", 2)).toBe(`the media ports 7001 to 7002 (UDP) are taken. ${cure}`);
+  expect(said("127.0.0.1")).toBe(`the media port 7001 of 127.0.0.1 (UDP) is taken. ${cure}`);
 });
