@@ -9,12 +9,22 @@ import { readProxyHeader } from "../../../src/network/tls/proxy-header.ts";
 import { unmaskAddress } from "../../../src/network/turn/address.ts";
 import { readChannelData, TurnStream } from "../../../src/network/turn/framing.ts";
 import { ATTRIBUTE, errorCodeOf, readMessage, textOf, transactionOf } from "../../../src/network/turn/message.ts";
+import { decodePacket, encodePacket } from "../../../src/protocol/data/data-packet.ts";
+import { decodeContent } from "../../../src/protocol/encryption/data-cipher.ts";
+import {
+  escapeStartCodes,
+  type FrameCodec,
+  splitEncryptedFrame,
+  splitPlainFrame,
+  unescapeStartCodes,
+} from "../../../src/protocol/encryption/frame-format.ts";
 import { MediaError } from "../../../src/protocol/media-node.ts";
 import { formatOf, framesOf } from "../../../src/sfu/recording/media-file.ts";
 import { Mp4File } from "../../../src/sfu/recording/mp4-file.ts";
 import { WebmFile } from "../../../src/sfu/recording/webm-file.ts";
 import { readDataPacket, writeDataPacket } from "../../../src/sfu/room/livekit-data-packet.ts";
 import { DtlsGate } from "../../../src/sfu/transport/dtls-gate.ts";
+import { datagramFrame, parseFrame } from "../../../src/sfu/transport/port-sharing/frames.ts";
 import { SctpReceiver } from "../../../src/sfu/werift/sctp-receiver.ts";
 import { av1Height, startsAv1Keyframe } from "../../../src/sfu/wire/codec/av1.ts";
 import { h264Height, startsH264Keyframe } from "../../../src/sfu/wire/codec/h264.ts";
@@ -183,6 +193,36 @@ function readLivekit(input: Buffer): void {
   must(readDataPacket(written) !== null, "a packet that cannot be read again");
 }
 
+/** What clients send each other, and what the server reads of it. */
+function readData(input: Buffer): void {
+  decodeContent(input);
+  const packet = decodePacket(input);
+  if (packet === null) return;
+  const again = encodePacket(packet);
+  must(again.length <= 4 * input.length + 512, "a packet that grows");
+  must(decodePacket(again) !== null, "a packet that cannot be read again");
+}
+
+const ENCRYPTED: readonly FrameCodec[] = ["opus", "VP8", "VP9", "H264", "AV1"];
+
+function readEncryptedFrame(input: Buffer): void {
+  const codec = ENCRYPTED[(input[0] ?? 0) % ENCRYPTED.length] as FrameCodec;
+  const frame = input.subarray(1);
+  for (const isKeyframe of [true, false]) {
+    splitEncryptedFrame(codec, frame, isKeyframe);
+    splitPlainFrame(codec, frame, isKeyframe);
+  }
+  must(Buffer.compare(unescapeStartCodes(escapeStartCodes(frame)), frame) === 0, "escaped bytes that are others");
+}
+
+/** What the processes that share a media port send each other: any local program may connect to that port. */
+function readSharedPort(input: Buffer): void {
+  const frame = parseFrame(input);
+  if (frame?.kind !== "datagram") return;
+  const again = parseFrame(datagramFrame(frame.data, frame.port, frame.address));
+  must(again?.kind === "datagram" && again.address === frame.address, "a datagram from another address");
+}
+
 const CODECS = ["VP8", "VP9", "H264", "AV1", "opus"] as const;
 
 export const PARSERS: Record<string, Parser> = {
@@ -264,6 +304,9 @@ export const PARSERS: Record<string, Parser> = {
   },
   turn: { read: readTurn },
   livekit: { read: readLivekit, stepsPerByte: 2_000 },
+  data: { read: readData },
+  "encrypted-frame": { read: readEncryptedFrame, stepsPerByte: 1_000 },
+  "port-sharing": { read: readSharedPort },
   ...Object.fromEntries(
     CODECS.map((codec) => [
       `record-${codec.toLowerCase()}`,

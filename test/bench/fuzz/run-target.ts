@@ -1,6 +1,6 @@
 /** Fuzzes one TypeScript parser in a process of its own, guided by block coverage. The parent sees its input even when it hangs. */
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { seededRandom } from "../../../src/kernel/net/impairment.ts";
 import { startCoverage, TooMuchWork } from "./coverage.ts";
 import { MAX_INPUT_BYTES, mutate } from "./mutate.ts";
@@ -23,6 +23,9 @@ const seen = new Uint8Array(coverage.hits.length);
 let executions = 0;
 let blocks = 0;
 const found = new Map<string, string>();
+/** What earlier runs have kept, so that short runs add up. */
+const keptFolder = join(dirname(board), `${name}-corpus`);
+mkdirSync(keptFolder, { recursive: true });
 
 function run(input: Buffer): void {
   executions++;
@@ -40,7 +43,10 @@ function run(input: Buffer): void {
   // An error within the parser may have been caught by itself.
   if (coverage.steps > coverage.maxSteps) note(new TooMuchWork("work that grows faster than the input"), input);
   coverage.maxSteps = Number.MAX_VALUE;
-  if (isNew() && corpus.length < MAX_CORPUS) corpus.push(Uint8Array.from(input));
+  if (!isNew() || corpus.length >= MAX_CORPUS) return;
+  corpus.push(Uint8Array.from(input));
+  const file = join(keptFolder, Bun.hash(input).toString(16));
+  if (!existsSync(file)) writeFileSync(file, input);
 }
 
 function isNew(): boolean {
@@ -70,6 +76,7 @@ function note(error: unknown, input: Buffer): void {
 }
 
 for (const input of corpusOf(name)) run(Buffer.from(input.subarray(0, MAX_INPUT_BYTES)));
+for (const file of readdirSync(keptFolder)) run(readFileSync(join(keptFolder, file)).subarray(0, MAX_INPUT_BYTES));
 if (corpus.length === 0) corpus.push(new Uint8Array(1));
 const initial = executions;
 const until = performance.now() + Number(seconds) * 1_000;
