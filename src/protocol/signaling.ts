@@ -161,7 +161,7 @@ export const ClientFrames = {
     lobby: Type.Optional(Type.Boolean()),
     captions: Type.Optional(Type.Boolean()),
   }),
-  /** From a host: lets a waiting participant in, now and until the room is closed, or turns it away. */
+  /** From a host: lets a waiting participant in, now and until it is removed or the room is closed, or turns it away. */
   "lobby.admit": request("lobby.admit", { identity: Identity }),
   "lobby.deny": request("lobby.deny", { identity: Identity }),
   "room.leave": request("room.leave", {}),

@@ -53,6 +53,7 @@ export function moderationService(
       const wasPresent = liveRooms.has(room.id, identity);
       const { revoked, validFrom } = await write((unit) => {
         const removal = rtcTokens.revokeIdentity(unit, ref, identity);
+        rtcTokens.withdrawAdmission(unit, room.id, identity);
         if (wasPresent || removal.revoked > 0) audit(unit, author, "participant.removed", room);
         return removal;
       });
@@ -114,7 +115,7 @@ export function moderationService(
 
     waiting: (ref: RoomRef) => liveRooms.waiting(rooms.find(ref).id),
 
-    /** Also before the participant comes; it stays admitted until the room is closed. */
+    /** Also before the participant comes; it stays admitted until it is removed or the room is closed. */
     admit: (ref: RoomRef, identity: string, author: Author) => liveRooms.admit(rooms.findActive(ref), identity, author),
 
     deny: (ref: RoomRef, identity: string, author: Author) => liveRooms.deny(rooms.find(ref), identity, author),

@@ -91,7 +91,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
         await moderation.admit({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
         context.set.status = 204;
       },
-      documented("Let a participant in, who waits now or comes later, until the room is closed", [
+      documented("Let a participant in, who waits now or comes later, until it is removed or the room is closed", [
         "SVC_ROOM_NOT_FOUND",
         "SVC_ROOM_CLOSED",
       ]),

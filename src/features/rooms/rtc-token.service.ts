@@ -200,6 +200,12 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       store.changePermissions(unit, roomId, identity, { ...before, ...change });
     },
 
+    /** What a host or the backend has admitted waits again when it comes back. */
+    withdrawAdmission(unit: Unit, roomId: string, identity: string): void {
+      const { admit, ...rest } = store.changedPermissions(roomId, identity) ?? {};
+      if (admit) store.changePermissions(unit, roomId, identity, rest);
+    },
+
     /** Deletes tokens that expired long ago; called by a recurring job. */
     sweep: () =>
       write((unit) => {

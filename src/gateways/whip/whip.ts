@@ -144,6 +144,10 @@ const REFUSAL_CODES: Record<string, ErrorCode> = {
   SHUTTING_DOWN: "SVC_SHUTTING_DOWN",
   ROOM_FULL: "SVC_NO_RTC_CAPACITY",
   ROOM_CLOSED: "SVC_ROOM_CLOSED",
+  // An encoder that repeats its request gets in once a host has admitted it.
+  IN_LOBBY: "SVC_PERMISSION_DENIED",
+  ROOM_LOCKED: "SVC_PERMISSION_DENIED",
+  LOBBY_FULL: "SVC_NO_RTC_CAPACITY",
 };
 
 function asApiError(error: unknown): unknown {

@@ -118,6 +118,15 @@ test("who waits in the lobby gets nothing of the room until a host admits it", a
   ada.cut(1001);
   clock.advance(25_000);
   expect((await knocks(roomId, "ada")).answer.type).toBe("ack");
+  // One that was removed does.
+  expect((await call("DELETE", `/v1/rooms/${roomId}/participants/ada`)).status).toBe(204);
+  expect((await knocks(roomId, "ada")).answer.code).toBe("IN_LOBBY");
+  for (const kind of ["whip", "whep"]) {
+    const { token } = await server.mint(roomId, kind, { permissions: { publish: true, subscribe: true } });
+    const sent = { key: token, raw: "v=0", headers: { "content-type": "application/sdp" } };
+    const { status, body } = await server.call("POST", `/${kind}/${roomId}`, sent);
+    expect([status, body.code]).toEqual([403, "SVC_PERMISSION_DENIED"]);
+  }
   const { client: bob } = await knocks(roomId, "bob");
   expect(
     (

@@ -149,7 +149,7 @@ export class Api extends Routes {
     move: (id: string, body: { identity: string; /** A room's id or its name */ to: string; }, options: CallOptions = {}) => this.call<{ roomId: string; roomName: string; }>("POST", `/v1/rooms/${this.seg(id)}/move`, body, {}, options),
     /** Who waits in the lobby */
     lobby: (id: string) => this.list<Knock>(`/v1/rooms/${this.seg(id)}/lobby`, {}),
-    /** Let a participant in, who waits now or comes later, until the room is closed */
+    /** Let a participant in, who waits now or comes later, until it is removed or the room is closed */
     lobbyAdmit: (id: string, identity: string, options: CallOptions = {}) => this.call<void>("POST", `/v1/rooms/${this.seg(id)}/lobby/${this.seg(identity)}/admit`, undefined, {}, options),
     /** Turn away a participant who waits */
     lobbyDeny: (id: string, identity: string, options: CallOptions = {}) => this.call<void>("POST", `/v1/rooms/${this.seg(id)}/lobby/${this.seg(identity)}/deny`, undefined, {}, options),
