@@ -1,8 +1,11 @@
 import { afterEach, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { bars, join, tone } from "../../../src/rtc-client/participant/participant.ts";
 import { type ServerProcess, startServer } from "../../e2e/sdk/server-process.ts";
 import { Fleet } from "../../nodes/remote/fleet-of-processes.ts";
+import { until } from "../../nodes/remote/until.ts";
 import { meet } from "./harness/meeting.ts";
+import { startNative } from "./harness/native-process.ts";
 import { type StageBeside, stageBeside, WAIT_MS } from "./harness/stage.ts";
 
 const cleanup: { close(): Promise<void> }[] = [];
@@ -57,6 +60,42 @@ test(
     await stage.stoa.rooms.create({ name: "far", region: "eu" });
     await meet(stage, "far");
     expect((await recordsOf(stage)).map(({ serverName }) => serverName)).toEqual(["eu1", "eu1"]);
+  },
+  4 * WAIT_MS,
+);
+
+test(
+  "in a room on two media nodes, LiveKit's clients on one and a participant on the other hear and see each other",
+  async () => {
+    const fleet = closing(await Fleet.startOnLoopback());
+    await Promise.all([fleet.node("eu1", "eu"), fleet.node("us1", "us")]);
+    const stage = closing(await stageBeside(await fleet.facts()));
+    const roomId = await fleet.room("eu");
+    const { name, sites: before } = await fleet.call("GET", `/v1/rooms/${roomId}`);
+    expect(before).toEqual([] as never);
+    const tokens = { ann: await stage.token(String(name), "ann"), ben: await stage.token(String(name), "ben") };
+    const pair = startNative("native-pair.mjs", { packages: stage.packages, url: stage.wsUrl, tokens });
+    closing({ close: () => pair.end() });
+    await pair.says("ready");
+    const far = closing(await join(fleet.url, await fleet.mint(roomId, "far", "us")));
+    const got = new Set<string>();
+    far.on("video", ({ identity }) => void got.add(`${identity} video`));
+    far.on("audio", ({ identity }) => void got.add(`${identity} audio`));
+    await far.publishAudio(tone({ hz: 440 }), { sampleRate: 48_000, channels: 1 });
+    await far.publishVideo(bars());
+    await Promise.all(
+      ["ann", "ben"].flatMap((one) => ["audio", "video"].map((kind) => pair.says(`${one} gets far ${kind}`))),
+    );
+    await until(() => ["ann audio", "ann video", "ben audio"].every((one) => got.has(one)));
+    const { sites } = await fleet.call("GET", `/v1/rooms/${roomId}`);
+    expect(sites).toEqual([
+      { serverName: "eu1", region: "eu", participants: 2 },
+      { serverName: "us1", region: "us", participants: 1 },
+    ] as never);
+    pair.does("unpublish");
+    await new Promise<void>((resolve) => far.once("trackUnpublished", () => resolve()));
+    far.sendData("from afar", { topic: "t" });
+    await Promise.all(["ann", "ben"].map((one) => pair.says(`${one} reads far t from afar`)));
   },
   4 * WAIT_MS,
 );
