@@ -117,10 +117,10 @@ test(
 );
 
 /** Runs in the page. */
-async function takePart({ url, token }: { url: string; token: string }): Promise<void> {
+async function takePart({ endpoint, token }: { endpoint: string; token: string }): Promise<void> {
   const path = "/sdk.js";
   const sdk: typeof Sdk = await import(path);
-  const room = await sdk.connect(url, token);
+  const room = await sdk.connect(endpoint, token);
   const shown = new Map<string, HTMLMediaElement>();
   Object.assign(window, {
     /** The identities whose sound plays and whose video moves. */
@@ -146,7 +146,8 @@ test(
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
     const page = await context.newPage();
     await page.goto(site.url.origin);
-    await page.evaluate(takePart, { url: fleet.url, token: await fleet.mint(roomId, "dan", "us") });
+    const endpoint = `${fleet.url.replace(/^http/, "ws")}/v1/rtc`;
+    await page.evaluate(takePart, { endpoint, token: await fleet.mint(roomId, "dan", "us") });
     const expected = NAMES.flatMap((name) => [`${name} audio`, `${name} video`]);
     await page.waitForFunction(
       (all) => JSON.stringify((window as unknown as { shown(): string[] }).shown()) === JSON.stringify(all),
