@@ -207,7 +207,11 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
     if (output.endedAt === null && output.startedAt !== null) output.durationMs = now() - output.startedAt;
     output.endedAt ??= now();
     await measure(target, output);
-    if (output.bytes === 0) return;
+    if (output.bytes === 0) {
+      output.status = "FAILED";
+      output.error ??= "Nothing was written.";
+      return;
+    }
     const path = target.kind === "file" ? output.name : output.playlist;
     if (bucket === null) output.location = target.kind === "file" ? target.path : target.playlist;
     else {

@@ -93,7 +93,10 @@ export class RunningEgress {
     this.#status = "ENDING";
     this.#process.send({ type: "stop" });
     const compositor = this.#process;
-    this.#cancelWait = this.#runtime.timers.after(END_WITHIN_MS, () => compositor.kill());
+    this.#cancelWait = this.#runtime.timers.after(END_WITHIN_MS, () => {
+      this.#end = { status: "FAILED", error: "The files were not complete in time, and end early." };
+      compositor.kill();
+    });
     this.#host.changed(this.#status);
   }
 
