@@ -77,6 +77,20 @@ test("[10] before a call, the camera and the level of the microphone are shown",
   expect(errors).toEqual([]);
 }, 180_000);
 
+test("[encryption] two tabs agree on keys, see each other, and show one safety number", async () => {
+  const [anna, ben] = [await tab("?name=anna&room=secret"), await tab("?name=ben&room=secret")];
+  for (const page of [anna, ben]) {
+    await page.getByLabel("Encrypt without a passphrase").check();
+    await click(page, "Join");
+  }
+  await Promise.all([waitForVideo(anna, "ben"), waitForVideo(ben, "anna")]);
+  const number = (page: Page) => page.getByText("Safety number").innerText();
+  expect(await number(anna)).toMatch(/^Safety number \d{5}( \d{5}){5}$/);
+  expect(await number(ben)).toBe(await number(anna));
+  for (const page of [anna, ben]) await page.context().close();
+  expect(errors).toEqual([]);
+}, 180_000);
+
 describe("[10] the playground with stoa dev", () => {
   let anna: Page;
   let ben: Page;

@@ -28,12 +28,16 @@ export class Encryption implements DataKeys {
   readonly #agreement: KeyAgreement | null;
   readonly #worker: Worker;
   readonly #answers = new Map<number, (result: never) => void>();
+  /** Called when the worker cannot be loaded, without which nothing is sent or shown. */
+  onError: (error: StoaError) => void = () => {};
   #receivers = 0;
   #questions = 0;
 
   private constructor(provider: KeyProvider, agreement: KeyAgreement | null) {
     this.#agreement = agreement;
     this.#worker = startWorker();
+    this.#worker.onerror = () =>
+      this.onError(new StoaError("NO_ENCRYPTION", "unsupported", "The encryption worker has failed."));
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       if (data.type === "undecryptable") return this.keys.failed(data.identity);
       this.#answers.get(data.id)?.(data.result as never);

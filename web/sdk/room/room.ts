@@ -72,6 +72,7 @@ export class Room extends Emitter<RoomEvents> {
     this.#options = options;
     this.#encryption = encryption;
     if (encryption) {
+      encryption.onError = onError;
       encryption.keys.onChanged = () => this.#roster.keysChanged();
       encryption.data.onUnreadable = (identity, reason, messages) =>
         this.emit("dataDropped", { messages, reason, identity });

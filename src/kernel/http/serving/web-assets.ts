@@ -78,6 +78,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     });
   }
 
+  // The bundles of the playground look for the encryption worker beside them, although its name has no hash.
   return new Elysia({ detail: { hide: true } })
     .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", ANY_ORIGIN))
     .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", ANY_ORIGIN))
@@ -92,6 +93,7 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
       serve(request, "sdk-quality-limitation.js", "no-cache", ANY_ORIGIN),
     )
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
+    .get("/assets/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache"))
     .get("/processors.js", ({ request }) => serve(request, "processors.js", "no-cache", ANY_ORIGIN))
     .get("/processors/*", ({ request, params }) =>
       serve(request, `processors/${params["*"]}`, "public, max-age=86400", ANY_ORIGIN),
