@@ -103,25 +103,37 @@ const HEAD_BYTES = 8;
 
 /** The transport-wide sequence numbers of one connection to a subscriber, and when each was sent. */
 export class SentPackets implements TransportSequence {
-  readonly memory: Uint32Array<ArrayBuffer>;
+  /** Allocated with the first packet, because many participants receive nothing. */
+  #memory: Uint32Array<ArrayBuffer> | null = null;
+  readonly #first: number;
   /** Packed, because every packet of every subscriber makes an entry. */
-  readonly #entries: Float64Array;
+  #entries = new Float64Array();
   readonly #clock = new ReferenceClock();
   /** The newest number that was reported, and later ones that were sent again before their report: they are lost. */
   #reportedUpTo: number;
   #resent: number[] = [];
 
   constructor(first = 1) {
-    const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
-    this.memory = new Uint32Array(bytes);
-    this.memory[0] = first;
+    this.#first = first;
     this.#reportedUpTo = (first - 1) & 0xffff;
+  }
+
+  get memory(): Uint32Array<ArrayBuffer> {
+    return this.#memory ?? this.#allocate();
+  }
+
+  #allocate(): Uint32Array<ArrayBuffer> {
+    const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
     this.#entries = new Float64Array(bytes, HEAD_BYTES).fill(-1);
+    this.#memory = new Uint32Array(bytes);
+    this.#memory[0] = this.#first;
+    return this.#memory;
   }
 
   next(bytes: number, nowMs: number, probe = 0, outgoing = 0): number {
-    const sequence = this.memory[0] as number;
-    this.memory[0] = (sequence + 1) & 0xffff;
+    const { memory } = this;
+    const sequence = memory[0] as number;
+    memory[0] = (sequence + 1) & 0xffff;
     const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
     this.#entries[at] = nowMs;
     this.#entries[at + 1] =
@@ -163,6 +175,7 @@ export class SentPackets implements TransportSequence {
   /** The remembered packets, oldest first: time, number, bytes, probe. */
   history(): [number, number, number, number][] {
     const rows: [number, number, number, number][] = [];
+    if (this.#memory === null) return rows;
     for (let back = HISTORY; back > 0; back--) {
       const sequence = ((this.memory[0] as number) - back) & 0xffff;
       const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
@@ -191,6 +204,8 @@ export class SentPackets implements TransportSequence {
     { acknowledged, arrivals, baseSequence, count, reference }: TransportFeedback,
     nowMs: number,
   ): AcknowledgedPackets {
+    acknowledged.count = 0;
+    if (this.#memory === null) return acknowledged;
     const entries = this.#entries;
     const referenceMs = this.#clock.unwrap(reference);
     let known = 0;

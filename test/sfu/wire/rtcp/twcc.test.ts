@@ -211,6 +211,8 @@ describe("status chunks", () => {
 describe("transport-wide feedback from a viewer", () => {
   test("is matched with sent packets, each arrival once", () => {
     const sent = new SentPackets(65_534);
+    // Reports on packets that were never sent match nothing.
+    expect([rows(sent.match(new TransportFeedback(), 1_000)), sent.history()]).toEqual([[], []]);
     const recorder = new TwccRecorder();
     const numbers = [0, 1, 2, 3].map((i) => sent.next(100 + i, 1_000 + i, i === 3 ? 7 : 0));
     expect(numbers).toEqual([65_534, 65_535, 0, 1]);
