@@ -37,6 +37,8 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
   async function upgrade(): Promise<void> {
     if (process.pid === 1)
       throw new Error("Its container ends with the process that runs now: start one of the new image instead.");
+    if (isMainProcessOfUnit())
+      throw new Error("systemd ends the service together with the process that it started: restart it instead.");
     const requested = readUpgradeNote(config.DATA_DIR);
     const binary = (requested?.state === "requested" ? requested.binary : null) ?? process.execPath;
     writeUpgradeNote(config.DATA_DIR, { state: "running" });
@@ -59,18 +61,28 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
 
   async function handOverTo(newer: Newer, shared: Shared, handedOver: HandedOver): Promise<void> {
     let failure: string | null = null;
-    const { pid, version, loopback } = await newer.release().catch(async (err: Error) => {
+    const serving = await newer.release().catch(async (err: Error) => {
       failure = err.message;
       log.error({ err }, "upgrade: the newer process failed, this version continues");
-      const another = await startNewer(command(null), shared);
-      return another.release();
+      return startServing(command(null), shared);
     });
-    handedOver.requests.forwardTo(loopback);
+    handedOver.requests.forwardTo(serving.loopback);
+    serves(serving);
+    const { pid, version } = serving;
+    writeUpgradeNote(
+      config.DATA_DIR,
+      failure === null ? { state: "done", pid, version } : { state: "failed", reason: failure },
+    );
+    await remain(handedOver, serving, shared);
+  }
+
+  async function startServing(program: string[], shared: Shared): Promise<Serving> {
+    const newer = await startNewer(program, shared);
+    return newer.release();
+  }
+
+  function serves({ pid, version }: Serving): void {
     log.info({ pid, version }, "upgrade: another process serves");
-    const note =
-      failure === null ? ({ state: "done", pid, version } as const) : ({ state: "failed", reason: failure } as const);
-    writeUpgradeNote(config.DATA_DIR, note);
-    await remain(handedOver);
   }
 
   async function shareAll(): Promise<Shared> {
@@ -86,16 +98,22 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     await server.media.node.keepPorts();
   }
 
-  /** Until the calls have ended. */
-  async function remain({ node, stopListening }: HandedOver): Promise<void> {
+  /** Until the calls have ended. The newer process is a child of this one, whose supervisor does not notice its end. */
+  async function remain({ node, stopListening }: HandedOver, first: Serving, shared: Shared): Promise<void> {
     const endsAt = performance.now() + config.UPGRADE_DRAIN_MINUTES * 60_000;
+    const startedAtMs = performance.now();
+    let serving = first;
     let connectedAt = performance.now();
-    await Bun.sleep(FORWARD_MS);
-    stopListening();
+    void Bun.sleep(FORWARD_MS).then(stopListening);
     for (; performance.now() < endsAt; await Bun.sleep(CHECK_EVERY_MS)) {
+      if (serving.hasCrashed()) {
+        log.error({ pid: serving.pid }, "upgrade: the newer process crashed, starting it again");
+        serving = await startServing(serving.program, shared);
+        serves(serving);
+      }
       if (node.connected) connectedAt = performance.now();
       else if (performance.now() - connectedAt > ABANDONED_AFTER_MS) return finish("abandoned");
-      if (await node.isDone()) return finish("done");
+      if (performance.now() - startedAtMs > FORWARD_MS && (await node.isDone())) return finish("done");
     }
     return finish("timeout");
   }
@@ -118,23 +136,38 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
   };
 }
 
+/** Versions of systemd before 248 do not tell the process its id. */
+function isMainProcessOfUnit(): boolean {
+  const { SYSTEMD_EXEC_PID, INVOCATION_ID } = process.env;
+  if (SYSTEMD_EXEC_PID !== undefined) return SYSTEMD_EXEC_PID === String(process.pid);
+  return INVOCATION_ID !== undefined && process.ppid === 1;
+}
+
 const RESTART = "Restart the server instead, which ends its calls.";
 
 type Shared = { httpPort: number; tlsPort: number | null; ports: SharedPort[] };
 
 type Newer = {
   /** Lets go of the data; resolves when the process serves. */
-  release(): Promise<{ pid: number; version: string; loopback: LoopbackTransport }>;
+  release(): Promise<Serving>;
+};
+
+type Serving = {
+  pid: number;
+  version: string;
+  loopback: LoopbackTransport;
+  program: string[];
+  hasCrashed(): boolean;
 };
 
 /** Resolves when the process is ready to take over. */
-async function startNewer(command: string[], shared: Shared): Promise<Newer> {
+async function startNewer(program: string[], shared: Shared): Promise<Newer> {
   const answers: { [T in ToOlder["type"]]: PromiseWithResolvers<Extract<ToOlder, { type: T }>> } = {
     ready: Promise.withResolvers(),
     serving: Promise.withResolvers(),
     refused: Promise.withResolvers(),
   };
-  const child = Bun.spawn(command, {
+  const child = Bun.spawn(program, {
     stdio: ["ignore", "inherit", "inherit"],
     serialization: "json",
     ipc: (message: ToOlder) => answers[message.type].resolve(message as never),
@@ -169,7 +202,8 @@ async function startNewer(command: string[], shared: Shared): Promise<Newer> {
       const { version, loopback } = await within(answers.serving.promise, SERVES_WITHIN_MS);
       child.disconnect();
       child.unref();
-      return { pid: child.pid, version, loopback };
+      const hasCrashed = () => child.signalCode !== null || (child.exitCode ?? 0) !== 0;
+      return { pid: child.pid, version, loopback, program, hasCrashed };
     },
   };
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stoa } from "../cli/stoa.ts";
+import { PROGRAM, stoa } from "../cli/stoa.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
@@ -231,22 +231,33 @@ describe("stoa upgrade", () => {
     expect((await server.call("GET", `/v1/rooms/${roomId}`)).status).toBe(200);
   });
 
-  test("restores the calls of the older process when the newer one is killed and started again", async () => {
+  test("starts the newer process again when it is killed, and keeps the calls; both end with the service", async () => {
     await start();
     const { ben } = await call();
     const older = note().pid;
     expect((await upgrade()).code).toBe(0);
     await ben.resume();
-    process.kill(note().pid, "SIGKILL");
+    const killed = note().pid;
+    process.kill(killed, "SIGKILL");
     await ben.receives();
-    const { port } = new URL(server.url);
-    const again = await served(dataDir, [...OPTIONS, ...LIMITS, "--port", port]);
-    processes.add(again.child.pid);
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
     await ben.receives();
-    again.child.kill("SIGTERM");
-    expect(await again.child.exited).toBe(0);
+    await until(() => note().pid !== killed);
+    processes.add(note().pid);
+    process.kill(note().pid, "SIGTERM");
     expect(await server.child.exited).toBe(0);
+  });
+
+  test("says of a service of systemd, which would end with its first process, that it has to be restarted", async () => {
+    dataDir = mkdtempSync(join(work, "data-"));
+    cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
+    // The shell has the id that systemd would tell, and keeps it.
+    const asService = ["sh", "-c", 'SYSTEMD_EXEC_PID=$$ exec "$@"', "sh", ...PROGRAM];
+    server = await served(dataDir, OPTIONS, asService);
+    processes.add(server.child.pid);
+    const { code, err } = await upgrade();
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("restart it instead") });
+    expect((await server.call("GET", "/healthz")).status).toBe(200);
   });
 
   test("needs a running server", async () => {
