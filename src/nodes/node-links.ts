@@ -1,5 +1,7 @@
 /** The links between the media nodes of rooms that are on several. The keys are the nodes' own; only their public halves pass here. */
 import { randomBytes } from "node:crypto";
+import { isIP } from "node:net";
+import { targetOf } from "../kernel/net/targets.ts";
 import type { LinkPoint, OpenedLink, OpenNodeLink, RelayCall, RelayCalls } from "../protocol/media/relay.ts";
 import type { MediaNode, RelayEvent } from "../protocol/media-node.ts";
 import { isUp, type LinkEnd, RelayLinks } from "./relay-links.ts";
@@ -18,6 +20,9 @@ class NodeEnd implements LinkEnd {
     return this.node.relay({ method, request } as RelayCall);
   }
 }
+
+/** A node says itself where it is, and the others send checks there: not to a multicast group, nor to a cloud's metadata. */
+const mayBeNode = (address: string): boolean => isIP(address) !== 0 && targetOf(address) !== "forbidden";
 
 type NodeLinksOutput = {
   /** The two nodes do not hear each other any more. */
@@ -50,7 +55,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
         const { worker } = own.point;
         return {
           ...{ linkId: id, worker, isFirst: own === one, credentials: local },
-          peer: { publicKey, addresses, port, credentials: remote },
+          peer: { publicKey, addresses: addresses.filter(mayBeNode), port, credentials: remote },
         };
       }
     },

@@ -7,6 +7,7 @@ import { join, relative } from "node:path";
 import { createLog } from "../../src/kernel/log.ts";
 import { systemTimers } from "../../src/kernel/time/timers.ts";
 import { NodeFrameQueue } from "../../src/nodes/node-frame-queue.ts";
+import { createNodeLinks } from "../../src/nodes/node-links.ts";
 import { RemoteMedia } from "../../src/nodes/remote-media.ts";
 import type { RecordedFile } from "../../src/protocol/media/recording.ts";
 import type { RelayedData, RelayedTrack } from "../../src/protocol/media/relay.ts";
@@ -714,6 +715,33 @@ describe("[18] a hostile media node says in every way it can", () => {
       expect(text).not.toContain("127.0.0.1");
     }
   });
+});
+
+test("[18] a media node that names addresses of no machine for its links has nothing sent there", async () => {
+  const opened: { peer: { addresses: string[] } }[] = [];
+  const site = (serverName: string, addresses: string[]) => ({
+    serverName,
+    node: {
+      linkPoint: async () => ({ worker: 0, publicKey: "A".repeat(43), addresses, port: 9 }),
+      relay: async ({ method, request }: { method: string; request: never }) => {
+        if (method === "openLink") opened.push(request);
+      },
+    } as never,
+  });
+  const links = createNodeLinks({ split() {}, hasTrack: () => true });
+  const hostile = [
+    "224.0.0.1",
+    "255.255.255.255",
+    "169.254.169.254",
+    "0.0.0.0",
+    "::",
+    "ff02::1",
+    "fe80::1",
+    "999.1.1.1:",
+  ];
+  links.share("r", [site("honest", ["10.0.0.1"])], site("rogue", [...hostile, "10.0.0.2"])).catch(() => {});
+  await until(() => opened.length === 2);
+  expect(opened.map(({ peer }) => peer.addresses)).toEqual([["10.0.0.2"], ["10.0.0.1"]]);
 });
 
 test("[18] a media node whose frames are dear takes a quarter of the main thread in the long run", async () => {
