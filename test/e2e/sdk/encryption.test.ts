@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type * as Sdk from "../../../web/sdk/index.ts";
+import { launchFirefox } from "./firefox.ts";
 import { framesShown, receivesAudio, waitForFrames, watchFrames } from "./page-api.ts";
+import type { Scripted } from "./scripted.ts";
 import { type Credentials, openStage, type SitePage, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -12,7 +14,7 @@ afterAll(() => stage?.close());
 type Joining = { passphrase?: string; agree?: true; codec?: Sdk.VideoCodec; publish?: boolean };
 
 /** Joins with the SDK that the server serves, so that the page and the encryption worker have different origins. */
-async function join(page: SitePage, { endpoint, token }: Credentials, { passphrase, agree, codec, publish }: Joining) {
+async function join(page: Scripted, { endpoint, token }: Credentials, { passphrase, agree, codec, publish }: Joining) {
   await page.evaluate(
     async ({ endpoint, token, url, passphrase, agree, codec, publish }) => {
       const sdk = (await import(`${url}/sdk.js`)) as typeof Sdk;
@@ -59,7 +61,7 @@ const keyframesRequested = (page: SitePage) =>
     return Math.max(...counts);
   });
 
-const seen = (page: SitePage) => page.evaluate(() => window.seen);
+const seen = (page: Scripted) => page.evaluate(() => window.seen, undefined);
 const remoteTracks = (page: SitePage) =>
   page.evaluate(() =>
     [...window.room.participants.values()].flatMap(({ tracks }) =>
@@ -159,4 +161,25 @@ describe("[encryption] in Chromium", () => {
     for (const page of [ada, bob]) expect(await seen(page)).not.toContainEqual(expect.stringMatching(/error|failed/));
     for (const page of [ada, bob, eve]) await page.context().close();
   });
+});
+
+// Firefox names the codec of a frame by its payload type only.
+test("[encryption] Firefox and Chromium see and hear each other, with a passphrase and with agreed keys", async () => {
+  const firefox = await launchFirefox();
+  try {
+    for (const keys of [{ passphrase: "correct horse" }, { agree: true }] as const) {
+      const room = await stage.stoa.rooms.create({ name: `firefox-${Object.keys(keys)}`, encrypted: true });
+      const [ada, fritz] = [await stage.page(), await firefox.page(stage.siteUrl)];
+      await join(ada, await stage.rtc(room.id, "ada"), { ...keys, publish: true });
+      await join(fritz, await stage.rtc(room.id, "fritz"), { ...keys, publish: true });
+      await waitForFrames(ada, "fritz-camera", 10, 60_000);
+      await waitForFrames(fritz, "ada-camera", 10, 60_000);
+      await Promise.all([receivesAudio(ada), receivesAudio(fritz)]);
+      for (const page of [ada, fritz])
+        expect(await seen(page)).not.toContainEqual(expect.stringMatching(/error|failed/));
+      await Promise.all([ada.context().close(), fritz.close()]);
+    }
+  } finally {
+    await firefox.close();
+  }
 });

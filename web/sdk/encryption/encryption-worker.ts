@@ -5,8 +5,10 @@ import { KeyStore } from "../../../src/protocol/encryption/key-store.ts";
 import { MAX_FAILED_FRAMES } from "../../../src/protocol/encryption/room-keys.ts";
 import type { FromWorker, ToWorker, TransformOptions } from "./messages.ts";
 
+/** Firefox has no `mimeType`. */
+type Metadata = { mimeType?: string; payloadType?: number };
 /** The part of RTCEncodedVideoFrame and RTCEncodedAudioFrame that is needed; TypeScript has it for pages only. */
-type EncodedFrame = { data: ArrayBuffer; type?: "key" | "delta" | "empty"; getMetadata(): { mimeType?: string } };
+type EncodedFrame = { data: ArrayBuffer; type?: "key" | "delta" | "empty"; getMetadata(): Metadata };
 type Transformer = {
   readable: ReadableStream<EncodedFrame>;
   writable: WritableStream<EncodedFrame>;
@@ -23,6 +25,8 @@ type Output = TransformStreamDefaultController<EncodedFrame>;
 const scope = globalThis as unknown as WorkerScope;
 const keys = new KeyStore();
 const receivers = new Map<string, Receiver>();
+/** By payload type. */
+let mimeTypes: ReadonlyMap<number, string> = new Map();
 
 /** Decrypts the frames of one receiver, which gets the tracks of several participants one after another. */
 class Receiver {
@@ -92,7 +96,8 @@ function transformAll(
 }
 
 function describe(encoded: EncodedFrame): Frame | null {
-  const codec = frameCodecOf(encoded.getMetadata().mimeType);
+  const { mimeType, payloadType = -1 } = encoded.getMetadata();
+  const codec = frameCodecOf(mimeType ?? mimeTypes.get(payloadType));
   return codec && { codec, bytes: new Uint8Array(encoded.data), isKeyframe: encoded.type === "key" };
 }
 
@@ -100,6 +105,9 @@ scope.onmessage = async ({ data }) => {
   switch (data.type) {
     case "assign":
       return receiverOf(data.receiver).assign(data.identity);
+    case "codecs":
+      mimeTypes = data.mimeTypes;
+      return;
     case "encryptData":
       return scope.postMessage({ type: "data", id: data.id, result: await keys.encryptData(data.plain) });
     case "decryptData": {

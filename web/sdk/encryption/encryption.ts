@@ -83,6 +83,17 @@ export class Encryption implements DataKeys {
       throw new StoaError("PERMISSION_DENIED", "not-allowed", "Agreeing on keys needs the permission publishData.");
   }
 
+  /** Called with each offer of this client, before its media begins. */
+  described(sdp: string): void {
+    const mimeTypes = new Map<number, string>();
+    for (const section of sdp.split(/^m=/m).slice(1)) {
+      const [kind] = section.split(" ", 1);
+      for (const [, payloadType, codec] of section.matchAll(/^a=rtpmap:(\d+) ([^/]+)/gm))
+        mimeTypes.set(Number(payloadType), `${kind}/${codec}`);
+    }
+    this.#send({ type: "codecs", mimeTypes });
+  }
+
   /** Nothing leaves this sender unencrypted from now on. */
   encrypt(sender: RTCRtpSender): void {
     sender.transform ??= this.#transform({ direction: "send" });

@@ -9,6 +9,8 @@ export type ToWorker =
   | KeyCommand
   /** The participant whose track arrives at a receiver; null if it is not encrypted. */
   | { type: "assign"; receiver: string; identity: string | null }
+  /** Which codec each payload type of the connection is: Firefox does not name it with a frame. */
+  | { type: "codecs"; mimeTypes: ReadonlyMap<number, string> }
   /** Each is answered with `data` and the same id. */
   | { type: "encryptData"; id: number; plain: Uint8Array }
   | { type: "decryptData"; id: number; identity: string; content: EncryptedContent };

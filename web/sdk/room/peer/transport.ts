@@ -165,6 +165,7 @@ export class Transport {
     this.#restart = this.#negotiationNeeded = false;
     try {
       await this.#describe(await pc.createOffer({ iceRestart }));
+      this.#deps.encryption?.described(pc.localDescription?.sdp ?? "");
       const ack = await this.#deps.request("media.offer", {
         ...(await packSdp(withoutCandidates(pc.localDescription?.sdp ?? ""))),
         ...(iceRestart ? { iceRestart } : {}),
