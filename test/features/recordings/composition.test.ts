@@ -94,11 +94,12 @@ describe("[18] the command of a composition", () => {
   test("names the format of every input, and lets ffmpeg open files only", () => {
     const [first, ...others] = files;
     const command = compositionCommand({ ...usual, files: [{ ...first, codec: "h264" }, ...others], layout: "grid" });
-    const inputs = command.flatMap((word, index) => (word === "-i" ? [command.slice(index - 4, index)] : []));
+    const inputs = command.flatMap((word, index) => (word === "-i" ? [command.slice(index - 6, index)] : []));
+    const bounded = ["-protocol_whitelist", "file", "-max_pixels", "16777216"];
     expect(inputs).toEqual([
-      ["-protocol_whitelist", "file", "-f", "mp4"],
-      ["-protocol_whitelist", "file", "-f", "matroska"],
-      ["-protocol_whitelist", "file", "-f", "matroska"],
+      [...bounded, "-f", "mp4"],
+      [...bounded, "-f", "matroska"],
+      [...bounded, "-f", "matroska"],
     ]);
   });
 
