@@ -29,11 +29,17 @@ export class KeyStore {
   #own: string | null = null;
   /** Commands are applied one after another, although keys are imported asynchronously. */
   #applied: Promise<void> = Promise.resolve();
+  /** Commands that are not applied yet. */
+  #pending = 0;
 
   apply(command: KeyCommand): Promise<void> {
+    this.#pending += 1;
     this.#applied = this.#applied
       .then(() => this.#apply(command))
-      .catch((error) => console.error("encryption: key not applied", error));
+      .catch((error) => console.error("encryption: key not applied", error))
+      .finally(() => {
+        this.#pending -= 1;
+      });
     return this.#applied;
   }
 
@@ -48,6 +54,8 @@ export class KeyStore {
       return decryptFrame(ring, frame, ratchets);
     };
     const result = await attempt();
+    // The right key may be on its way into the place of another one: it takes 100,000 rounds to derive from a passphrase.
+    if (result === "wrong-key" && this.#pending > 0) return this.#applied.then(attempt);
     if (result !== "unknown-key") return result;
     let late: typeof result | Awaited<ReturnType<typeof attempt>> = result;
     await this.#waitForKey(identity, async () => {

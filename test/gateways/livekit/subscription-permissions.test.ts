@@ -74,7 +74,7 @@ test("a publisher says who receives its tracks, by identity or sid, all of them 
 
 test("our own clients receive what the publisher allows, and it hears that they do", async () => {
   const { ben, rules, asked, heardBy } = meeting();
-  const requests = createRequests({} as never, { take() {} } as never);
+  const requests = createRequests(() => 0, { publisherLimit: { take() {} } } as never);
   const subscribe = ["trk_voice", "trk_face"].map((trackId, n) => ({ trackId, mid: String(n) }));
   const offer = { type: "media.offer", id: "1", sdp: "v=0", publish: [], subscribe } as never;
   rules.set(only({ participantIdentity: "ben", trackSids: [trackSid("trk_face")] }));

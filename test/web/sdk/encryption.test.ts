@@ -238,6 +238,14 @@ describe("[encryption] a key store", () => {
     expect(performance.now() - again).toBeLessThan(500);
   });
 
+  test("a frame waits for a key that is being imported in place of a wrong one", async () => {
+    const sealed = (await (await storeWith(null, "right")).encrypt(frame(FRAMES.VP8.bytes))) ?? FRAMES.VP8.bytes;
+    const receiver = await storeWith(null, "wrong");
+    expect(await receiver.decrypt("ada", frame(sealed))).toBe("wrong-key");
+    void receiver.apply({ type: "key", identity: null, index: 0, material: "right" });
+    expect(hex((await receiver.decrypt("ada", frame(sealed))) as Uint8Array)).toBe(hex(FRAMES.VP8.bytes));
+  });
+
   test("frames under the key before a ratchet can still be decrypted, and keys that were removed cannot", async () => {
     const first = random(32);
     const [sender, receiver] = [await storeWith("ada", first), await storeWith("ada", first)];
