@@ -5,20 +5,23 @@ const SALT = new TextEncoder().encode("LKFrameEncryptionKey");
 const PASSPHRASE_ROUNDS = 100_000;
 const RATCHET_BITS = 256;
 
+/** A `CryptoKey`, which is no type for bots that are compiled without those of a browser. */
+type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
 /** Key material that a browser can derive keys from, without giving its bytes away. */
-export async function importMaterial(material: KeyMaterial): Promise<CryptoKey> {
+export async function importMaterial(material: KeyMaterial): Promise<Key> {
   const [bytes, algorithm] =
     typeof material === "string" ? [new TextEncoder().encode(material), "PBKDF2"] : [material, "HKDF"];
   return crypto.subtle.importKey("raw", bytes, algorithm, false, ["deriveBits", "deriveKey"]);
 }
 
-function derivation({ algorithm }: CryptoKey) {
+function derivation({ algorithm }: Key) {
   return algorithm.name === "PBKDF2"
     ? { name: "PBKDF2", salt: SALT, iterations: PASSPHRASE_ROUNDS, hash: "SHA-256" }
     : { name: "HKDF", salt: SALT, info: new Uint8Array(128), hash: "SHA-256" };
 }
 
-export function deriveFrameKey(material: CryptoKey, extractable = false): Promise<CryptoKey> {
+export function deriveFrameKey(material: Key, extractable = false): Promise<Key> {
   return crypto.subtle.deriveKey(derivation(material), material, { name: "AES-GCM", length: 128 }, extractable, [
     "encrypt",
     "decrypt",
@@ -26,21 +29,21 @@ export function deriveFrameKey(material: CryptoKey, extractable = false): Promis
 }
 
 /** The material after this one, from which this one cannot be computed. */
-export async function ratchet(material: CryptoKey): Promise<CryptoKey> {
+export async function ratchet(material: Key): Promise<Key> {
   const bits = await nextMaterial(material);
   return crypto.subtle.importKey("raw", bits, material.algorithm.name, false, ["deriveBits", "deriveKey"]);
 }
 
 /** The bytes of the material after this one, for those who have to pass them on. */
-export async function nextMaterial(material: CryptoKey): Promise<Uint8Array<ArrayBuffer>> {
+export async function nextMaterial(material: Key): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.deriveBits(derivation(material), material, RATCHET_BITS));
 }
 
 type FrameKey = {
-  material: CryptoKey;
-  key: CryptoKey;
+  material: Key;
+  key: Key;
   /** The key before the sender ratcheted it: frames under it may still be under way. */
-  former: CryptoKey | null;
+  former: Key | null;
   nextIv(): Uint8Array<ArrayBuffer>;
 };
 
@@ -50,7 +53,7 @@ export class KeyRing {
   /** The index that this sender encrypts with. */
   current = 0;
 
-  async set(index: number, material: CryptoKey, former: CryptoKey | null = null): Promise<void> {
+  async set(index: number, material: Key, former: Key | null = null): Promise<void> {
     const key = await deriveFrameKey(material);
     this.#keys.set(index % KEY_RING_SIZE, { material, key, former, nextIv: ivSequence() });
   }
@@ -84,7 +87,7 @@ export async function tryRatchets<T extends object>(
   ring: KeyRing,
   index: number,
   ratchets: number,
-  open: (key: CryptoKey) => Promise<T>,
+  open: (key: Key) => Promise<T>,
 ): Promise<T | null> {
   const known = ring.get(index);
   if (!known) return null;
