@@ -262,7 +262,7 @@ export const ErrorFrame = Type.Object({
 });
 export type ErrorFrame = Static<typeof ErrorFrame>;
 /** A host has admitted this client, which was refused with `IN_LOBBY`: send `room.join` again. */
-type AdmittedFrame = { type: "lobby.admitted" };
+export type AdmittedFrame = { type: "lobby.admitted" };
 type PongFrame = { type: "pong"; id?: string };
 /** The response to a request or to an invalid frame. */
 export type AnswerFrame = AckFrame | ErrorFrame | PongFrame | AdmittedFrame;

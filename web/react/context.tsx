@@ -7,10 +7,12 @@ export type RoomStatus = {
   /** Null until the room is joined, and after the connection has failed. */
   room: Room | null;
   state: ConnectionState;
+  /** Whether the participant waits in the room's lobby. */
+  isInLobby: boolean;
   error: StoaError | null;
 };
 
-const IDLE: RoomStatus = { room: null, state: "CONNECTING", error: null };
+const IDLE: RoomStatus = { room: null, state: "CONNECTING", isInLobby: false, error: null };
 const RoomContext = createContext<RoomStatus>(IDLE);
 
 export type StoaRoomProps = {
@@ -53,17 +55,24 @@ function useConnection(endpoint: string, token: string, options: RoomOptions | u
   useEffect(() => {
     let isUnmounted = false;
     let joined: Room | null = null;
+    const attempt = new AbortController();
+    const abandon = () => attempt.abort();
+    options?.signal?.addEventListener("abort", abandon);
+    const onLobby = () => {
+      setStatus({ ...IDLE, isInLobby: true });
+      options?.onLobby?.();
+    };
     const start = async () => {
       try {
-        const room = await connect(endpoint, token, options);
+        const room = await connect(endpoint, token, { ...options, onLobby, signal: attempt.signal });
         if (isUnmounted) return void room.close();
         joined = room;
         room.on("connectionStateChanged", (state, error) =>
-          setStatus({ room: state === "FAILED" || state === "DISCONNECTED" ? null : room, state, error }),
+          setStatus({ ...IDLE, room: state === "FAILED" || state === "DISCONNECTED" ? null : room, state, error }),
         );
-        setStatus({ room, state: room.state, error: null });
+        setStatus({ ...IDLE, room, state: room.state });
       } catch (error) {
-        if (!isUnmounted) setStatus({ room: null, state: "FAILED", error: toStoaError(error) });
+        if (!isUnmounted) setStatus({ ...IDLE, state: "FAILED", error: toStoaError(error) });
       }
     };
     // Strict mode mounts twice in a row; the delay makes sure that only the second mount joins.
@@ -71,6 +80,8 @@ function useConnection(endpoint: string, token: string, options: RoomOptions | u
     return () => {
       isUnmounted = true;
       clearTimeout(timer);
+      options?.signal?.removeEventListener("abort", abandon);
+      abandon();
       void joined?.close();
       setStatus(IDLE);
     };

@@ -3,6 +3,7 @@ import {
   type DataMessage,
   type Decryption,
   type DeviceKind,
+  type Knock,
   type LocalTrack,
   listDevices,
   onDevicesChanged,
@@ -13,6 +14,7 @@ import {
   type RequestHandler,
   type Room,
   type RoomEvents,
+  type RoomState,
   type Speaker,
   type StreamHandler,
   type TrackSource,
@@ -45,12 +47,24 @@ const onTracks = listenTo(
   ...(["localTrackPublished", "localTrackUnpublished", "localTrackMuted", "localTrackUnmuted"] as const),
 );
 const onSpeakers = listenTo("activeSpeakersChanged");
+const onLobby = listenTo("lobbyChanged", "connectionStateChanged");
+const onRoomState = listenTo("roomStateChanged", "connectionStateChanged");
 const onSafetyNumber = listenTo("safetyNumberChanged", "connectionStateChanged");
 const onRecording = listenTo("recordingChanged", "connectionStateChanged");
 
 /** Whether the room is being recorded; show this to every participant. */
 export function useRecording(): boolean {
   return useSnapshot(useRoom().room, onRecording, (room) => room?.recording ?? false);
+}
+
+/** For hosts: the participants who wait in the lobby; let them in with `room.admit(identity)`. */
+export function useLobby(): readonly Knock[] {
+  return useSnapshot(useRoom().room, onLobby, (room) => room?.lobby ?? []);
+}
+
+/** What hosts and your backend have decided about the room; null before the join. */
+export function useRoomState(): RoomState | null {
+  return useSnapshot(useRoom().room, onRoomState, (room) => room?.roomState ?? null);
 }
 
 /** The safety number of an encrypted call whose participants agree on keys; show it, so that they can compare it. */

@@ -45,7 +45,14 @@ export type { LocalTrack, PublishOptions } from "./room/local-track.ts";
 export type { VideoCodec } from "./room/peer/codecs.ts";
 export type { RoomStats, TrackStats } from "./room/peer/stats.ts";
 export type { Delivered, RemoteParticipant, RemoteTrack } from "./room/remote-participant.ts";
-export type { ParticipantPage, ParticipantRecord, RoomEvents, RoomOptions } from "./room/room-events.ts";
+export type {
+  Knock,
+  ParticipantPage,
+  ParticipantRecord,
+  RoomEvents,
+  RoomOptions,
+  RoomState,
+} from "./room/room-events.ts";
 export type { ProcessorContext, TrackProcessor } from "./room/track-processor.ts";
 export { Room };
 

@@ -1,5 +1,5 @@
 import type { ChatAckBody, ChatClientFrame, ChatServerFrame } from "../../src/protocol/chat.ts";
-import type { AckBody, ClientFrame, Push } from "../../src/protocol/signaling.ts";
+import type { AckBody, AdmittedFrame, ClientFrame, Push } from "../../src/protocol/signaling.ts";
 
 /** The frames of a socket: those that a client sends, the acknowledgement of each, and those that the server pushes. */
 export type SocketProtocol = { frame: { type: string }; acks: object; push: { type: string } };
@@ -8,7 +8,7 @@ export type SocketProtocol = { frame: { type: string }; acks: object; push: { ty
 export type RtcProtocol = {
   frame: ClientFrame;
   acks: { [T in ClientFrame["type"]]: AckBody<T> };
-  push: Push;
+  push: Push | AdmittedFrame;
 };
 
 /** `GET /v1/chat/ws`. */

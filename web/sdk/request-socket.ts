@@ -102,9 +102,9 @@ export class RequestSocket<D extends SocketProtocol> {
   }
 
   /** Resolves with the first pushed frame of this type. */
-  expect<T extends D["push"]["type"]>(type: T): Promise<PushOfType<D, T>> {
+  expect<T extends D["push"]["type"]>(type: T, timeoutMs = OPEN_TIMEOUT_MS): Promise<PushOfType<D, T>> {
     if (this.#firstFrame?.type === type) return Promise.resolve(this.#firstFrame as PushOfType<D, T>);
-    return this.#awaitFrame<PushOfType<D, T>>(type, type, OPEN_TIMEOUT_MS);
+    return this.#awaitFrame<PushOfType<D, T>>(type, type, timeoutMs);
   }
 
   /** Sends a frame without waiting for a response. */

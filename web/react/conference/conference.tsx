@@ -8,6 +8,7 @@ import { useRecording, useSafetyNumber } from "../room-hooks.ts";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
 import { Icon } from "./icon.tsx";
+import { Lobby } from "./lobby.tsx";
 import { useProcessing } from "./processing.ts";
 import { useSignals } from "./signals.ts";
 import { displayName, Stage, type View } from "./stage.tsx";
@@ -98,7 +99,7 @@ type CallProps = Omit<ConferenceProps, "endpoint" | "token" | "options" | "onLea
 
 function Call(props: CallProps) {
   const { chat, audio = true, video = true, captions, onJoined, encrypted, notice, notify, leave, rejoin } = props;
-  const { room, state, error } = useRoom();
+  const { room, state, isInLobby, error } = useRoom();
   const [view, setView] = useState<View>("grid");
   const [panel, setPanel] = useState<Panel>(null);
   const [audioBlocked, setAudioBlocked] = useState(false);
@@ -119,6 +120,9 @@ function Call(props: CallProps) {
   if (error && !room) {
     const action = OVER.includes(error.reason) ? undefined : "Try again";
     return <StatusMessage text={error.message} action={action} onAction={rejoin} alert />;
+  }
+  if (isInLobby) {
+    return <StatusMessage text="You are in the lobby. A host will let you in." action="Leave" onAction={leave} />;
   }
   if (!room) return <StatusMessage text="Joining…" />;
   return (
@@ -154,6 +158,7 @@ function Call(props: CallProps) {
           </div>
         )}
       </div>
+      <Lobby notify={notify} />
       {notice !== null && (
         <p className="stoa-notice" role="status">
           {notice}

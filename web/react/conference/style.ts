@@ -97,6 +97,10 @@ export const CONFERENCE_STYLE = `
 .stoa-reactions li { padding: 2px 10px; border-radius: 99px; background: rgb(0 0 0 / 0.72); color: #fff; font-size: 14px; }
 .stoa-notice { position: absolute; top: 12px; left: 50%; translate: -50% 0; z-index: 3; max-width: calc(100% - 24px); margin: 0; padding: 8px 14px; border-radius: 99px; background: var(--_text); color: var(--_ground); font-size: 14px; display: flex; gap: 10px; align-items: center; }
 .stoa-notice .stoa-button { height: 32px; }
+.stoa-lobby { position: absolute; top: 12px; right: 12px; z-index: 3; max-width: calc(100% - 24px); max-height: 40%; overflow: auto; margin: 0; padding: 8px 8px 8px 14px; border-radius: 16px; background: var(--_ground); color: var(--_text); border: 1px solid var(--_line); list-style: none; font-size: 14px; display: grid; gap: 8px; }
+.stoa-lobby li { display: flex; gap: 8px; align-items: center; }
+.stoa-lobby span { flex: 1; overflow-wrap: anywhere; }
+.stoa-lobby .stoa-button { height: 32px; }
 .stoa-message { grid-area: 1 / 1 / -1 / -1; display: grid; place-content: center; justify-items: center; gap: 14px; padding: 24px; text-align: center; }
 .stoa-message p { margin: 0; max-width: 44ch; }
 .stoa-captions { position: absolute; left: 50%; bottom: 56px; translate: -50% 0; z-index: 1; max-width: 80%; text-align: center; pointer-events: none; }

@@ -1,6 +1,6 @@
 import type { DataMessage } from "../../../src/protocol/data/room-data.ts";
 import type { EncryptionOptions } from "../../../src/protocol/encryption/key-provider.ts";
-import type { CallVerdict, Permissions, Quality } from "../../../src/protocol/room-records.ts";
+import type { CallVerdict, Knock, Permissions, Quality, RoomState } from "../../../src/protocol/room-records.ts";
 import type { ConnectionState, TokenProvider, WaitingListener } from "../connection-state.ts";
 import type { StoaError } from "../errors.ts";
 import type { LocalTrack } from "./local-track.ts";
@@ -12,6 +12,10 @@ export type RoomOptions = {
   tokenProvider?: TokenProvider;
   /** Called when the first connection is rate limited and has to wait. */
   onWaiting?: WaitingListener;
+  /** Called when the participant waits in the room's lobby: `connect` resolves when a host or your backend admits them. */
+  onLobby?: () => void;
+  /** Ends an attempt to join, for instance when the user does not want to wait any longer; `connect` rejects. */
+  signal?: AbortSignal;
   /** Whether to subscribe to every published track; true by default. */
   autoSubscribe?: boolean;
   /**
@@ -35,8 +39,10 @@ export type RoomOptions = {
   encryption?: EncryptionOptions;
 };
 
+/** A participant that waits in the lobby. */
+/** What hosts and your backend decide about the room. */
 /** A participant as `room.listParticipants` describes it. */
-export type { Participant as ParticipantRecord } from "../../../src/protocol/room-records.ts";
+export type { Knock, Participant as ParticipantRecord, RoomState } from "../../../src/protocol/room-records.ts";
 /** A page of all participants; `next` is the `after` of the next page, and null on the last one. */
 export type { ParticipantsAck as ParticipantPage } from "../../../src/protocol/signaling.ts";
 
@@ -77,6 +83,10 @@ export type RoomEvents = {
   qualityExplained: [verdict: CallVerdict];
   /** Recording has started or stopped: see `room.recording`. */
   recordingChanged: [active: boolean];
+  /** For hosts: participants have come to the lobby, or do not wait any longer; see `room.lobby`. */
+  lobbyChanged: [waiting: readonly Knock[]];
+  /** Hosts or your backend have changed the room: see `room.roomState`. */
+  roomStateChanged: [state: RoomState];
   /** Your backend has moved the local participant to another room: `room.id`, `room.name` and `room.participants` are its. */
   moved: [room: { id: string; name: string }];
   /** Your backend has changed the local participant's permissions. */

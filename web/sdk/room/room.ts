@@ -9,7 +9,7 @@ import {
 } from "../../../src/protocol/data/room-data.ts";
 import type { StreamOptions, StreamWriter } from "../../../src/protocol/data/stream-writer.ts";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
-import type { Permissions, Speaker } from "../../../src/protocol/room-records.ts";
+import type { Knock, Permissions, RoomState, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
@@ -46,6 +46,10 @@ export class Room extends Emitter<RoomEvents> {
    * a key. Null otherwise, and while the room is empty.
    */
   safetyNumber: string | null = null;
+  /** For hosts: the participants who wait in the lobby, in the order in which they came. */
+  lobby: readonly Knock[] = [];
+  /** Whether the room is locked, has a lobby and shows captions, and who is in the spotlight; null before the join. */
+  roomState: RoomState | null = null;
   /** The connection's id, to find it in the dashboard and the REST API. */
   readonly connectionId = uuid();
   readonly #options: RoomOptions;
@@ -78,7 +82,7 @@ export class Room extends Emitter<RoomEvents> {
         this.emit("dataDropped", { messages, reason, identity });
     }
     this.#connection = new RoomConnection({
-      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting },
+      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting, onLobby: options.onLobby },
       publicKey: encryption?.publicKey,
       // Keys are sent to each participant, so all of them have to be known.
       roster: encryption?.publicKey ? "all" : options.roster,
@@ -168,7 +172,11 @@ export class Room extends Emitter<RoomEvents> {
   /** @internal */
   async start(): Promise<void> {
     this.#telemetry.record("connection_started");
-    await this.#connection.start();
+    const { signal } = this.#options;
+    const abandon = () => this.#connection.abandon();
+    if (signal?.aborted) abandon();
+    signal?.addEventListener("abort", abandon);
+    await this.#connection.start().finally(() => signal?.removeEventListener("abort", abandon));
   }
 
   /** Sends text or bytes of at most 64 KB to all participants, or to those in `options.to`. */
@@ -216,6 +224,21 @@ export class Room extends Emitter<RoomEvents> {
     return this.#data.requests.onRequest(method, handler);
   }
 
+  /** As a host: lets a participant in who waits in the lobby. */
+  async admit(identity: string): Promise<void> {
+    await this.#connection.request("lobby.admit", { identity });
+  }
+
+  /** As a host: turns away a participant who waits in the lobby. */
+  async deny(identity: string): Promise<void> {
+    await this.#connection.request("lobby.deny", { identity });
+  }
+
+  /** As a host: changes the fields that are given; `spotlight` lists identities that everyone sees large. */
+  async updateRoomState(change: Partial<Omit<RoomState, "version">>): Promise<void> {
+    await this.#connection.request("room.update", change);
+  }
+
   /** The connection's current statistics; null before media is connected. */
   getStats(): Promise<RoomStats | null> {
     return this.#media.stats();
@@ -251,6 +274,8 @@ export class Room extends Emitter<RoomEvents> {
     this.name = ack.room.name;
     this.serverName = ack.serverName;
     this.#setRecording(ack.room.recording);
+    this.#setLobby(ack.lobby);
+    this.#setRoomState(ack.state);
     const { identity, metadata, name, attributes } = ack.participant;
     Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
     try {
@@ -298,6 +323,12 @@ export class Room extends Emitter<RoomEvents> {
       case "voices.changed":
         this.#media.voicesChanged(push.voices);
         break;
+      case "lobby.changed":
+        this.#setLobby(push.waiting);
+        break;
+      case "room.state":
+        this.#setRoomState(push.state);
+        break;
       case "recording.changed":
         this.#setRecording(push.active);
         break;
@@ -323,6 +354,18 @@ export class Room extends Emitter<RoomEvents> {
       default:
         this.#roster.receive(push);
     }
+  }
+
+  #setLobby(waiting: readonly Knock[] = []): void {
+    if (waiting.length === 0 && this.lobby.length === 0) return;
+    this.lobby = waiting;
+    this.emit("lobbyChanged", waiting);
+  }
+
+  #setRoomState(state: RoomState): void {
+    if (JSON.stringify(state) === JSON.stringify(this.roomState)) return;
+    this.roomState = state;
+    this.emit("roomStateChanged", state);
   }
 
   #setRecording(active: boolean): void {

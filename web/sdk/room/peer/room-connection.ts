@@ -22,6 +22,7 @@ export type RoomConnectionOptions = {
   /** For agreeing on keys with the other participants. */
   publicKey?: string;
   onWaiting: WaitingListener;
+  onLobby?: () => void;
   onState: (state: ConnectionState, error: StoaError | null) => void;
   onJoined: (ack: JoinAck, mode: JoinMode) => void;
   onPush: (push: Push) => void;
@@ -37,6 +38,8 @@ const FINAL_CODES = new Set<number>([
   CLOSE_CODES.frameTooLarge,
 ]);
 const LEAVE_TIMEOUT_MS = 2_000;
+/** A minute longer than the server lets anyone wait. */
+const LOBBY_TIMEOUT_MS = 11 * 60_000;
 
 /** A socket with the session that it joined. */
 type Link = {
@@ -109,6 +112,11 @@ export class RoomConnection {
     await leave(this.#link);
   }
 
+  /** Ends an attempt to join; `start` rejects. */
+  abandon(): void {
+    this.#link.socket.end("DISCONNECTED", null);
+  }
+
   #open(token: string, tokenProvider: TokenProvider | undefined): Link {
     const { endpoint, onState, onWaiting, onPush } = this.#options;
     const isCurrent = () => this.#link === link;
@@ -116,7 +124,7 @@ export class RoomConnection {
       establish: (socket) => this.#join(link, socket),
       onConnected: () => isCurrent() && this.#joined(link),
       onFrame: (push) => {
-        if (push.seq <= link.lastSeq) return;
+        if (push.type === "lobby.admitted" || push.seq <= link.lastSeq) return;
         link.lastSeq = push.seq;
         if (push.type === "bye") link.bye = push;
         else if (isCurrent()) onPush(push);
@@ -138,10 +146,17 @@ export class RoomConnection {
   }
 
   async #join(link: Link, socket: RequestSocket<RtcProtocol>): Promise<void> {
-    const { connectionId, sdk, roster, publicKey } = this.#options;
+    const { connectionId, sdk, roster, publicKey, onLobby } = this.#options;
     const resume = link.session ? { resume: { ...link.session, lastSeq: link.lastSeq } } : {};
+    const join = () => socket.request("room.join", { connectionId, sdk, roster, publicKey, ...resume });
     try {
-      const ack = await socket.request("room.join", { connectionId, sdk, roster, publicKey, ...resume });
+      const ack = await join().catch(async (error: StoaError) => {
+        if (error.code !== "IN_LOBBY") throw error;
+        const admitted = socket.expect("lobby.admitted", LOBBY_TIMEOUT_MS);
+        onLobby?.();
+        await admitted;
+        return join();
+      });
       const { sessionId, resumeToken, seq } = ack;
       const resumed = seq === link.lastSeq ? "resumed" : "reread";
       link.joined = { ack, mode: ack.mode === "resumed" ? resumed : "new" };
