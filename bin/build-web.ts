@@ -114,7 +114,8 @@ async function buildScript(entry: string, outdir: string, naming: string): Promi
     format: "esm",
     minify: true,
     plugins: [ON_DEMAND],
-    define: { STOA_VERSION: JSON.stringify(VERSION) },
+    // Otherwise the bundle of a package that looks for Node's `__dirname` has this machine's path.
+    define: { STOA_VERSION: JSON.stringify(VERSION), __dirname: '""' },
   });
   return Object.keys(metafile?.inputs ?? {});
 }

@@ -36,8 +36,8 @@ export function ingressRoutes({ infoOf }: Http, { ingresses, log, requireAttempt
       requireAttempt(ipAddress);
       if (key === null) throw new TokenRefused("the stream key is missing: send it as the bearer token");
       const client = { ipAddress, userAgent, sdk: "whip", openedAt };
-      const sdp = await readText(request, "application/sdp");
-      const { ingressId, resourceId, iceServers, etag, ...answer } = await ingresses.publish(key, sdp, client);
+      const readOffer = () => readText(request, "application/sdp");
+      const { ingressId, resourceId, iceServers, etag, ...answer } = await ingresses.publish(key, readOffer, client);
       set.status = 201;
       set.headers.location = `${WHIP_PATH}/${ingressId}/${resourceId}`;
       set.headers.etag = etag;
@@ -56,9 +56,9 @@ export function ingressRoutes({ infoOf }: Http, { ingresses, log, requireAttempt
       `${WHIP_PATH}/:key/:resourceId`,
       ({ request, params: { key: ingressId, resourceId }, set }) =>
         answering(set, async () => {
-          const fragment = await readText(request, SDP_FRAGMENT);
+          const readFragment = () => readText(request, SDP_FRAGMENT);
           const ifMatch = request.headers.get("if-match");
-          const restarted = await ingresses.patch(ingressId, resourceId, fragment, ifMatch);
+          const restarted = await ingresses.patch(ingressId, resourceId, readFragment, ifMatch);
           if (restarted === null) {
             set.status = 204;
             return "";

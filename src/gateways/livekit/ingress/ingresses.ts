@@ -187,13 +187,16 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     /** It could not begin to send. */
     failed: (id: string, error: string): void => save(id, { status: "ERROR", error, endedAt: now() }, "ended"),
 
-    publish(key: string, sdp: string, client: Client) {
+    /** Reads the offer only of an encoder with a key. */
+    async publish(key: string, readOffer: () => Promise<string>, client: Client) {
       const row = byStreamKey(key);
       if (!row.settings.enabled) throw new HttpRefusal(403, "the ingress is disabled");
-      return begin(row, sdp, client).then((answer) => ({ ...answer, ingressId: row.id }));
+      return { ...(await begin(row, await readOffer(), client)), ingressId: row.id };
     },
 
-    patch(id: string, resourceId: string, fragment: string, ifMatch: string | null) {
+    async patch(id: string, resourceId: string, readFragment: () => Promise<string>, ifMatch: string | null) {
+      resource(id, resourceId);
+      const fragment = await readFragment();
       const { caller, sessionId } = resource(id, resourceId);
       return whip.patch("whip", caller, { roomId: caller.roomId, sessionId }, { fragment, ifMatch });
     },
