@@ -151,6 +151,7 @@ const FIELDS: Record<string, unknown> = {
   roomName: "standup",
   toRoomId: "0199b0c6-9a21-7c04-8e55-1d7a2b9f4c63",
   toRoomName: "breakout",
+  publicKey: "BAswVXqfxOkOM1h9osfsETZbgKXK7xQ5XoOozfIXPGGGq9D1Gj9kia7T-B1CZ4yx1vsgRWqPtNn-I0htkrfcASY",
   scopes: ["chat:read", "chat:send"],
   sdk: "stoa-js/0.2.0+5c1d9e7",
   secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
