@@ -54,7 +54,6 @@ function useConnection(endpoint: string, token: string, options: RoomOptions | u
   const [status, setStatus] = useState(IDLE);
   useEffect(() => {
     let isUnmounted = false;
-    let joined: Room | null = null;
     const attempt = new AbortController();
     const abandon = () => attempt.abort();
     options?.signal?.addEventListener("abort", abandon);
@@ -65,8 +64,7 @@ function useConnection(endpoint: string, token: string, options: RoomOptions | u
     const start = async () => {
       try {
         const room = await connect(endpoint, token, { ...options, onLobby, signal: attempt.signal });
-        if (isUnmounted) return void room.close();
-        joined = room;
+        if (isUnmounted) return;
         room.on("connectionStateChanged", (state, error) =>
           setStatus({ ...IDLE, room: state === "FAILED" || state === "DISCONNECTED" ? null : room, state, error }),
         );
@@ -82,7 +80,6 @@ function useConnection(endpoint: string, token: string, options: RoomOptions | u
       clearTimeout(timer);
       options?.signal?.removeEventListener("abort", abandon);
       abandon();
-      void joined?.close();
       setStatus(IDLE);
     };
   }, [endpoint, token]);

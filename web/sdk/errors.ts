@@ -105,8 +105,8 @@ const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
     "The token or this page's origin is not allowed here. Check the project's allowed origins.",
   ],
   [CLOSE_CODES.roomNotFound]: ["not-found", "The room does not exist, or it was closed and removed."],
-  [CLOSE_CODES.replaced]: ["replaced", "The same identity joined from somewhere else."],
-  [CLOSE_CODES.roomClosed]: ["room-closed", "The room was closed, or you were removed from it."],
+  [CLOSE_CODES.replaced]: ["replaced", "You joined this room in another tab or on another device."],
+  [CLOSE_CODES.roomClosed]: ["room-closed", "You were removed from the room, or it was closed."],
   [CLOSE_CODES.frameTooLarge]: ["invalid", "A frame was larger than the server allows."],
   [CLOSE_CODES.roomFull]: ["room-full", "The room is full."],
   [CLOSE_CODES.tooManyAttempts]: ["rate-limited", "Too many connections were opened. Try again in a minute."],
@@ -114,7 +114,7 @@ const CLOSE_REASONS: Record<number, [ErrorReason, string]> = {
     "token-expired",
     "The token has expired. Pass a tokenProvider to renew it automatically.",
   ],
-  [CLOSE_CODES.noCapacity]: ["no-capacity", "No media server has capacity for another call right now."],
+  [CLOSE_CODES.noCapacity]: ["no-capacity", "No media server has capacity for another call."],
 };
 
 /** The error for a server that does not respond, or that the browser does not allow the page to contact. */

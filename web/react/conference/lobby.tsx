@@ -8,7 +8,7 @@ export function Lobby({ notify }: { notify: (notice: string) => void }) {
   const { room } = useRoom();
   const waiting = useLobby();
   if (!room || waiting.length === 0) return null;
-  const run = (done: Promise<void>) => void done.catch((error: StoaError) => notify(error.message));
+  const run = (done: Promise<object>) => void done.catch((error: StoaError) => notify(error.message));
   return (
     <ul className="stoa-lobby" aria-label="Lobby" aria-live="polite">
       {waiting.map(({ identity, name }) => (

@@ -28,11 +28,7 @@ export async function capture(constraints: MediaStreamConstraints): Promise<Medi
 export async function captureScreen(options: DisplayMediaStreamOptions): Promise<MediaStreamTrack[]> {
   const devices = requireDevices();
   if (!devices.getDisplayMedia) {
-    throw new StoaError(
-      "NO_SCREEN_SHARING",
-      "unsupported",
-      "This browser cannot share the screen. Browsers on phones do not support it.",
-    );
+    throw new StoaError("NO_SCREEN_SHARING", "unsupported", "Browsers on phones cannot share the screen.");
   }
   try {
     return (await devices.getDisplayMedia(options)).getTracks();
@@ -61,8 +57,8 @@ const DEVICE_ERRORS: Record<string, [ErrorReason, string]> = {
   SecurityError: ["permission-denied", "The page's permissions policy does not allow access to devices."],
   NotFoundError: ["device-not-found", "The device is not connected."],
   OverconstrainedError: ["device-not-found", "No connected device meets the constraints."],
-  NotReadableError: ["device-in-use", "Another program is using the device, or it has failed."],
-  AbortError: ["device-in-use", "The device stopped while it was being opened."],
+  NotReadableError: ["device-in-use", "Another program uses the device, or it has failed."],
+  AbortError: ["device-in-use", "The device stopped while it was opened."],
 };
 
 function deviceError(error: unknown): StoaError {

@@ -14,7 +14,7 @@ export type RoomOptions = {
   onWaiting?: WaitingListener;
   /** Called when the participant waits in the room's lobby: `connect` resolves when a host or your backend admits them. */
   onLobby?: () => void;
-  /** Ends an attempt to join, for instance when the user does not want to wait any longer; `connect` rejects. */
+  /** Leaves the room, or ends the attempt to join it, for instance because the user does not want to wait in the lobby. */
   signal?: AbortSignal;
   /** Whether to subscribe to every published track; true by default. */
   autoSubscribe?: boolean;
@@ -83,9 +83,9 @@ export type RoomEvents = {
   qualityExplained: [verdict: CallVerdict];
   /** Recording has started or stopped: see `room.recording`. */
   recordingChanged: [active: boolean];
-  /** For hosts: participants have come to the lobby, or do not wait any longer; see `room.lobby`. */
+  /** For hosts, on each join too: who waits in the lobby; see `room.lobby`. */
   lobbyChanged: [waiting: readonly Knock[]];
-  /** Hosts or your backend have changed the room: see `room.roomState`. */
+  /** What hosts or your backend have decided about the room, on each join too: see `room.roomState`. */
   roomStateChanged: [state: RoomState];
   /** Your backend has moved the local participant to another room: `room.id`, `room.name` and `room.participants` are its. */
   moved: [room: { id: string; name: string }];

@@ -173,10 +173,9 @@ export class Room extends Emitter<RoomEvents> {
   async start(): Promise<void> {
     this.#telemetry.record("connection_started");
     const { signal } = this.#options;
-    const abandon = () => this.#connection.abandon();
-    if (signal?.aborted) abandon();
-    signal?.addEventListener("abort", abandon);
-    await this.#connection.start().finally(() => signal?.removeEventListener("abort", abandon));
+    signal?.throwIfAborted();
+    signal?.addEventListener("abort", () => this.close());
+    await this.#connection.start();
   }
 
   /** Sends text or bytes of at most 64 KB to all participants, or to those in `options.to`. */
@@ -225,18 +224,18 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /** As a host: lets a participant in who waits in the lobby. */
-  async admit(identity: string): Promise<void> {
-    await this.#connection.request("lobby.admit", { identity });
+  admit(identity: string): Promise<object> {
+    return this.#connection.request("lobby.admit", { identity });
   }
 
   /** As a host: turns away a participant who waits in the lobby. */
-  async deny(identity: string): Promise<void> {
-    await this.#connection.request("lobby.deny", { identity });
+  deny(identity: string): Promise<object> {
+    return this.#connection.request("lobby.deny", { identity });
   }
 
   /** As a host: changes the fields that are given; `spotlight` lists identities that everyone sees large. */
-  async updateRoomState(change: Partial<Omit<RoomState, "version">>): Promise<void> {
-    await this.#connection.request("room.update", change);
+  updateRoomState(change: Partial<Omit<RoomState, "version">>): Promise<object> {
+    return this.#connection.request("room.update", change);
   }
 
   /** The connection's current statistics; null before media is connected. */
@@ -357,13 +356,11 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   #setLobby(waiting: readonly Knock[] = []): void {
-    if (waiting.length === 0 && this.lobby.length === 0) return;
     this.lobby = waiting;
     this.emit("lobbyChanged", waiting);
   }
 
   #setRoomState(state: RoomState): void {
-    if (JSON.stringify(state) === JSON.stringify(this.roomState)) return;
     this.roomState = state;
     this.emit("roomStateChanged", state);
   }

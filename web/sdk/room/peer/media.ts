@@ -215,5 +215,4 @@ async function pathOf(pc: RTCPeerConnection): Promise<RoomStats["path"]> {
 /** Enough for a call of three participants without a second offer. */
 const FIRST_SECTIONS = 2;
 
-const UDP_BLOCKED =
-  "Media cannot reach the server over UDP or TCP. A firewall may block the media port; a TURN server helps.";
+const UDP_BLOCKED = "Media cannot reach the server. A firewall may block the media port; a TURN server helps.";

@@ -112,11 +112,6 @@ export class RoomConnection {
     await leave(this.#link);
   }
 
-  /** Ends an attempt to join; `start` rejects. */
-  abandon(): void {
-    this.#link.socket.end("DISCONNECTED", null);
-  }
-
   #open(token: string, tokenProvider: TokenProvider | undefined): Link {
     const { endpoint, onState, onWaiting, onPush } = this.#options;
     const isCurrent = () => this.#link === link;
@@ -152,9 +147,8 @@ export class RoomConnection {
     try {
       const ack = await join().catch(async (error: StoaError) => {
         if (error.code !== "IN_LOBBY") throw error;
-        const admitted = socket.expect("lobby.admitted", LOBBY_TIMEOUT_MS);
         onLobby?.();
-        await admitted;
+        await socket.expect("lobby.admitted", LOBBY_TIMEOUT_MS);
         return join();
       });
       const { sessionId, resumeToken, seq } = ack;
