@@ -48,11 +48,13 @@ async function withServices<Result>(
   work: (services: Services, runtime: Runtime) => Promise<Result>,
 ): Promise<Result> {
   const runtime = openData({ ...config, LOG_LEVEL: "error" });
+  const services = createServices(runtime);
   try {
-    return await work(createServices(runtime), runtime);
+    return await work(services, runtime);
   } catch (error) {
     throw error instanceof ApiError ? new CommandFailure(error.message) : error;
   } finally {
+    await services.search.stop();
     await closeRuntime(runtime);
   }
 }

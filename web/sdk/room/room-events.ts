@@ -87,7 +87,7 @@ export type RoomEvents = {
   lobbyChanged: [waiting: readonly Knock[]];
   /** What hosts or your backend have decided about the room, on each join too: see `room.roomState`. */
   roomStateChanged: [state: RoomState];
-  /** Your backend has moved the local participant to another room: `room.id`, `room.name` and `room.participants` are its. */
+  /** Your backend has moved the local participant to another room: `room.id`, `room.name` and `room.participants` describe that one. */
   moved: [room: { id: string; name: string }];
   /** Your backend has changed the local participant's permissions. */
   permissionsChanged: [permissions: Permissions];
