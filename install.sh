@@ -8,7 +8,8 @@ Usage: install.sh [--service [--domain NAME]] [--print-service] [--uninstall] [-
 
 Installs the `stoa` command. Inside a checkout it is built from source; otherwise a release for this platform is
 fetched, and installed only if its SHA-256 is in the release's checksums.txt and, where a release key is known, that
-list is signed with it and names the expected version. Nothing is started.
+list is signed with it and names the expected version. A service that runs is upgraded, and its calls go on; otherwise
+nothing is started.
 
   --service        also write a hardened systemd unit (needs root)
   --domain NAME    with --service: the name of this server, for https with a certificate of its own at port 443
@@ -225,6 +226,8 @@ install_binary() {
 }
 
 # No MemoryDenyWriteExecute: a JavaScript engine writes the code it runs. AF_NETLINK lists this machine's addresses.
+# NotifyAccess: during an upgrade the processes of the service tell systemd which of them is the main one. KillMode: that
+# one ends the others, after it has completed what they record. TimeoutStartSec is for a reload that migrates the data.
 print_service() {
   cat <<UNIT
 [Unit]
@@ -240,6 +243,10 @@ Environment=DATA_DIR=$data_dir
 EnvironmentFile=-/etc/stoa/environment
 ExecStartPre=$1 config check
 ExecStart=$1 serve
+ExecReload=$1 upgrade
+NotifyAccess=all
+KillMode=mixed
+TimeoutStartSec=12min
 Restart=on-failure
 RestartSec=2
 RestartPreventExitStatus=2
@@ -290,7 +297,21 @@ install_service() {
   if [ -n "$domain" ]; then write_domain; fi
   if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
   say "wrote $unit_dir/stoa.service; settings go into /etc/stoa/environment, one NAME=value a line"
-  say "start it with: systemctl enable --now stoa"
+  if ! systemctl is-active --quiet stoa 2>/dev/null; then say "start it with: systemctl enable --now stoa"; fi
+}
+
+# upgrade_service: replaces the program of the running service, if it is the one in this folder.
+upgrade_service() {
+  if [ "$(id -u)" != 0 ] || ! [ -d /run/systemd/system ] || ! systemctl is-active --quiet stoa; then return 0; fi
+  grep -q "^ExecStart=$dir/stoa " "$unit_dir/stoa.service" 2>/dev/null || return 0
+  if ! grep -q '^ExecReload=' "$unit_dir/stoa.service"; then
+    say "the service still runs the earlier version; this ends its calls: systemctl restart stoa"
+    return
+  fi
+  say "upgrading the running service; its calls go on"
+  systemctl reload stoa ||
+    die "the service still runs the earlier version: journalctl -u stoa says why, and systemctl restart stoa ends its calls"
+  say "the service runs $version"
 }
 
 # Other settings of an earlier installation stay as they are, and so do the file's owner and mode: it holds secrets.
@@ -345,7 +366,8 @@ main() {
     case ${domain##*.} in [A-Za-z]*) ;; *) die "$domain is an address, and no domain name" ;; esac
   fi
   install_binary
-  if [ -n "$service" ]; then install_service; else say "next: stoa dev, or stoa serve"; fi
+  if [ -n "$service" ]; then install_service; elif ! [ -e "$unit_dir/stoa.service" ]; then say "next: stoa dev, or stoa serve"; fi
+  upgrade_service
 }
 
 main "$@"

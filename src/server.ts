@@ -71,6 +71,7 @@ const BEGUN_REQUESTS_MS = 2_000;
 const DOWNLOADS_MS = 10 * 60_000;
 /** How long the parts of the server may take to stop, during which requests wait. */
 const HANDOVER_MS = 1_000;
+const OLDER_CHECK_MS = 50;
 
 /** Starts the components in order; `stop` stops them in reverse order. */
 export async function start(config: Config, options: LeaderOptions = {}): Promise<RunningServer> {
@@ -181,8 +182,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     term: cluster?.term,
     older,
   });
-  lifecycle.started("older processes", (reason) => {
-    if (reason !== HANDOVER && older.length > 0) endOlder(config.DATA_DIR);
+  lifecycle.started("older processes", async (reason, deadline) => {
+    if (reason !== HANDOVER && older.length > 0) await endOlder(config.DATA_DIR, () => now() < deadline);
   });
   lifecycle.started("remote media nodes", remoteNodes.stop);
   // Clients that resume a call from before this start must find their call.
@@ -315,9 +316,10 @@ function addressOf(scheme: "http" | "https", host: string, port: number | undefi
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Their clients are told to join again by this process, which stops. */
-function endOlder(dataDir: string): void {
+/** Their clients are told to join again by this process, which stops. systemd ends what is left when this process has ended. */
+async function endOlder(dataDir: string, hasTime: () => boolean): Promise<void> {
   for (const { pid } of olderProcesses(dataDir)) process.kill(pid, "SIGTERM");
+  while (olderProcesses(dataDir).length > 0 && hasTime()) await Bun.sleep(OLDER_CHECK_MS);
 }
 
 /** Commits a meaningless value, to test the disk. */

@@ -6,6 +6,7 @@ import type { HandedOver, RunningServer } from "../server.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { ToNewer, ToOlder } from "./messages.ts";
 import { readUpgradeNote, writeUpgradeNote } from "./note.ts";
+import { endsWithService, setMainProcess } from "./service-manager.ts";
 
 const CHECKED_WITHIN_MS = 60_000;
 /** Migrations are among it. */
@@ -37,8 +38,10 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
   async function upgrade(): Promise<void> {
     if (process.pid === 1)
       throw new Error("Its container ends with the process that runs now: start one of the new image instead.");
-    if (isMainProcessOfUnit())
-      throw new Error("systemd ends the service together with the process that it started: restart it instead.");
+    if (endsWithService())
+      throw new Error(
+        "systemd ends the service together with its process: write its unit anew (install.sh --service) and restart it.",
+      );
     const requested = readUpgradeNote(config.DATA_DIR);
     const binary = (requested?.state === "requested" ? requested.binary : null) ?? process.execPath;
     writeUpgradeNote(config.DATA_DIR, { state: "running" });
@@ -55,6 +58,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       // This process has no data any more, and its supervisor starts another one.
       log.fatal({ err }, "upgrade: no process can take over");
       writeUpgradeNote(config.DATA_DIR, { state: "failed", reason: err.message });
+      setMainProcess(process.pid);
       end("failed", 1);
     });
   }
@@ -82,6 +86,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
   }
 
   function serves({ pid, version }: Serving): void {
+    setMainProcess(pid);
     log.info({ pid, version }, "upgrade: another process serves");
   }
 
@@ -134,13 +139,6 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       });
     },
   };
-}
-
-/** Versions of systemd before 248 do not tell the process its id. */
-function isMainProcessOfUnit(): boolean {
-  const { SYSTEMD_EXEC_PID, INVOCATION_ID } = process.env;
-  if (SYSTEMD_EXEC_PID !== undefined) return SYSTEMD_EXEC_PID === String(process.pid);
-  return INVOCATION_ID !== undefined && process.ppid === 1;
 }
 
 const RESTART = "Restart the server instead, which ends its calls.";

@@ -7,6 +7,7 @@ import { PROGRAM, stoa } from "../cli/stoa.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
+import { notifySocket } from "./notify-socket.ts";
 import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-live-upgrade-"));
@@ -248,16 +249,47 @@ describe("stoa upgrade", () => {
     expect(await server.child.exited).toBe(0);
   });
 
-  test("says of a service of systemd, which would end with its first process, that it has to be restarted", async () => {
+  /** The shell has the id that systemd would tell, and keeps it. */
+  async function startService(...variables: string[]): Promise<void> {
     dataDir = mkdtempSync(join(work, "data-"));
+    cpSync(join(work, "prepared"), dataDir, { recursive: true });
     cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
-    // The shell has the id that systemd would tell, and keeps it.
-    const asService = ["sh", "-c", 'SYSTEMD_EXEC_PID=$$ exec "$@"', "sh", ...PROGRAM];
+    const asService = ["sh", "-c", `SYSTEMD_EXEC_PID=$$ ${variables.join(" ")} exec "$@"`, "sh", ...PROGRAM];
     server = await served(dataDir, OPTIONS, asService);
     processes.add(server.child.pid);
+  }
+
+  test("says of a service of systemd, which would end with its first process, that it has to be restarted", async () => {
+    await startService();
     const { code, err } = await upgrade();
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("restart it instead") });
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("systemd ends the service") });
     expect((await server.call("GET", "/healthz")).status).toBe(200);
+  });
+
+  test("tells systemd which process is the main one", async () => {
+    const socket = join(work, "notify");
+    const systemd = notifySocket(socket);
+    try {
+      await startService(`NOTIFY_SOCKET=${socket}`);
+      const older = note().pid;
+      const { ben } = await call();
+      expect((await upgrade("--binary", program("does not start", PROGRAMS["does not start"]))).code).toBe(1);
+      expect(systemd.messages()).toEqual([]);
+      expect(await upgrade()).toMatchObject({ code: 0, err: "" });
+      const newer = note().pid;
+      expect(newer).not.toBe(older);
+      expect(systemd.messages()).toEqual([`MAINPID=${newer}`]);
+      await ben.resume();
+      await ben.receives();
+      process.kill(newer, "SIGKILL");
+      await until(() => note().pid !== newer);
+      processes.add(note().pid);
+      const messages: string[] = [];
+      await until(() => messages.push(...systemd.messages()) > 0);
+      expect(messages).toEqual([`MAINPID=${note().pid}`]);
+    } finally {
+      systemd.close();
+    }
   });
 
   test("needs a running server", async () => {

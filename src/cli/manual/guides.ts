@@ -27,6 +27,7 @@ const ORDER = [
   "rtc-socket",
   "chat-socket",
   "operate",
+  "upgrade",
   "containers",
   "sizing",
   "troubleshooting",
