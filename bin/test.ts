@@ -108,7 +108,8 @@ await Promise.all([
     await runEach(waiting);
   }),
   runEach(others).then(() => runEach(waiting)),
-  runEach(waiting),
+  runEach(waiting).then(() => runEach(others)),
+  runEach(browsers),
 ]);
 await runEach(alone);
 if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();

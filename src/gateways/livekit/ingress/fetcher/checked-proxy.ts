@@ -2,29 +2,17 @@
  * The HTTP proxy of the ffmpeg that fetches a URL. Playlists and redirects lead it to further addresses; all of its connections begin
  * here, where the IP address is checked that is then connected to.
  */
-import { createServer, type Socket, connect as tcpConnect } from "node:net";
+import { connect as tcpConnect } from "node:net";
+import { type LoopbackRelay, openLoopbackRelay } from "../../../../kernel/net/loopback-relay.ts";
 import { allowedAddresses, type Lookup, type Target } from "../../../../kernel/net/targets.ts";
-
-export type CheckedProxy = { port: number; close(): void };
 
 const HEAD_END = "\r\n\r\n";
 const MAX_HEAD_BYTES = 16_384;
 const CONNECT_WITHIN_MS = 10_000;
 
-export async function openCheckedProxy(allows: (target: Target) => boolean, lookup: Lookup): Promise<CheckedProxy> {
-  const open = new Set<Socket>();
-  const keep = (socket: Socket, other: () => Socket | null) => {
-    open.add(socket);
-    socket.on("error", () => other()?.destroy());
-    socket.on("close", () => {
-      open.delete(socket);
-      other()?.destroy();
-    });
-  };
-  const server = createServer((client) => {
+export function openCheckedProxy(allows: (target: Target) => boolean, lookup: Lookup): Promise<LoopbackRelay> {
+  return openLoopbackRelay((client, joinTo) => {
     let head = Buffer.alloc(0);
-    let upstream: Socket | null = null;
-    keep(client, () => upstream);
     const refuse = (status: string) => client.end(`HTTP/1.1 ${status}${HEAD_END}`);
     const read = (bytes: Buffer) => {
       head = Buffer.concat([head, bytes]);
@@ -37,17 +25,16 @@ export async function openCheckedProxy(allows: (target: Target) => boolean, look
       allowedAddresses(wanted.url, allows, lookup).then(
         ([address]) => {
           if (address === undefined || client.destroyed) return refuse("403 Forbidden");
-          const socket = tcpConnect({ host: address, port: wanted.port });
-          upstream = socket;
-          keep(socket, () => client);
-          socket.setTimeout(CONNECT_WITHIN_MS, () => socket.destroy());
-          socket.once("connect", () => {
-            socket.setTimeout(0);
+          const upstream = tcpConnect({ host: address, port: wanted.port });
+          joinTo(upstream);
+          upstream.setTimeout(CONNECT_WITHIN_MS, () => upstream.destroy());
+          upstream.once("connect", () => {
+            upstream.setTimeout(0);
             if (wanted.head === null) client.write(`HTTP/1.1 200 Connection Established${HEAD_END}`);
-            else socket.write(wanted.head);
-            socket.write(head.subarray(end + HEAD_END.length));
-            socket.pipe(client);
-            client.pipe(socket);
+            else upstream.write(wanted.head);
+            upstream.write(head.subarray(end + HEAD_END.length));
+            upstream.pipe(client);
+            client.pipe(upstream);
           });
         },
         () => refuse("502 Bad Gateway"),
@@ -55,18 +42,6 @@ export async function openCheckedProxy(allows: (target: Target) => boolean, look
     };
     client.on("data", read);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => resolve());
-  });
-  const bound = server.address();
-  return {
-    port: typeof bound === "object" && bound !== null ? bound.port : 0,
-    close() {
-      server.close();
-      for (const socket of open) socket.destroy();
-    },
-  };
 }
 
 type Wanted = { url: URL; port: number; head: string | null };

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { BOUNDED_FRAMES } from "../../../../features/recordings/composition/ffmpeg.ts";
+import type { LoopbackRelay } from "../../../../kernel/net/loopback-relay.ts";
 import { systemLookup } from "../../../../kernel/net/targets.ts";
 import { endFirstWithoutMemory } from "../../../../kernel/own-command.ts";
 import { AudioSender } from "../../../../rtc-client/participant/audio-sender.ts";
@@ -13,7 +14,7 @@ import { MediaConnection } from "../../../../rtc-client/participant/media-connec
 import { SimulatedNetwork } from "../../../../rtc-client/participant/simulated-network.ts";
 import { PLAIN } from "../../../../rtc-client/participant/track-cipher.ts";
 import { VideoSender } from "../../../../rtc-client/participant/video-sender.ts";
-import { type CheckedProxy, openCheckedProxy } from "./checked-proxy.ts";
+import { openCheckedProxy } from "./checked-proxy.ts";
 import { begun, ivfFrames, stereoSamples } from "./ivf.ts";
 import type { FromFetcher, ToFetcher } from "./messages.ts";
 
@@ -124,7 +125,7 @@ function videoOutput({ width, height, framesPerSecond, kbps }: Start["video"]): 
   ];
 }
 
-function begin({ ffmpeg, url }: Start, { port }: CheckedProxy, output: string[]): ChildProcess {
+function begin({ ffmpeg, url }: Start, { port }: LoopbackRelay, output: string[]): ChildProcess {
   const { PATH = "" } = process.env;
   return spawn(
     ffmpeg,
@@ -150,7 +151,7 @@ function endOf(child: ChildProcess): Promise<{ said: string; failed: boolean }> 
   });
 }
 
-async function probe(start: Start, proxy: CheckedProxy) {
+async function probe(start: Start, proxy: LoopbackRelay) {
   const { said } = await endOf(begin(start, proxy, []));
   const streams = said.split("\n").filter((line) => /^\s*Stream #0:/.test(line) && !line.includes("(attached pic)"));
   const has = (kind: string) => streams.some((line) => line.includes(`: ${kind}: `));
@@ -158,7 +159,7 @@ async function probe(start: Start, proxy: CheckedProxy) {
   return { audio: has("Audio"), video: has("Video"), error };
 }
 
-function run(start: Start, proxy: CheckedProxy, output: string[]) {
+function run(start: Start, proxy: LoopbackRelay, output: string[]) {
   const child = begin(start, proxy, output);
   process.on("exit", () => child.kill("SIGKILL"));
   const ended = endOf(child).then(({ said, failed }) => (failed ? said.trim().split("\n").at(-1) || "it ended" : null));
