@@ -108,8 +108,7 @@ await Promise.all([
     await runEach(waiting);
   }),
   runEach(others).then(() => runEach(waiting)),
-  runEach(waiting).then(() => runEach(others)),
-  runEach(browsers),
+  runEach(waiting),
 ]);
 await runEach(alone);
 if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();

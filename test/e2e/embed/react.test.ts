@@ -115,6 +115,54 @@ createRoot(document.getElementById("app")).render(<StrictMode>{app}</StrictMode>
   }, 180_000);
 }
 
+test("the chat of <Conference> says why a message or a file failed, and tries again", async () => {
+  const stoa = new Stoa(server);
+  const { rtc, chat, conversation } = await stoa.mintJoin({ room: "failing", user: "anna" });
+  const props = { endpoint: rtc.endpoint, token: rtc.token, chat };
+  const { page } = await opened(
+    await bundled(
+      `/** @jsxImportSource react */
+import { createRoot } from "react-dom/client";
+import { Conference } from "${ROOT}/web/react/index.ts";
+createRoot(document.getElementById("app")).render(<div style={{ height: "600px" }}><Conference {...${JSON.stringify(props)}} /></div>);`,
+    ),
+  );
+  await page.getByRole("button", { name: "Chat" }).click();
+  const log = page.getByRole("log");
+  const retry = page.getByRole("button", { name: "Try again" });
+
+  const mute = (mutedUntil: string | null) => stoa.conversations.updateMember(conversation.id, "anna", { mutedUntil });
+  await mute(new Date(Date.now() + 3_600_000).toISOString());
+  for (const text of ["Never said", "Said later"]) {
+    await page.getByRole("textbox", { name: "Message" }).fill(text);
+    await page.getByRole("button", { name: "Send" }).click();
+    await log.locator('[data-status="failed"]').getByText(text).waitFor();
+  }
+  await screenshotOf(page, "react-failed-message");
+  await log.getByRole("button", { name: "Delete" }).first().click();
+  await mute(null);
+  await retry.click();
+  await log.locator('[data-status="sent"]').getByText("Said later").waitFor();
+  await page.getByRole("alert").waitFor({ state: "detached" });
+
+  await page.route("**/*", (route) => (route.request().method() === "PUT" ? route.abort() : route.continue()));
+  await page
+    .locator('input[type="file"]')
+    .setInputFiles({ name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("by hand") });
+  await page.getByRole("alert").getByText("note.txt: The upload was interrupted.").waitFor();
+  await screenshotOf(page, "react-failed-upload");
+  await page.unroute("**/*");
+  await retry.click();
+  await log.getByText("note.txt (7 B)").waitFor();
+  await page.getByRole("alert").waitFor({ state: "detached" });
+  const messages = await Array.fromAsync(stoa.messages.history(conversation.id));
+  expect(messages.flatMap(({ senderId, text }) => (senderId === "anna" ? [text] : [])).sort()).toEqual([
+    "Said later",
+    null,
+  ]);
+  await page.context().close();
+}, 180_000);
+
 test("[21] the hooks add less than 6 KB to the SDK without the conference", async () => {
   const size = async (source: string) => {
     const entry = join(ROOT, "dist", "size-of.ts");

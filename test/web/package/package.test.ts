@@ -52,13 +52,14 @@ import { useRoom } from "stoa/react";
 
 function People() {
   const room: Room | null = useRoom().room;
-  const chat = useChat("wss://rtc.example.com/v1/chat/ws", "token");
+  const tokenProvider = async () => "fresh";
+  const chat = useChat("wss://rtc.example.com/v1/chat/ws", "token", { tokenProvider });
   const { messages, send } = useConversation(chat, room?.id);
   const names = useParticipants().map(({ identity }) => identity);
   return <>{useTracks(["camera"]).map(({ id, track }) => <VideoTile key={id} track={track} width={320} />)}
     <button onClick={() => void send("hi")}>{messages.length + names.length}</button></>;
 }
-export const App = () => <><StoaRoom endpoint="e" token="t" audio video><People /></StoaRoom><Conference endpoint="e" token="t" /></>;
+export const App = () => <><StoaRoom endpoint="e" token="t" audio video><People /></StoaRoom><Conference endpoint="e" token="t" chat={{ endpoint: "c", token: "t", tokenProvider: async () => "fresh" }} /></>;
 console.log(connect, useLiveStream);
 `;
 

@@ -1,11 +1,13 @@
 /** @jsxImportSource react */
 import { useEffect, useRef, useState } from "react";
-import type { Conversation, LocalMessage } from "../../sdk/index.ts";
+import { type Conversation, type LocalMessage, StoaError } from "../../sdk/index.ts";
 
+/** What went wrong, and how to try it again where that can help. */
+export type Failure = { text: string; retry?: () => void };
 type Upload = { filename: string; fraction: number; cancel: () => void };
 
 /** Uploads files one after the other and sends each as a message; leaving the chat cancels them. */
-export function useUploads(conversation: Conversation | null, onFailure: (message: string) => void) {
+export function useUploads(conversation: Conversation | null, onFailure: (failure: Failure | null) => void) {
   const [upload, setUpload] = useState<Upload | null>(null);
   const queue = useRef<Promise<void>>(Promise.resolve());
   const gone = useRef(new AbortController());
@@ -23,12 +25,15 @@ export function useUploads(conversation: Conversation | null, onFailure: (messag
     try {
       await conversation?.sendFile(file, { signal, onProgress: show });
     } catch (error) {
-      if (!signal.aborted) onFailure(`${file.name}: ${(error as Error).message}`);
+      // The code for uploads loads on demand; without a connection, the browser's error names that file instead of the cause.
+      const reason = error instanceof StoaError ? error.message : "The upload was interrupted.";
+      if (!signal.aborted) onFailure({ text: `${file.name}: ${reason}`, retry: () => send([file]) });
     } finally {
       setUpload(null);
     }
   };
   const send = (files: Iterable<File>) => {
+    onFailure(null);
     for (const file of files) queue.current = queue.current.then(() => sendOne(file));
   };
   return { upload, send };
@@ -49,7 +54,7 @@ export function UploadProgress({ upload: { filename, fraction, cancel } }: { upl
 type AttachmentProps = {
   attachment: NonNullable<LocalMessage["attachment"]>;
   conversation: Conversation | null;
-  onFailure: (message: string) => void;
+  onFailure: (failure: Failure) => void;
 };
 
 /** Download addresses are signed and expire, so each one is requested when it is needed. */
@@ -59,7 +64,7 @@ export function AttachmentLink({ attachment: { id, filename, size }, conversatio
       const url = await conversation?.downloadUrl(id);
       if (url !== undefined) window.open(url, "_blank", "noopener");
     } catch (error) {
-      onFailure((error as Error).message);
+      onFailure({ text: (error as Error).message });
     }
   };
   return (

@@ -2,14 +2,14 @@
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import type { Conversation, LocalMessage } from "../../sdk/index.ts";
 import type { ConversationStatus } from "../chat-hooks.ts";
-import { AttachmentLink, UploadProgress, useUploads } from "./attachments.tsx";
+import { AttachmentLink, type Failure, UploadProgress, useUploads } from "./attachments.tsx";
 import { Icon } from "./icon.tsx";
 
 type ChatPanelProps = Pick<ConversationStatus, "messages" | "send" | "error" | "conversation"> & { title?: string };
 
 export function ChatPanel({ messages, send, error, conversation, title = "Chat" }: ChatPanelProps) {
   const [text, setText] = useState("");
-  const [failure, setFailure] = useState<string | null>(null);
+  const [failure, setFailure] = useState<Failure | null>(null);
   const { upload, send: sendFiles } = useUploads(conversation, setFailure);
   const [dropping, setDropping] = useState(false);
   const end = useRef<HTMLDivElement>(null);
@@ -23,11 +23,10 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
     if (message === "") return;
     setText("");
     setFailure(null);
-    send(message).catch((error: Error) => setFailure(error.message));
+    send(message).catch((error: Error) => setFailure({ text: error.message }));
   };
   const attach = (files: FileList | null) => {
     if (!files || files.length === 0) return false;
-    setFailure(null);
     sendFiles([...files]);
     return true;
   };
@@ -66,8 +65,10 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
         <div ref={end} />
       </div>
       {failure && (
-        <p className="stoa-fields" role="alert">
-          {failure}
+        <p className="stoa-failure" role="alert">
+          <span>{failure.text}</span>
+          {failure.retry && <TextButton text="Try again" onClick={failure.retry} />}
+          <TextButton text="Dismiss" onClick={() => setFailure(null)} />
         </p>
       )}
       {upload && <UploadProgress upload={upload} />}
@@ -110,11 +111,15 @@ export function ChatPanel({ messages, send, error, conversation, title = "Chat" 
 type MessageProps = {
   message: LocalMessage;
   conversation: Conversation | null;
-  onFailure: (message: string) => void;
+  onFailure: (failure: Failure | null) => void;
 };
 
 function Message({ message, conversation, onFailure }: MessageProps) {
   const { attachment, deleted, text } = message;
+  const retry = () => {
+    onFailure(null);
+    conversation?.retry(message).catch((error: Error) => onFailure({ text: error.message }));
+  };
   return (
     <li data-status={message.status}>
       <b>
@@ -123,6 +128,20 @@ function Message({ message, conversation, onFailure }: MessageProps) {
       </b>
       {deleted ? <p>This message was deleted.</p> : text && <p>{text}</p>}
       {attachment && !deleted && <AttachmentLink {...{ attachment, conversation, onFailure }} />}
+      {message.status === "failed" && conversation && (
+        <div className="stoa-again">
+          <TextButton text="Try again" onClick={retry} />
+          <TextButton text="Delete" onClick={() => conversation.discard(message)} />
+        </div>
+      )}
     </li>
+  );
+}
+
+function TextButton({ text, onClick }: { text: string; onClick: () => void }) {
+  return (
+    <button className="stoa-link" type="button" onClick={onClick}>
+      {text}
+    </button>
   );
 }

@@ -77,6 +77,8 @@ export const CONFERENCE_STYLE = `
 .stoa-chat[data-dropping] { outline: 3px dashed var(--_accent); outline-offset: -6px; }
 .stoa-link { padding: 0; border: 0; background: none; color: var(--_accent); font: inherit; text-align: left; text-decoration: underline; overflow-wrap: anywhere; cursor: pointer; }
 .stoa-upload { margin: 0; padding: 8px 16px; display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 8px; align-items: center; font-size: 13px; }
+.stoa-failure { margin: 0; padding: 8px 16px; display: flex; flex-wrap: wrap; gap: 4px 12px; font-size: 14px; color: var(--_bad); overflow-wrap: anywhere; }
+.stoa-again { display: flex; gap: 12px; font-size: 14px; }
 .stoa-upload > span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .stoa-upload progress { width: 90px; accent-color: var(--_accent); }
 .stoa-attach { position: relative; flex: none; overflow: hidden; }
@@ -95,7 +97,7 @@ export const CONFERENCE_STYLE = `
 .stoa-popup button { width: 44px; height: 44px; border: 0; border-radius: 50%; background: none; font-size: 22px; cursor: pointer; }
 .stoa-reactions { position: absolute; left: 16px; bottom: 16px; z-index: 1; display: flex; flex-direction: column; gap: 4px; margin: 0; padding: 0; list-style: none; pointer-events: none; }
 .stoa-reactions li { padding: 2px 10px; border-radius: 99px; background: rgb(0 0 0 / 0.72); color: #fff; font-size: 14px; }
-.stoa-notice { position: absolute; top: 12px; left: 50%; translate: -50% 0; z-index: 3; max-width: calc(100% - 24px); margin: 0; padding: 8px 14px; border-radius: 99px; background: var(--_text); color: var(--_ground); font-size: 14px; display: flex; gap: 10px; align-items: center; }
+.stoa-notice { position: absolute; top: 12px; left: 50%; translate: -50% 0; z-index: 3; max-width: calc(100% - 24px); margin: 0; padding: 8px 14px; border-radius: 18px; background: var(--_text); color: var(--_ground); font-size: 14px; display: flex; gap: 10px; align-items: center; }
 .stoa-notice .stoa-button { height: 32px; }
 .stoa-lobby { position: absolute; top: 12px; right: 12px; z-index: 3; max-width: calc(100% - 24px); max-height: 40%; overflow: auto; margin: 0; padding: 8px 8px 8px 14px; border-radius: 16px; background: var(--_ground); color: var(--_text); border: 1px solid var(--_line); list-style: none; font-size: 14px; display: grid; gap: 8px; }
 .stoa-lobby li { display: flex; gap: 8px; align-items: center; }
