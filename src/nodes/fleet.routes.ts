@@ -5,11 +5,29 @@ import { documented } from "../kernel/http/reference/docs.ts";
 import { page, pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { FleetService } from "./fleet.ts";
-import { FleetMetrics, Heartbeat, HeartbeatAnswer, RegisterServer, RtcServer } from "./registration/server.schema.ts";
+import {
+  FleetMetrics,
+  Heartbeat,
+  HeartbeatAnswer,
+  RegisterServer,
+  RtcServer,
+  ServerLinks,
+} from "./registration/server.schema.ts";
 
 /** The media servers: routes for operators, and routes that media nodes call. */
-export const fleetRoutes = (http: Http, runtime: Runtime, services: { fleet: FleetService }) =>
-  new Elysia().use(fleetOperatorRoutes(http, runtime, services)).use(fleetNodeRoutes(http, runtime, services));
+export const fleetRoutes = (http: Http, runtime: Runtime, services: FleetServices) =>
+  new Elysia()
+    .use(fleetOperatorRoutes(http, runtime, services))
+    .use(linkRoutes(http, services))
+    .use(fleetNodeRoutes(http, runtime, services));
+
+type FleetServices = { fleet: FleetService; signaling: { links(): typeof ServerLinks.static } };
+
+const linkRoutes = ({ guards }: Http, { signaling }: Pick<FleetServices, "signaling">) =>
+  new Elysia({ prefix: "/v1/rtc/links", tags: ["fleet"] }).use(guards.operator).get("", () => signaling.links(), {
+    ...documented("The links between media servers, and the rooms on several", ["SVC_PERMISSION_DENIED"]),
+    response: { 200: ServerLinks },
+  });
 
 /** Routes for operators. */
 const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>

@@ -2,9 +2,18 @@
 import { randomBytes } from "node:crypto";
 import { isIP } from "node:net";
 import { targetOf } from "../kernel/net/targets.ts";
-import type { LinkPoint, OpenedLink, OpenNodeLink, RelayCall, RelayCalls } from "../protocol/media/relay.ts";
+import { LINK_STATES } from "../protocol/enums.ts";
+import type {
+  LinkCondition,
+  LinkPoint,
+  LinkState,
+  OpenedLink,
+  OpenNodeLink,
+  RelayCall,
+  RelayCalls,
+} from "../protocol/media/relay.ts";
 import type { MediaNode, RelayEvent } from "../protocol/media-node.ts";
-import { isUp, type LinkEnd, RelayLinks } from "./relay-links.ts";
+import { isUp, type LinkEnd, type RelayLink, RelayLinks } from "./relay-links.ts";
 
 type Site = { serverName: string; node: MediaNode };
 
@@ -30,6 +39,42 @@ type NodeLinksOutput = {
   /** Whether the track is published on that node. */
   hasTrack(roomId: string, serverName: string, trackId: string): boolean;
 };
+
+/** A link between two media nodes, with the worse figures of its two ends. */
+export type ServerLink = {
+  id: string;
+  servers: [string, string];
+  /** Null until both have said that they hear each other. */
+  state: LinkState | null;
+  rttMs: number | null;
+  lossPercent: number | null;
+  /** The tracks that can cross it. */
+  tracks: number;
+  roomIds: string[];
+};
+
+function describe({ linkId, ends: [one, two], states, tracks, rooms }: RelayLink<NodeEnd>): ServerLink {
+  const said = [...states.values()];
+  const worst = Math.max(...said.map(({ state }) => LINK_STATES.indexOf(state)));
+  return {
+    ...{
+      id: linkId,
+      servers: [one.serverName, two.serverName],
+      state: LINK_STATES[said.length < 2 ? -1 : worst] ?? null,
+    },
+    ...worstOf(said),
+    ...{ tracks: tracks.size, roomIds: [...rooms] },
+  };
+}
+
+function worstOf(conditions: readonly LinkCondition[]): Pick<ServerLink, "rttMs" | "lossPercent"> {
+  const most = (values: (number | null)[]) =>
+    values.reduce((a, b) => (a === null || b === null ? (a ?? b) : Math.max(a, b)), null);
+  return {
+    rttMs: most(conditions.map(({ rttMs }) => rttMs)),
+    lossPercent: most(conditions.map(({ lossPercent = null }) => lossPercent)),
+  };
+}
 
 export type NodeLinks = ReturnType<typeof createNodeLinks>;
 
@@ -181,6 +226,16 @@ export function createNodeLinks(output: NodeLinksOutput) {
     },
 
     all: () => links.all(),
+
+    describe: (): ServerLink[] => [...links.all()].map(describe),
+
+    /** The worst that the node says of what it gets from the other nodes of the room. */
+    into(roomId: string, serverName: string): Pick<ServerLink, "rttMs" | "lossPercent"> {
+      const end = rooms.get(roomId)?.get(serverName);
+      return worstOf(
+        [...links.all()].flatMap((link) => (end && link.rooms.has(roomId) ? (link.states.get(end) ?? []) : [])),
+      );
+    },
     get size(): number {
       return links.size;
     },

@@ -234,6 +234,9 @@ export function createPlacements(
     /** Closes the room on its node. */
     release,
 
+    links: links.describe,
+    linksInto: links.into,
+
     /** The node was lost or does not know the room any more, so there is nothing to close. */
     forget,
 

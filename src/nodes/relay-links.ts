@@ -1,6 +1,6 @@
 /** The links between the ends of rooms: the workers of one node, or those that nodes have named to the control plane. */
 import { randomUUID } from "node:crypto";
-import { type LinkState, MAX_LINK_TRACKS, type RelayCalls, type RelayedTrackRef } from "../protocol/media/relay.ts";
+import { type LinkCondition, MAX_LINK_TRACKS, type RelayCalls, type RelayedTrackRef } from "../protocol/media/relay.ts";
 import { MediaError, type RelayEvent } from "../protocol/media-node.ts";
 
 const UP_WITHIN_MS = 3_000;
@@ -16,7 +16,7 @@ export type RelayLink<E> = {
   /** The rooms that use it. */
   rooms: Set<string>;
   /** What each end has said; both have to hear the other. */
-  states: Map<E, { state: LinkState; rttMs: number | null }>;
+  states: Map<E, LinkCondition>;
   /** By room and track, the end that has the publisher. */
   tracks: Map<string, E>;
   /** Tracks that the other end does not know yet. */
@@ -140,8 +140,8 @@ export class RelayLinks<E extends LinkEnd> {
     return true;
   }
 
-  #changed(link: RelayLink<E>, from: E, { state, rttMs }: { state: LinkState; rttMs: number | null }): void {
-    link.states.set(from, { state, rttMs });
+  #changed(link: RelayLink<E>, from: E, { state, rttMs, lossPercent = null }: LinkCondition): void {
+    link.states.set(from, { state, rttMs, lossPercent });
     if (isUp(link)) link.up.resolve();
     if (state !== "down") return;
     this.#close(link);

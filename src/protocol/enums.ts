@@ -117,6 +117,9 @@ export type LiveStreamVisibility = (typeof LIVE_STREAM_VISIBILITIES)[number];
 export const LIVE_STREAM_HOST_ROLES = ["HOST", "CO_HOST"] as const;
 export type LiveStreamHostRole = (typeof LIVE_STREAM_HOST_ROLES)[number];
 
+/** Of a link between two media servers. `silent`: nothing authentic was heard for a second; `down`: for three, or never. */
+export const LINK_STATES = ["up", "silent", "down"] as const;
+
 /** The quality of a participant's connection, best first. */
 export const QUALITIES = ["excellent", "good", "poor", "lost"] as const;
 
@@ -135,4 +138,5 @@ export const VERDICT_CAUSES = [
   "reconnects",
   "media_stalled",
   "server_overload",
+  "server_link",
 ] as const;

@@ -9,9 +9,9 @@ import type { NodeFiles } from "./media/node-files.ts";
 import type { NodeLoad } from "./media/node-load.ts";
 import type { RecordedFeed, RecordedFile, RecordedPart, RecordingRef, StartRecording } from "./media/recording.ts";
 import type {
+  LinkCondition,
   LinkPoint,
   LinkRef,
-  LinkState,
   OpenedLink,
   RelayCall,
   RelayedData,
@@ -143,6 +143,8 @@ export type TransportStats = {
   uplinkWaitMs?: number | null;
   /** The CPU load of the node during the measurement; absent from nodes of an older version. */
   serverBusyPercent?: number | null;
+  /** The participant receives tracks of other nodes or workers; absent from nodes of an older version. */
+  usesLinks?: boolean;
   bytesIn: number;
   bytesOut: number;
 };
@@ -264,7 +266,7 @@ export type MediaEvent =
 
 /** What the other nodes of a room have to know, or the other workers of a node. */
 export type RelayEvent =
-  | (LinkRef & { type: "linkChanged"; state: LinkState; rttMs: number | null })
+  | (LinkRef & LinkCondition & { type: "linkChanged" })
   | { type: "relayOffered"; track: RelayedTrack }
   | (RelayedTrackRef & { type: "relayMuted"; muted: boolean })
   | (RelayedTrackRef & { type: "relayEnded" })

@@ -352,7 +352,7 @@ export class Engine {
     const { linkId } = request;
     this.#closeLink(linkId);
     const link = new RelayLink(this.#host, request, {
-      changed: (state, rttMs) => this.#relay({ type: "linkChanged", linkId, state, rttMs }),
+      changed: (condition) => this.#relay({ type: "linkChanged", linkId, ...condition }),
       offered: (track) => this.#relay({ type: "relayOffered", track }),
       muted: (change) => this.#relay({ type: "relayMuted", ...change }),
       ended: (ref) => this.#relay({ type: "relayEnded", ...ref }),

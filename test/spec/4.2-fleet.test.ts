@@ -210,6 +210,7 @@ describe("[4.2] the fleet as an operator reads it", () => {
       ["GET", "/v1/rtc/servers"],
       ["GET", "/v1/rtc/servers/n1"],
       ["GET", "/v1/rtc/servers/metrics"],
+      ["GET", "/v1/rtc/links"],
       ["POST", "/v1/rtc/servers/n1/drain"],
       ["POST", "/v1/rtc/servers/n1/undrain"],
     ] as const) {

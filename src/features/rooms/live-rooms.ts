@@ -1,5 +1,6 @@
 import type { Author } from "../../kernel/author.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import type { ServerLink } from "../../nodes/node-links.ts";
 import type { SendData } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import type { Knock, LiveParticipant, Participant, Permissions, Profile, Track } from "../../protocol/room-records.ts";
@@ -20,6 +21,8 @@ export type LiveRooms = {
   participants(roomId: string): Promise<LiveParticipant[]>;
   /** The identities that are connected, without a query to the node; null while the node of the room cannot be reached. */
   connected(roomId: string): string[] | null;
+  /** Between the media nodes of the room; none while it is on one. */
+  linksOf(roomId: string): Omit<ServerLink, "id" | "tracks" | "roomIds">[];
   /** The media nodes of the room, its main one first; none while the room is empty. */
   serversOf(roomId: string): string[];
   has(roomId: string, identity: string): boolean;

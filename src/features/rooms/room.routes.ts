@@ -182,7 +182,7 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
         const presence = (await liveRooms.presence([row.id])).get(row.id);
         const reachable = presence?.sites.every(({ participants }) => participants !== null) ?? true;
         const participants = reachable ? await liveRooms.participants(row.id) : [];
-        return { ...rooms.present(row, presence), participants };
+        return { ...rooms.present(row, presence), links: liveRooms.linksOf(row.id), participants };
       },
       {
         ...documented("A room with its live participants and published tracks", ["SVC_ROOM_NOT_FOUND"]),

@@ -9,6 +9,7 @@ import {
   Timestamp,
   wholeNumber,
 } from "../../kernel/http/schema.ts";
+import { RoomLink } from "../../nodes/registration/server.schema.ts";
 import { MAX_REGION_LENGTH } from "../../protocol/ids.ts";
 import { Knock, LiveParticipant } from "../../protocol/room-records.ts";
 
@@ -97,5 +98,9 @@ const room = {
 };
 
 export const Room = t.Object(room);
-export const RoomWithParticipants = t.Object({ ...room, participants: t.Array(LiveParticipant) });
+export const RoomWithParticipants = t.Object({
+  ...room,
+  links: t.Array(RoomLink, { description: "Between the media nodes of the room" }),
+  participants: t.Array(LiveParticipant),
+});
 export const Participants = t.Array(LiveParticipant);

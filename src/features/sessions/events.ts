@@ -44,6 +44,9 @@ type ConnectionStats = {
   uplinkWaitMs?: number | null;
   /** The CPU load of the media node during the measurement. */
   serverBusyPercent?: number | null;
+  /** Of the links by which tracks from other media nodes come; null for a participant that receives none. */
+  serverLinkLossPercent?: number | null;
+  serverLinkRttMs?: number | null;
 };
 
 export type RtcConnectionChange =

@@ -1,7 +1,7 @@
 import type { LiveRooms } from "../../features/rooms/live-rooms.ts";
 import { mergedAttributes } from "../../features/rooms/participant.ts";
 import type { RoomPresence } from "../../features/rooms/room.service.ts";
-import type { Placed } from "../../nodes/placement.ts";
+import type { Placed, Placements } from "../../nodes/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
 import type { LiveParticipant, Track } from "../../protocol/room-records.ts";
@@ -11,7 +11,12 @@ import type { SessionRegistry } from "./rtc-session.ts";
 import { connectionState, permissionsAtNode, presentParticipant, type RtcSession } from "./rtc-session.ts";
 
 /** The interface of the REST API to the live rooms. */
-export function createLiveRooms(registry: SessionRegistry, membership: Membership, lobby: Lobby): LiveRooms {
+export function createLiveRooms(
+  registry: SessionRegistry,
+  membership: Membership,
+  lobby: Lobby,
+  placements: Pick<Placements, "links">,
+): LiveRooms {
   function find(roomId: string, identity: string): RtcSession {
     const session = registry.find(roomId, identity);
     if (!session) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
@@ -65,6 +70,12 @@ export function createLiveRooms(registry: SessionRegistry, membership: Membershi
       );
     },
 
+    linksOf: (roomId) =>
+      placements
+        .links()
+        .flatMap(({ servers, state, rttMs, lossPercent, roomIds }) =>
+          roomIds.includes(roomId) ? { servers, state, rttMs, lossPercent } : [],
+        ),
     serversOf: (roomId) => [...(registry.room(roomId)?.sites.keys() ?? [])],
     has: (roomId, identity) => registry.find(roomId, identity) !== undefined,
     roomsOf: ({ projectId, environment }, identity) =>

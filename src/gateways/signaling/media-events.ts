@@ -129,7 +129,9 @@ export function createMediaEvents({
         const { uplinkWaitMs = null, serverBusyPercent = null } = event.stats;
         session.stats = event.stats;
         const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack, uplinkWaitMs };
-        const figures = { rttMs, jitterMs, packetLossPercent, serverBusyPercent, ...directions };
+        const link = event.stats.usesLinks ? placements.linksInto(room.id, session.site.serverName) : null;
+        const serverLink = { serverLinkLossPercent: link?.lossPercent ?? null, serverLinkRttMs: link?.rttMs ?? null };
+        const figures = { rttMs, jitterMs, packetLossPercent, serverBusyPercent, ...directions, ...serverLink };
         membership.emitChange(session, { type: "stats", ...figures });
         break;
       }

@@ -44,6 +44,8 @@ type SignalingDeps = {
   isStreamRoom: (roomId: string) => boolean;
 };
 
+const MAX_SHOWN_ROOMS = 100;
+
 export type Signaling = ReturnType<typeof createSignaling>;
 export type SignalingCore = Signaling["core"];
 
@@ -131,7 +133,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   }
 
   return {
-    liveRooms: createLiveRooms(registry, membership, lobby),
+    liveRooms: createLiveRooms(registry, membership, lobby, placements),
 
     /** The interface by which gateways of other protocols use the same rooms. */
     core: {
@@ -140,6 +142,24 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       /** Rejects new participants while the server stops, regardless of limits. */
       isDraining: () => draining,
     },
+    /** The links between media nodes, and the largest of the rooms that use them. */
+    links() {
+      const links = placements.links();
+      const ids = new Set(links.flatMap(({ roomIds }) => roomIds));
+      const rooms = [...ids].flatMap((id) => registry.room(id) ?? []).sort((a, b) => b.sessions.size - a.sessions.size);
+      return {
+        links: links.map(({ roomIds, ...link }) => ({ ...link, rooms: roomIds.length })),
+        rooms: rooms.slice(0, MAX_SHOWN_ROOMS).map(({ id, projectId, name, sites, sessions }) => ({
+          ...{ id, projectId, name },
+          sites: [...sites.values()].map(({ serverName, region }) => ({
+            ...{ serverName, region },
+            participants: [...sessions.values()].filter(({ site }) => site.serverName === serverName).length,
+          })),
+          links: links.flatMap((link) => (link.roomIds.includes(id) ? link.id : [])),
+        })),
+      };
+    },
+
     emptyRooms: createEmptyRooms(runtime, { rooms: deps.rooms, registry }),
     drainingNodes: createDrainingNodes(runtime, { fleet, placements, registry, membership }),
     whip: createWhip(runtime, {

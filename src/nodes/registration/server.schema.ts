@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { anyNumber, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
-import { RTC_SERVER_STATUSES } from "../../protocol/enums.ts";
+import { LINK_STATES, RTC_SERVER_STATUSES } from "../../protocol/enums.ts";
 import { MAX_REGION_LENGTH, SERVER_NAME_PATTERN } from "../../protocol/ids.ts";
 
 const text = (minLength: number, maxLength: number, description: string) =>
@@ -65,4 +65,39 @@ export const FleetMetrics = t.Object({
   activeParticipants: figure,
   networkInBps: figure,
   networkOutBps: figure,
+});
+
+const link = {
+  servers: t.Tuple([t.String(), t.String()]),
+  state: nullable(oneOf(LINK_STATES)),
+  rttMs: figure,
+  lossPercent: nullable(
+    t.Number({
+      description: "Packets lost between the two in the last 5 seconds, in the worse direction, before repair",
+    }),
+  ),
+};
+
+/** A link between two media servers, as a room that uses it shows it. */
+export const RoomLink = t.Object(link);
+
+export const ServerLinks = t.Object({
+  links: t.Array(
+    t.Object({
+      id: t.String(),
+      ...link,
+      tracks: Type.Integer({ description: "Tracks that can cross it" }),
+      rooms: Type.Integer({ description: "Rooms that use it" }),
+    }),
+  ),
+  rooms: t.Array(
+    t.Object({
+      id: t.String(),
+      projectId: t.String(),
+      name: t.String(),
+      sites: t.Array(t.Object({ serverName: t.String(), region: t.String(), participants: Type.Integer() })),
+      links: t.Array(t.String(), { description: "Ids of the links between its servers" }),
+    }),
+    { description: "The 100 largest rooms on several servers" },
+  ),
 });

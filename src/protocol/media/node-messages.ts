@@ -51,6 +51,7 @@ const TransportStats = Type.Object({
   heldBack: Type.Optional(Type.Boolean()),
   uplinkWaitMs: Type.Optional(NullableNumber),
   serverBusyPercent: Type.Optional(NullableNumber),
+  usesLinks: Type.Optional(Type.Boolean()),
   bytesIn: Type.Number(),
   bytesOut: Type.Number(),
 });
@@ -202,7 +203,12 @@ export const NODE_EVENTS = {
     payload: text(4 * DATA_FRAME_MAX_BYTES),
     recipients: Type.Array(Id, { maxItems: ROOM_MEMBERS }),
   }),
-  linkChanged: event("linkChanged", { linkId: Id, state: LinkState, rttMs: NullableNumber }),
+  linkChanged: event("linkChanged", {
+    linkId: Id,
+    state: LinkState,
+    rttMs: NullableNumber,
+    lossPercent: Type.Optional(NullableNumber),
+  }),
   relayOffered: event("relayOffered", { track: RelayedTrack }),
   relayMuted: ofRoom("relayMuted", { linkId: Id, trackId: Id, muted: Type.Boolean() }),
   relayEnded: ofRoom("relayEnded", { linkId: Id, trackId: Id }),

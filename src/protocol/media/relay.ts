@@ -1,5 +1,6 @@
 /** How media nodes, and the workers of one, share a room: links between them, and the tracks and data that cross these. */
 import { type Static, Type } from "@sinclair/typebox";
+import { LINK_STATES } from "../enums.ts";
 import { literals } from "../literals.ts";
 import { TrackEncryption, TrackKind, TrackSource } from "../room-records.ts";
 import { DATA_FRAME_MAX_BYTES } from "../signaling.ts";
@@ -39,9 +40,16 @@ export type OpenNodeLink = LinkRef & {
   peer: Pick<LinkPoint, "publicKey" | "addresses" | "port"> & { credentials: LinkCredentials };
 };
 
-/** `silent`: nothing authentic was heard for a second; `down`: for three, or never. */
-export const LinkState = literals(["up", "silent", "down"]);
+export const LinkState = literals(LINK_STATES);
 export type LinkState = Static<typeof LinkState>;
+
+/** What one end says of a link. */
+export type LinkCondition = {
+  state: LinkState;
+  rttMs: number | null;
+  /** Of the packets to this end, whatever was sent again and arrived then; null without any, absent from nodes of an older version. */
+  lossPercent?: number | null;
+};
 
 const RelayedLayer = Type.Object({
   rid: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),

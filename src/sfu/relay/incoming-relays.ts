@@ -6,7 +6,7 @@ import { IncomingStreams, receiveSenderReport } from "../room/incoming-streams.t
 import { Publication } from "../tracks/publication.ts";
 import type { PublishedLayer } from "../tracks/published-layer.ts";
 import { PublisherClock } from "../tracks/publisher-clock.ts";
-import { PublisherFeedback, randomSsrc } from "../tracks/publisher-feedback.ts";
+import { type PathLoss, PublisherFeedback, randomSsrc } from "../tracks/publisher-feedback.ts";
 import type { Connection } from "../transport/connection.ts";
 import type { RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { TwccRecorder } from "../wire/rtcp/twcc.ts";
@@ -29,7 +29,7 @@ type Stream = {
 const MAX_AUDIO_REPAIR_RTT_MS = 100;
 
 /** The link, as its incoming tracks use it. `rttMs` is null between workers of one node. */
-type Way = { readonly kind: LinkKind; readonly rttMs: number | null };
+type Way = { readonly kind: LinkKind; readonly rttMs: number | null; readonly path: PathLoss };
 
 /** One participant of the other worker, as the room that has its tracks uses it. */
 class RelayedPublisher implements TrackOwner {
@@ -193,7 +193,7 @@ export class IncomingRelays {
       inRoom.get(identity) ??
       new RelayedPublisher(
         room,
-        new PublisherFeedback(send, this.#host.udp.repairs, this.#feedbackSsrc),
+        new PublisherFeedback(send, this.#host.udp.repairs, this.#feedbackSsrc, this.#way.path),
         this.#way,
         this.#want,
       );

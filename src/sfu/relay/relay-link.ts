@@ -2,7 +2,7 @@
  * A link to another worker: one connection for all rooms that both have. To the publisher's worker it is a viewer, to the viewers'
  * worker a publisher. Each side tells the other which streams it wants: all of it every second, so that nothing needs an answer.
  */
-import type { LinkState, RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
+import type { LinkCondition, LinkState, RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { ParticipantHost } from "../room/host.ts";
 import { randomSsrc } from "../tracks/publisher-feedback.ts";
 import { AgreedKeys } from "../transport/agreed-keys.ts";
@@ -28,7 +28,7 @@ const MAX_SSRCS = 250;
 
 export type LinkOutput = {
   /** Also when the other side is heard for the first time. */
-  changed(state: LinkState, rttMs: number | null): void;
+  changed(condition: LinkCondition): void;
   offered(track: RelayedTrack): void;
   muted(ref: RelayedTrackRef & { muted: boolean }): void;
   ended(ref: RelayedTrackRef): void;
@@ -42,6 +42,8 @@ export class RelayLink {
   readonly #peers: OpenLink["peers"];
   readonly #checks: OpenLink["checks"];
   readonly #output: LinkOutput;
+  /** What has arrived since the last report. */
+  readonly path = { expected: 0, lost: 0 };
   readonly #wants = new Map<number, boolean>();
   readonly #ssrc = randomSsrc();
   readonly #out = new Uint8Array(1_200);
@@ -55,6 +57,7 @@ export class RelayLink {
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   /** Measured between nodes only. */
   #rttMs: number | null = null;
+  #lossPercent: number | null = null;
 
   constructor(host: ParticipantHost, { linkId, peers, keys, checks }: OpenLink, output: LinkOutput) {
     this.#host = host;
@@ -149,7 +152,7 @@ export class RelayLink {
   #change(state: LinkState): void {
     if (this.#state === state) return;
     this.#state = state;
-    this.#output.changed(state, this.rttMs);
+    this.#output.changed({ state, rttMs: this.#rttMs, lossPercent: this.#lossPercent });
   }
 
   get everyMs(): number {
@@ -182,11 +185,14 @@ export class RelayLink {
     this.#send(SUBTYPE.ping, [nowMs >>> 0]);
   }
 
-  /** A control plane that has just started did not hear of the last change. */
+  /** Also for a control plane that has just started, which did not hear of the last change. */
   #report(nowMs: number): void {
     if (this.#state === null || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#reportedAtMs = nowMs;
-    this.#output.changed(this.#state, this.#rttMs);
+    const { expected, lost } = this.path;
+    this.#lossPercent = expected === 0 ? null : (lost * 100) / expected;
+    Object.assign(this.path, { expected: 0, lost: 0 });
+    this.#output.changed({ state: this.#state, rttMs: this.#rttMs, lossPercent: this.#lossPercent });
   }
 
   close(): void {

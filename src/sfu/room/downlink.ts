@@ -80,6 +80,11 @@ export class Downlink {
     return false;
   }
 
+  get usesLinks(): boolean {
+    for (const { publication } of this.#subscriptions.values()) if (!publication.isHome) return true;
+    return false;
+  }
+
   negotiated(sections: readonly AnsweredSection[]): void {
     this.#sections.negotiated(sections, (section) => {
       const occupant = this.#occupant(section);

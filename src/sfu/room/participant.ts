@@ -262,6 +262,7 @@ export class Participant implements MediaOwner, TrackOwner {
       heldBack: this.downlink.isHeldBack,
       uplinkWaitMs: this.health.uplinkWaitMs(remoteAddress, this.downlink.rttMs, this.downlink.queueMs),
       serverBusyPercent: this.#host.busyPercent(),
+      usesLinks: this.downlink.usesLinks,
       bytesIn: sum(this.#connections.map((connection) => connection.bytesIn)),
       bytesOut: sum(this.#connections.map((connection) => connection.controlBytesOut)) + this.downlink.bytesOut,
     };

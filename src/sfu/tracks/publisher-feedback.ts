@@ -18,6 +18,9 @@ export function randomSsrc(): number {
   return 1 + Math.floor(Math.random() * 0xfffffffe);
 }
 
+/** Packets of a path, and those of them that did not arrive when they were first sent. */
+export type PathLoss = { expected: number; lost: number };
+
 export class PublisherFeedback {
   /** The worst stream's figures of the last second, the loss after retransmission; null before the first. */
   jitterMs: number | null = null;
@@ -27,6 +30,8 @@ export class PublisherFeedback {
   readonly #send: (packet: Uint8Array) => void;
   readonly #repairs: RepairCounters;
   readonly #ssrc: number;
+  /** What all publishers on the same path have in common. */
+  readonly #path: PathLoss;
   /** Created with the first packet, because most participants publish nothing. */
   #twcc: TwccRecorder | null = null;
   #twccSsrc = 0;
@@ -36,8 +41,14 @@ export class PublisherFeedback {
   #reportedMs = 0;
   readonly #out = new Uint8Array(Math.max(PACKET_BUFFER_BYTES, MAX_TWCC_BYTES) + 64);
 
-  constructor(send: (packet: Uint8Array) => void, repairs: RepairCounters, ssrc: number = randomSsrc()) {
+  constructor(
+    send: (packet: Uint8Array) => void,
+    repairs: RepairCounters,
+    ssrc: number = randomSsrc(),
+    path: PathLoss = { expected: 0, lost: 0 },
+  ) {
     this.#ssrc = ssrc;
+    this.#path = path;
     this.#send = send;
     this.#repairs = repairs;
   }
@@ -98,6 +109,8 @@ export class PublisherFeedback {
     this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
     this.lossPercent = (fractionLost * 100) / 256;
     this.pathLossPercent = path.expected === 0 ? 0 : (path.lost * 100) / path.expected;
+    this.#path.expected += path.expected;
+    this.#path.lost += path.lost;
     this.jitterMs = jitterMs;
   }
 

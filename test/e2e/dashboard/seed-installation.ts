@@ -76,6 +76,7 @@ export async function seedInstallation(
     });
     services.fleet.drain(unit, "media-2");
   });
+  showLinks(stage);
   const sockets = await Promise.all(["ada", "grace"].map((userId) => connectChat(stage, userId)));
   const { connectionId } = await writeHistory(stage);
   const { callId } = await writeCall(stage);
@@ -97,4 +98,35 @@ async function connectChat({ server }: Stage, userId: string): Promise<WebSocket
     socket.onmessage = opened;
   });
   return socket;
+}
+
+/** Links without packets, as two rooms on three servers have them. */
+function showLinks({ server: { services, projectId } }: Stage): void {
+  const site = (serverName: string, region: string, participants: number) => ({ serverName, region, participants });
+  const link = (id: string, servers: [string, string], rttMs: number | null, lossPercent: number | null) => ({
+    ...{ id, servers, state: rttMs === null ? null : ("up" as const), rttMs, lossPercent, tracks: 212, rooms: 1 },
+  });
+  Object.assign(services.signaling, {
+    links: () => ({
+      links: [
+        { ...link("1", ["media-1.eu.acme.example", "media-2"], 81.4, 0.2), rooms: 2 },
+        { ...link("2", ["media-2", "media-3"], 143, 6.4), state: "silent" },
+        link("3", ["media-1.eu.acme.example", "media-3"], null, null),
+      ],
+      rooms: [
+        {
+          ...{ id: crypto.randomUUID(), projectId, name: "all-hands", links: ["1", "2", "3"] },
+          sites: [
+            site("media-1.eu.acme.example", "eu-west", 412),
+            site("media-2", "us-east", 96),
+            site("media-3", "ap-south", 1),
+          ],
+        },
+        {
+          ...{ id: crypto.randomUUID(), projectId, name: "design-review", links: ["1"] },
+          sites: [site("media-2", "us-east", 3), site("media-1.eu.acme.example", "eu-west", 2)],
+        },
+      ],
+    }),
+  });
 }

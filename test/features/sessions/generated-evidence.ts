@@ -72,6 +72,8 @@ const DOSES: Record<VerdictCause, Dose> = {
     stalls: Math.ceil(between(0, 4)),
     stalledMs: grown(3_100, 60_000),
   }),
+  server_link: (grown, between) =>
+    between(0, 1) > 0.5 ? { serverLinkLossPercent: grown(3.2, 45) } : { serverLinkRttMs: grown(355, 2_500) },
   server_overload: (grown, between, seconds) => ({
     serverCpuPercent: grown(90.5, 100),
     serverBusySeconds: seconds * grown(0.11, 1),
@@ -123,5 +125,7 @@ function everyday(between: Between, seconds: number): Omit<Evidence, "qualityMs"
     deviceErrors: [],
     serverCpuPercent: between(0, 1) > 0.5 ? between(3, 89) : between(90, 100),
     serverBusySeconds: seconds * between(0, 0.09),
+    serverLinkLossPercent: between(0, 1) > 0.5 ? null : between(0, 2.5),
+    serverLinkRttMs: between(0, 1) > 0.5 ? null : between(1, 300),
   };
 }

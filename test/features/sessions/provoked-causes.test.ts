@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from "bun:test";
-import type { VerdictCause } from "../../../src/protocol/room-records.ts";
 import { rtcServer, settled } from "../../harness/rtc.ts";
 import { measuredCalls } from "./measured-calls.ts";
 import { PROVOKED, type ProvokedCall, provokedCall, SAMPLE_MS } from "./provoked-causes.ts";
@@ -49,7 +48,7 @@ async function play({ transport, samples }: ProvokedCall, identity: string) {
   return { verdict: left.at(-1)?.verdict, told: [...told] };
 }
 
-test.each<VerdictCause>(["none", ...PROVOKED])(
+test.each(["none" as const, ...PROVOKED])(
   `[17] ${ROUNDS} calls of ${ROUNDS} with the same fault get the same verdict: %s`,
   async (cause) => {
     const wrong: string[] = [];

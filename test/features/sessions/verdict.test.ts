@@ -24,6 +24,8 @@ const HEALTHY: Evidence = {
   deviceErrors: [],
   serverCpuPercent: 35,
   serverBusySeconds: 0,
+  serverLinkLossPercent: 0.1,
+  serverLinkRttMs: 90,
 };
 
 /** One fault each, on top of a healthy call. */
@@ -39,6 +41,7 @@ const FAULTS: Record<Exclude<VerdictCause, "none">, Partial<Evidence>> = {
   device: { deviceErrors: ["NotReadableError"] },
   reconnects: { reconnects: 4 },
   media_stalled: { stalls: 2, stalledMs: 12_000 },
+  server_link: { serverLinkLossPercent: 6, downlinkLossPercent: 4 },
   server_overload: { serverCpuPercent: 98, serverBusySeconds: 200, downlinkLossPercent: 12 },
 };
 

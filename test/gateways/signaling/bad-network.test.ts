@@ -13,7 +13,9 @@ test("a network profile can be lifted for a participant who left, and set only f
     room: () => ({ sites: new Map([["n1", { node: node as unknown as MediaNode }]]) }),
     find: () => undefined,
   };
-  const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership, {} as Lobby);
+  const rooms = createLiveRooms(registry as unknown as SessionRegistry, {} as Membership, {} as Lobby, {
+    links: () => [],
+  });
   await expect(rooms.setNetwork("room", "anna", "offline")).rejects.toMatchObject({
     code: "SVC_PARTICIPANT_NOT_FOUND",
   });

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { Glob } from "bun";
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
+import { QUIET } from "../../features/sessions/measured-calls.ts";
 import { type FakeMediaNode, fakeMediaNode } from "../../harness/media-node.ts";
 import { type RtcServer, rtcServer, settled } from "../../harness/rtc.ts";
 
@@ -70,6 +71,57 @@ test("a main site that the server does not hear, either, leaves at once", async 
   Object.assign(eu.node, { remote: { ...HEARD, silentMs: 3_000 } });
   for (const other of [us, asia]) says(other, linkOf(eu, other), "down");
   expect(await moved()).toEqual(["ada"]);
+});
+
+test("operators see the links between nodes with the worse of what both ends say, and who is where", async () => {
+  const { roomId, eu, us, asia, linkOf } = await apart();
+  const id = linkOf(eu, us);
+  eu.node.emit({ type: "linkChanged", linkId: id, state: "up", rttMs: 80, lossPercent: 0.5 });
+  us.node.emit({ type: "linkChanged", linkId: id, state: "silent", rttMs: 78.4, lossPercent: 4 });
+  const { token: operator } = await server.session({ operator: true });
+  const { status, body } = await server.call("GET", "/v1/rtc/links", { key: operator });
+  expect(status).toBe(200);
+  const { links, rooms } = body as { links: { id: string; servers: string[] }[]; rooms: unknown[] };
+  expect(links.map(({ servers }) => servers.join()).sort()).toEqual(["eu,asia", "eu,us", "us,asia"]);
+  expect(links.find((link) => link.id === id)).toEqual({
+    ...{ id, servers: ["eu", "us"], state: "silent", rttMs: 80, lossPercent: 4, tracks: 0, rooms: 1 },
+  } as never);
+  expect(rooms).toEqual([
+    {
+      ...{ id: roomId, projectId: server.projectId, name: expect.any(String) },
+      sites: ["eu", "us", "asia"].map((name) => ({ serverName: name, region: name, participants: 1 })),
+      links: [id, linkOf(eu, asia), linkOf(us, asia)],
+    },
+  ]);
+  expect((await server.call("GET", "/v1/rtc/links", { key: server.key })).status).toBe(401);
+});
+
+test("[17] a call made bad by a link between nodes says so to those who get tracks over it", async () => {
+  const { roomId, eu, us, ada, ben, linkOf } = await apart();
+  const id = linkOf(eu, us);
+  eu.node.emit({ type: "linkChanged", linkId: id, state: "up", rttMs: 80, lossPercent: 0 });
+  us.node.emit({ type: "linkChanged", linkId: id, state: "up", rttMs: 80, lossPercent: 8 });
+  const measured = (site: typeof eu, identity: string, usesLinks: boolean) => {
+    const participantId = site.node.peers().find((peer) => peer.identity === identity)?.participantId ?? "";
+    const stats = { ...QUIET, usesLinks };
+    site.node.emit({ type: "transportStats", roomId, participantId, identity, stats });
+  };
+  const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });
+  for (let n = 0; n < 8; n++) {
+    server.clock.advance(5_000);
+    measured(eu, "ada", true);
+    measured(us, "ben", true);
+    measured(us, "dan", false);
+  }
+  expect(ben.of("quality.explained")).toMatchObject([
+    {
+      cause: "server_link",
+      sentence: "8 % of the packets were lost between two media servers of the room, on their way to the participant.",
+      evidence: { serverLinkLossPercent: 8, serverLinkRttMs: 80 },
+    },
+  ]);
+  // Nothing is lost in the other direction, and who gets nothing from there is not affected.
+  expect([ada, dan].flatMap(({ of }) => of("quality.explained"))).toEqual([]);
 });
 
 test("a room is linked anew when the worker with the links crashes, and not when another one does", async () => {

@@ -58,6 +58,7 @@ const TONES: Record<string, "good" | "warn" | "bad"> = {
   ok: "good",
   passed: "good",
   online: "good",
+  up: "good",
   excellent: "good",
   good: "good",
   CREATED: "warn",

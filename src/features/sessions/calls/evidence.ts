@@ -69,6 +69,8 @@ export class EvidenceCollector {
   readonly #uplinkWait = new Median();
   readonly #waitDuringLoss = new Median();
   readonly #jitter = new Mean();
+  readonly #linkLoss = new Mean();
+  readonly #linkRtt = new Median();
   readonly #qualityMs: Record<Quality, number> = { excellent: 0, good: 0, poor: 0, lost: 0 };
   readonly #deviceErrors: string[] = [];
   readonly #limitedSeconds = { cpu: 0, bandwidth: 0 };
@@ -126,6 +128,8 @@ export class EvidenceCollector {
         this.#uplinkWait.add(event.uplinkWaitMs);
         if ((event.uplinkLossPercent ?? 0) >= LOSS_PERCENT) this.#waitDuringLoss.add(event.uplinkWaitMs);
         this.#jitter.add(event.jitterMs);
+        this.#linkLoss.add(event.serverLinkLossPercent);
+        this.#linkRtt.add(event.serverLinkRttMs);
         this.#addBandwidth(event.availableOutBps ?? null);
         this.#addDuration(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
         this.#measuredAt = at;
@@ -187,6 +191,8 @@ export class EvidenceCollector {
       missingKeySeconds: Math.round(this.#keysMissingMs / 100) / 10,
       deviceErrors: [...this.#deviceErrors],
       serverCpuPercent: this.#serverCpuPercent,
+      serverLinkLossPercent: this.#linkLoss.value,
+      serverLinkRttMs: this.#linkRtt.value,
       serverBusySeconds: Math.round(this.#serverBusyMs / 100) / 10,
     };
   }

@@ -35,6 +35,9 @@ export type Evidence = {
   serverCpuPercent: number | null;
   /** How long the server's load was too high. */
   serverBusySeconds: number;
+  /** Of the links between media servers by which tracks came to the participant. */
+  serverLinkLossPercent: number | null;
+  serverLinkRttMs: number | null;
 };
 
 export const LOSS_PERCENT = 3;
@@ -133,6 +136,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
     evidence.uplinkWaitMs === null && (evidence.rttMs ?? 0) >= FULL_LINK_WAIT_MS ? encoderLimited(evidence) : null,
   uplinkFull,
   uplinkLossy,
+  serverLinkBad,
   ({ downlinkLossPercent }) =>
     downlinkLossPercent === null || downlinkLossPercent < LOSS_PERCENT
       ? null
@@ -188,6 +192,18 @@ function uplinkLossy(evidence: Evidence): Finding | null {
   }
   const sentence = `${lost} from the participant were lost.`;
   return { cause: "uplink_loss", sentence, evidence: { uplinkLossPercent } };
+}
+
+/** The participant's own path is measured without the links, whose loss comes on top. */
+function serverLinkBad({ serverLinkLossPercent, serverLinkRttMs, downlinkLossPercent }: Evidence): Finding | null {
+  const evidence = { serverLinkLossPercent, serverLinkRttMs };
+  if (serverLinkLossPercent !== null && serverLinkLossPercent >= Math.max(LOSS_PERCENT, downlinkLossPercent ?? 0)) {
+    const sentence = `${round(serverLinkLossPercent)} % of the packets were lost between two media servers of the room, on their way to the participant.`;
+    return { cause: "server_link", sentence, evidence };
+  }
+  if (serverLinkRttMs === null || serverLinkRttMs < HIGH_RTT_MS) return null;
+  const sentence = `The media servers of the room are far from each other: the round-trip time between them was ${round(serverLinkRttMs)} ms.`;
+  return { cause: "server_link", sentence, evidence };
 }
 
 function isMostlyWaiting(waitMs: number | null, rttMs: number | null): waitMs is number {

@@ -4,7 +4,9 @@ import { Action } from "../../parts/action.tsx";
 import { Meter } from "../../parts/bars.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { bitsText, countOf, countText } from "../../parts/numbers.ts";
+import { between, LinkState, lossText, rttText, Sites } from "../../parts/sites.tsx";
 import { Badge, Figure, Loaded, PageHead } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { user } from "../../session.ts";
 
@@ -84,7 +86,54 @@ function Fleet() {
           </ul>
         )}
       </Loaded>
+      <Links />
     </>
+  );
+}
+
+function Links() {
+  const live = usePolling(() => request(api.v1.rtc.links.get()), []);
+  return (
+    <section class="stack">
+      <h2>Links between servers</h2>
+      <Loaded
+        live={live}
+        isEmpty={({ links }) => links.length === 0}
+        empty={
+          <>
+            No room is on several servers. A room spans several when its participants are in several regions, or when a
+            server is full or drained. <a href="/docs/operate">Add media servers</a>
+          </>
+        }
+      >
+        {({ links, rooms }) => (
+          <>
+            <Table
+              label="Links between servers"
+              rows={links}
+              id={({ id }) => id}
+              columns={[
+                { title: "Servers", cell: (link) => <b>{between(link)}</b> },
+                { title: "State", cell: (link) => <LinkState {...link} /> },
+                { title: "Round trip", number: true, cell: rttText },
+                { title: "Lost", number: true, cell: lossText },
+                { title: "Tracks", number: true, cell: ({ tracks }) => countText(tracks) },
+                { title: "Rooms", number: true, cell: (link) => countText(link.rooms) },
+              ]}
+            />
+            <h2>Rooms on several servers</h2>
+            <ul class="servers">
+              {rooms.map((room) => (
+                <li key={room.id} class="card stack">
+                  <a href={`/projects/${room.projectId}/rooms/${room.id}`}>{room.name}</a>
+                  <Sites sites={room.sites} links={links.filter(({ id }) => room.links.includes(id))} />
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Loaded>
+    </section>
   );
 }
 

@@ -8,8 +8,8 @@ import { Call } from "../../parts/call/call.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Encrypted } from "../../parts/encrypted.tsx";
 import { Id } from "../../parts/id.tsx";
-import { countOf } from "../../parts/numbers.ts";
 import { RecordButton, RecordingDot } from "../../parts/recording/record-button.tsx";
+import { Sites } from "../../parts/sites.tsx";
 import { Badge, Details, Loaded, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { may, useProject } from "../../project.ts";
@@ -31,6 +31,7 @@ export function OneRoom() {
         name,
         status,
         sites,
+        links,
         createdAt,
         closedAt,
         participants,
@@ -86,11 +87,7 @@ export function OneRoom() {
               ["Id", <Id key="id">{roomId}</Id>],
               [
                 sites.length > 1 ? "Media servers" : "Media server",
-                sites.map(({ serverName, region, participants: there }) => (
-                  <div key={serverName}>
-                    {serverName} ({region}){sites.length > 1 && `: ${countOf(there, "participant")}`}
-                  </div>
-                )),
+                sites.length > 0 && <Sites key="sites" sites={sites} links={links} />,
               ],
               ["Preferred region", region],
               ["Recorded", encrypted ? CANNOT_BE_RECORDED : record ? "Every call" : "On request"],
