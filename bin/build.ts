@@ -10,6 +10,7 @@
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { CHECKSUMS_LIBRARY, compileChecksums } from "../src/kernel/db/checksums.ts";
 import { VERSION } from "../src/kernel/version.ts";
 import { compileNative, type NativeArch } from "../src/sfu/fast-path/compile.ts";
 import { buildBinary, PLATFORMS, type Platform, thisPlatform } from "./build-binary.ts";
@@ -82,7 +83,10 @@ async function buildNative(platform: Platform, compilers: Set<string>): Promise<
   await step(`native fan-out for ${platform}`, async () => {
     const compiled = await compileNative(join(nativeDirOf(platform), "media.so"), arch);
     if (!compiled.ok) console.error(`stoa: ${platform} has no native fan-out: ${compiled.reason}`);
-    else if (compiled.isStatic) compilers.add(compiled.compiler);
+    else {
+      compileChecksums(join(nativeDirOf(platform), CHECKSUMS_LIBRARY), compiled.compiler);
+      if (compiled.isStatic) compilers.add(compiled.compiler);
+    }
   });
 }
 

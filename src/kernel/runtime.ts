@@ -13,7 +13,7 @@ import type { CommitLog } from "./db/commit-log.ts";
 import { type LoggedCommits, loggedCommits } from "./db/logged-commits.ts";
 import { migrate, readMigrations } from "./db/migrate.ts";
 import { checkpointWhenIdle, closeDatabase, type Db, openDatabase } from "./db/open.ts";
-import { canShrink, rewriteSmallDatabase } from "./db/shrink.ts";
+import { canShrink, isProtected, rewriteSmallDatabase } from "./db/shrink.ts";
 import { releaseMemory, SplitClient, splitDatabase } from "./db/split-client.ts";
 import { createWriter, type Writer } from "./db/writer.ts";
 import { createLog, type Log } from "./log.ts";
@@ -194,5 +194,6 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
   if (done.length > 0) log.info({ migrations: done }, "database: migrated");
   rewriteSmallDatabase(db.$client);
   if (!canShrink(db.$client)) log.info({}, "database: cannot shrink until stoa migrate --compact");
+  if (!isProtected(db.$client)) log.info({}, "database: no checksums of pages until stoa migrate --compact");
   return db;
 }

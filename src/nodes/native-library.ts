@@ -1,8 +1,8 @@
 /** Finds the native library of the packet path: embedded in the binary, or compiled from C in a checkout. */
-import { dlopen, FFIType } from "bun:ffi";
 import { closeSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "../kernel/assets.ts";
+import { createMemoryFile } from "../kernel/memory-file.ts";
 import { compileNative, nativeFingerprint } from "../sfu/fast-path/compile.ts";
 import { openNativePath } from "../sfu/fast-path/native-path.ts";
 import { findDisagreement } from "../sfu/fast-path/self-test.ts";
@@ -16,9 +16,6 @@ export type NativeLibrary = { path: string; close(): void };
 export class NativeUnavailable extends Error {
   override readonly name = "NativeUnavailable";
 }
-
-const MEMFD_CLOEXEC = 1;
-const LIBC = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
 type Log = { info(details: object, message: string): void };
 
@@ -43,13 +40,10 @@ export async function findNativeLibrary(
   }
 }
 
-/**
- * The library is loaded from a file in memory, which other processes cannot change and a noexec mount does not affect.
- */
 async function embedded(): Promise<NativeLibrary> {
   const file = join(assetFolder("dist/native"), "media.so");
   if (!existsSync(file)) throw new Error("it is not part of this build");
-  const fd = createMemoryFile();
+  const fd = createMemoryFile("stoa-media");
   const library = { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
   try {
     // Bun copies the bytes on another thread, without allocating megabytes on this thread's heap.
@@ -59,21 +53,6 @@ async function embedded(): Promise<NativeLibrary> {
     throw error;
   }
   return library;
-}
-
-function createMemoryFile(): number {
-  for (const name of LIBC) {
-    try {
-      const { symbols } = dlopen(name, {
-        memfd_create: { args: [FFIType.cstring, FFIType.u32], returns: FFIType.i32 },
-      });
-      const fd = symbols.memfd_create(Buffer.from("stoa-media\0"), MEMFD_CLOEXEC);
-      if (fd >= 0) return fd;
-    } catch {
-      // The next libc name is tried.
-    }
-  }
-  throw new Error("the system provides no memory file");
 }
 
 async function compiled(cache: string): Promise<NativeLibrary> {

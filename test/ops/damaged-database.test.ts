@@ -110,6 +110,20 @@ test("a page that was overwritten is noticed when it is read, and readiness says
   expect(await metric(/^stoa_database_damaged (\d)/m)).toBe(1);
 }, 60_000);
 
+test("one flipped bit in a stored text is noticed within seconds of being read, and is not served", async () => {
+  await server.stop();
+  const at = readFileSync(path()).indexOf("149 xxxxxxxx") + 100;
+  const file = openSync(path(), "r+");
+  writeSync(file, Buffer.from("y"), 0, 1, at);
+  closeSync(file);
+  server = await served(dataDir);
+  const touchedAt = Date.now();
+  expect(await history()).toEqual({ status: 500, texts: [] });
+  const { status, reasons } = await readiness();
+  expect([status, Date.now() - touchedAt < 10_000]).toEqual([503, true]);
+  expect(reasons.database_corrupt).toMatch(/^the database is damaged \(SQLITE_CORRUPT\): .*stoa restore/);
+}, 60_000);
+
 test("a file that was cut off while the server runs is noticed when it is read", async () => {
   truncateSync(path(), Math.floor(statSync(path()).size / PAGE_BYTES / 2) * PAGE_BYTES);
   expect((await history()).status).toBe(500);

@@ -1,5 +1,6 @@
 import type { SQLQueryBindings } from "bun:sqlite";
 import { constants, DatabaseSync, type Session, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { addChecksumLayer, withdrawChecksums } from "./checksums.ts";
 import { BUSY_TIMEOUT_MS } from "./open.ts";
 
 /*
@@ -209,6 +210,7 @@ const CONFLICTS: Record<number, string> = {
 };
 
 function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
+  addChecksumLayer();
   // Defensive mode would forbid changing the shadow tables of the full-text search.
   const client = new DatabaseSync(path, {
     enableForeignKeyConstraints: foreignKeys,
@@ -216,6 +218,7 @@ function openNodeClient(path: string, foreignKeys: boolean): DatabaseSync {
     timeout: BUSY_TIMEOUT_MS,
   });
   client.exec("PRAGMA journal_mode = WAL");
+  withdrawChecksums(client);
   // A commit that this file loses in a power failure is read again from the commit log.
   client.exec("PRAGMA synchronous = NORMAL");
   client.exec("PRAGMA secure_delete = ON");

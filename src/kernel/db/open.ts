@@ -2,6 +2,7 @@ import { Database, type Statement } from "bun:sqlite";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { type IdleThresholds, type IdleWatch, onIdle } from "../scheduling/idle.ts";
 import { every, type Timers } from "../time/timers.ts";
+import { addChecksumLayer, claimChecksums, reserveChecksums, withdrawChecksums } from "./checksums.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 
@@ -40,17 +41,22 @@ export class ReportingDatabase extends Database {
  * SIGBUS.
  */
 export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
+  const isLayered = path !== ":memory:" && addChecksumLayer();
   const client = new ReportingDatabase(path, options.readonly ? { readonly: true } : { create: true });
-  applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false);
+  applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false, isLayered);
   return drizzle({ client }) as Db;
 }
 
-function applyPragmas(client: Database, durability: Durability, readonly: boolean): void {
+function applyPragmas(client: Database, durability: Durability, readonly: boolean, isLayered: boolean): void {
   // This pragma comes first, because switching the journal mode would fail with SQLITE_BUSY while another process has
   // locked the file.
   client.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  // This pragma only affects a new file; `rewriteSmallDatabase` changes others.
+  const isNew = !readonly && isLayered && client.query("PRAGMA page_count").values()[0]?.[0] === 0;
+  if (isNew) reserveChecksums(client);
+  // This pragma and the checksums only affect a new file; `rewriteSmallDatabase` changes others.
   if (!readonly) client.run("PRAGMA auto_vacuum = INCREMENTAL");
+  if (isNew) claimChecksums(client);
+  if (!readonly && !isLayered) withdrawChecksums(client);
   if (!readonly) client.run("PRAGMA journal_mode = WAL");
   // FULL is needed: in WAL mode, NORMAL survives a killed process but loses the last commits on power failure.
   client.run(`PRAGMA synchronous = ${durability}`);

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, readSync, statSync, writeSync } from "node:fs";
+import { checksumIn, hasChecksums, pageChecksum } from "./checksums.ts";
 import { BUSY_TIMEOUT_MS } from "./open.ts";
 
 /** Chunks are small, so that no commit waits for long. */
@@ -46,14 +47,18 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
   try {
     const chunk = Buffer.alloc(CHUNK_BYTES);
     const length = readSync(file, chunk, 0, CHUNK_BYTES, at);
+    const isSealed = hasChecksums(client);
     let changed = false;
     for (let page = 0; page + pageBytes <= length; page += pageBytes) {
       const bytes = chunk.subarray(page, page + pageBytes);
-      for (const { start, end } of unusedRangesOf(bytes, at + page === 0 ? FILE_HEADER_BYTES : 0)) {
-        if (isZero(bytes.subarray(start, end))) continue;
-        writeSync(file, Buffer.alloc(end - start), 0, end - start, at + page + start);
-        changed = true;
-      }
+      const unused = unusedRangesOf(bytes, at + page === 0 ? FILE_HEADER_BYTES : 0);
+      const used = unused.filter(({ start, end }) => !isZero(bytes.subarray(start, end)));
+      // A new checksum would hide that a page is damaged.
+      if (used.length === 0 || (isSealed && !checksumIn(bytes).equals(pageChecksum(bytes)))) continue;
+      for (const { start, end } of used) bytes.fill(0, start, end);
+      if (isSealed) pageChecksum(bytes).copy(checksumIn(bytes));
+      writeSync(file, bytes, 0, pageBytes, at + page);
+      changed = true;
     }
     if (changed) fsyncSync(file);
   } finally {

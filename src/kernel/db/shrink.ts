@@ -1,6 +1,7 @@
 /** Returns the space of deleted rows to the disk. By itself SQLite keeps it in the file for later rows. */
 import type { Database } from "bun:sqlite";
 import type { Timers } from "../time/timers.ts";
+import { addChecksumLayer, claimChecksums, hasChecksums, reserveChecksums } from "./checksums.ts";
 import type { Writer } from "./writer.ts";
 
 /** One megabyte per commit, which takes a few milliseconds; then other commits run. */
@@ -25,17 +26,30 @@ export function canShrink(client: Database): boolean {
   return pragma(client, "auto_vacuum") === INCREMENTAL;
 }
 
+const isInMemory = ({ filename }: Database) => filename === "" || filename === ":memory:";
+
+/** Whether damage within a page is noticed: a file of an earlier version has to be rewritten once. */
+export function isProtected(client: Database): boolean {
+  return isInMemory(client) || !addChecksumLayer() || hasChecksums(client);
+}
+
 /**
- * Rewrites the whole file without free pages. This needs free space of the same size, and nothing may write at the same
- * time.
+ * Rewrites the whole file without free pages and with checksums. This needs free space of the same size, and nothing may
+ * write at the same time.
  */
 export function rewriteDatabase(client: Database): void {
   client.run("PRAGMA auto_vacuum = INCREMENTAL");
+  const isComplete = isProtected(client);
+  if (!isComplete) reserveChecksums(client);
   client.run("VACUUM");
+  if (isComplete) return;
+  const log = client.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get();
+  // A reader keeps old pages in use; the next start tries again.
+  if (log?.busy === 0) claimChecksums(client);
 }
 
 export function rewriteSmallDatabase(client: Database): void {
-  if (canShrink(client)) return;
+  if (canShrink(client) && isProtected(client)) return;
   if (pragma(client, "page_count") * pragma(client, "page_size") <= REWRITE_MAX_BYTES) rewriteDatabase(client);
 }
 

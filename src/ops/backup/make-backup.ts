@@ -12,6 +12,7 @@ import {
   objectName,
   SECRETS,
 } from "../../kernel/data-directory/data-contents.ts";
+import { addChecksumLayer, withdrawChecksums } from "../../kernel/db/checksums.ts";
 import { iso } from "../../kernel/time/clock.ts";
 
 export type BackupOptions = { dataDir: string; file: string; now: number; version: string };
@@ -67,9 +68,12 @@ export async function makeBackup({ dataDir, file, now, version }: BackupOptions)
  * every commit of the server.
  */
 export function copyDatabase(source: string, copy: string): void {
+  addChecksumLayer();
   const client = new Database(source, { readwrite: true, create: false });
   try {
     client.run("PRAGMA busy_timeout = 5000");
+    // The last connection that closes writes the write-ahead log into the database.
+    withdrawChecksums(client);
     client.run("PRAGMA synchronous = OFF");
     client.run("VACUUM INTO ?", [copy]);
   } finally {

@@ -1,0 +1,112 @@
+/**
+ * Checksums of the database's pages. SQLite has none: it would serve a text of which the disk has changed a letter. `checksums.c` is a
+ * layer below SQLite that writes and verifies them; a build or system without it uses the database as if it had none.
+ */
+import { Database } from "bun:sqlite";
+import { closeSync, existsSync, mkdirSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { assetFolder } from "../assets.ts";
+import { createMemoryFile } from "../memory-file.ts";
+
+/** The library's name in a build. */
+export const CHECKSUMS_LIBRARY = "checksums.so";
+const SOURCE = join(import.meta.dir, "checksums.c");
+const CACHE = join(import.meta.dir, "../../../.cache/native");
+const COMPILERS = ["cc", "gcc", "clang"];
+const FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-s"];
+
+const CHECKSUM_BYTES = 8;
+const FCNTL_RESERVE_BYTES = 38;
+/** In the file's header; it says that every page has a valid checksum. */
+const APPLICATION_ID = Buffer.from("Stoa").readInt32BE();
+
+/** Of bun:sqlite or node:sqlite. */
+type Connection = { prepare(sql: string): { get(): unknown; finalize?(): void }; exec(sql: string): unknown };
+
+let isLayered: boolean | null = null;
+
+/** From now on every database file that this process opens has its checksums written and verified. */
+export function addChecksumLayer(): boolean {
+  isLayered ??= process.platform === "linux" && loadLayer();
+  return isLayered;
+}
+
+function loadLayer(): boolean {
+  const client = new Database(":memory:");
+  try {
+    if (Bun.isStandaloneExecutable) return loadEmbedded(client);
+    client.loadExtension(compileForCheckout(), "stoa_checksums_init");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    client.close();
+  }
+}
+
+function loadEmbedded(client: Database): boolean {
+  const library = join(assetFolder("dist/native"), CHECKSUMS_LIBRARY);
+  if (!existsSync(library)) return false;
+  const fd = createMemoryFile("stoa-checksums");
+  try {
+    writeSync(fd, readFileSync(library));
+    client.loadExtension(`/proc/self/fd/${fd}`, "stoa_checksums_init");
+    return true;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function compileForCheckout(): string {
+  const hash = new Bun.CryptoHasher("sha256").update(readFileSync(SOURCE)).update(`${process.arch} ${FLAGS}`);
+  const path = join(CACHE, `checksums-${hash.digest("hex").slice(0, 16)}.so`);
+  if (!existsSync(path)) compileChecksums(path, COMPILERS.find((name) => Bun.which(name)) ?? "cc");
+  return path;
+}
+
+/** Also called by `bin/build`, with a compiler for its platform. */
+export function compileChecksums(outfile: string, compiler: string): void {
+  mkdirSync(dirname(outfile), { recursive: true });
+  // Several processes may compile at the same time: each writes a file of its own, and the last one stays.
+  const draft = `${outfile}.${process.pid}.${crypto.randomUUID().slice(0, 8)}`;
+  const { success, stderr } = Bun.spawnSync([compiler, ...FLAGS, SOURCE, "-o", draft], { stdin: "ignore" });
+  if (!success) throw new Error(`the C compiler refused: ${stderr.toString().trim().split("\n")[0] ?? ""}`);
+  renameSync(draft, outfile);
+}
+
+export function hasChecksums(connection: Connection): boolean {
+  const statement = connection.prepare("PRAGMA application_id");
+  const { application_id: id } = statement.get() as { application_id: number };
+  // With a statement that is left, closing the connection would not checkpoint.
+  statement.finalize?.();
+  return id === APPLICATION_ID;
+}
+
+/** Without the layer, pages that this connection writes have none: the file must no longer claim it. */
+export function withdrawChecksums(connection: Connection): void {
+  if (!addChecksumLayer() && hasChecksums(connection)) connection.exec("PRAGMA application_id = 0");
+}
+
+/** Reserves the space in all pages that are written from now on. */
+export function reserveChecksums(client: Database): void {
+  client.fileControl(FCNTL_RESERVE_BYTES, new Int32Array([CHECKSUM_BYTES, 0]));
+}
+
+/** Only once every page of the file has been written with its checksum. */
+export const claimChecksums = (client: Database): void => void client.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+
+/** By the algorithm of `checksums.c`, for code that changes the file itself. */
+export function pageChecksum(page: Buffer): Buffer {
+  const words = new Uint32Array(page.buffer, page.byteOffset, (page.length - CHECKSUM_BYTES) / 4);
+  const sums = new Uint32Array(2);
+  let [s1, s2] = [0, 0];
+  for (let at = 0; at < words.length; at += 2) {
+    s1 = (s1 + (words[at] ?? 0) + s2) | 0;
+    s2 = (s2 + (words[at + 1] ?? 0) + s1) | 0;
+  }
+  sums.set([s1, s2]);
+  return Buffer.from(sums.buffer);
+}
+
+/** The last bytes of a page, where its checksum is. */
+export const checksumIn = (page: Buffer): Buffer => page.subarray(-CHECKSUM_BYTES);
