@@ -21,9 +21,11 @@ export const IGNORED_FIELDS_HEADER = "stoa-ignored-fields";
 /** A client can send a mebibyte of unknown names; the first ones are enough to find the mistake. */
 const MAX_LISTED = 64;
 const MAX_ITEMS = 1_000;
-/** Two edits turn a shorter name into many other names, and no field has a longer name. */
-const [MIN_COMPARED, MAX_COMPARED] = [6, 64];
+/** No field has a longer name, and one edit turns a shorter name into many other names. */
+const [MIN_COMPARED, MAX_COMPARED] = [4, 64];
 const MAX_EDITS = 2;
+/** Two edits turn a name of fewer letters into many other names; one edit behind its first letter rarely does. */
+const MIN_FOR_TWO_EDITS = 6;
 
 type Found = { refused: FieldProblem[]; ignored: string[] };
 
@@ -94,5 +96,7 @@ function misspelt(name: string, properties: object, fields: object): string | nu
     (known) => !Object.hasOwn(fields, known) && Math.abs(known.length - name.length) <= MAX_EDITS,
   );
   const best = nearest(name, absent);
-  return best !== undefined && best.distance <= MAX_EDITS ? best.name : null;
+  if (best === undefined || best.distance > MAX_EDITS) return null;
+  if (name.length >= MIN_FOR_TWO_EDITS) return best.name;
+  return best.distance === 1 && best.name[0] === name[0] ? best.name : null;
 }
