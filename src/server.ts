@@ -251,6 +251,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("recordings", () => services.recordings.stopAll());
   lifecycle.started("egresses", () => services.egresses.stopAll());
   lifecycle.started("ingress", () => services.livekitClients.urlSources.stopAll());
+  lifecycle.started("forwards", () => services.livekitClients.forwards.stopAll());
 
   isStarted = true;
   const { ports: mediaPorts, announce, probe } = media;

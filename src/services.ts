@@ -67,6 +67,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const egresses = createEgresses(runtime, { ...rooms, nodes, liveRooms });
   const livekitClients = createLivekitGateway(runtime, {
     egresses,
+    nodes,
     ...rooms,
     ...projects,
     signaling: signaling.core,

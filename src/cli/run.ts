@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { COMPOSITOR_COMMAND } from "../features/egress/compositor/messages.ts";
+import { FORWARDER_COMMAND } from "../gateways/livekit/forwarding/messages.ts";
 import { FETCHER_COMMAND } from "../gateways/livekit/ingress/fetcher/messages.ts";
 import { ConfigError } from "../kernel/config/index.ts";
 import { VERSION } from "../kernel/version.ts";
@@ -77,6 +78,11 @@ export async function run(argv: readonly string[]): Promise<void> {
   if (argv[0] === FETCHER_COMMAND) {
     const { runFetcher } = await import("../gateways/livekit/ingress/fetcher/main.ts");
     await runFetcher();
+    process.exit(0);
+  }
+  if (argv[0] === FORWARDER_COMMAND) {
+    const { runForwarder } = await import("../gateways/livekit/forwarding/main.ts");
+    await runForwarder();
     process.exit(0);
   }
   try {

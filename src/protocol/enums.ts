@@ -56,6 +56,7 @@ export const AUDIT_ACTIONS = [
   "participant.muted",
   "participant.updated",
   "participant.moved",
+  "participant.forwarded",
   "participant.admitted",
   "participant.denied",
   "rtc_token.minted",

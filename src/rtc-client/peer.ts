@@ -54,8 +54,8 @@ export type PeerOptions = {
   extensionIds?: typeof EXTENSION_IDS;
   /** Offers a media section for data channels; the caller writes and reads the SCTP packets. */
   onData?: (packet: Buffer) => void;
-  /** `mid` is undefined for packets without one. */
-  onRtp?: (view: RtpView, peer: RtcPeer, mid: string | undefined) => void;
+  /** `mid` is undefined for packets without one. The extensions are overwritten with the next packet. */
+  onRtp?: (view: RtpView, peer: RtcPeer, mid: string | undefined, extensions: RtpExtensions) => void;
   onRtcp?: (packet: RtcpPacket, peer: RtcPeer) => void;
 };
 
@@ -258,7 +258,7 @@ export class RtcPeer {
     this.#extensions.read(this.#view, this.options.extensionIds ?? EXTENSION_IDS);
     if (this.#extensions.transportSequence >= 0)
       this.#twcc.record(this.#extensions.transportSequence, performance.now());
-    this.options.onRtp(this.#view, this, this.#extensions.mid);
+    this.options.onRtp(this.#view, this, this.#extensions.mid, this.#extensions);
   }
 
   /** `packet` has room for the authentication tag after `length`. */

@@ -127,6 +127,7 @@ describe("every administrative call of LiveKit's server API leaves an entry with
       MutePublishedTrack: { room, identity, trackSid: trackSid(trackId), muted: true },
       UpdateParticipant: { room, identity, name: "renamed" },
       MoveParticipant: { room, identity, destinationRoom: `${room}-other` },
+      ForwardParticipant: { room, identity, destinationRoom: `${room}-other` },
       UpdateRoomMetadata: { room, metadata: "changed" },
       CreateDispatch: { room, agentName: "helper" },
       StartRoomCompositeEgress: composition,

@@ -3,9 +3,11 @@ import type { ModerationService } from "../../features/rooms/moderation.service.
 import { createRateLimiter } from "../../kernel/http/rate-limit.ts";
 import { rateLimitKey } from "../../kernel/net/addresses.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { Whip } from "../whip/whip.ts";
 import { createAgents } from "./agents/agents.ts";
 import { type ConnectionDeps, createLivekitConnections } from "./connection.ts";
+import { createForwards } from "./forwarding/forwards.ts";
 import { createIngresses } from "./ingress/ingresses.ts";
 import { createUrlSources } from "./ingress/url-sources.ts";
 import { createLivekitSessions } from "./livekit-session.ts";
@@ -23,6 +25,7 @@ type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & {
   moderation: ModerationService;
   egresses: Egresses;
   whip: Whip;
+  nodes: Pick<MediaNodes, "find" | "onEvent">;
 } & Pick<WebhookDeps, "hasLivekitEndpoint" | "hasOpenCall">;
 
 export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
@@ -41,6 +44,9 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
   const { registry } = deps.signaling;
   const ingresses = createIngresses(runtime, { ...deps, registry, callerOf: connections.callerOf });
   const urlSources = createUrlSources(runtime, { ingresses, registry });
+  const forwards = createForwards(runtime, {
+    ...{ ...deps, callerOf: connections.callerOf, isEncrypted: deps.rooms.isEncrypted },
+  });
   publishWebhooks(runtime, { ...deps, details, ingresses });
   function takeAttempt(kind: string, ipAddress: string): void {
     const verdict = limiter.take(kind, rateLimitKey(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
@@ -53,9 +59,10 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     agents,
     ingresses,
     urlSources,
+    forwards,
     matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
-      "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, sessionOf: sessions.of }),
+      "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, forwards, sessionOf: sessions.of }),
       "livekit.Egress": createEgressService(runtime, { ...deps, registry }),
       "livekit.Ingress": createIngressService({ ingresses, urlSources }),
       "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),

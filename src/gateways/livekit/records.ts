@@ -8,6 +8,7 @@ import {
   TrackSource as LivekitSource,
   ParticipantInfo,
   ParticipantInfo_Kind,
+  ParticipantInfo_KindDetail,
   ParticipantInfo_State,
   ParticipantPermission,
   Room,
@@ -163,6 +164,8 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
     permission: permissionInfo(session, details),
     isPublisher: session.tracks.size > 0,
     kind: KINDS[session.kind],
+    kindDetails:
+      session.link.state === "headless" && session.link.forwarded ? [ParticipantInfo_KindDetail.FORWARDED] : [],
     attributes: session.attributes,
     disconnectReason: left ? LEAVE_REASONS[left] : DisconnectReason.UNKNOWN_REASON,
     // Clients use newer messages towards a client that claims to know them, so each client's own claim is forwarded.

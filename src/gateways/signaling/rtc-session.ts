@@ -14,8 +14,11 @@ export type Link =
   | { state: "attached"; socket: Socket }
   /** The socket is closed. Participant and media stay until the resume window ends. */
   | { state: "detached"; cancelExpiry: () => void }
-  /** WHIP and WHEP clients have no socket. The last offer is unknown after a restart of the server. */
-  | { state: "headless"; ice: { offer: string; etag: string } | null }
+  /**
+   * WHIP and WHEP clients have no socket, nor do participants of other rooms who are forwarded to this one. The last offer is
+   * unknown after a restart of the server.
+   */
+  | { state: "headless"; ice: { offer: string; etag: string } | null; forwarded?: true }
   | { state: "left"; reason: LeaveReason };
 
 export type Client = {

@@ -54,6 +54,11 @@ export const ingressVariables = {
     "URLs that are fetched and transcoded into rooms at a time; each takes about one core at 720p. 0 switches them off.",
   ),
   INGRESS_ALLOW_PRIVATE: boolean(false, "Whether URLs in private networks may be fetched into rooms."),
+  FORWARD_MAX_RUNNING: integer(
+    16,
+    { min: 0, max: 1_000 },
+    "Participants whose tracks are forwarded to other rooms at a time, each by a process of its own. 0 switches it off.",
+  ),
 };
 
 export const backupVariables = {

@@ -4,9 +4,10 @@ import type { RoomData } from "../../protocol/data/room-data.ts";
 import type { NegotiateAnswer } from "../../protocol/media-node.ts";
 import type { Track, TrackKind, TrackSource } from "../../protocol/room-records.ts";
 import { createSctpClient, type SctpClient } from "../../sfu/werift/werift-hooks.ts";
+import { NackGenerator } from "../../sfu/wire/rtcp/nack-generator.ts";
 import type { SenderReport } from "../../sfu/wire/rtcp/rtcp.ts";
-import { writeNack, writePli } from "../../sfu/wire/rtcp/rtcp-write.ts";
-import { ntpToMs } from "../../sfu/wire/rtp/ntp.ts";
+import { writeNack, writePli, writeSenderReport } from "../../sfu/wire/rtcp/rtcp-write.ts";
+import { ntpFromMs, ntpToMs } from "../../sfu/wire/rtp/ntp.ts";
 import type { RtpView } from "../../sfu/wire/rtp/rtp.ts";
 import { unwrapRtx } from "../../sfu/wire/rtp/rtx.ts";
 import { RtcPeer } from "../peer.ts";
@@ -17,12 +18,12 @@ import type { EncodedVideo, Pcm } from "./participant-events.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
 import type { TrackCipher } from "./track-cipher.ts";
 import { VideoReceiver } from "./video-receiver.ts";
-import type { VideoCodec } from "./video-source.ts";
 
 const REMB_EVERY_MS = 500;
 /** Far more than any track needs, so that the server's bandwidth estimate does not limit reception. */
 const REMB_BPS = 20_000_000;
 const PLI_EVERY_MS = 500;
+const NACK_EVERY_MS = 20;
 /** The size of the header, two SSRCs and the SRTCP overhead. */
 const NACK_BYTES = 64;
 /** A packet of 64 KB and its framing. */
@@ -49,7 +50,7 @@ type Receiver = {
   track: SubscribedTrack;
   ssrc: number;
   payloadType: number;
-  add(view: RtpView): void;
+  add(view: RtpView, audioLevel: number): void;
   requestKeyframe?(): void;
   close(): void;
 };
@@ -69,12 +70,30 @@ type MediaConnectionDeps = {
   /** `timestamp` is the RTP timestamp of the first sample. */
   onAudio: (track: SubscribedTrack, pcm: Pcm, timestamp: number) => void;
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
+  /** Gets the packets of all tracks, which are then not decoded. */
+  onPacket?: (track: SubscribedTrack, packet: TrackPacket) => void;
+  /** A subscriber of this published video needs a keyframe. */
+  onKeyframeRequest?: (clientTrackId: string) => void;
+};
+
+/** A packet of a track, which another connection may send as it is. `audioLevel` is undefined without the extension. */
+export type TrackPacket = {
+  codec: string;
+  sequenceNumber: number;
+  timestamp: number;
+  marker: boolean;
+  payload: Uint8Array;
+  audioLevel: number | undefined;
 };
 
 /** A track that this participant sends. */
 export type Outgoing = {
   trackId: string;
   send(payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number): void;
+  /** Sends a packet of another connection, each once. What was lost there is missing here, too. */
+  forward(packet: TrackPacket): void;
+  /** When, on the clock of its publisher, the sample with this timestamp was captured. */
+  report(ntpMs: number, timestamp: number): void;
 };
 
 export class MediaConnection {
@@ -108,9 +127,10 @@ export class MediaConnection {
       sections: this.#sections.map(({ offered }) => offered),
       openSocket: network.open,
       ...(this.#deps.data && { onData: (packet) => this.#sctp?.deliver(packet) }),
-      onRtp: (view, _peer, mid) => this.#receive(view, mid),
+      onRtp: (view, _peer, mid, { audioLevel }) => this.#receive(view, mid, audioLevel),
       onRtcp: (packet, peer) => {
         if (packet.type === "sr") this.#reported(packet);
+        if (packet.type === "pli") this.#keyframeRequested(packet.mediaSsrc);
         if (packet.type !== "nack") return;
         for (const bytes of this.#sent.find(packet.mediaSsrc, packet.lost)) peer.sendRaw(bytes);
       },
@@ -146,7 +166,7 @@ export class MediaConnection {
     });
   }
 
-  async publish(published: Published, codec?: VideoCodec): Promise<Outgoing> {
+  async publish(published: Published, codec?: PeerSection["codec"]): Promise<Outgoing> {
     const ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
     const section: Section = {
       offered: { kind: published.kind, direction: "sendonly", ssrc, ...(codec && { codec }) },
@@ -163,17 +183,33 @@ export class MediaConnection {
     const firstSequence = 1_000 + Math.floor(Math.random() * 30_000);
     const offset = Math.floor(Math.random() * 0x7fffffff);
     this.#sources.set(published.clientTrackId, new RtpSource({ ssrc, payloadType, mid, firstSequence }));
+    const send = (payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number) => {
+      const source = this.#sources.get(published.clientTrackId);
+      if (!source || !this.#peer?.outgoing) return;
+      source.options.audioLevel = audioLevel;
+      source.timestamp = (timestamp + offset) >>> 0;
+      const { packet, headerLength, length } = source.build(payload, marker);
+      const bytes = packet.subarray(0, this.#peer.outgoing.protectRtp(packet, headerLength, length));
+      if (published.kind === "video") this.#sent.keep(ssrc, (source.sequenceNumber - 1) & 0xffff, bytes);
+      this.#peer.sendRaw(bytes);
+    };
+    let firstForwarded: number | null = null;
     return {
       trackId,
-      send: (payload, marker, timestamp, audioLevel) => {
+      send,
+      forward: ({ sequenceNumber, payload, marker, timestamp, audioLevel }) => {
         const source = this.#sources.get(published.clientTrackId);
-        if (!source || !this.#peer?.outgoing) return;
-        source.options.audioLevel = audioLevel;
-        source.timestamp = (timestamp + offset) >>> 0;
-        const { packet, headerLength, length } = source.build(payload, marker);
-        const bytes = packet.subarray(0, this.#peer.outgoing.protectRtp(packet, headerLength, length));
-        if (published.kind === "video") this.#sent.keep(ssrc, (source.sequenceNumber - 1) & 0xffff, bytes);
-        this.#peer.sendRaw(bytes);
+        if (!source) return;
+        firstForwarded ??= sequenceNumber;
+        source.sequenceNumber = (firstSequence + sequenceNumber - firstForwarded) & 0xffff;
+        send(payload, marker, timestamp, audioLevel);
+      },
+      report: (ntpMs, timestamp) => {
+        const { seconds: ntpSeconds, fraction: ntpFraction } = ntpFromMs(ntpMs);
+        const out = new Uint8Array(64);
+        const rtpTimestamp = (timestamp + offset) >>> 0;
+        const report = { ssrc, ntpSeconds, ntpFraction, rtpTimestamp, packetCount: 0, octetCount: 0 };
+        this.#peer?.sendRtcp(out, writeSenderReport(out, 0, report));
       },
     };
   }
@@ -207,6 +243,11 @@ export class MediaConnection {
   requestKeyframe(trackId: string): void {
     for (const { track, requestKeyframe } of this.#receivers.values())
       if (track.trackId === trackId) requestKeyframe?.();
+  }
+
+  #keyframeRequested(ssrc: number): void {
+    const published = this.#sections.find(({ offered }) => offered.ssrc === ssrc)?.publishes;
+    if (published) this.#deps.onKeyframeRequest?.(published.clientTrackId);
   }
 
   #reported({ ssrc, ntpSeconds, ntpFraction, rtpTimestamp }: SenderReport): void {
@@ -278,25 +319,57 @@ export class MediaConnection {
     );
   }
 
-  #receive(view: RtpView, mid: string | undefined): void {
+  #receive(view: RtpView, mid: string | undefined, audioLevel: number): void {
     const index = mid === undefined ? this.#answers.findIndex(({ ssrcs }) => ssrcs.includes(view.ssrc)) : Number(mid);
     const track = this.#sections[index]?.receives;
     const codec = this.#answers[index]?.codecs.get(view.payloadType);
     if (!track || !codec) return;
     let receiver = this.#receivers.get(index);
     if (codec === "rtx") {
-      if (receiver?.track === track && unwrapRtx(view, receiver.ssrc, receiver.payloadType)) receiver.add(view);
+      if (receiver?.track === track && unwrapRtx(view, receiver.ssrc, receiver.payloadType))
+        receiver.add(view, audioLevel);
       return;
     }
     // A section that was inactive is reactivated with another SSRC.
     if (receiver?.track !== track || receiver.ssrc !== view.ssrc) {
       receiver?.close();
       const { ssrc, payloadType } = view;
-      const input = track.kind === "audio" ? this.#receiveAudio(track) : this.#receiveVideo(track, codec, ssrc);
+      const { onPacket } = this.#deps;
+      const input = onPacket
+        ? this.#receivePackets(track, codec, ssrc, onPacket)
+        : track.kind === "audio"
+          ? this.#receiveAudio(track)
+          : this.#receiveVideo(track, codec, ssrc);
       receiver = { track, ssrc, payloadType, ...input };
       this.#receivers.set(index, receiver);
     }
-    receiver.add(view);
+    receiver.add(view, audioLevel);
+  }
+
+  #receivePackets(
+    track: SubscribedTrack,
+    codec: string,
+    ssrc: number,
+    onPacket: NonNullable<MediaConnectionDeps["onPacket"]>,
+  ): Pick<Receiver, "add" | "close" | "requestKeyframe"> {
+    const nack = track.kind === "video" ? new NackGenerator() : null;
+    const timer = nack && setInterval(() => this.#requestLost(ssrc, nack.takeDue(performance.now())), NACK_EVERY_MS);
+    return {
+      add: (view, level) => {
+        const { sequenceNumber, timestamp, marker } = view;
+        if (nack && !nack.receive(sequenceNumber, performance.now())) return;
+        const audioLevel = level < 0 ? undefined : level;
+        onPacket(track, { codec, sequenceNumber, timestamp, marker, payload: payloadOf(view), audioLevel });
+      },
+      requestKeyframe: this.#keyframeRequests(ssrc),
+      close: () => timer && clearInterval(timer),
+    };
+  }
+
+  #requestLost(ssrc: number, sequenceNumbers: readonly number[]): void {
+    if (sequenceNumbers.length === 0) return;
+    const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
+    this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
   }
 
   #receiveAudio(track: SubscribedTrack): Pick<Receiver, "add" | "close"> {
@@ -320,10 +393,7 @@ export class MediaConnection {
     const input = new VideoReceiver(codec, {
       frame: (frame) => decrypt(frame.data, frame.keyframe, (data) => this.#deps.onVideo(track, { ...frame, data })),
       needKeyframe: requestKeyframe,
-      lost: (sequenceNumbers) => {
-        const out = new Uint8Array(NACK_BYTES + 4 * sequenceNumbers.length);
-        this.#peer?.sendRtcp(out, writeNack(out, 0, 1, ssrc, sequenceNumbers));
-      },
+      lost: (sequenceNumbers) => this.#requestLost(ssrc, sequenceNumbers),
     });
     return {
       add: (view) => input.add(view.sequenceNumber, view.timestamp, view.marker, payloadOf(view)),

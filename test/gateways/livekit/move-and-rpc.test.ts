@@ -1,14 +1,14 @@
-// MoveParticipant and PerformRpc of LiveKit's server API, without a browser.
+// MoveParticipant, ForwardParticipant and PerformRpc of LiveKit's server API, without a browser.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { DisconnectReason, LeaveRequest_Action } from "@livekit/protocol";
-import { join, type Participant, RequestError } from "../../../src/rtc-client/participant/participant.ts";
+import { DisconnectReason, LeaveRequest_Action, ParticipantInfo_KindDetail } from "@livekit/protocol";
+import { bars, join, type Participant, RequestError, tone } from "../../../src/rtc-client/participant/participant.ts";
 import { RawClient } from "./harness/raw-client.ts";
 import { openStage, type Stage } from "./harness/stage.ts";
 
 let stage: Stage;
 const open: Participant[] = [];
 beforeAll(async () => {
-  stage = await openStage();
+  stage = await openStage({ MEDIA_WORKERS: 2 });
 }, 120_000);
 afterAll(async () => {
   for (const participant of open) await participant.close();
@@ -62,8 +62,10 @@ test("a LiveKit client learns of its new room and gets a token that joins it wit
   expect(ben.heard.some((one) => one.case === "roomMoved")).toBe(false);
 
   const move = { room: "here", identity: "ben", destination_room: "there ü" };
-  const denied = await twirp("MoveParticipant", { roomAdmin: true, room: "here" }, move);
-  expect(denied).toMatchObject([403, { code: "permission_denied" }]);
+  for (const method of ["MoveParticipant", "ForwardParticipant"]) {
+    const denied = await twirp(method, { roomAdmin: true, room: "here" }, move);
+    expect(denied).toMatchObject([403, { code: "permission_denied" }]);
+  }
   const absent = { ...move, identity: "nobody" };
   const grants = { roomAdmin: true, room: "here", destinationRoom: "there ü" };
   expect(await twirp("MoveParticipant", grants, absent)).toMatchObject([404, { code: "not_found" }]);
@@ -76,7 +78,6 @@ test("a participant of stoa/participant follows a move, and what it publishes is
   const heard = new Promise<void>((done) => {
     listener.on("audio", ({ identity }) => identity === "mover" && done());
   });
-  const { tone } = await import("../../../src/rtc-client/participant/participant.ts");
   await mover.publishAudio(tone({ hz: 440 }));
   const moved = new Promise((done) => mover.on("moved", done));
   await stage.rooms.moveParticipant("main", "mover", "breakout");
@@ -85,6 +86,75 @@ test("a participant of stoa/participant follows a move, and what it publishes is
   expect(mover.room.name).toBe("breakout");
   expect([...mover.participants.keys()]).toEqual(["listener"]);
 }, 30_000);
+
+/** Waits for an event of a participant that `matches`. */
+function event<E extends "audio" | "video" | "trackUnpublished" | "participantLeft">(
+  participant: Participant,
+  name: E,
+  // biome-ignore lint/suspicious/noExplicitAny: the arguments differ with the event
+  matches: (...args: any[]) => boolean = () => true,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const off = participant.on(name, (...args: unknown[]) => {
+      if (!matches(...args)) return;
+      off();
+      resolve();
+    });
+  });
+}
+
+test("a forwarded participant is heard and seen in the other room on another worker, until it leaves there or here", async () => {
+  const ann = await enter("talk", "ann");
+  const listener = await enter("overflow", "listener");
+  const voice = await ann.publishAudio(tone({ hz: 440 }));
+  const camera = await ann.publishVideo(bars());
+  const raw = await RawClient.open(stage.wsUrl, await stage.token("overflow", "raw"));
+  await raw.hears("join");
+
+  const isAnns = ({ identity }: { identity: string }) => identity === "ann";
+  const isLoud = ({ identity, samples }: { identity: string; samples: Int16Array }) =>
+    identity === "ann" && samples.some((sample) => Math.abs(sample) > 1_000);
+  const heard = event(listener, "audio", isLoud);
+  const seen = event(listener, "video", (frame) => isAnns(frame) && frame.keyframe);
+  await stage.rooms.forwardParticipant("talk", "ann", "overflow");
+  await Promise.all([heard, seen]);
+  const info = await stage.rooms.getParticipant("overflow", "ann");
+  expect(info).toMatchObject({ kindDetails: [ParticipantInfo_KindDetail.FORWARDED], isPublisher: true });
+  expect((await stage.rooms.getParticipant("talk", "ann")).kindDetails).toEqual([]);
+  await expect(stage.rooms.forwardParticipant("talk", "ann", "overflow")).rejects.toMatchObject({
+    code: "already_exists",
+  });
+  await expect(stage.rooms.forwardParticipant("talk", "ann", "talk")).rejects.toMatchObject({
+    code: "invalid_argument",
+  });
+
+  await voice.mute();
+  await raw.hears("update", ({ participants }) =>
+    participants.some((one) => isAnns(one) && one.tracks.some(({ muted }) => muted)),
+  );
+  const again = event(listener, "audio", isLoud);
+  await voice.mute(false);
+  await again;
+  const ended = event(listener, "trackUnpublished", ({ kind }, by) => kind === "video" && isAnns(by));
+  await camera.stop();
+  await ended;
+
+  const removed = event(listener, "participantLeft", isAnns);
+  await stage.rooms.removeParticipant("overflow", "ann");
+  await removed;
+  expect(ann.room.name).toBe("talk");
+  expect((await stage.rooms.listParticipants("talk")).map(({ identity }: { identity: string }) => identity)).toEqual([
+    "ann",
+  ]);
+
+  const back = event(listener, "audio", isLoud);
+  await stage.rooms.forwardParticipant("talk", "ann", "overflow");
+  await back;
+  const left = event(listener, "participantLeft", isAnns);
+  await ann.close();
+  await left;
+  raw.close();
+}, 60_000);
 
 test("PerformRpc asks one participant and reports LiveKit's codes", async () => {
   const [ann, eve] = [await enter("asked", "ann"), await enter("asked", "eve")];

@@ -65,7 +65,7 @@ test(
 );
 
 test(
-  "in a room on two media nodes, LiveKit's clients on one and a participant on the other hear and see each other",
+  "on two media nodes, LiveKit's clients on one and a participant on the other hear and see each other, and are forwarded",
   async () => {
     const fleet = closing(await Fleet.startOnLoopback());
     await Promise.all([fleet.node("eu1", "eu"), fleet.node("us1", "us")]);
@@ -92,6 +92,13 @@ test(
       { serverName: "eu1", region: "eu", participants: 2 },
       { serverName: "us1", region: "us", participants: 1 },
     ] as never);
+    const overflow = await stage.stoa.rooms.create({ name: "overflow", region: "eu" });
+    const guest = closing(await join(fleet.url, await fleet.mint(overflow.id, "guest", "eu")));
+    const forwarded = new Set<string>();
+    guest.on("video", ({ identity }) => void forwarded.add(`${identity} video`));
+    guest.on("audio", ({ identity }) => void forwarded.add(`${identity} audio`));
+    await stage.rooms.forwardParticipant(String(name), "far", "overflow");
+    await until(() => ["far audio", "far video"].every((one) => forwarded.has(one)));
     pair.does("unpublish");
     await new Promise<void>((resolve) => far.once("trackUnpublished", () => resolve()));
     far.sendData("from afar", { topic: "t" });

@@ -3,6 +3,8 @@ import {
   DataPacket_Kind,
   DeleteRoomRequest,
   DeleteRoomResponse,
+  ForwardParticipantRequest,
+  ForwardParticipantResponse,
   ListParticipantsRequest,
   ListParticipantsResponse,
   ListRoomsRequest,
@@ -38,6 +40,7 @@ import type { Permissions } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import type { Agents } from "../agents/agents.ts";
+import type { Forwards } from "../forwarding/forwards.ts";
 import type { LivekitSessions } from "../livekit-session.ts";
 import { type LivekitDetails, participantInfo, permissionInfo, roomInfo, sourceOf } from "../records.ts";
 import { metadataProblem, roomOptionsOf } from "../room-options.ts";
@@ -51,14 +54,16 @@ type RoomServiceDeps = {
   signaling: SignalingCore;
   details: LivekitDetails;
   agents: Agents;
+  forwards: Forwards;
   sessionOf: LivekitSessions["of"];
 };
 
 const LISTED_ROOMS = 1_000;
 
 /** LiveKit's RoomService. Methods without a counterpart in our rooms are `unimplemented`. */
-export function createRoomService({ write, timers, now }: Runtime, deps: RoomServiceDeps): Record<string, Method> {
-  const { rooms, moderation, signaling, details, agents, sessionOf } = deps;
+export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Record<string, Method> {
+  const { bus, write, timers, now } = runtime;
+  const { rooms, moderation, signaling, details, agents, forwards, sessionOf } = deps;
   const { registry } = signaling;
 
   function find({ key }: LivekitToken, name: string): RoomRow {
@@ -81,6 +86,12 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     const session = registry.find(row.id, foreignName(identity) ?? "");
     if (!session) throw new TwirpError("not_found", "participant does not exist");
     return session;
+  }
+
+  function requireDestination({ grant }: LivekitToken, destinationRoom: string): string {
+    const to = requireName(destinationRoom);
+    if (foreignName(grant.destinationRoom) === to) return to;
+    throw new TwirpError("permission_denied", `the token has no destinationRoom grant for the room ${to}`);
   }
 
   const presentRoom = (row: RoomRow): Room => roomInfo(row, registry.room(row.id), details);
@@ -186,15 +197,31 @@ export function createRoomService({ write, timers, now }: Runtime, deps: RoomSer
     MoveParticipant: defineMethod(MoveParticipantRequest, async (token, { room, identity, destinationRoom }) => {
       const { row, ref } = requireAdminRoom(token, room);
       const session = requireParticipant(row, identity);
-      const to = requireName(destinationRoom);
-      if (foreignName(token.grant.destinationRoom) !== to) {
-        throw new TwirpError("permission_denied", `the token has no destinationRoom grant for the room ${to}`);
-      }
+      const to = requireDestination(token, destinationRoom);
       const known = rooms.findByName(token.key, to);
       const { id } =
         known ?? (await write((unit) => rooms.create(unit, token.key, { name: to, ...roomOptionsOf({}) })));
       await moderation.move(ref, session.identity, id, token.author, token.publicUrl);
       return new MoveParticipantResponse();
+    }),
+
+    ForwardParticipant: defineMethod(ForwardParticipantRequest, async (token, { room, identity, destinationRoom }) => {
+      const { row } = requireAdminRoom(token, room);
+      const session = requireParticipant(row, identity);
+      const to = requireDestination(token, destinationRoom);
+      if (to === row.name) throw new TwirpError("invalid_argument", "the destination is the room of the participant");
+      const known = rooms.findByName(token.key, to);
+      if (known && registry.find(known.id, session.identity))
+        throw new TwirpError("already_exists", `a participant with this identity is in the room ${to}`);
+      const roomId = await forwards.start(session, token.key, to);
+      const { projectId, environment, id: resourceId } = row;
+      await write((unit) =>
+        bus.publish(unit, "audit", {
+          ...{ ...token.author, action: "participant.forwarded", projectId, environment, resourceId },
+          ...{ metadata: { to: roomId }, at: now() },
+        }),
+      );
+      return new ForwardParticipantResponse();
     }),
 
     PerformRpc: defineMethod(PerformRpcRequest, async (token, request) => {

@@ -1,0 +1,97 @@
+/**
+ * The process that forwards a participant's tracks: in one room it receives them, in the other one it publishes the same packets, so
+ * that nothing is decoded. It ends with the server, whose end closes its input.
+ */
+import { createInterface } from "node:readline";
+import { endFirstWithoutMemory } from "../../../kernel/own-command.ts";
+import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
+import { MediaConnection, type Outgoing } from "../../../rtc-client/participant/media-connection.ts";
+import { SimulatedNetwork } from "../../../rtc-client/participant/simulated-network.ts";
+import type { PeerSection } from "../../../rtc-client/sdp.ts";
+import type { ForwardedTrack, FromForwarder, ToForwarder } from "./messages.ts";
+
+type WithoutRequest<Message> = Message extends unknown ? Omit<Message, "type" | "request"> : never;
+type Offer = WithoutRequest<FromForwarder>;
+/** `outgoing` is null until the other room has answered. */
+type Forwarded = ForwardedTrack & { isPublished: boolean; outgoing: Outgoing | null };
+
+export function runForwarder(): Promise<void> {
+  endFirstWithoutMemory();
+  const waiting = new Map<number, PromiseWithResolvers<NegotiateAnswer>>();
+  let requests = 0;
+  const done = Promise.withResolvers<void>();
+  process.stdout.on("error", () => {});
+
+  function negotiate(offer: Offer): Promise<NegotiateAnswer> {
+    const request = ++requests;
+    const answer = Promise.withResolvers<NegotiateAnswer>();
+    waiting.set(request, answer);
+    process.stdout.write(`${JSON.stringify({ type: "negotiate", request, ...offer })}\n`);
+    return answer.promise;
+  }
+
+  const update = forward(negotiate, done.reject);
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", (line) => {
+    const message = JSON.parse(line) as ToForwarder;
+    if (message.type === "tracks") return update(message.tracks);
+    const request = waiting.get(message.request);
+    waiting.delete(message.request);
+    if (message.answer === null) request?.reject(new Error(message.error ?? "refused"));
+    else request?.resolve(message.answer);
+  });
+  lines.on("close", done.resolve);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
+  return done.promise;
+}
+
+/** Returns the function that is called with the tracks to forward. */
+function forward(negotiate: (offer: Offer) => Promise<NegotiateAnswer>, failed: (error: unknown) => void) {
+  let tracks = new Map<string, Forwarded>();
+  const undecoded = { cipher: null, onAudio: () => {}, onVideo: () => {} };
+  const source: MediaConnection = new MediaConnection({
+    ...undecoded,
+    network: new SimulatedNetwork(),
+    negotiate: ({ sdp, subscribe }) => negotiate({ room: "source", sdp, subscribe: subscribe as never }),
+    onPacket({ trackId }, packet) {
+      const track = tracks.get(trackId);
+      if (track && !track.isPublished) publish(track, packet.codec).catch(failed);
+      track?.outgoing?.forward(packet);
+    },
+    onReport: ({ trackId }, ntpMs, timestamp) => tracks.get(trackId)?.outgoing?.report(ntpMs, timestamp),
+  });
+  const destination = new MediaConnection({
+    ...undecoded,
+    network: new SimulatedNetwork(),
+    negotiate: ({ sdp, publish }) => negotiate({ room: "destination", sdp, publish: publish as never }),
+    onKeyframeRequest: (trackId) => source.requestKeyframe(trackId),
+  });
+
+  /** The first packet tells the codec, in which the track is published. */
+  async function publish(track: Forwarded, codec: string): Promise<void> {
+    track.isPublished = true;
+    const { trackId: clientTrackId, kind, source: from, name } = track;
+    const published = { clientTrackId, kind, source: from, ...(name !== undefined && { name }) };
+    track.outgoing = await destination.publish(
+      published,
+      kind === "video" ? (codec as PeerSection["codec"]) : undefined,
+    );
+    source.requestKeyframe(clientTrackId);
+  }
+
+  const connected = Promise.all([source.connect([]), destination.connect([])]);
+  connected.catch(failed);
+
+  return (wanted: readonly ForwardedTrack[]): void => {
+    const known = tracks;
+    tracks = new Map(
+      wanted.map((track) => [
+        track.trackId,
+        known.get(track.trackId) ?? { ...track, isPublished: false, outgoing: null },
+      ]),
+    );
+    for (const trackId of known.keys()) if (!tracks.has(trackId)) destination.unpublish(trackId).catch(failed);
+    const received = wanted.map(({ trackId, kind }) => ({ trackId, identity: "", kind, encrypted: false }));
+    source.subscribe(received).catch(failed);
+  };
+}
