@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { createApp } from "./app.ts";
 import { nodeSecret } from "./cluster/cluster.ts";
 import { measureCluster } from "./cluster/maintenance.ts";
 import type { LeaderOptions } from "./cluster/member.ts";
+import type { HandedOverRecordings } from "./features/recordings/active-recordings.ts";
 import { endRelays, turnSecret } from "./features/rooms/ice-servers.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
@@ -138,7 +138,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await services.rtcSessions.recorder.recover();
   await services.usage.meter.recover();
   services.rtcSessions.calls.log.recover();
-  await services.recordings.recover();
+  await services.recordings.recover(older.length > 0);
   await services.egresses.recover();
   await services.livekitClients.ingresses.recover();
   services.livekitClients.agents.restore();
@@ -189,6 +189,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   // Clients that resume a call from before this start must find their call.
   await remoteNodes.settled;
   await services.rtcSessions.calls.log.settle();
+  if (older.length > 0) await services.recordings.settle(older.flatMap(({ recordings = [] }) => recordings));
   lifecycle.started("calls", services.rtcSessions.calls.log.start());
 
   let tls: RunningTls | null = null;
@@ -248,7 +249,11 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
 
   // Recordings stop first, because files can be completed only while their rooms are open.
-  lifecycle.started("recordings", () => services.recordings.stopAll());
+  let recordings: HandedOverRecordings = new Map();
+  lifecycle.started("recordings", async (reason) => {
+    if (reason === HANDOVER) recordings = await services.recordings.handOver();
+    else await services.recordings.stopAll();
+  });
   lifecycle.started("egresses", () => services.egresses.stopAll());
   lifecycle.started("ingress", () => services.livekitClients.urlSources.stopAll());
   lifecycle.started("forwards", () => services.livekitClients.forwards.stopAll());
@@ -281,8 +286,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
       await requests.othersFinished(now() + BEGUN_REQUESTS_MS);
       await lifecycle.handOver(HANDOVER, now() + HANDOVER_MS);
       const node = serveRemaining({
-        ...{ dataDir: config.DATA_DIR, media: media.node, ports, records, now: now(), log },
-        recordingDir: config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"),
+        ...{ dataDir: config.DATA_DIR, media: media.node, ports, recordings, records, now: now(), log },
+        ownName: config.SFU_NODE_NAME,
         name: olderName(config.SFU_NODE_NAME),
       });
       lifecycle.started("remaining node", node.stop);

@@ -4,9 +4,15 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Log } from "./log.ts";
 
-/** How this program is started again, as another process: the binary, or Bun with the entry point of a checkout. */
+/** The path from which this program was started, at which a newer one may be by now. Linux marks such a path as deleted. */
+export const programPath = (): string => process.execPath.replace(/ \(deleted\)$/, "");
+
+/**
+ * How this program is started again, as another process, even if its file has been replaced: the binary, or Bun with the entry
+ * point of a checkout.
+ */
 export function ownCommandLine(): string[] {
-  if (Bun.isStandaloneExecutable) return [process.execPath];
+  if (Bun.isStandaloneExecutable) return [process.platform === "linux" ? `/proc/${process.pid}/exe` : process.execPath];
   return [process.execPath, "--no-env-file", join(import.meta.dir, "../main.ts")];
 }
 

@@ -20,7 +20,8 @@ type NodeHttpOptions = {
   secret: string;
   /** Null when the node is ready, otherwise the reason. */
   problem(): string | null;
-  recordings: NodeRecordings;
+  /** Absent when the files are on the disk of the control plane. */
+  recordings?: NodeRecordings;
 };
 
 type Data = { session: string; lastSeq: number; events?: ReturnType<NodeServer["connect"]> };
@@ -93,10 +94,10 @@ export function serveNode(node: NodeServer, options: NodeHttpOptions): Pick<List
 }
 
 /** A file of a running recording is not served, because its reader would consider it complete. */
-async function recordedFile(request: Bun.BunRequest, recordings: NodeRecordings): Promise<Response> {
+async function recordedFile(request: Bun.BunRequest, recordings: NodeRecordings | undefined): Promise<Response> {
   const { recordingId = "", fileName = "" } = request.params as Record<string, string>;
-  const path = recordings.pathOf(recordingId, fileName);
-  if (path === null) return new Response("no such file", { status: 404 });
+  const path = recordings?.pathOf(recordingId, fileName) ?? null;
+  if (!recordings || path === null) return new Response("no such file", { status: 404 });
   if (recordings.isRunning(recordingId)) return new Response("the recording runs", { status: 423 });
   if (request.method === "DELETE") {
     await recordings.remove(path);

@@ -3,13 +3,11 @@
  * one, and each that follows it, finds it by a note in the data directory.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { writeDurably } from "../kernel/durable-file.ts";
 import type { Log } from "../kernel/log.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { EmbeddedMedia } from "./embedded-media.ts";
-import { nodeRecordings } from "./node-recordings.ts";
 import { createNodeServer, type ParticipantRecords } from "./node-server.ts";
 import { serveNode } from "./node-server-http.ts";
 
@@ -21,6 +19,8 @@ export type OlderProcess = {
   secret: string;
   /** The media ports, which it shares with the newer process. */
   ports: SharedPort[];
+  /** The recordings that ran at the handover, which go on. Absent from earlier versions, which end them. */
+  recordings?: string[];
   /** In milliseconds since 1970. */
   handedOverAt: number;
 };
@@ -68,7 +68,7 @@ export const olderName = (name: string): string => `${name}.${process.pid}`;
 export type RemainingNode = {
   /** Whether a newer process uses the node. */
   readonly connected: boolean;
-  /** Whether nothing is left to do: no rooms, and no recorded files that the newer process has not fetched. */
+  /** Whether nothing is left to do: no rooms, and no recorded files that are being written. */
   isDone(): Promise<boolean>;
   /** The rooms that are left move to the newer process. */
   stop(): Promise<void>;
@@ -76,11 +76,13 @@ export type RemainingNode = {
 
 type RemainingOptions = {
   dataDir: string;
-  recordingDir: string;
   /** As `olderName` returns it. */
   name: string;
   media: EmbeddedMedia;
   ports: SharedPort[];
+  /** The nodes that write each recording, under the names that this process has for them. */
+  recordings: ReadonlyMap<string, ReadonlySet<string>>;
+  ownName: string;
   records: ParticipantRecords;
   now: number;
   log: Log;
@@ -88,22 +90,28 @@ type RemainingOptions = {
 
 /** Makes the media workers of this process available to the newer one. */
 export function serveRemaining(options: RemainingOptions): RemainingNode {
-  const { dataDir, recordingDir, name, media, ports, records, now, log } = options;
+  const { dataDir, name, ownName, media, ports, recordings, records, now, log } = options;
   const secret = crypto.randomUUID() + crypto.randomUUID();
-  const folder = join(recordingDir, `.older-${process.pid}`);
-  const recordings = nodeRecordings(folder);
-  // Without `links` no other node shares the rooms: a link needs ports that belong to one process.
-  const node = createNodeServer(media, log, { records, recordings });
-  const http = serveNode(node, { hostname: "127.0.0.1", port: 0, secret, problem: () => null, recordings });
+  const running = new Set([...recordings].flatMap(([id, nodes]) => (nodes.has(ownName) ? [id] : [])));
+  media.onEvent((event) => {
+    if (event.type === "recordingFileStarted") running.add(event.recordingId);
+    if (event.type === "recordingEnded" || event.type === "recordingFailed") running.delete(event.recordingId);
+    if (event.type === "workerCrashed") running.clear();
+  });
+  // Without `links` no other node shares the rooms: a link needs ports that belong to one process. Recordings are written
+  // where the newer process says, which has the same disk.
+  const node = createNodeServer(media, log, { records });
+  const http = serveNode(node, { hostname: "127.0.0.1", port: 0, secret, problem: () => null });
   const internalUrl = `http://127.0.0.1:${http.server.port}`;
-  note(dataDir, { pid: process.pid, name, internalUrl, secret, ports, handedOverAt: now });
+  const found = { pid: process.pid, name, internalUrl, secret, ports, handedOverAt: now };
+  note(dataDir, { ...found, recordings: [...recordings.keys()] });
   return {
     get connected() {
       return node.connected;
     },
     async isDone() {
       const rooms = await media.rooms();
-      return rooms.length === 0 && (await readdir(folder).catch(() => [])).length === 0;
+      return rooms.length === 0 && running.size === 0;
     },
     async stop() {
       rmSync(notePath(dataDir, process.pid), { force: true });

@@ -34,6 +34,8 @@ type RemoteMediaOptions = {
   term: number;
   timers: Timers;
   log: Log;
+  /** It is an older process of this server. */
+  sharesDisk?: boolean;
   /** Finds the client behind a socket of our TURN relay, which appears to the node as the client. */
   relayedClient?: RelayedClient;
   /** Called when the node has reported its media endpoints. */
@@ -111,9 +113,10 @@ export class RemoteMedia implements MediaNode {
     });
   }
 
-  get remote(): { connected: boolean; files: NodeFiles; links: boolean; silentMs: number } {
+  get remote(): NonNullable<MediaNode["remote"]> {
     const { silentMs } = this.#link;
-    return { connected: this.#state === "connected", files: this.#files, links: this.#hasLinks, silentMs };
+    const { sharesDisk = false } = this.#options;
+    return { connected: this.#state === "connected", files: this.#files, links: this.#hasLinks, sharesDisk, silentMs };
   }
 
   /** Null until the node has reported them. */

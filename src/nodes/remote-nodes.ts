@@ -41,7 +41,7 @@ export function connectRemoteNodes(
   { bus, config, log, lookup, metrics, now, timers }: Runtime,
   { fleet, nodes, secretFor, relayedClient, term = 0, older = [] }: RemoteNodesDeps,
 ): RemoteNodes {
-  const olderSecrets = new Map(older.map(({ name, secret }) => [name, secret]));
+  const olderByName = new Map(older.map((one) => [one.name, one]));
   const links = new Map<string, Link>();
   const endpointListeners: ((endpoints: NodeEndpoints[]) => void)[] = [];
   const refusals = metrics.counter(
@@ -74,7 +74,7 @@ export function connectRemoteNodes(
   function ensure(serverName: string, internalUrl: string): void {
     if (serverName === config.SFU_NODE_NAME) return;
     const known = links.get(serverName);
-    const secret = olderSecrets.get(serverName) ?? secretFor(serverName);
+    const secret = olderByName.get(serverName)?.secret ?? secretFor(serverName);
     if (known && known.internalUrl === internalUrl && known.secret === secret) return;
     if (known) {
       known.media.abandon();
@@ -88,7 +88,8 @@ export function connectRemoteNodes(
     const onRefused = (reason: NodeRefusal) => refusals.inc({ reason });
     const onEndpoints = () => void resolve(link);
     const callbacks = { onEndpoints, onRefused, ...(relayedClient ? { relayedClient } : {}) };
-    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, ...callbacks });
+    const sharesDisk = olderByName.get(serverName)?.recordings !== undefined;
+    const media = new RemoteMedia({ serverName, internalUrl, secret, term, timers, log, sharesDisk, ...callbacks });
     const link: Link = { internalUrl, secret, media, answersAt: [] };
     links.set(serverName, link);
     nodes.add(serverName, media, internalUrl);

@@ -311,6 +311,8 @@ export interface MediaNode {
     readonly connected: boolean;
     readonly files: NodeFiles;
     readonly links: boolean;
+    /** It writes recordings into the folders of this process; other nodes keep them until they are downloaded. */
+    readonly sharesDisk: boolean;
     /** For how long nothing was received from it. */
     readonly silentMs: number;
   };

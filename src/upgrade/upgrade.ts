@@ -1,6 +1,7 @@
 /** The older process of an upgrade: it starts the newer one, hands over to it and keeps its calls until they end. */
 import type { Config } from "../kernel/config/index.ts";
 import type { LoopbackTransport } from "../kernel/net/loopback-transport.ts";
+import { programPath } from "../kernel/own-command.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { HandedOver, RunningServer } from "../server.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
@@ -43,7 +44,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
         "systemd ends the service together with its process: write its unit anew (install.sh --service) and restart it.",
       );
     const requested = readUpgradeNote(config.DATA_DIR);
-    const binary = (requested?.state === "requested" ? requested.binary : null) ?? process.execPath;
+    const binary = (requested?.state === "requested" ? requested.binary : null) ?? programPath();
     writeUpgradeNote(config.DATA_DIR, { state: "running" });
     log.info({ binary, version: VERSION }, "upgrade: starting");
     const shared = await shareAll();

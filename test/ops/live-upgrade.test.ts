@@ -1,9 +1,20 @@
 // runs: alone
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM, stoa } from "../cli/stoa.ts";
+import { media } from "../features/recordings/ffmpeg.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
@@ -44,10 +55,14 @@ const processes = new Set<number>();
 const note = () => JSON.parse(readFileSync(join(dataDir, "serve.json"), "utf8")) as { pid: number };
 
 async function start(...args: string[]): Promise<void> {
+  await startProgram(PROGRAM, ...args);
+}
+
+async function startProgram(command: readonly string[], ...args: string[]): Promise<void> {
   dataDir = mkdtempSync(join(work, "data-"));
   cpSync(join(work, "prepared"), dataDir, { recursive: true });
   cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
-  server = await served(dataDir, [...OPTIONS, ...LIMITS, ...args]);
+  server = await served(dataDir, [...OPTIONS, ...LIMITS, ...args], command);
   processes.add(server.child.pid);
 }
 
@@ -187,6 +202,64 @@ describe("stoa upgrade", () => {
     expect(readdirSync(join(dataDir, "older"))).toEqual([]);
     await fresh.ben.receives();
     expect((await server.call("GET", "/healthz")).status).toBe(200);
+  });
+
+  test("goes on recording into the same files, and the newer process completes them", async () => {
+    await start();
+    const { roomId, ada, ben } = await call();
+    const recording = async (method: string, path: string) => (await server.call(method, path)).body;
+    const { id } = (await server.call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
+    const bytes = async () => (await recording("GET", `/v1/recordings/${id}`)).files[0]?.bytes ?? 0;
+    await until(async () => (await bytes()) > 1_000);
+    const before = await recording("GET", `/v1/recordings/${id}`);
+    expect((await upgrade()).code).toBe(0);
+    await Promise.all([ada.resume(), ben.resume()]);
+    const after = await recording("GET", `/v1/recordings/${id}`);
+    expect(after).toMatchObject({ status: "RECORDING", files: [{ id: before.files[0].id }] });
+    const running = await bytes();
+    await until(async () => (await bytes()) > running);
+    const stopped = await recording("POST", `/v1/recordings/${id}/stop`);
+    expect(stopped).toMatchObject({ status: "READY", error: null, files: [{ identity: "ada", codec: "vp8" }] });
+    expect(stopped.files).toHaveLength(1);
+    const path = `/v1/recordings/${id}/files/${before.files[0].id}/download-url`;
+    const { url } = await recording("GET", path);
+    const file = join(work, "recorded.webm");
+    await Bun.write(file, await fetch(url));
+    const packets = JSON.parse(media("ffprobe", "-show_packets", "-of", "json", file)).packets as { pts: number }[];
+    const times = packets.map(({ pts }) => pts);
+    const longestGap = Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? at)));
+    console.log(`upgrade: ${packets.length} recorded frames, longest gap ${longestGap} ms`);
+    expect(longestGap).toBeLessThan(1_000);
+    expect(times.at(-1)).toBeGreaterThan(before.files[0].durationMs);
+    const { id: second } = (await server.call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
+    await until(async () => ((await recording("GET", `/v1/recordings/${second}`)).files[0]?.bytes ?? 0) > 1_000);
+    for (const one of [ada, ben]) await one.client.leave();
+    expect(await server.child.exited).toBe(0);
+    const last = await recording("POST", `/v1/recordings/${second}/stop`);
+    expect(last).toMatchObject({ status: "READY", files: [{ identity: "ada" }] });
+  });
+
+  const { BUILT_STOA } = process.env;
+  test.skipIf(BUILT_STOA === undefined)("upgrades to a binary that was installed over the running one", async () => {
+    const installed = join(work, "installed");
+    const install = () => {
+      cpSync(BUILT_STOA ?? "", `${installed}.new`);
+      renameSync(`${installed}.new`, installed);
+    };
+    install();
+    await startProgram([installed]);
+    const { ben } = await call();
+    install();
+    expect(await upgrade()).toMatchObject({ code: 0, err: "" });
+    await ben.resume();
+    writeFileSync(`${installed}.new`, PROGRAMS["does not start"], { mode: 0o755 });
+    renameSync(`${installed}.new`, installed);
+    expect((await upgrade()).code).toBe(1);
+    install();
+    expect(await upgrade()).toMatchObject({ code: 0, err: "" });
+    await ben.resume();
+    await ben.receives();
+    expect(existsSync(join(dataDir, "older", `${server.child.pid}.json`))).toBe(true);
   });
 
   test("hands over the https port, and finishes what was begun on connections to the older process", async () => {

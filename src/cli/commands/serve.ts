@@ -6,7 +6,7 @@ import type { Config } from "../../kernel/config/index.ts";
 import { HTTPS_PORT, listenAddresses } from "../../kernel/config/listen-addresses.ts";
 import type { Log } from "../../kernel/log.ts";
 import { isLoopback } from "../../kernel/net/addresses.ts";
-import { ownCommandLine } from "../../kernel/own-command.ts";
+import { ownCommandLine, programPath } from "../../kernel/own-command.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { EmbeddedMedia } from "../../nodes/embedded-media.ts";
 import type { RunningServer } from "../../server.ts";
@@ -61,11 +61,11 @@ export function serveCommand(argv: readonly string[]): Command {
   return addConfigOptions(serve, argv, "all");
 }
 
-/** The command line of this process for another program, or for the program of this process when its file has been replaced. */
+/** The command line of this process for another program, or for the program of this process itself. */
 function newerCommand(binary: string | null): string[] {
-  const own = ownCommandLine();
-  const same = Bun.isStandaloneExecutable && process.platform === "linux" ? [`/proc/${process.pid}/exe`] : own;
-  const program = binary === null ? same : binary === process.execPath ? own : [binary];
+  // Bun alone is no server.
+  const isBun = !Bun.isStandaloneExecutable && binary === programPath();
+  const program = binary === null || isBun ? ownCommandLine() : [binary];
   return [...program, ...process.argv.slice(2).filter((argument) => argument !== TAKE_OVER), TAKE_OVER];
 }
 

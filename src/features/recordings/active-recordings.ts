@@ -49,6 +49,9 @@ type ActiveRecordingDeps = {
   mainServerOf: (roomId: string) => string | undefined;
 };
 
+/** The names of the nodes that write each recording, by its id. */
+export type HandedOverRecordings = ReadonlyMap<string, ReadonlySet<string>>;
+
 /** How a recording ends; `also` runs in the same transaction. */
 type End = { status: Exclude<RecordingStatus, "RECORDING">; error: string | null; also?: (unit: Unit) => void };
 const THIS_SERVER: WrittenBy = { location: "disk", serverName: null };
@@ -61,6 +64,7 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   const byRoom = new Map<string, ActiveRecording>();
   /** Recordings of an earlier process, by room: a node may still be writing them. */
   const interrupted = new Map<string, string>();
+  let isHandedOver = false;
   const openFiles = createOpenFiles();
   const timeline = createTimeline(runtime, store);
   const changes = createRecordingChanges(runtime, {
@@ -84,7 +88,13 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
         const recording = byRoom.get(roomId);
         if (recording) detach(recording, serverName);
       }
-    } else if (event.type === "roomsFound") stopInterrupted(serverName, event.rooms);
+    } else if (event.type === "roomsFound") {
+      for (const { roomId } of event.rooms) {
+        const recording = byRoom.get(roomId);
+        if (recording) attach(recording, serverName);
+      }
+      stopInterrupted(serverName, event.rooms);
+    }
   });
   bus.on("rtcServerSeen", ({ name }) => locations.nodeSeen(name));
   bus.on("rtcConnection", ["started", "left"], handleConnection);
@@ -116,10 +126,12 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   }
 
   function handleEvent(serverName: string, event: RecordingEvent): void {
+    if (isHandedOver) return;
     const recording = byRoom.get(event.roomId);
     if (recording?.id !== event.recordingId) handleLateEvent(serverName, event);
     if (recording?.id !== event.recordingId || !recording.servers.has(serverName)) return;
-    const writtenBy: WrittenBy = nodes.find(serverName)?.remote ? { location: "node", serverName } : THIS_SERVER;
+    const { sharesDisk } = nodes.find(serverName)?.remote ?? { sharesDisk: true };
+    const writtenBy: WrittenBy = sharesDisk ? THIS_SERVER : { location: "node", serverName };
     const mayBeNew = event.type !== "recordingFileEnded";
     const saveFiles = (files: readonly RecordedFile[]) =>
       write((unit) => changes.saveFiles(unit, recording.id, files, writtenBy, mayBeNew));
@@ -261,6 +273,28 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     return away?.serverName ?? null;
   }
 
+  function activate({ id, roomId, audioOnly, startedAt, automatic }: RecordingRow): ActiveRecording {
+    const limitMs = startedAt + config.RECORDING_MAX_MINUTES * 60_000 - now();
+    const recording: ActiveRecording = {
+      ...{ id, roomId, audioOnly, startedAt, automatic, servers: new Set(), finished: null },
+      cancelLimit: timers.after(Math.max(0, limitMs), () => changes.logFailure(stop(recording))),
+    };
+    byRoom.set(roomId, recording);
+    return recording;
+  }
+
+  /** Ends a recording at the time of its last event. */
+  async function interrupt(row: RecordingRow): Promise<void> {
+    const files: RecordingFileRow[] = [];
+    for (const file of store.files(row.id)) {
+      if (file.location === "disk") files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });
+    }
+    await write((unit) => {
+      for (const file of files) store.saveFile(unit, file);
+      changes.end(unit, row.id, "INTERRUPTED", row.lastSeenAt, "The server stopped while it was recording.");
+    });
+  }
+
   return {
     inRoom: (roomId: string): { id: string; automatic: boolean } | undefined => byRoom.get(roomId),
 
@@ -271,13 +305,8 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       bus.publish(unit, "recordingChanged", { roomId: row.roomId, active: true });
       changes.publish(unit, row, "recording.started");
       unit.afterCommit(() => {
-        const { id, roomId, audioOnly, startedAt, automatic } = row;
-        const recording: ActiveRecording = {
-          ...{ id, roomId, audioOnly, startedAt, automatic, servers: new Set(), finished: null },
-          cancelLimit: timers.after(config.RECORDING_MAX_MINUTES * 60_000, () => changes.logFailure(stop(recording))),
-        };
-        byRoom.set(roomId, recording);
-        if (isLiveStream(roomId)) hls.begin(row);
+        const recording = activate(row);
+        if (isLiveStream(row.roomId)) hls.begin(row);
         for (const serverName of serverNames) attach(recording, serverName);
       });
     },
@@ -309,20 +338,54 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
       await runtime.writer.drain();
     },
 
-    /** Ends recordings that a crash interrupted, at the time of their last event. */
-    async recover(): Promise<void> {
+    /**
+     * Leaves the recordings to a newer process of this server, while the media nodes go on writing them. Returns their
+     * nodes by their ids.
+     */
+    async handOver(): Promise<HandedOverRecordings> {
+      isHandedOver = true;
+      const nodesById = new Map([...byRoom.values()].map(({ id, servers }) => [id, servers]));
+      const ids = [...nodesById.keys()];
+      for (const { cancelLimit } of byRoom.values()) cancelLimit();
+      byRoom.clear();
+      await Promise.all(ids.map((id) => hls.handOver(id)));
+      await write((unit) => {
+        for (const id of ids) timeline.flush(unit, id);
+      });
+      return nodesById;
+    },
+
+    /**
+     * Ends recordings that a crash interrupted. While older processes of this server run, all recordings may be theirs:
+     * `settle` ends the others.
+     */
+    async recover(hasOlder: boolean): Promise<void> {
       for (const row of store.running()) {
-        await hls.remove(row.id);
-        interrupted.set(row.roomId, row.id);
-        const files: RecordingFileRow[] = [];
-        for (const file of store.files(row.id)) {
-          if (file.location === "disk")
-            files.push({ ...file, bytes: (await folder.bytes(row.id, file.fileName)) ?? 0 });
+        if (hasOlder) {
+          activate(row);
+          if (isLiveStream(row.roomId)) await hls.resume(row);
+        } else {
+          await hls.remove(row.id);
+          interrupted.set(row.roomId, row.id);
+          await interrupt(row);
         }
-        await write((unit) => {
-          for (const file of files) store.saveFile(unit, file);
-          changes.end(unit, row.id, "INTERRUPTED", row.lastSeenAt, "The server stopped while it was recording.");
-        });
+      }
+    },
+
+    /**
+     * Called after `recover`, when the rooms of older processes were found: ends the recordings that none of them writes,
+     * but not those that were handed over, whose rooms are empty for now.
+     */
+    async settle(handedOver: readonly string[], isLive: (roomId: string) => boolean): Promise<void> {
+      for (const recording of [...byRoom.values()]) {
+        const { id, roomId, servers, automatic } = recording;
+        const row = store.get(id);
+        if (servers.size > 0 || !row) continue;
+        if (!handedOver.includes(id)) {
+          recording.cancelLimit();
+          byRoom.delete(roomId);
+          await interrupt(row);
+        } else if (automatic && !isLive(roomId)) await stop(recording);
       }
     },
   };

@@ -9,7 +9,7 @@ import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcTokenService } from "../rooms/rtc-token.service.ts";
 import type { Calls } from "../sessions/calls/calls.ts";
 import type { StorageQuota } from "../storage/quota.ts";
-import { createActiveRecordings } from "./active-recordings.ts";
+import { createActiveRecordings, type HandedOverRecordings } from "./active-recordings.ts";
 import { createComposer } from "./composition/composer.ts";
 import { hlsService } from "./hls/hls.service.ts";
 import { createHls } from "./hls/hls.ts";
@@ -111,16 +111,29 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     requireSpace,
     replays,
     hls: hlsService(runtime, { hls, streams, verify: rtcTokens.verify }),
-    async recover(): Promise<void> {
-      await active.recover();
+    async recover(hasOlder = false): Promise<void> {
+      await active.recover(hasOlder);
+      for (const { roomId } of store.running()) {
+        const callId = calls.log.liveIn(roomId)?.publicId;
+        if (callId !== undefined) lastCalls.set(roomId, callId);
+      }
       await composer.recover();
       await locations.recover();
     },
+    /** Called when the rooms of older processes were found; `handedOver` are the recordings that they had. */
+    settle: (handedOver: readonly string[]): Promise<void> =>
+      active.settle(handedOver, (roomId) => calls.log.liveIn(roomId) !== undefined),
     locations,
     settled: active.settled,
     async stopAll(): Promise<void> {
       await Promise.all([active.stopAll(), composer.cancelAll()]);
       await locations.stop();
+    },
+    /** Leaves running recordings to a newer process. */
+    async handOver(): Promise<HandedOverRecordings> {
+      const [left] = await Promise.all([active.handOver(), composer.cancelAll()]);
+      await locations.stop();
+      return left;
     },
   };
 }

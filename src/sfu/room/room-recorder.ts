@@ -65,6 +65,13 @@ export class RoomRecorder {
     this.#end(recorder);
   }
 
+  /** Another control plane continues a live stream, which begins with the first frames of its tracks' files. */
+  beginAgain(publication: Publication): void {
+    if (!this.#request.parts || !this.#tracks.has(publication.trackId)) return;
+    this.unpublished(publication);
+    this.published(publication);
+  }
+
   tick(nowMs: number): void {
     for (const recorder of this.#tracks.values()) recorder.tick(nowMs);
     if (nowMs < this.#progressDueMs) return;

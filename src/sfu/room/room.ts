@@ -163,7 +163,10 @@ export class Room implements RoomTracks, DataSink {
   }
 
   startRecording(request: StartRecording): void {
-    if (this.#recorder?.recordingId === request.recordingId) return;
+    if (this.#recorder?.recordingId === request.recordingId) {
+      for (const publication of this.#publications.values()) this.#recorder.beginAgain(publication);
+      return;
+    }
     if (this.#recorder) throw new MediaError("RECORDING_RUNS", "Another recording of the room is running.");
     this.#recorder = new RoomRecorder(request, this.#host);
     // Another node records its own participants.

@@ -3,6 +3,8 @@ import type { Now } from "../../../kernel/time/clock.ts";
 
 type Viewer = { tokenId: string; identity: string };
 
+export type KeyState = { segmentKeys: number; barredAt: [name: string, at: number][] };
+
 /**
  * The secrets in the URLs of one HLS stream. Each viewer has a key of its own for the playlists, which is checked with
  * every request. Segments have keys that all viewers share, so that a cache can serve them; when a viewer is removed,
@@ -22,6 +24,17 @@ export class BroadcastKeys {
     private readonly recordingId: string,
   ) {
     this.#rotate();
+  }
+
+  /** For the next process of this server. */
+  state(): KeyState {
+    return { segmentKeys: this.#segmentKeys.size, barredAt: [...this.#barredAt] };
+  }
+
+  /** With the segment keys and the revocations of an earlier process. */
+  resume({ segmentKeys, barredAt }: KeyState): void {
+    for (const [name, at] of barredAt) this.#barredAt.set(name, at);
+    while (this.#segmentKeys.size < segmentKeys) this.#rotate();
   }
 
   /** The key of a segment that starts now. */

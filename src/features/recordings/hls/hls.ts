@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Runtime } from "../../../kernel/runtime.ts";
@@ -6,8 +6,8 @@ import type { RecordedFeed, RecordedPart } from "../../../protocol/media/recordi
 import type { MediaEvent } from "../../../protocol/media-node.ts";
 import { findFfmpeg } from "../composition/ffmpeg.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
-import { BroadcastKeys } from "./broadcast-keys.ts";
-import { Rendition } from "./rendition.ts";
+import { BroadcastKeys, type KeyState } from "./broadcast-keys.ts";
+import { Rendition, type RenditionState } from "./rendition.ts";
 import { startTranscoder, type Transcoder } from "./transcoder.ts";
 
 /** Players behind the live edge can play to the end; afterwards only the recorded files are available. */
@@ -36,6 +36,7 @@ export type Broadcast = {
   ended: boolean;
 };
 
+type ChannelState = { keys: KeyState; video: RenditionState; audio: RenditionState };
 type Encoding = Transcoder & { isFed: boolean; isCancelled: boolean };
 
 type Channel = Broadcast & {
@@ -47,6 +48,8 @@ type Channel = Broadcast & {
   /** Transcoders by file. One gets input, another may be finishing. */
   transcoders: Map<string, Encoding>;
 };
+
+type Begun = { id: string; roomId: string; startedAt: number };
 
 type PartEvent = Extract<
   MediaEvent,
@@ -67,6 +70,7 @@ export function createHls(
   if (config.HLS_TRANSCODE && ffmpeg === null) log.warn("hls: ffmpeg not installed, HLS_TRANSCODE has no effect");
 
   const pathOf = (recordingId: string) => join(folder.of(recordingId), "hls");
+  const statePath = (recordingId: string) => join(pathOf(recordingId), "state.json");
 
   const rendition = (recordingId: string, kind: "video" | "audio", keys: BroadcastKeys) =>
     new Rendition(
@@ -166,6 +170,18 @@ export function createHls(
     await rm(pathOf(channel.recordingId), { recursive: true, force: true });
   }
 
+  function begin({ id, roomId, startedAt }: Begun): Channel {
+    const keys = new BroadcastKeys(keyring, now, id);
+    const channel: Channel = {
+      keys,
+      ...{ recordingId: id, roomId, startedAt, unsupportedCodec: null, lacksEncoder: false, ended: false },
+      ...{ video: rendition(id, "video", keys), audio: rendition(id, "audio", keys) },
+      ...{ identity: null, sources: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
+    };
+    channels.set(id, channel);
+    return channel;
+  }
+
   return {
     /** Whether video of unsupported codecs is transcoded. */
     transcodes: ffmpeg !== null,
@@ -173,14 +189,31 @@ export function createHls(
     inRoom: (roomId: string): Broadcast | undefined =>
       [...channels.values()].findLast((channel) => channel.roomId === roomId),
 
-    begin({ id, roomId, startedAt }: { id: string; roomId: string; startedAt: number }): void {
-      const keys = new BroadcastKeys(keyring, now, id);
-      channels.set(id, {
-        keys,
-        ...{ recordingId: id, roomId, startedAt, unsupportedCodec: null, lacksEncoder: false, ended: false },
-        ...{ video: rendition(id, "video", keys), audio: rendition(id, "audio", keys) },
-        ...{ identity: null, sources: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
-      });
+    begin,
+
+    /** Leaves the stream to the next process of this server. */
+    async handOver(recordingId: string): Promise<void> {
+      const channel = channels.get(recordingId);
+      if (!channel) return;
+      channels.delete(recordingId);
+      channel.ended = true;
+      for (const transcoder of channel.transcoders.values()) cancel(transcoder);
+      const [video, audio] = await Promise.all([channel.video.state(), channel.audio.state()]);
+      const state: ChannelState = { keys: channel.keys.state(), video, audio };
+      await writeFile(statePath(recordingId), JSON.stringify(state), { mode: 0o600 });
+    },
+
+    /** Continues the stream where an earlier process left it; the nodes begin every track again. */
+    async resume(begun: Begun): Promise<void> {
+      const text = await readFile(statePath(begun.id), "utf8").catch(() => null);
+      if (text === null) await rm(pathOf(begun.id), { recursive: true, force: true });
+      const channel = begin(begun);
+      if (text === null) return;
+      const { keys, video, audio } = JSON.parse(text) as ChannelState;
+      channel.keys.resume(keys);
+      channel.video.resume(video);
+      channel.audio.resume(audio);
+      await rm(statePath(begun.id), { force: true });
     },
 
     handleEvent(event: PartEvent): void {

@@ -20,6 +20,13 @@ type StoredSegment = Omit<Segment, "parts"> & {
   length: number;
 };
 
+export type RenditionState = {
+  heads: string[];
+  segments: Omit<StoredSegment, "parts" | "whole">[];
+  info: Omit<RenditionInfo, "bitsPerSecond">;
+  position: number;
+};
+
 /** The video or audio of a live stream: all segments on disk, and the newest also in memory. */
 export class Rendition {
   readonly name: "video" | "audio";
@@ -46,6 +53,22 @@ export class Rendition {
     this.#path = path;
     this.#onError = onError;
     this.#written = mkdir(dirname(path), { recursive: true, mode: 0o700 }).then(() => {}, onError);
+  }
+
+  /** For the next process of this server, which has the file. Nothing may be added afterwards. */
+  async state(): Promise<RenditionState> {
+    await this.#written;
+    const heads = await Promise.all(this.#heads.map(async (head) => (await head.bytes()).toBase64()));
+    const segments = this.segments.map(({ parts, whole, ...segment }) => ({ ...segment, complete: true }));
+    return { heads, segments, info: this.#info, position: this.#position };
+  }
+
+  /** Continues where an earlier process ended. */
+  resume({ heads, segments, info, position }: RenditionState): void {
+    this.#heads.push(...heads.map((head) => new Blob([Uint8Array.fromBase64(head)])));
+    this.segments.push(...segments.map((segment) => ({ ...segment, parts: [], whole: null })));
+    this.#info = info;
+    this.#position = position;
   }
 
   get info(): RenditionInfo {
