@@ -1,5 +1,6 @@
 import type { RoomData } from "../../src/protocol/data/room-data.ts";
-import { MediaConnection } from "../../src/rtc-client/participant/media-connection.ts";
+import type { Track } from "../../src/protocol/room-records.ts";
+import { MediaConnection, type SubscribedTrack } from "../../src/rtc-client/participant/media-connection.ts";
 import type { EncodedVideo } from "../../src/rtc-client/participant/participant-events.ts";
 import { SimulatedNetwork } from "../../src/rtc-client/participant/simulated-network.ts";
 import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
@@ -16,8 +17,20 @@ type Tap = {
  */
 export async function tapRoom(stoa: Stoa, url: string, roomId: string, { onVideo, onAudio }: Tap) {
   const { token } = await stoa.rtcTokens.mint(roomId, { participantIdentity: "tap" });
-  const client = new SignalingClient({ url, token });
-  const { participants } = await client.join();
+  const tracks: SubscribedTrack[] = [];
+  const add = (identity: string, { id, kind }: Track) => {
+    tracks.push({ trackId: id, identity, kind, encrypted: true });
+  };
+  const client = new SignalingClient({
+    url,
+    token,
+    // A track is announced with its first packet, which an encoder may take a while for.
+    onPush: (push) => {
+      if (push.type !== "track.published") return;
+      add(push.identity, push.track);
+      void media.subscribe(tracks);
+    },
+  });
   const media = new MediaConnection({
     network: new SimulatedNetwork(),
     data: { connect: () => {} } as unknown as RoomData,
@@ -26,11 +39,9 @@ export async function tapRoom(stoa: Stoa, url: string, roomId: string, { onVideo
     onAudio: (_track, { samples }) => onAudio?.(samples),
     onVideo: ({ identity }, frame) => onVideo?.(identity, frame),
   });
-  await media.connect(
-    participants.flatMap(({ identity, tracks }) =>
-      tracks.map(({ id, kind }) => ({ trackId: id, identity, kind, encrypted: true })),
-    ),
-  );
+  const { participants } = await client.join();
+  for (const { identity, tracks } of participants) for (const track of tracks) add(identity, track);
+  await media.connect(tracks);
   return async () => {
     media.close();
     await client.leave();
