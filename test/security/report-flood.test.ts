@@ -5,7 +5,7 @@ import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { Engine } from "../../src/sfu/engine.ts";
 import { openNativePath } from "../../src/sfu/fast-path/native-path.ts";
-import { ControlBudget, ControlShare } from "../../src/sfu/transport/control-budget.ts";
+import { ControlBudget, ControlShare, DATA_SHARE, REPORTS_SHARE } from "../../src/sfu/transport/control-budget.ts";
 import { RTCP_TYPE } from "../../src/sfu/wire/rtcp/rtcp.ts";
 import { writeUint16, writeUint32 } from "../../src/sfu/wire/rtp/bytes.ts";
 import type { WorkerCall } from "../../src/sfu/worker-protocol.ts";
@@ -173,10 +173,24 @@ test("a connection may take so much of the thread by its reports, and gets its s
   expect(budget.isSpent()).toBe(false);
 });
 
+test("data takes a larger share than reports, and saves up less of it", () => {
+  const clock = fakeClock();
+  const budget = new ControlBudget(clock.now, DATA_SHARE);
+  clock.advance(3_600_000);
+  let readMs = 0;
+  for (const endMs = clock.now() + 1_000; clock.now() < endMs; clock.advance(1)) {
+    if (budget.isSpent()) continue;
+    budget.spend(() => clock.advance(0.5));
+    readMs += 0.5;
+  }
+  expect(readMs).toBeLessThanOrEqual(241);
+  expect(readMs).toBeGreaterThanOrEqual(235);
+});
+
 test("[17] many connections of a stranger take no more of the thread than its media can spare, and usual reports are read", () => {
   const clock = fakeClock();
   const all = new ControlShare();
-  const budgets = (count: number) => Array.from({ length: count }, () => new ControlBudget(clock.now, all));
+  const budgets = (count: number) => Array.from({ length: count }, () => new ControlBudget(clock.now, REPORTS_SHARE, all));
   const [hostile, honest] = [budgets(60), budgets(40)];
   const taken = { hostile: 0, refused: 0 };
   const began = clock.now();
@@ -205,8 +219,8 @@ test("[17] many connections of a stranger take no more of the thread than its me
 test("[17] in a large room, a subscriber that loses much may ask for it, though others ask for less", () => {
   const clock = fakeClock();
   const all = new ControlShare();
-  const room = Array.from({ length: 600 }, () => new ControlBudget(clock.now, all));
-  const lossy = new ControlBudget(clock.now, all);
+  const room = Array.from({ length: 600 }, () => new ControlBudget(clock.now, REPORTS_SHARE, all));
+  const lossy = new ControlBudget(clock.now, REPORTS_SHARE, all);
   const began = clock.now();
   let refused = 0;
   const report = (budget: ControlBudget, ms: number) => {

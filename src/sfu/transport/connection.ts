@@ -7,7 +7,7 @@ import type { Fingerprint } from "../wire/sdp/offer.ts";
 import { SRTP_MAX_OVERHEAD, type SrtpProfile, type SrtpRefusals, SrtpSender } from "../wire/srtp/srtp.ts";
 import type { IceCredentials } from "../wire/stun/stun.ts";
 import type { BadNetwork } from "./bad-network.ts";
-import { ControlBudget } from "./control-budget.ts";
+import { ControlBudget, DATA_SHARE } from "./control-budget.ts";
 import { type Dtls, type DtlsOptions, DtlsSession } from "./dtls.ts";
 import { type IceAgent, plainAddress } from "./ice/ice.ts";
 import { IceSession, type Path } from "./ice/ice-session.ts";
@@ -100,7 +100,8 @@ export class Connection {
   #iceState: IceState = "new";
   #handshaking = false;
   #network: BadNetwork | null = null;
-  readonly #control: ControlBudget;
+  /** Apart from each other, so that data costs nobody the reports on its media. */
+  readonly #control: { readonly reports: ControlBudget; readonly data: ControlBudget };
   /** The datagram that is being read has an authentic record. */
   #isAuthentic = false;
   readonly #rtcp = new Uint8Array(PACKET_BUFFER_BYTES);
@@ -109,7 +110,7 @@ export class Connection {
     this.#host = host;
     this.#events = events;
     this.#fingerprints = [...fingerprints];
-    this.#control = new ControlBudget(host.now);
+    this.#control = { reports: new ControlBudget(host.now), data: new ControlBudget(host.now, DATA_SHARE) };
     this.liveness = new Liveness(host.now());
     this.ice = new IceSession({
       onDtls: (data) => {
@@ -137,7 +138,7 @@ export class Connection {
           onAuthentic: (path, nowMs) => this.#onAuthentic(path, nowMs),
           isDirect: (path) => this.#network === null && this.#iceState === "connected" && host.agent.isOwner(path),
           countBytes: (bytes) => (this.bytesIn += bytes),
-          control: this.#control,
+          control: this.#control.reports,
         });
         this.#outgoing = new SrtpSender(outgoing, host.udp.path.createCipher);
         this.srtpProfile = incoming.profile;
@@ -169,7 +170,8 @@ export class Connection {
 
   /** `controlOverShare` counts RTCP and data beyond the share of the thread that one connection may take. */
   get refusals(): (SrtpRefusals & { controlOverShare: number }) | null {
-    return this.#incoming && { ...this.#incoming.refusals, controlOverShare: this.#control.dropped };
+    const { reports, data } = this.#control;
+    return this.#incoming && { ...this.#incoming.refusals, controlOverShare: reports.dropped + data.dropped };
   }
 
   /** A stream of either direction has ended, and none with its SSRC follows. */
@@ -275,8 +277,8 @@ export class Connection {
   }
 
   #receiveRecords(data: Buffer): void {
-    if (this.#control.drops()) return;
-    this.#control.spend(() => {
+    if (this.#control.data.drops()) return;
+    this.#control.data.spend(() => {
       this.#isAuthentic = false;
       this.#dtls.receive(data);
       return this.#isAuthentic ? undefined : "forged";

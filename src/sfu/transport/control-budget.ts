@@ -1,10 +1,11 @@
 /**
- * How much of the thread one connection may take by its RTCP and by its data channels. Both may cost much to read, and a client that
+ * How much of the thread one connection may take by its RTCP, and by its data channels. Both may cost much to read, and a client that
  * sends them without end would leave no time for the media of others. Packets beyond the share are dropped unread, as a network
  * would drop them. Only authentic packets are charged, so that no client can spend the share of another.
  */
-const MS_PER_SECOND = 50;
-const BURST_MS = 100;
+export const REPORTS_SHARE = { msPerSecond: 50, burstMs: 100 };
+/** A thousand requests a second, each with an acknowledgement and a response, take about 150 ms of a slow core. */
+export const DATA_SHARE = { msPerSecond: 200, burstMs: 40 };
 /** No packet takes this long to read: the rest of a longer step is the time of other processes. */
 const MAX_STEP_MS = 5;
 
@@ -52,23 +53,27 @@ export class ControlBudget {
   dropped = 0;
   readonly #now: () => number;
   readonly #all: ControlShare;
-  #leftMs = BURST_MS;
+  readonly #share: typeof REPORTS_SHARE;
+  #leftMs: number;
   #atMs: number;
   #second = -1;
   /** The time that was spent in that second. */
   #spentMs = 0;
 
-  constructor(now: () => number, all: ControlShare = thread) {
+  constructor(now: () => number, share = REPORTS_SHARE, all: ControlShare = thread) {
     this.#now = now;
+    this.#share = share;
     this.#all = all;
+    this.#leftMs = share.burstMs;
     this.#atMs = now();
   }
 
   isSpent(): boolean {
     const nowMs = this.#now();
-    const share = (Math.max(0, nowMs - this.#atMs) / 1_000) * MS_PER_SECOND;
+    const { msPerSecond, burstMs } = this.#share;
+    const earned = (Math.max(0, nowMs - this.#atMs) / 1_000) * msPerSecond;
     this.#atMs = nowMs;
-    this.#leftMs = Math.min(BURST_MS, this.#leftMs + share);
+    this.#leftMs = Math.min(burstMs, this.#leftMs + earned);
     return this.#leftMs <= 0 || this.#all.isSpent(this.#all.second(nowMs) === this.#second ? this.#spentMs : 0);
   }
 
