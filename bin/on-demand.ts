@@ -8,6 +8,8 @@ export const ON_DEMAND_MODULES = {
   "sdk-upload.js": "chat/upload.ts",
   "sdk-shared-voices.js": "room/peer/shared-voices.ts",
   "sdk-stats.js": "room/peer/stats.ts",
+  "sdk-device-changes.js": "room/device-changes.ts",
+  "sdk-backup-codec.js": "room/peer/backup-codec.ts",
   "sdk-quality-limitation.js": "room/peer/quality-limitation.ts",
 };
 
@@ -15,7 +17,10 @@ export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
     build.onResolve(
-      { filter: /\/(encryption|push|send-file|upload|shared-voices|quality-limitation|stats)\.ts$/ },
+      {
+        filter:
+          /\/(encryption|push|send-file|upload|shared-voices|device-changes|backup-codec|quality-limitation|stats)\.ts$/,
+      },
       ({ kind, path }) => {
         if (kind !== "dynamic-import") return undefined;
         return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };

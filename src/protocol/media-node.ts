@@ -21,6 +21,7 @@ import type {
 import type { NetworkProfile } from "./playground.ts";
 import type { Layer, Permissions, Quality, Speaker, Track } from "./room-records.ts";
 import type {
+  BackupCodec,
   DataDropReason,
   DeliveryReason,
   PublishedSection,
@@ -206,6 +207,8 @@ export type MediaEvent =
   | (RoomRef & { type: "speakersChanged"; speakers: Speaker[] })
   /** Sent to the publisher: no subscriber receives the layers that are missing from the list. */
   | (OfParticipant & { type: "layersWanted"; trackId: string; layers: Layer[] })
+  /** Sent to the publisher: what viewers that cannot decode the track's codec could decode; empty when there are none. */
+  | (OfParticipant & { type: "codecsWanted"; trackId: string; codecs: BackupCodec[] })
   /** Sent to the subscriber: the layer that is delivered; null while there is none. */
   | (OfParticipant & {
       type: "subscriptionChanged";

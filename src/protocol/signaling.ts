@@ -72,6 +72,8 @@ export const PublishedSection = Type.Object({
   source: TrackSource,
   name: Type.Optional(Type.String({ maxLength: 128 })),
   encryption: Type.Optional(TrackEncryption),
+  /** The id of an own track, of which this section sends the same video for viewers that cannot decode its codec. */
+  backupOf: Type.Optional(TrackId),
 });
 export type PublishedSection = Static<typeof PublishedSection>;
 
@@ -103,6 +105,10 @@ export const SubscriptionChange = Type.Object({
   ...viewing,
 });
 export type SubscriptionChange = Static<typeof SubscriptionChange>;
+
+/** What a publisher of another codec may be asked to send too. */
+export const BackupCodec = literals(["VP8", "H264"]);
+export type BackupCodec = Static<typeof BackupCodec>;
 
 /** Exactly one of the two is present. */
 const sdp = { sdp: Type.Optional(Type.String()), sdpDeflate: Type.Optional(Type.String()) };
@@ -329,6 +335,11 @@ export const Pushes = {
   /** For hosts: everyone who waits in the lobby. */
   "lobby.changed": push("lobby.changed", { waiting: Type.Array(Knock) }),
   "layers.wanted": push("layers.wanted", { trackId: TrackId, layers: Type.Array(Layer) }),
+  /**
+   * The codecs that viewers of the track need besides its own: send one of them on a section with `backupOf`. It is no longer
+   * needed when the list is empty.
+   */
+  "codecs.wanted": push("codecs.wanted", { trackId: TrackId, codecs: Type.Array(BackupCodec) }),
   "subscription.changed": push("subscription.changed", {
     trackId: TrackId,
     layer: Type.Union([Layer, Type.Null()]),

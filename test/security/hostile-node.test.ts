@@ -429,6 +429,7 @@ function events({ recordingRef, participantId }: Stage): {
     trackUnmuted: { type: "trackUnmuted", ...of, trackId: "trk_1" },
     speakersChanged: { type: "speakersChanged", roomId, speakers: [{ identity: "ada", level: 0.5 }] },
     layersWanted: { type: "layersWanted", ...of, trackId: "trk_1", layers: ["low"] },
+    codecsWanted: { type: "codecsWanted", ...of, trackId: "trk_1", codecs: ["VP8"] },
     subscriptionChanged: {
       type: "subscriptionChanged",
       ...of,

@@ -88,6 +88,9 @@ export function createMediaEvents({
       case "layersWanted":
         membership.push(session, { type: "layers.wanted", trackId: event.trackId, layers: event.layers });
         break;
+      case "codecsWanted":
+        membership.push(session, { type: "codecs.wanted", trackId: event.trackId, codecs: event.codecs });
+        break;
       case "subscriptionChanged": {
         const { trackId, layer, paused, reason } = event;
         membership.push(session, { type: "subscription.changed", trackId, layer, paused, reason });

@@ -70,10 +70,11 @@ export function createRequests(
       publisherLimit.take(session, publish.length > 0);
       session.wantsMedia = true;
       // Only documented fields are used: a client of the RTC socket must not choose a track id.
-      const published = publish.map(({ mid, clientTrackId, kind, source, name, encryption }) => ({
+      const published = publish.map(({ mid, clientTrackId, kind, source, name, encryption, backupOf }) => ({
         ...{ mid, clientTrackId, kind, source },
         ...(name === undefined ? {} : { name }),
         ...(encryption && { encryption }),
+        ...(backupOf !== undefined && { backupOf }),
       }));
       const mids = subscribe.flatMap((section) => ("voices" in section ? [section.mid] : []));
       if (mids.length > VOICE_SECTIONS_MAX) {

@@ -6,7 +6,7 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 import { literals } from "../literals.ts";
 import type { MediaEvent, MediaMethod, MediaResponse, RoomSnapshot } from "../media-node.ts";
 import { Layer, Permissions, Quality, TrackEncryption, TrackKind, TrackSource } from "../room-records.ts";
-import { DATA_FRAME_MAX_BYTES, DataDropReason, DeliveryReason, SDP_MAX_BYTES } from "../signaling.ts";
+import { BackupCodec, DATA_FRAME_MAX_BYTES, DataDropReason, DeliveryReason, SDP_MAX_BYTES } from "../signaling.ts";
 import { FlightDump } from "./flight.ts";
 import { RECORDED_FILE_NAME, RECORDING_CODECS } from "./recording.ts";
 import { LinkPoint, LinkState, OpenedLink, RelayedData, RelayedTrack } from "./relay.ts";
@@ -166,6 +166,7 @@ export const NODE_EVENTS = {
     }),
   }),
   layersWanted: ofParticipant("layersWanted", { trackId: Id, layers: Type.Array(Layer, { maxItems: 3 }) }),
+  codecsWanted: ofParticipant("codecsWanted", { trackId: Id, codecs: Type.Array(BackupCodec, { maxItems: 2 }) }),
   subscriptionChanged: ofParticipant("subscriptionChanged", {
     trackId: Id,
     layer: nullable(Layer),

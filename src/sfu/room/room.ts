@@ -7,6 +7,7 @@ import type { AddParticipant, OpenRoom, RoomSnapshot, SendData, SetNetwork } fro
 import { MediaError } from "../../protocol/media-node.ts";
 import type { NetworkProfile } from "../../protocol/playground.ts";
 import { DATA_FRAME_MAX_BYTES } from "../../protocol/signaling.ts";
+import { BackupDemand } from "../tracks/backup-demand.ts";
 import { Dynacast } from "../tracks/dynacast.ts";
 import type { Publication } from "../tracks/publication.ts";
 import { DataMessage } from "./data-message.ts";
@@ -39,6 +40,7 @@ export class Room implements RoomTracks, DataSink {
   readonly #publishers = new Set<TrackOwner>();
   readonly #voices: RoomVoices;
   readonly #dynacast = new Dynacast();
+  readonly #backupDemand = new BackupDemand();
   /** By identity, so that a profile outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
@@ -142,6 +144,7 @@ export class Room implements RoomTracks, DataSink {
     for (const owner of this.#owners.values()) this.#publishers.add(owner);
     this.#voices.remove(publication);
     this.#dynacast.forget(publication);
+    this.#backupDemand.forget(publication);
     this.#recorder?.unpublished(publication);
     for (const participant of this.#participants.values()) participant.downlink.trackEnded(publication);
     for (const participant of this.#participants.values()) participant.downlink.fillAutomatically();
@@ -294,6 +297,8 @@ export class Room implements RoomTracks, DataSink {
     for (const [trackId, publication] of this.#publications) {
       const layers = this.#dynacast.update(publication, nowMs);
       if (layers) this.#owners.get(trackId)?.emit({ type: "layersWanted", trackId, layers });
+      const codecs = this.#backupDemand.update(publication, nowMs);
+      if (codecs) this.#owners.get(trackId)?.emit({ type: "codecsWanted", trackId, codecs });
     }
   }
 

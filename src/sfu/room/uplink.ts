@@ -54,6 +54,7 @@ export class Uplink {
       recordedNatively: (ssrc) => this.feedback.recordedNatively(ssrc),
       expediteFeedback: () => host.expediteFeedback(),
       announce: (publication) => {
+        if (publication.primary) return this.#backupBegan(publication, publication.primary);
         room.announced(publication);
         owner.emit({ type: "trackPublished", track: publication.describe() });
       },
@@ -64,8 +65,9 @@ export class Uplink {
     return this.#streams.fastStreams;
   }
 
+  /** The tracks, without their backups. */
   publications(): Publication[] {
-    return [...this.#byMid.values()];
+    return [...this.#byMid.values()].filter(({ primary }) => !primary);
   }
 
   /** Returns the ids of the requested tracks; known tracks keep theirs. */
@@ -107,18 +109,24 @@ export class Uplink {
     for (const [mid, publication] of this.#byMid) {
       if (wanted.get(mid)?.clientTrackId !== publication.clientTrackId) this.#end(publication);
     }
-    return publish.map((section) => {
+    return publish.flatMap((section) => {
       const publication = this.#byMid.get(section.mid) ?? this.#begin(section);
+      // The track of a backup may have ended meanwhile.
+      if (!publication) return [];
       publication.codecs = [...(this.#sections.get(section.mid)?.codecs.values() ?? [])];
       return { clientTrackId: publication.clientTrackId, trackId: publication.trackId };
     });
   }
 
-  #begin(section: NamedSection): Publication {
+  #begin(section: NamedSection): Publication | null {
+    const { backupOf } = section;
+    const primary = this.publications().find(({ trackId }) => trackId === backupOf);
+    if (backupOf !== undefined && (primary?.kind !== section.kind || primary.backup)) return null;
     const incoming = this.#sections.get(section.mid);
     const publication = new Publication({
       ...section,
-      trackId: section.trackId ?? `trk_${this.#host.newId()}`,
+      ...(primary && { primary }),
+      trackId: primary?.trackId ?? section.trackId ?? `trk_${this.#host.newId()}`,
       identity: this.#owner.self.identity,
       rids: incoming?.rids ?? [],
       extensions: incoming?.extensions ?? noExtensions(),
@@ -127,13 +135,28 @@ export class Uplink {
       onLeaveFastPath: (left) => this.#streams.leaveFastPath(left),
     });
     this.#byMid.set(section.mid, publication);
-    this.#room.published(publication, this.#owner);
+    if (primary) {
+      primary.backup = publication;
+      publication.muted = primary.muted;
+    } else this.#room.published(publication, this.#owner);
     return publication;
   }
 
+  #backupBegan(backup: Publication, primary: Publication): void {
+    primary.resubscribe();
+    this.#room.muteChanged(backup);
+  }
+
   #end(publication: Publication): void {
+    const { primary, backup } = publication;
+    if (backup) this.#end(backup);
     this.#streams.end(publication);
     this.#byMid.delete(publication.mid);
+    if (primary) {
+      primary.backup = null;
+      publication.resubscribe();
+      return;
+    }
     this.#room.unpublished(publication);
     if (publication.announced) this.#owner.emit({ type: "trackUnpublished", trackId: publication.trackId });
   }
@@ -155,7 +178,7 @@ export class Uplink {
   setMuted(trackId: string, muted: boolean): void {
     const publication = this.#find(trackId);
     if (publication.muted === muted) return;
-    this.#streams.setMuted(publication, muted);
+    for (const one of [publication, publication.backup]) if (one) this.#streams.setMuted(one, muted);
     if (!publication.announced) return;
     this.#owner.emit(muted ? { type: "trackMuted", trackId } : { type: "trackUnmuted", trackId });
   }

@@ -102,6 +102,10 @@ export class OutgoingSection {
     return this.#codec?.clockRate ?? 90_000;
   }
 
+  get codecs(): readonly NegotiatedCodec[] {
+    return this.#codecs;
+  }
+
   /** Starts sending the source with this subscriber's codec and extensions; returns false when it cannot decode the source. */
   attach(source: SectionSource, transport: FanOutTransport): boolean {
     const published = source.codec;

@@ -20,6 +20,8 @@ import { type SelectableLayer, SpatialLayers } from "./spatial-layers.ts";
 export interface Subscriber {
   /** The index of the layer with unlimited bandwidth, which the publisher has to encode. */
   readonly desiredLayer: number | null;
+  /** The codecs that a subscriber could decode which cannot decode the publication's. */
+  readonly readableInstead?: readonly string[] | null;
   /** Set by `forward` when a keyframe's first packet arrived late: the packets after it are forwarded again from here. */
   catchUpFrom: number | null;
   /** The track is redundant audio, and the subscriber gets the newest frame of each packet. */
@@ -56,6 +58,7 @@ type PublicationOptions = PublishedSection & {
   extensions: NegotiatedExtensions;
   udp: UdpPort;
   origin?: TrackOrigin;
+  primary?: Publication;
   /** Packets can no longer be forwarded on the fast path. */
   onLeaveFastPath?(publication: Publication): void;
   /** A packet or keyframe has to be requested from the publisher. */
@@ -82,6 +85,10 @@ export class Publication {
   /** Those that the publisher may send. */
   codecs: readonly NegotiatedCodec[] = [];
   readonly origin: TrackOrigin;
+  /** The track whose video this is in another codec, with the same id; null for a track of its own. */
+  readonly primary: Publication | null;
+  /** The same video in another codec, for subscribers that cannot decode this one. */
+  backup: Publication | null = null;
   /** Null until the first packet; changes when the publisher switches codecs. */
   codec: NegotiatedCodec | null = null;
   /** The first packet has arrived, so the room knows the track. */
@@ -116,6 +123,7 @@ export class Publication {
     this.encryption = options.encryption;
     this.extensions = options.extensions;
     this.origin = options.origin ?? "home";
+    this.primary = options.primary ?? null;
     this.#udp = options.udp;
     this.#onLeaveFastPath = () => options.onLeaveFastPath?.(this);
     this.#rids = options.rids;
@@ -307,7 +315,12 @@ export class Publication {
     const [only] = this.layers;
     const mayHaveLayers = this.mediaCodec === "vp9" || this.mediaCodec === "av1";
     this.#spatial = mayHaveLayers && only && !this.isSimulcast ? new SpatialLayers(only) : null;
-    for (const subscription of this.subscriptions) subscription.sourceChanged();
+    this.resubscribe();
+  }
+
+  /** Subscribers take the publication or its backup, by what they can decode. */
+  resubscribe(): void {
+    for (const subscription of [...this.subscriptions]) subscription.sourceChanged();
   }
 
   /** A layer continues as another stream: its subscribers continue with its next keyframe, with continuous numbers and time. */

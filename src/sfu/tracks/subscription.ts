@@ -7,6 +7,7 @@ import { ALL_SPATIAL, type Forwarder, PAUSED } from "../forwarding/forwarder.ts"
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
+import { matchCodec } from "../wire/sdp/codecs.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
 import type { Publication, Subscriber } from "./publication.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
@@ -33,7 +34,8 @@ type SubscriptionOwner = {
 };
 
 export class Subscription implements Subscriber {
-  readonly publication: Publication;
+  /** The track, or its backup. */
+  publication: Publication;
   section: OutgoingSection;
   settings: SubscriptionSettings;
   #bytesOut = 0;
@@ -81,11 +83,29 @@ export class Subscription implements Subscriber {
     this.sourceChanged();
   }
 
+  /** The codecs of the subscriber, if it can decode neither the track nor a backup of it. */
+  get readableInstead(): readonly string[] | null {
+    return this.#reason === "codec" ? this.section.codecs.map(({ codec }) => codec) : null;
+  }
+
   sourceChanged(): void {
+    this.#choosePublication();
     this.publication.leaveFastPath();
     if (!this.#transport || !this.publication.codec) return;
     if (!this.section.attach(this.publication, this.#transport)) this.#reason = "codec";
     this.#switches = this.section.forwarder?.switches ?? 0;
+  }
+
+  #choosePublication(): void {
+    const primary = this.publication.primary ?? this.publication;
+    const { backup } = primary;
+    const decodes = ({ codec }: Publication) => codec !== null && matchCodec(codec, this.section.codecs) !== null;
+    const chosen = backup && !decodes(primary) && decodes(backup) ? backup : primary;
+    if (chosen === this.publication) return;
+    this.section.detach();
+    this.publication.remove(this);
+    this.publication = chosen;
+    chosen.add(this);
   }
 
   moveTo(section: OutgoingSection): void {

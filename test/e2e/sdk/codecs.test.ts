@@ -129,15 +129,38 @@ describe("[8] newer codecs", () => {
     180_000,
   );
 
-  test("a viewer who cannot decode the codec is notified", async () => {
+  test("a viewer who cannot decode the codec is notified, and gets VP8 as long as it stays", async () => {
     const [sender, viewer] = await pair("undecodable", "VP9");
+    await viewer.evaluate(() => {
+      window.room.on("subscriptionChanged", ({ delivered }) => {
+        document.title += ` ${delivered?.reason}`;
+      });
+    });
     await publishCamera(sender, "VP9");
-    await viewer.waitForFunction(
-      () => window.room.participants.get("sender")?.track("camera")?.delivered?.reason === "codec",
-      undefined,
-      { timeout: 40_000, polling: 100 },
-    );
-    for (const page of [sender, viewer]) await page.context().close();
+    await waitForFrames(viewer, "sender-camera", 5, 60_000);
+    expect(await viewer.title()).toMatch(/codec .*requested/);
+    await waitForVideoHeight(viewer, "sender-camera", [170, 360], 60_000);
+    const sendsBoth = async (expected: boolean) => {
+      const deadline = Date.now() + 60_000;
+      let sent: string[] = [];
+      do {
+        await Bun.sleep(500);
+        sent = (await sentLayers(sender)).map((layer) => layer.split(" ")[1] ?? "");
+      } while (sent.includes("VP8") !== expected && Date.now() < deadline);
+      expect([sent.includes("VP9") || !expected, sent.includes("VP8")]).toEqual([true, expected]);
+    };
+    await sendsBoth(true);
+    // Both follow the device.
+    await sender.evaluate(async () => {
+      const { localParticipant } = window.room;
+      const camera = localParticipant.track("camera");
+      await localParticipant.switchDevice("videoinput", camera?.sourceTrack.getSettings().deviceId ?? "");
+    });
+    await waitForFrames(viewer, "sender-camera", 10, 60_000);
+    await viewer.context().close();
+    await sendsBoth(false);
+    expect(sender.errors).toEqual([]);
+    await sender.context().close();
   }, 180_000);
 });
 

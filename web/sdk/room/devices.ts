@@ -1,4 +1,4 @@
-import { type ErrorReason, StoaError } from "../errors.ts";
+import { StoaError } from "../errors.ts";
 
 /** The kind of a media device, as in `MediaDeviceInfo`. */
 export type DeviceKind = "audioinput" | "videoinput" | "audiooutput";
@@ -20,7 +20,7 @@ export async function capture(constraints: MediaStreamConstraints): Promise<Medi
     const stream = await requireDevices().getUserMedia(constraints);
     return firstTrack(stream);
   } catch (error) {
-    throw deviceError(error);
+    throw await deviceError(error);
   }
 }
 
@@ -33,7 +33,7 @@ export async function captureScreen(options: DisplayMediaStreamOptions): Promise
   try {
     return (await devices.getDisplayMedia(options)).getTracks();
   } catch (error) {
-    throw deviceError(error);
+    throw await deviceError(error);
   }
 }
 
@@ -52,18 +52,7 @@ function firstTrack(stream: MediaStream): MediaStreamTrack {
   return track;
 }
 
-const DEVICE_ERRORS: Record<string, [ErrorReason, string]> = {
-  NotAllowedError: ["permission-denied", "The user or the browser's settings denied access to the device."],
-  SecurityError: ["permission-denied", "The page's permissions policy does not allow access to devices."],
-  NotFoundError: ["device-not-found", "The device is not connected."],
-  OverconstrainedError: ["device-not-found", "No connected device meets the constraints."],
-  NotReadableError: ["device-in-use", "Another program uses the device, or it has failed."],
-  AbortError: ["device-in-use", "The device stopped while it was opened."],
-};
-
-function deviceError(error: unknown): StoaError {
-  if (error instanceof StoaError) return error;
-  const { name = "Error", message = "" } = error as Error;
-  const [reason, text] = DEVICE_ERRORS[name] ?? ["unsupported" as const, message];
-  return new StoaError(name, reason, text, { cause: error });
+/** Few calls meet such an error. */
+async function deviceError(error: unknown): Promise<StoaError> {
+  return (await import("./device-changes.ts")).deviceError(error);
 }

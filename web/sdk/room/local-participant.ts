@@ -21,6 +21,7 @@ export type LocalDeps = {
   unpublish: (track: LocalTrack) => Promise<void>;
   syncMute: (track: LocalTrack) => Promise<void>;
   setMetadata: (metadata: string | null) => Promise<void>;
+  update: (fields: { attributes: Readonly<Record<string, string>> }) => Promise<object>;
   onChanged: (event: "published" | "unpublished" | "muted" | "unmuted", track: LocalTrack) => void;
   /** Called when a device could not be opened; the call that opened it also rejects. */
   onDeviceFailed: (error: StoaError) => void;
@@ -37,7 +38,7 @@ export class LocalParticipant {
   metadata: string | null = null;
   /** The display name, from the token. */
   name: string | null = null;
-  /** The participant's attributes, from the token. */
+  /** The participant's attributes, from the token, your backend or `setAttributes`. */
   attributes: Readonly<Record<string, string>> = {};
   /** The participant's permissions; null before the room is joined. */
   permissions: Permissions | null = null;
@@ -151,16 +152,8 @@ export class LocalParticipant {
   async switchDevice(kind: Extract<DeviceKind, "audioinput" | "videoinput">, deviceId: string): Promise<void> {
     const track = this.track(kind === "videoinput" ? "camera" : "microphone");
     if (!track) throw new StoaError("NOT_PUBLISHED", "invalid", "Nothing of that kind is being published.");
-    const constraints = { ...track.sourceTrack.getConstraints(), deviceId: { exact: deviceId } };
-    const wanted = kind === "videoinput" ? { video: constraints } : { audio: constraints };
-    try {
-      await track.replace(await capture(wanted));
-    } catch (error) {
-      // Phones open only one camera at a time.
-      if ((error as StoaError).reason !== "device-in-use") throw error;
-      track.sourceTrack.stop();
-      await track.replace(await capture(wanted));
-    }
+    const { switchDevice } = await import("./device-changes.ts");
+    await switchDevice(track, deviceId, capture);
     this.#followDevice(track);
   }
 
@@ -168,6 +161,14 @@ export class LocalParticipant {
   async setMetadata(metadata: string | null): Promise<void> {
     await this.#deps.setMetadata(metadata);
     this.metadata = metadata;
+  }
+
+  /**
+   * Changes the attributes that are given, for all participants; an empty value removes one. It needs the permission
+   * `updateMetadata`, except for `stoa.hand`, the raised hand, which the server replaces with its time.
+   */
+  async setAttributes(attributes: Readonly<Record<string, string>>): Promise<void> {
+    await this.#deps.update({ attributes });
   }
 
   /** @internal */
@@ -199,8 +200,8 @@ export class LocalParticipant {
     if (!this.tracks.has(track)) return;
     try {
       if (track.source !== "camera" && track.source !== "microphone") return await this.unpublish(track);
-      const { deviceId: _, ...wanted } = track.sourceTrack.getConstraints();
-      await track.replace(await capture({ [track.kind]: wanted }));
+      const { replaceDevice } = await import("./device-changes.ts");
+      await replaceDevice(track, capture);
       this.#followDevice(track);
     } catch (error) {
       this.#deps.onError(error as StoaError);

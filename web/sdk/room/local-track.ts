@@ -17,13 +17,29 @@ export type PublishOptions = {
   music?: boolean;
   /** Whether to send several layers of a video, so that each subscriber receives the one that fits; true by default. */
   simulcast?: boolean;
-  /** The video codec; VP8 by default. A subscriber that cannot decode it is notified and receives no video. */
+  /** The video codec; VP8 by default. While a subscriber cannot decode it, the video is sent in VP8 or H.264 too, at 360 lines. */
   codec?: VideoCodec;
   /** Overrides the encodings that the SDK chooses by source and size. */
   encodings?: RTCRtpEncodingParameters[];
   /** Changes the track before it is sent, for example `noiseSuppression()` of `stoa/processors`. */
   processor?: TrackProcessor;
 };
+
+/** @internal What a sending section needs of a track, or of its backup in another codec. */
+export type SentTrack = Pick<
+  LocalTrack,
+  | "clientTrackId"
+  | "codec"
+  | "encodings"
+  | "id"
+  | "kind"
+  | "maxBitrate"
+  | "mediaStreamTrack"
+  | "music"
+  | "name"
+  | "sender"
+  | "source"
+> & { readonly backupOf?: string };
 
 /** A track that the local participant publishes. */
 export class LocalTrack {
@@ -51,6 +67,8 @@ export class LocalTrack {
   muted = false;
   /** @internal */
   sender: RTCRtpSender | null = null;
+  /** @internal The track in another codec, while viewers need it. */
+  backup: SentTrack | null = null;
   readonly #elements = new Set<HTMLMediaElement>();
   readonly #context: ProcessorContext;
   #processor: TrackProcessor | null = null;
@@ -135,7 +153,7 @@ export class LocalTrack {
   async #send(track: MediaStreamTrack): Promise<void> {
     this.mediaStreamTrack = track;
     this.setMuted(this.muted);
-    await this.sender?.replaceTrack(track);
+    for (const one of [this, this.backup]) await one?.sender?.replaceTrack(track);
     for (const element of this.#elements) element.srcObject = new MediaStream([track]);
     // While a processor loaded, the track may have been unpublished.
     if (this.#closed) this.close();

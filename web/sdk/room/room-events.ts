@@ -55,6 +55,8 @@ export type RoomEvents = {
   participantLeft: [participant: RemoteParticipant, reason: string];
   /** A participant's metadata, name or attributes have changed. */
   participantUpdated: [participant: RemoteParticipant];
+  /** This participant's metadata, name or attributes may have changed. */
+  localParticipantUpdated: [];
   /** A participant has published a track; the room subscribes to it unless `autoSubscribe` is false. */
   trackPublished: [track: RemoteTrack, participant: RemoteParticipant];
   trackUnpublished: [track: RemoteTrack, participant: RemoteParticipant];

@@ -9,7 +9,7 @@ import {
 } from "../../../src/protocol/data/room-data.ts";
 import type { StreamOptions, StreamWriter } from "../../../src/protocol/data/stream-writer.ts";
 import { mayPublish } from "../../../src/protocol/may-publish.ts";
-import type { Knock, Permissions, RoomState, Speaker } from "../../../src/protocol/room-records.ts";
+import type { Knock, Participant, Permissions, RoomState, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
 import { Emitter } from "../emitter.ts";
@@ -104,6 +104,7 @@ export class Room extends Emitter<RoomEvents> {
     const decryptionOf = (identity: string) => encryption?.keys.decryptionOf(identity) ?? "missing-key";
     this.#roster = new Roster(this, {
       ...{ autoSubscribe, onChanged: subscriptions.update, onUnsubscribed, decryptionOf },
+      onSelf: (record) => this.#updateSelf(record),
       onKeysMissing: (missingKeysOf) =>
         this.#telemetry.record("participant_connection_quality_changed", { missingKeysOf }),
     });
@@ -113,6 +114,7 @@ export class Room extends Emitter<RoomEvents> {
       unpublish: (track) => this.#media.unpublish(track),
       syncMute: (track) => this.#media.syncMute(track),
       setMetadata: (metadata) => this.#setMetadata(metadata),
+      update: (fields) => this.#connection.request("participant.update", fields),
       onDeviceFailed: ({ code, reason }) => this.#telemetry.record("error", { code, reason }),
       onChanged: (event, track) => this.emit(LOCAL_EVENTS[event], track),
       onError,
@@ -275,8 +277,9 @@ export class Room extends Emitter<RoomEvents> {
     this.#setRecording(ack.room.recording);
     this.#setLobby(ack.lobby);
     this.#setRoomState(ack.state);
-    const { identity, metadata, name, attributes } = ack.participant;
-    Object.assign(this.localParticipant, { identity, metadata, name, attributes, permissions: ack.permissions });
+    const { identity } = ack.participant;
+    this.localParticipant.permissions = ack.permissions;
+    this.#updateSelf(ack.participant);
     try {
       this.#encryption?.joined(ack, mode === "new");
     } catch (error) {
@@ -307,6 +310,9 @@ export class Room extends Emitter<RoomEvents> {
         this.#localTrack(push.trackId)
           ?.setWantedLayers(push.layers)
           .catch((error) => this.#onError(error));
+        break;
+      case "codecs.wanted":
+        this.#media.backUp(this.#localTrack(push.trackId), push.codecs).catch((error) => this.#onError(error));
         break;
       case "media.stalled":
         this.#media.stalled();
@@ -353,6 +359,11 @@ export class Room extends Emitter<RoomEvents> {
       default:
         this.#roster.receive(push);
     }
+  }
+
+  #updateSelf({ identity, metadata, name, attributes }: Participant): void {
+    Object.assign(this.localParticipant, { identity, metadata, name, attributes });
+    this.emit("localParticipantUpdated");
   }
 
   #setLobby(waiting: readonly Knock[] = []): void {

@@ -14,6 +14,8 @@ export type RosterDeps = {
   onKeysMissing: (identities: string[]) => void;
   /** Whether this page can decrypt the tracks of a participant. */
   decryptionOf: (identity: string) => Decryption;
+  /** Called with the record of this participant when it may have changed. */
+  onSelf: (record: Participant) => void;
 };
 
 /** The remote participants and their tracks, updated by the server's pushes. */
@@ -94,7 +96,10 @@ export class Roster {
   }
 
   #upsert(record: Participant): void {
-    if (record.identity === this.#self) return;
+    if (record.identity === this.#self) {
+      this.#deps.onSelf(record);
+      return;
+    }
     const known = this.participants.get(record.identity);
     const participant = known ?? new RemoteParticipant(record);
     const changed = known !== undefined && profileOf(known) !== profileOf(record);

@@ -89,6 +89,8 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-shared-voices.js", ({ request }) => serve(request, "sdk-shared-voices.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-stats.js", ({ request }) => serve(request, "sdk-stats.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-device-changes.js", ({ request }) => serve(request, "sdk-device-changes.js", "no-cache", ANY_ORIGIN))
+    .get("/sdk-backup-codec.js", ({ request }) => serve(request, "sdk-backup-codec.js", "no-cache", ANY_ORIGIN))
     .get("/sdk-quality-limitation.js", ({ request }) =>
       serve(request, "sdk-quality-limitation.js", "no-cache", ANY_ORIGIN),
     )

@@ -1,6 +1,6 @@
 import type { RoomData } from "../../../../src/protocol/data/room-data.ts";
 import type { Permissions } from "../../../../src/protocol/room-records.ts";
-import type { JoinAck } from "../../../../src/protocol/signaling.ts";
+import type { BackupCodec, JoinAck } from "../../../../src/protocol/signaling.ts";
 import type { Encryption } from "../../encryption/encryption.ts";
 import { isLost, StoaError } from "../../errors.ts";
 import type { LocalTrack } from "../local-track.ts";
@@ -65,6 +65,12 @@ export class Media {
   /** The server reports that expected media does not arrive. */
   stalled(): void {
     this.#recovery.stalled();
+  }
+
+  /** The server reports which other codecs the viewers of a track need. */
+  async backUp(track: LocalTrack | undefined, codecs: readonly BackupCodec[]): Promise<void> {
+    const { sendBackup } = await import("./backup-codec.ts");
+    if (track && this.#transport) await sendBackup(track, codecs, this.#transport);
   }
 
   voicesChanged(voices: Record<string, string>): void {

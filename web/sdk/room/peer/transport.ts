@@ -2,7 +2,7 @@ import type { IceServer, TrackKind } from "../../../../src/protocol/room-records
 import type { PublishedSection, SubscribedSection, VoiceSection } from "../../../../src/protocol/signaling.ts";
 import type { Encryption } from "../../encryption/encryption.ts";
 import type { RtcRequest } from "../../protocol.ts";
-import type { LocalTrack } from "../local-track.ts";
+import type { SentTrack } from "../local-track.ts";
 import { preferCodecs, receiveDependencyDescriptors } from "./codecs.ts";
 import { type AudioContent, tuneOpusAnswer, tuneOpusOffer } from "./opus.ts";
 import { packSdp, unpackSdp, withoutCandidates } from "./sdp.ts";
@@ -38,7 +38,7 @@ export class Transport {
   /** Sections on which the server puts the loudest voices. */
   readonly voices: Section[] = [];
   readonly #deps: TransportDeps;
-  readonly #sending = new Map<RTCRtpTransceiver, LocalTrack | null>();
+  readonly #sending = new Map<RTCRtpTransceiver, SentTrack | null>();
   readonly #shapes = new WeakMap<RTCRtpTransceiver, string>();
   #queue: Promise<void> = Promise.resolve();
   #waiting: Promise<void> | null = null;
@@ -92,7 +92,7 @@ export class Transport {
   }
 
   /** Sends the track on an idle section of the same shape, or on a new one. */
-  async send(track: LocalTrack): Promise<void> {
+  async send(track: SentTrack): Promise<void> {
     this.#negotiationNeeded = true;
     const { kind, source, encodings, codec, maxBitrate } = track;
     const audio = kind === "audio" ? `${track.music} ${maxBitrate}` : "";
@@ -116,10 +116,14 @@ export class Transport {
     track.sender = transceiver.sender;
   }
 
-  async stopSending(track: LocalTrack): Promise<void> {
+  sends(track: SentTrack): boolean {
+    return [...this.#sending.values()].includes(track);
+  }
+
+  async stopSending(track: SentTrack): Promise<void> {
     track.sender = null;
     for (const [transceiver, current] of this.#sending) {
-      if (current !== track) continue;
+      if (current !== track && (!current?.backupOf || current.backupOf !== track.id)) continue;
       this.#negotiationNeeded = true;
       this.#sending.set(transceiver, null);
       await Promise.race([transceiver.sender.replaceTrack(null), this.#end]);
@@ -210,9 +214,10 @@ export class Transport {
     const sections: PublishedSection[] = [];
     for (const [{ mid }, track] of this.#sending) {
       if (mid === null || track === null) continue;
-      const { clientTrackId, kind, source, name } = track;
+      const { clientTrackId, kind, source, name, backupOf } = track;
       const encryption = this.#deps.encryption ? { encryption: "gcm" as const } : {};
-      sections.push({ mid, clientTrackId, kind, source, ...(name === undefined ? {} : { name }), ...encryption });
+      // Undefined fields are not sent.
+      sections.push({ mid, clientTrackId, kind, source, name, backupOf, ...encryption } as PublishedSection);
     }
     return sections;
   }

@@ -1,0 +1,46 @@
+/** Tells a publisher whether viewers need its video in another codec, so that it encodes one only while they do. */
+import type { BackupCodec } from "../../protocol/signaling.ts";
+import type { Publication } from "./publication.ts";
+
+/** A viewer may be about to leave, or the publisher about to change its codec. */
+const BEGINS_AFTER_MS = 500;
+const ENDS_AFTER_MS = 10_000;
+/** Every browser decodes one of them; the first one costs the publisher less where there is no hardware for the other. */
+const BACKUP_CODECS: readonly BackupCodec[] = ["VP8", "H264"];
+
+type Demand = { lastNotified: BackupCodec | null; changedSinceMs: number | null };
+
+export class BackupDemand {
+  readonly #demands = new Map<string, Demand>();
+
+  forget({ trackId }: Publication): void {
+    this.#demands.delete(trackId);
+  }
+
+  /** Returns the codecs that are wanted besides the track's own from now on, or null when they have not changed. */
+  update(publication: Publication, nowMs: number): BackupCodec[] | null {
+    if (publication.kind !== "video" || !publication.isHome || !publication.codec) return null;
+    const wanted = wantedBackup(publication);
+    const demand = this.#demands.get(publication.trackId) ?? { lastNotified: null, changedSinceMs: null };
+    if (wanted === demand.lastNotified) {
+      demand.changedSinceMs = null;
+      return null;
+    }
+    this.#demands.set(publication.trackId, demand);
+    demand.changedSinceMs ??= nowMs;
+    if (nowMs - demand.changedSinceMs < (wanted === null ? ENDS_AFTER_MS : BEGINS_AFTER_MS)) return null;
+    demand.changedSinceMs = null;
+    demand.lastNotified = wanted;
+    return wanted === null ? [] : [wanted];
+  }
+}
+
+function wantedBackup(publication: Publication): BackupCodec | null {
+  const { backup } = publication;
+  const used = backup && backup.subscriptions.length > 0 ? backup.codec?.codec : undefined;
+  const readable = publication.subscriptions.flatMap(({ readableInstead }) =>
+    readableInstead ? [readableInstead] : [],
+  );
+  const wanted = (codec: BackupCodec) => codec === used || readable.some((codecs) => codecs.includes(codec));
+  return BACKUP_CODECS.find((codec) => codec !== publication.codec?.codec && wanted(codec)) ?? null;
+}
