@@ -190,7 +190,8 @@ test("data takes a larger share than reports, and saves up less of it", () => {
 test("[17] many connections of a stranger take no more of the thread than its media can spare, and usual reports are read", () => {
   const clock = fakeClock();
   const all = new ControlShare();
-  const budgets = (count: number) => Array.from({ length: count }, () => new ControlBudget(clock.now, REPORTS_SHARE, all));
+  const budgets = (count: number) =>
+    Array.from({ length: count }, () => new ControlBudget(clock.now, REPORTS_SHARE, all));
   const [hostile, honest] = [budgets(60), budgets(40)];
   const taken = { hostile: 0, refused: 0 };
   const began = clock.now();

@@ -33,6 +33,9 @@ const listenTo =
   };
 
 const onParticipants = listenTo("participantJoined", "participantLeft", "participantUpdated", "connectionStateChanged");
+export const onProfiles = listenTo(
+  ...(["participantJoined", "participantLeft", "participantUpdated", "localParticipantUpdated"] as const),
+);
 const onTracks = listenTo(
   ...(["participantJoined", "participantLeft", "connectionStateChanged", "subscriptionChanged"] as const),
   ...([

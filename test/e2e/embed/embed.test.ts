@@ -87,6 +87,13 @@ test("[21] <stoa-room> supports video, chat, raised hands and leaving on another
 
   await anna.getByRole("button", { name: "Raise hand" }).click();
   await ben.getByText("✋ 1").waitFor();
+  const late = await open(await roomTag("shop", "late"));
+  await late.getByText("✋ 1").waitFor();
+  await ben.getByRole("button", { name: "Raise hand" }).click();
+  await late.getByText("✋ 2").waitFor();
+  await late.context().close();
+  await ben.getByRole("button", { name: "Raise hand" }).click();
+  await ben.getByText("✋ 2").waitFor({ state: "hidden" });
   await anna.getByRole("button", { name: "React", exact: true }).click();
   await anna.getByRole("button", { name: "React with 🎉" }).click();
   await ben.getByText("🎉 anna").waitFor();

@@ -1,7 +1,8 @@
-import { useCallback, useEffect, useRef, useState } from "react";
-import type { DataMessage } from "../../sdk/index.ts";
+import { useCallback, useRef, useState } from "react";
+import type { DataMessage, Room } from "../../sdk/index.ts";
 import { useRoom } from "../context.tsx";
-import { useData } from "../room-hooks.ts";
+import { useSnapshot } from "../external-store.ts";
+import { onProfiles, useData } from "../room-hooks.ts";
 
 const HAND = "stoa.hand";
 const REACTION = "stoa.reaction";
@@ -10,22 +11,26 @@ export const EMOJIS = ["👍", "👏", "❤️", "😂", "😮", "🎉"] as cons
 
 export type Reaction = { id: number; identity: string; emoji: string };
 
-/**
- * Raised hands and reactions, sent as data messages. The server stores none of them: a participant with a raised hand
- * sends it again to each participant that joins later.
- */
+/** The identities of those who have raised a hand, in the order of the server's times, which is the same for everyone. */
+export function raisedHands(
+  participants: Iterable<{ identity: string; attributes: Readonly<Record<string, string>> }>,
+): readonly string[] {
+  return [...participants]
+    .flatMap(({ identity, attributes }) => (attributes[HAND] ? [{ identity, at: Number(attributes[HAND]) }] : []))
+    .sort((one, other) => one.at - other.at)
+    .map(({ identity }) => identity);
+}
+
+const handsOf = (room: Room | null) =>
+  room ? raisedHands([room.localParticipant, ...room.participants.values()]) : [];
+
+/** Raised hands, which the server keeps for those who join later, and reactions, which are data messages. */
 export function useSignals() {
   const { room } = useRoom();
-  const [hands, setHands] = useState<readonly string[]>([]);
+  const hands = useSnapshot(room, onProfiles, handsOf);
   const [reactions, setReactions] = useState<readonly Reaction[]>([]);
-  const [raised, setRaised] = useState(false);
   const nextId = useRef(1);
 
-  const showHand = useCallback((identity: string, up: boolean) => {
-    setHands((known) =>
-      up ? [...known.filter((one) => one !== identity), identity] : known.filter((one) => one !== identity),
-    );
-  }, []);
   const showReaction = useCallback((identity: string, emoji: string) => {
     const id = nextId.current++;
     setReactions((known) => [...known.slice(-4), { id, identity, emoji }]);
@@ -36,31 +41,19 @@ export function useSignals() {
     useCallback(
       ({ from, topic, payload }: DataMessage) => {
         if (from === null) return;
-        if (topic === HAND) showHand(from, payload === "up");
         if (topic === REACTION && (EMOJIS as readonly string[]).includes(payload)) showReaction(from, payload);
       },
-      [showHand, showReaction],
+      [showReaction],
     ),
   );
-  useEffect(() => {
-    return room?.on("participantLeft", ({ identity }) => showHand(identity, false));
-  }, [room, showHand]);
-  useEffect(() => {
-    return room?.on("participantJoined", ({ identity }) => {
-      if (raised) room.sendData("up", { topic: HAND, to: [identity] }).catch(() => {});
-    });
-  }, [room, raised]);
 
   const raise = (up: boolean) => {
-    if (!room) return;
-    setRaised(up);
-    showHand(room.localParticipant.identity, up);
-    room.sendData(up ? "up" : "down", { topic: HAND }).catch(() => {});
+    room?.localParticipant.setAttributes({ [HAND]: up ? "up" : "" }).catch(() => {});
   };
   const react = (emoji: string) => {
     if (!room) return;
     showReaction(room.localParticipant.identity, emoji);
     room.sendData(emoji, { topic: REACTION }).catch(() => {});
   };
-  return { hands, reactions, raised, raise, react };
+  return { hands, reactions, raised: room !== null && hands.includes(room.localParticipant.identity), raise, react };
 }
