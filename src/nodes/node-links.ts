@@ -48,6 +48,8 @@ export type ServerLink = {
   state: LinkState | null;
   rttMs: number | null;
   lossPercent: number | null;
+  /** The narrower direction; null while everything fits. */
+  limitBps: number | null;
   /** The tracks that can cross it. */
   tracks: number;
   roomIds: string[];
@@ -67,12 +69,20 @@ function describe({ linkId, ends: [one, two], states, tracks, rooms }: RelayLink
   };
 }
 
-function worstOf(conditions: readonly LinkCondition[]): Pick<ServerLink, "rttMs" | "lossPercent"> {
-  const most = (values: (number | null)[]) =>
-    values.reduce((a, b) => (a === null || b === null ? (a ?? b) : Math.max(a, b)), null);
+type Figures = Pick<ServerLink, "rttMs" | "lossPercent" | "limitBps">;
+
+function worstOf(conditions: readonly LinkCondition[]): Figures {
+  const known = (of: (condition: LinkCondition) => number | null | undefined) =>
+    conditions.map(of).filter((value) => typeof value === "number");
+  const [trips, losses, limits] = [
+    known(({ rttMs }) => rttMs),
+    known(({ lossPercent }) => lossPercent),
+    known(({ limitBps }) => limitBps),
+  ];
   return {
-    rttMs: most(conditions.map(({ rttMs }) => rttMs)),
-    lossPercent: most(conditions.map(({ lossPercent = null }) => lossPercent)),
+    rttMs: trips.length === 0 ? null : Math.max(...trips),
+    lossPercent: losses.length === 0 ? null : Math.max(...losses),
+    limitBps: limits.length === 0 ? null : Math.min(...limits),
   };
 }
 
@@ -229,12 +239,17 @@ export function createNodeLinks(output: NodeLinksOutput) {
 
     describe: (): ServerLink[] => [...links.all()].map(describe),
 
-    /** The worst that the node says of what it gets from the other nodes of the room. */
-    into(roomId: string, serverName: string): Pick<ServerLink, "rttMs" | "lossPercent"> {
+    /** The worst of what comes to the node from the other nodes of the room. */
+    into(roomId: string, serverName: string): Figures {
       const end = rooms.get(roomId)?.get(serverName);
-      return worstOf(
-        [...links.all()].flatMap((link) => (end && link.rooms.has(roomId) ? (link.states.get(end) ?? []) : [])),
+      const towards = [...links.all()].filter(
+        ({ rooms: ids, ends: both }) => ids.has(roomId) && end && both.includes(end),
       );
+      const here = towards.flatMap(({ states }) => (end && states.get(end)) ?? []);
+      const there = towards.flatMap(({ states, ends: both }) =>
+        both.flatMap((one) => (one === end ? [] : (states.get(one) ?? []))),
+      );
+      return { ...worstOf(here), limitBps: worstOf(there).limitBps };
     },
     get size(): number {
       return links.size;

@@ -140,8 +140,9 @@ export class RelayLinks<E extends LinkEnd> {
     return true;
   }
 
-  #changed(link: RelayLink<E>, from: E, { state, rttMs, lossPercent = null }: LinkCondition): void {
-    link.states.set(from, { state, rttMs, lossPercent });
+  #changed(link: RelayLink<E>, from: E, condition: LinkCondition): void {
+    const { state } = condition;
+    link.states.set(from, condition);
     if (isUp(link)) link.up.resolve();
     if (state !== "down") return;
     this.#close(link);

@@ -47,6 +47,8 @@ type ConnectionStats = {
   /** Of the links by which tracks from other media nodes come; null for a participant that receives none. */
   serverLinkLossPercent?: number | null;
   serverLinkRttMs?: number | null;
+  /** Null while everything fits. */
+  serverLinkLimitBps?: number | null;
 };
 
 export type RtcConnectionChange =

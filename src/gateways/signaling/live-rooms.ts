@@ -73,8 +73,8 @@ export function createLiveRooms(
     linksOf: (roomId) =>
       placements
         .links()
-        .flatMap(({ servers, state, rttMs, lossPercent, roomIds }) =>
-          roomIds.includes(roomId) ? { servers, state, rttMs, lossPercent } : [],
+        .flatMap(({ servers, state, rttMs, lossPercent, limitBps, roomIds }) =>
+          roomIds.includes(roomId) ? { servers, state, rttMs, lossPercent, limitBps } : [],
         ),
     serversOf: (roomId) => [...(registry.room(roomId)?.sites.keys() ?? [])],
     has: (roomId, identity) => registry.find(roomId, identity) !== undefined,

@@ -133,7 +133,11 @@ export function createMediaEvents({
         session.stats = event.stats;
         const directions = { uplinkLossPercent, downlinkLossPercent, availableOutBps, heldBack, uplinkWaitMs };
         const link = event.stats.usesLinks ? placements.linksInto(room.id, session.site.serverName) : null;
-        const serverLink = { serverLinkLossPercent: link?.lossPercent ?? null, serverLinkRttMs: link?.rttMs ?? null };
+        const serverLink = {
+          serverLinkLossPercent: link?.lossPercent ?? null,
+          serverLinkRttMs: link?.rttMs ?? null,
+          serverLinkLimitBps: link?.limitBps ?? null,
+        };
         const figures = { rttMs, jitterMs, packetLossPercent, serverBusyPercent, ...directions, ...serverLink };
         membership.emitChange(session, { type: "stats", ...figures });
         break;

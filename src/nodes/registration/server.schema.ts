@@ -76,6 +76,9 @@ const link = {
       description: "Packets lost between the two in the last 5 seconds, in the worse direction, before repair",
     }),
   ),
+  limitBps: nullable(
+    t.Number({ description: "What it carries, in bits per second; null while all layers that are wanted fit" }),
+  ),
 };
 
 /** A link between two media servers, as a room that uses it shows it. */

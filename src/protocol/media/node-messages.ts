@@ -209,6 +209,7 @@ export const NODE_EVENTS = {
     state: LinkState,
     rttMs: NullableNumber,
     lossPercent: Type.Optional(NullableNumber),
+    limitBps: Type.Optional(NullableNumber),
   }),
   relayOffered: event("relayOffered", { track: RelayedTrack }),
   relayMuted: ofRoom("relayMuted", { linkId: Id, trackId: Id, muted: Type.Boolean() }),

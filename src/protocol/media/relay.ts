@@ -49,6 +49,8 @@ export type LinkCondition = {
   rttMs: number | null;
   /** Of the packets to this end, whatever was sent again and arrived then; null without any, absent from nodes of an older version. */
   lossPercent?: number | null;
+  /** What the link carries from this end; null while it carries all that is wanted. */
+  limitBps?: number | null;
 };
 
 const RelayedLayer = Type.Object({

@@ -17,15 +17,21 @@ import { LINK_EXTENSIONS, type LinkKind } from "./relayed-track.ts";
 const DEFAULT_RTT_MS = 5;
 /** A keyframe that did not come is requested again. */
 const ASK_AGAIN_MS = 500;
+/** A layer that did not fit is sent again when it fits with this margin. */
+const FITS_AGAIN = 1.1;
+const SMOOTHING = 2;
 
 type Stream = {
   publication: Publication;
   layer: PublishedLayer;
   section: OutgoingSection;
+  isWanted: boolean;
+  /** While it was last sent; 0 before that. */
+  bps: number;
   subscription: RelaySubscription | null;
 };
 
-/** Gets one layer of a track unchanged, regardless of bandwidth and loudness: the viewers' own worker decides on that. */
+/** Gets one layer of a track unchanged, regardless of loudness: the viewers' own worker decides on that. */
 class RelaySubscription extends Subscription {
   readonly #layer: PublishedLayer;
   readonly #now: () => number;
@@ -77,9 +83,10 @@ export class OutgoingRelays implements RoomLink {
   /** By their SSRCs on the link. */
   readonly #streams = new Map<number, Stream>();
   readonly #reports: ReportSender;
-  /** Links of one machine have no bandwidth to estimate, so their packets have no transport-wide numbers. */
+  /** The whole link is measured instead of its packets, which have no transport-wide numbers. */
   readonly #sent = new SentPackets();
   #rttMs = DEFAULT_RTT_MS;
+  #limit = Number.POSITIVE_INFINITY;
   #askedAtMs = 0;
 
   constructor(
@@ -120,7 +127,7 @@ export class OutgoingRelays implements RoomLink {
     const streams =
       known ??
       publication.layers.map((layer) => ({
-        ...{ publication, layer, section: createSection(kind, codecs), subscription: null },
+        ...{ publication, layer, section: createSection(kind, codecs), subscription: null, isWanted: false, bps: 0 },
       }));
     this.#tracks.set(publication, { roomId, streams });
     for (const stream of streams) this.#streams.set(stream.section.stream.ssrc, stream);
@@ -155,9 +162,35 @@ export class OutgoingRelays implements RoomLink {
 
   want(ssrc: number, isWanted: boolean): void {
     const stream = this.#streams.get(ssrc);
-    if (!stream || isWanted === (stream.subscription !== null)) return;
-    if (isWanted) this.#start(stream);
-    else this.#stop(stream);
+    if (!stream) return;
+    stream.isWanted = isWanted;
+    if (isWanted !== (stream.subscription !== null)) this.fit(this.#limit, this.#host.now());
+  }
+
+  /** In bits per second, were there no limit. */
+  get wantedBps(): number {
+    let bps = 0;
+    for (const stream of this.#streams.values()) if (stream.isWanted) bps += stream.bps;
+    return bps;
+  }
+
+  /** Sends what is wanted as far as it fits: all sound, then the lowest layers of videos, screens first, then the higher ones. */
+  fit(limit: number, nowMs: number): void {
+    this.#limit = limit;
+    const streams = [...this.#streams.values()];
+    if (limit < Number.POSITIVE_INFINITY) streams.sort((a, b) => rankOf(a) - rankOf(b));
+    let left = limit;
+    for (const stream of streams) {
+      const { isWanted, subscription, layer, publication } = stream;
+      const isSent = subscription !== null;
+      const bps = layer.rate.bitsPerSecond(nowMs);
+      if (isSent && bps > 0) stream.bps = stream.bps === 0 ? bps : stream.bps + (bps - stream.bps) / SMOOTHING;
+      const needed = isSent ? stream.bps : stream.bps * FITS_AGAIN;
+      const sends = isWanted && (publication.kind === "audio" || needed <= left);
+      if (sends) left -= stream.bps;
+      if (sends && !isSent) this.#start(stream);
+      if (!sends && isSent) this.#stop(stream);
+    }
   }
 
   #start(stream: Stream): void {
@@ -219,4 +252,10 @@ export class OutgoingRelays implements RoomLink {
 function createSection(kind: TrackKind, codecs: NegotiatedCodec[]): OutgoingSection {
   const direction = { rejected: false, sends: true, receives: false };
   return new OutgoingSection({ mid: "", kind, ...direction, codecs, extensions: LINK_EXTENSIONS }, kind);
+}
+
+/** What is sent first has the lowest rank. */
+function rankOf({ publication: { kind, source }, layer }: Stream): number {
+  if (kind === "audio") return -1;
+  return layer.index * 2 + (source === "screenShare" ? 0 : 1);
 }

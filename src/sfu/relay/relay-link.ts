@@ -4,24 +4,28 @@
  */
 import type { LinkCondition, LinkState, RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { ParticipantHost } from "../room/host.ts";
-import { randomSsrc } from "../tracks/publisher-feedback.ts";
+import { type PathLoss, randomSsrc } from "../tracks/publisher-feedback.ts";
 import { AgreedKeys } from "../transport/agreed-keys.ts";
 import { Connection } from "../transport/connection.ts";
 import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { writeApp } from "../wire/rtcp/rtcp-write.ts";
 import { IncomingRelays } from "./incoming-relays.ts";
+import { LinkBudget, LinkQueue } from "./link-budget.ts";
 import { OutgoingRelays } from "./outgoing-relays.ts";
 import { type LinkKind, MAX_LINK_STREAMS, type OpenLink } from "./relayed-track.ts";
 
 const NAME = "WANT";
-const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3 } as const;
+const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3, arrived: 4 } as const;
 const WANTS_EVERY_MS = 1_000;
 /** Until the other side is heard. */
 const HELLO_EVERY_MS = 50;
 /** Between nodes, where nothing else shows that the network has failed. */
 const SIGN_OF_LIFE_EVERY_MS = 250;
 const CHECK_EVERY_MS = 1_000;
+const ARRIVED_EVERY_MS = 1_000;
 const REPORT_EVERY_MS = 5_000;
+const LOSS_UNITS = 65_536;
+const UNKNOWN = 0xffff_ffff;
 const SILENT_AFTER_MS = 1_000;
 const DOWN_AFTER_MS = 3_000;
 const MAX_SSRCS = 250;
@@ -42,8 +46,11 @@ export class RelayLink {
   readonly #peers: OpenLink["peers"];
   readonly #checks: OpenLink["checks"];
   readonly #output: LinkOutput;
-  /** What has arrived since the last report. */
   readonly path = { expected: 0, lost: 0 };
+  /** Null between workers of one node, whose links are as wide as its memory. */
+  readonly #budget: LinkBudget | null;
+  /** Towards this end. */
+  readonly #queue = new LinkQueue();
   readonly #wants = new Map<number, boolean>();
   readonly #ssrc = randomSsrc();
   readonly #out = new Uint8Array(1_200);
@@ -55,6 +62,8 @@ export class RelayLink {
   #livedAtMs = Number.NEGATIVE_INFINITY;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #reported = { expected: 0, lost: 0 };
+  readonly #arrived = { expected: 0, lost: 0, bytes: 0, atMs: 0 };
   /** Measured between nodes only. */
   #rttMs: number | null = null;
   #lossPercent: number | null = null;
@@ -63,8 +72,9 @@ export class RelayLink {
     this.#host = host;
     this.#peers = peers;
     this.#checks = checks;
+    this.#budget = checks && new LinkBudget();
     this.#output = output;
-    this.#openedAtMs = host.now();
+    this.#openedAtMs = this.#arrived.atMs = host.now();
     let agreed: AgreedKeys | null = null;
     const openDtls: ParticipantHost["openDtls"] = (options) => {
       agreed = new AgreedKeys(options, keys);
@@ -134,8 +144,9 @@ export class RelayLink {
     }
     for (const packet of packets) {
       if (packet.type !== "app" || packet.name !== NAME) continue;
-      if (packet.subtype === SUBTYPE.ping) this.#send(SUBTYPE.pong, packet.words.slice(0, 1));
+      if (packet.subtype === SUBTYPE.ping) this.#pinged(packet.words[0] ?? 0, nowMs);
       else if (packet.subtype === SUBTYPE.pong) this.#ponged(packet.words[0], nowMs);
+      else if (packet.subtype === SUBTYPE.arrived) this.#arrivedThere(packet.words, nowMs);
       else for (const ssrc of packet.words) this.outgoing.want(ssrc, packet.subtype === SUBTYPE.wanted);
     }
     this.incoming.receiveRtcp(packets, this.#rttMs ?? this.outgoing.rttMs, nowMs);
@@ -149,10 +160,47 @@ export class RelayLink {
     this.outgoing.setRtt(this.#rttMs);
   }
 
+  #pinged(sentAt: number, nowMs: number): void {
+    this.#send(SUBTYPE.pong, [sentAt]);
+    this.#queue.arrived(((nowMs >>> 0) - sentAt) | 0, nowMs);
+  }
+
+  #arrivedThere([kilobits = 0, loss = 0, queueMs = UNKNOWN]: readonly number[], nowMs: number): void {
+    if (!this.#budget) return;
+    const arrival = { bitsPerSecond: kilobits * 1_000, lossRatio: loss / LOSS_UNITS };
+    this.#budget.reported(
+      { ...arrival, queueMs: queueMs === UNKNOWN ? null : queueMs },
+      this.outgoing.wantedBps,
+      nowMs,
+    );
+    this.outgoing.fit(this.#budget.limit, nowMs);
+  }
+
+  #tellArrived(nowMs: number): void {
+    const { bytes, atMs } = this.#arrived;
+    const { bytesIn } = this.#connection;
+    const kilobits = Math.round(((bytesIn - bytes) * 8) / (nowMs - atMs));
+    const loss = Math.round((this.#lossSince(this.#arrived) ?? 0) * LOSS_UNITS);
+    Object.assign(this.#arrived, { bytes: bytesIn, atMs: nowMs });
+    this.#send(SUBTYPE.arrived, [kilobits, loss, this.#queue.takeMs() ?? UNKNOWN]);
+  }
+
+  #lossSince(before: PathLoss): number | null {
+    const [expected, lost] = [this.path.expected - before.expected, this.path.lost - before.lost];
+    Object.assign(before, this.path);
+    return expected === 0 ? null : lost / expected;
+  }
+
+  get #condition(): Omit<LinkCondition, "state"> {
+    const { limit = Number.POSITIVE_INFINITY } = this.#budget ?? {};
+    const limitBps = Number.isFinite(limit) ? Math.round(limit) : null;
+    return { rttMs: this.#rttMs, lossPercent: this.#lossPercent, limitBps };
+  }
+
   #change(state: LinkState): void {
     if (this.#state === state) return;
     this.#state = state;
-    this.#output.changed({ state, rttMs: this.#rttMs, lossPercent: this.#lossPercent });
+    this.#output.changed({ state, ...this.#condition });
   }
 
   get everyMs(): number {
@@ -183,16 +231,16 @@ export class RelayLink {
     if (this.#state !== "up" || nowMs - this.#livedAtMs < SIGN_OF_LIFE_EVERY_MS) return;
     this.#livedAtMs = nowMs;
     this.#send(SUBTYPE.ping, [nowMs >>> 0]);
+    if (nowMs - this.#arrived.atMs >= ARRIVED_EVERY_MS) this.#tellArrived(nowMs);
   }
 
   /** Also for a control plane that has just started, which did not hear of the last change. */
   #report(nowMs: number): void {
     if (this.#state === null || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#reportedAtMs = nowMs;
-    const { expected, lost } = this.path;
-    this.#lossPercent = expected === 0 ? null : (lost * 100) / expected;
-    Object.assign(this.path, { expected: 0, lost: 0 });
-    this.#output.changed({ state: this.#state, rttMs: this.#rttMs, lossPercent: this.#lossPercent });
+    const loss = this.#lossSince(this.#reported);
+    this.#lossPercent = loss === null ? null : loss * 100;
+    this.#output.changed({ state: this.#state, ...this.#condition });
   }
 
   close(): void {

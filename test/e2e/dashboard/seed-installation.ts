@@ -104,13 +104,22 @@ async function connectChat({ server }: Stage, userId: string): Promise<WebSocket
 function showLinks({ server: { services, projectId } }: Stage): void {
   const site = (serverName: string, region: string, participants: number) => ({ serverName, region, participants });
   const link = (id: string, servers: [string, string], rttMs: number | null, lossPercent: number | null) => ({
-    ...{ id, servers, state: rttMs === null ? null : ("up" as const), rttMs, lossPercent, tracks: 212, rooms: 1 },
+    ...{
+      id,
+      servers,
+      state: rttMs === null ? null : ("up" as const),
+      rttMs,
+      lossPercent,
+      limitBps: null,
+      tracks: 212,
+      rooms: 1,
+    },
   });
   Object.assign(services.signaling, {
     links: () => ({
       links: [
         { ...link("1", ["media-1.eu.acme.example", "media-2"], 81.4, 0.2), rooms: 2 },
-        { ...link("2", ["media-2", "media-3"], 143, 6.4), state: "silent" },
+        { ...link("2", ["media-2", "media-3"], 143, 6.4), limitBps: 1_840_000 },
         link("3", ["media-1.eu.acme.example", "media-3"], null, null),
       ],
       rooms: [

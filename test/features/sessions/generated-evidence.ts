@@ -72,8 +72,15 @@ const DOSES: Record<VerdictCause, Dose> = {
     stalls: Math.ceil(between(0, 4)),
     stalledMs: grown(3_100, 60_000),
   }),
-  server_link: (grown, between) =>
-    between(0, 1) > 0.5 ? { serverLinkLossPercent: grown(3.2, 45) } : { serverLinkRttMs: grown(355, 2_500) },
+  server_link: (grown, between, seconds) => {
+    const narrow = {
+      leastServerLinkBps: 900_000,
+      serverLinkNarrowSeconds: Math.max(10.5, seconds * grown(0.03, 0.95)),
+    };
+    const kind = between(0, 3);
+    if (kind < 1) return narrow;
+    return kind < 2 ? { serverLinkLossPercent: grown(3.2, 45) } : { serverLinkRttMs: grown(355, 2_500) };
+  },
   server_overload: (grown, between, seconds) => ({
     serverCpuPercent: grown(90.5, 100),
     serverBusySeconds: seconds * grown(0.11, 1),
@@ -127,5 +134,7 @@ function everyday(between: Between, seconds: number): Omit<Evidence, "qualityMs"
     serverBusySeconds: seconds * between(0, 0.09),
     serverLinkLossPercent: between(0, 1) > 0.5 ? null : between(0, 2.5),
     serverLinkRttMs: between(0, 1) > 0.5 ? null : between(1, 300),
+    leastServerLinkBps: 900_000,
+    serverLinkNarrowSeconds: between(0, 9),
   };
 }

@@ -26,6 +26,8 @@ const HEALTHY: Evidence = {
   serverBusySeconds: 0,
   serverLinkLossPercent: 0.1,
   serverLinkRttMs: 90,
+  leastServerLinkBps: null,
+  serverLinkNarrowSeconds: 0,
 };
 
 /** One fault each, on top of a healthy call. */

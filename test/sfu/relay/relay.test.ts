@@ -5,7 +5,7 @@ import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { nativeLibraryPath } from "../fast-path/both-paths.ts";
 import { CAMERA, MICROPHONE } from "../room-of-peers.ts";
-import { type Site, TwoWorkers, until } from "./two-workers.ts";
+import { nodeLinks, type Site, TwoWorkers, until } from "./two-workers.ts";
 
 const library = await nativeLibraryPath();
 const PATHS = [
@@ -146,6 +146,29 @@ describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
     expect(asked.times).toBe(requestedBefore);
     expect((await a.call("load", undefined)).nacksIn).toBeGreaterThan(0);
   }, 90_000);
+
+  test("a narrow link between nodes carries the lower layers only, and its viewers get these", async () => {
+    workers = await TwoWorkers.start(path, nodeLinks());
+    await workers.share("room");
+    const { a, b } = workers;
+    const { peer, take, trackId } = await camera(a, "room", "alice", RIDS);
+    const sources = RIDS.map((rid, i) => new RtpSource({ ssrc: 70 + i, payloadType: 96, mid: "0", rid }));
+    film(peer, sources, take);
+    await announced(a, trackId);
+    const far = await viewer(b, "room", "far", { trackId, layer: "high" });
+    const layers = () =>
+      b.events.flatMap((event) =>
+        event.type === "subscriptionChanged" && event.identity === "far" ? event.layer : [],
+      );
+    await until(() => layers().at(-1) === "high", "the high layer");
+    await keepsReceiving(far, 100);
+    expect(a.engine.relays.streams).toBe(3);
+    // A little more than one layer has, when frames are sent in time.
+    a.impaired = { port: b.port, options: { bandwidthBitsPerSecond: 270_000, queueBytes: 10_000 } };
+    await until(() => a.engine.relays.streams < 3, "a layer to stop");
+    await until(() => ["low", "medium"].includes(layers().at(-1) ?? ""), "a lower layer");
+    await keepsReceiving(far, 100);
+  }, 60_000);
 
   test("a mute, an unmute and the end of a track reach the other worker", async () => {
     const { a, b } = await start("room");

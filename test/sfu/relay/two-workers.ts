@@ -1,5 +1,6 @@
 /** Two engines of this thread that share a room over a link, as two workers of a process do. */
 import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impairment.ts";
+import { RelayLinks } from "../../../src/nodes/relay-links.ts";
 import { workerLinks } from "../../../src/nodes/worker-links.ts";
 import type { RelayCalls } from "../../../src/protocol/media/relay.ts";
 import type { MediaEvent, MediaNode, MediaRequest, RelayEvent } from "../../../src/protocol/media-node.ts";
@@ -106,14 +107,38 @@ export class Site {
   }
 }
 
-export class TwoWorkers {
-  readonly links = workerLinks<Site>();
+const placeOf = ({ address, port }: Site) => ({ address, port });
 
-  static async start(path: () => FastPath): Promise<TwoWorkers> {
+/** Links as between nodes: both ends check the path, and measure what it carries. */
+export function nodeLinks(): RelayLinks<Site> {
+  const credentials = (name: string) => ({ ufrag: `ufrag-of-${name}`, pwd: `password-of-the-end-${name}` });
+  const key = (byte: number) => ({
+    profile: "AEAD_AES_128_GCM" as const,
+    key: new Uint8Array(16).fill(byte),
+    salt: new Uint8Array(12).fill(byte),
+  });
+  const [forth, back] = [key(1), key(2)];
+  return new RelayLinks<Site>({
+    open: ({ linkId, ends: [a, b] }) =>
+      Promise.all([
+        a.call("openLink", {
+          ...{ linkId, peers: [placeOf(b)], keys: { incoming: back, outgoing: forth } },
+          checks: { local: credentials("a"), remote: credentials("b") },
+        }),
+        b.call("openLink", {
+          ...{ linkId, peers: [placeOf(a)], keys: { incoming: forth, outgoing: back } },
+          checks: { local: credentials("b"), remote: credentials("a") },
+        }),
+      ]),
+  });
+}
+
+export class TwoWorkers {
+  static async start(path: () => FastPath, links = workerLinks<Site>()): Promise<TwoWorkers> {
     const certificate = await createCertificate();
     const clock = { aheadMs: 0 };
     const site = (index: number) => new Site(index, certificate, clock).start(path());
-    return new TwoWorkers(await site(0), await site(1), clock);
+    return new TwoWorkers(await site(0), await site(1), clock, links);
   }
 
   private constructor(
@@ -121,6 +146,7 @@ export class TwoWorkers {
     readonly b: Site,
     /** Both engines are ahead of the true time by this. */
     readonly clock: { aheadMs: number },
+    readonly links: RelayLinks<Site>,
   ) {
     for (const site of [a, b]) {
       site.onRelay = (event) => this.links.received(site, event);

@@ -1,4 +1,4 @@
-import { countOf } from "./numbers.ts";
+import { bitsText, countOf } from "./numbers.ts";
 import { Badge } from "./states.tsx";
 
 type Site = { serverName: string; region: string; participants: number | null };
@@ -7,6 +7,7 @@ export type Link = {
   state: "up" | "silent" | "down" | null;
   rttMs: number | null;
   lossPercent: number | null;
+  limitBps: number | null;
 };
 
 /** The media servers of a room with their participants, and the links between them. */
@@ -28,6 +29,7 @@ export function Sites({ sites, links }: { sites: readonly Site[]; links: readonl
           {link.rttMs !== null && (
             <span class="quiet small">
               {rttText(link)} round trip, {lossText(link)} lost
+              {link.limitBps !== null && `, carries ${bitsText(link.limitBps)}`}
             </span>
           )}
         </div>

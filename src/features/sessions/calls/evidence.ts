@@ -71,6 +71,8 @@ export class EvidenceCollector {
   readonly #jitter = new Mean();
   readonly #linkLoss = new Mean();
   readonly #linkRtt = new Median();
+  #linkNarrowMs = 0;
+  #linkMinBps: number | null = null;
   readonly #qualityMs: Record<Quality, number> = { excellent: 0, good: 0, poor: 0, lost: 0 };
   readonly #deviceErrors: string[] = [];
   readonly #limitedSeconds = { cpu: 0, bandwidth: 0 };
@@ -130,6 +132,7 @@ export class EvidenceCollector {
         this.#jitter.add(event.jitterMs);
         this.#linkLoss.add(event.serverLinkLossPercent);
         this.#linkRtt.add(event.serverLinkRttMs);
+        this.#addLinkLimit(at - (this.#measuredAt ?? at), event.serverLinkLimitBps ?? null);
         this.#addBandwidth(event.availableOutBps ?? null);
         this.#addDuration(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
         this.#measuredAt = at;
@@ -193,6 +196,8 @@ export class EvidenceCollector {
       serverCpuPercent: this.#serverCpuPercent,
       serverLinkLossPercent: this.#linkLoss.value,
       serverLinkRttMs: this.#linkRtt.value,
+      leastServerLinkBps: this.#linkMinBps,
+      serverLinkNarrowSeconds: Math.round(this.#linkNarrowMs / 100) / 10,
       serverBusySeconds: Math.round(this.#serverBusyMs / 100) / 10,
     };
   }
@@ -203,6 +208,12 @@ export class EvidenceCollector {
     if (serverCpuPercent === null) return;
     this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, serverCpuPercent);
     if (serverCpuPercent >= BUSY_CPU_PERCENT) this.#serverBusyMs += ms;
+  }
+
+  #addLinkLimit(ms: number, bps: number | null): void {
+    if (bps === null) return;
+    this.#linkNarrowMs += ms;
+    this.#linkMinBps = Math.min(this.#linkMinBps ?? bps, bps);
   }
 
   #addBandwidth(bps: number | null): void {

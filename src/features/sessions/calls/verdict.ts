@@ -38,6 +38,9 @@ export type Evidence = {
   /** Of the links between media servers by which tracks came to the participant. */
   serverLinkLossPercent: number | null;
   serverLinkRttMs: number | null;
+  leastServerLinkBps: number | null;
+  /** How long a link did not carry all layers that were wanted. */
+  serverLinkNarrowSeconds: number;
 };
 
 export const LOSS_PERCENT = 3;
@@ -195,9 +198,14 @@ function uplinkLossy(evidence: Evidence): Finding | null {
 }
 
 /** The participant's own path is measured without the links, whose loss comes on top. */
-function serverLinkBad({ serverLinkLossPercent, serverLinkRttMs, downlinkLossPercent }: Evidence): Finding | null {
+function serverLinkBad(all: Evidence): Finding | null {
+  const { serverLinkLossPercent, serverLinkRttMs, serverLinkNarrowSeconds, leastServerLinkBps } = all;
+  if (isLong(serverLinkNarrowSeconds, all.qualityMs) && leastServerLinkBps !== null) {
+    const sentence = `For ${round(serverLinkNarrowSeconds)} seconds, the bandwidth between two media servers of the room was too low for the video: it fell to ${round(leastServerLinkBps / 1000)} kbit/s.`;
+    return { cause: "server_link", sentence, evidence: { leastServerLinkBps, serverLinkNarrowSeconds } };
+  }
   const evidence = { serverLinkLossPercent, serverLinkRttMs };
-  if (serverLinkLossPercent !== null && serverLinkLossPercent >= Math.max(LOSS_PERCENT, downlinkLossPercent ?? 0)) {
+  if (serverLinkLossPercent !== null && serverLinkLossPercent >= Math.max(LOSS_PERCENT, all.downlinkLossPercent ?? 0)) {
     const sentence = `${round(serverLinkLossPercent)} % of the packets were lost between two media servers of the room, on their way to the participant.`;
     return { cause: "server_link", sentence, evidence };
   }
@@ -219,9 +227,13 @@ function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Fin
 /** A low bandwidth estimate alone is not proof: when little is sent, the estimate cannot show that more would fit. */
 function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
   const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
-  if (!isNarrow || heldBackSeconds < HELD_BACK_SECONDS || !lastedLongEnough(heldBackSeconds, qualityMs)) return null;
+  if (!isNarrow || !isLong(heldBackSeconds, qualityMs)) return null;
   const sentence = `For ${round(heldBackSeconds)} seconds, the participant's download bandwidth was too low for the video that it requested: it fell to ${round(leastDownlinkBps / 1000)} kbit/s.`;
   return { cause: "downlink_narrow", sentence, evidence: { leastDownlinkBps, heldBackSeconds } };
+}
+
+function isLong(heldBackSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
+  return heldBackSeconds >= HELD_BACK_SECONDS && lastedLongEnough(heldBackSeconds, qualityMs);
 }
 
 function wasAffected(

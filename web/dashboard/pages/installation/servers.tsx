@@ -117,6 +117,11 @@ function Links() {
                 { title: "State", cell: (link) => <LinkState {...link} /> },
                 { title: "Round trip", number: true, cell: rttText },
                 { title: "Lost", number: true, cell: lossText },
+                {
+                  title: "Carries",
+                  number: true,
+                  cell: ({ limitBps }) => (limitBps === null ? "all" : bitsText(limitBps)),
+                },
                 { title: "Tracks", number: true, cell: ({ tracks }) => countText(tracks) },
                 { title: "Rooms", number: true, cell: (link) => countText(link.rooms) },
               ]}
