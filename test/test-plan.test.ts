@@ -19,7 +19,7 @@ test("tests that add interfaces to the network run in a namespace of their own",
   expect([...folders].filter((folder) => !kindOf(folder).ownNetwork)).toEqual([]);
 });
 
-test("what everyone runs needs no Debian package but Chromium, a compiler and the installer's verifier", () => {
+test("the default suite needs no Debian packages but Chromium, compilers and what the installer needs", () => {
   const needs = new Set(tests.filter(({ suite }) => suite === "default").flatMap(({ needs }) => needs));
   const known = ["chromium", "gcc", "libc6-dev", "libssl-dev", "minisign", "python3", "golang-go", "jq", "curl"];
   expect([...needs].filter((name) => !known.includes(name))).toEqual([]);

@@ -86,13 +86,19 @@ export function createPlacements(
 
   const candidates = () => fleet.candidates((name) => roomsOn.get(name) ?? 0);
 
-  /** Two nodes do not hear each other. The one stays that is heard here, then by more of the others, then the main site. */
+  /**
+   * One of two nodes that cannot reach each other has to leave the room. A node that reaches the control plane stays, then the
+   * one that more of the others reach, then the main site.
+   */
   function split(room: PlacedRoom, serverNames: readonly string[]): void {
     const present = [...room.sites.values()].filter(({ serverName }) => serverNames.includes(serverName));
     const rank = (site: Placed) => (isHeard(site) ? room.sites.size : 0) + links.heardBy(room.id, site.serverName);
     const [stays, gone] = present.sort((a, b) => rank(b) - rank(a));
     if (!stays || !gone) return;
-    log.warn({ roomId: room.id, stays: stays.serverName, gone: gone.serverName }, "placement: media nodes split");
+    log.warn(
+      { roomId: room.id, stays: stays.serverName, gone: gone.serverName },
+      "placement: media nodes cannot reach each other, one leaves the room",
+    );
     unlinkable.set(gone.serverName, now() + LINK_AGAIN_AFTER_MS);
     output.unreachable(room, gone.serverName);
   }

@@ -60,7 +60,7 @@ export class RelayLinks<E extends LinkEnd> {
     await link.up.promise;
     const { linkId } = link;
     await Promise.all(link.ends.map((end) => end.relay("shareRoom", { roomId, linkId })));
-    // What an end has offered was received before its answer.
+    // An end announces its tracks before it answers, so all of them are in `adding` by now.
     await Promise.all(link.adding);
   }
 
@@ -193,7 +193,7 @@ function other<E>({ ends: [one, two] }: RelayLink<E>, end: E): E {
   return end === one ? two : one;
 }
 
-/** What fails because an end has died meanwhile is cleaned up with its loss. */
+/** Ignores the failure of a request to an end that has died, because the loss of the end cleans up after it. */
 function quietly(call: Promise<unknown>): void {
   call.catch(() => {});
 }

@@ -26,7 +26,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     this.#spreadFrom = spreadFrom;
   }
 
-  /** It records the room and knows the speakers. */
+  /** The main worker records the room and determines its speakers. */
   get main(): W {
     return this.#main.worker;
   }
@@ -43,7 +43,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     return this.all.reduce((total, { identities }) => total + identities.size, 0);
   }
 
-  /** The worker of the participant; the main one for strangers. */
+  /** The participant's worker; the main worker if the participant is unknown. */
   workerOf(participantId: string): W {
     return (this.all.find(({ identities }) => identities.has(participantId)) ?? this.#main).worker;
   }
@@ -62,7 +62,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     return site.worker;
   }
 
-  /** All of its workers have as many participants as they should. */
+  /** Every worker of the room has as many participants as it should. */
   get isFull(): boolean {
     return this.all.every((site) => this.#isFull(site));
   }
@@ -75,7 +75,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     this.#others.push({ worker, identities: new Map() });
   }
 
-  /** Returns the worker if it has no participants of the room any more, and others have. */
+  /** Returns the worker if the room no longer needs it: its last participant has left, and it is not the main worker. */
   remove(participantId: string): W | null {
     const site = this.all.find(({ identities }) => identities.delete(participantId));
     if (!site || site === this.#main || site.identities.size > 0 || this.isGrowing) return null;
@@ -83,7 +83,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     return site.worker;
   }
 
-  /** Returns the participants of a worker that has died, and what becomes of the room; null when it has none of the room. */
+  /** Returns the participants of a worker that has died, and what becomes of the room; null if the room did not use it. */
   lose(worker: W): { participantIds: string[]; remains: boolean; wasMain: boolean } | null {
     const site = this.all.find((one) => one.worker === worker);
     if (!site) return null;

@@ -346,7 +346,7 @@ export interface MediaNode {
   setTrackMuted(change: TrackRef & { muted: boolean }): Promise<void>;
   /** Stops the track; its section stays and can be used again. */
   unpublish(track: TrackRef): Promise<void>;
-  /** Sends over open data channels; for other participants the event `data` is emitted. */
+  /** Sends over the data channels that are open. For recipients without one, the event `data` is emitted. */
   sendData(data: SendData): Promise<void>;
   /**
    * Records the tracks of the room from now on, one recording at a time. Starting the same recording again has no

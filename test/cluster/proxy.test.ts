@@ -56,7 +56,7 @@ test("an edge forwards requests unchanged, and a client's address cannot be forg
   expect(await readyz(edge.url)).toMatchObject({ status: "ready", role: "edge", leader: leader.url });
 }, 180_000);
 
-test("[contract 24] an edge without a leader is starting at first, and stands by once it has lost one", async () => {
+test("[contract 24] /readyz of an edge says `starting` before it has found a leader, and `standby` after it has lost one", async () => {
   const unready = (state: string) => ({ status: "unavailable", reasons: { [state]: "not connected to a leader" } });
   await group.kill(await group.leader());
   while ((await readyz(edge.url))?.status === "ready") await Bun.sleep(50);

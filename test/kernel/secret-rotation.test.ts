@@ -93,7 +93,7 @@ test("a webhook's secret is opened with either, and sealed with the new one", ()
   expect(openSecret(createKeyring(NEW), sealSecret(both, "whsec_old"))).toBe("whsec_old");
 });
 
-test("what is derived from a secret stays the same through two changes, and is derived anew for what is made later", async () => {
+test("secrets derived from STOA_SECRET stay valid through two changes of it, and later ones come from the new secret", async () => {
   const DATA_DIR = mkdtempSync(join(tmpdir(), "stoa-derived-"));
   const THIRD = "t".repeat(32);
   const clock = fakeClock();

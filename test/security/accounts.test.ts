@@ -84,7 +84,7 @@ function browser(cookie: string) {
 }
 const cookieOf = (headers: Headers) => /^[^;]+/.exec(headers.get("set-cookie") ?? "")?.[0] ?? "";
 
-test("[2] tabs that renew at once, and an answer that was lost, keep the session", async () => {
+test("[2] the session survives tabs that use one refresh token at the same time, and a lost response", async () => {
   const { headers } = await account("tabs@example.com");
   const { cookie, refresh } = browser(cookieOf(headers));
   const answers = await Promise.all([refresh(cookie), refresh(cookie), refresh(cookie)]);
@@ -95,7 +95,7 @@ test("[2] tabs that renew at once, and an answer that was lost, keep the session
   expect((await refresh(last)).status).toBe(200);
 });
 
-test("[2] the one that was renewed twenty seconds ago ends the session", async () => {
+test("[2] a refresh token that is used again after twenty seconds ends the session", async () => {
   const { headers } = await account("late@example.com");
   const { cookie, refresh } = browser(cookieOf(headers));
   const renewed = cookieOf((await refresh(cookie)).headers);
@@ -107,7 +107,7 @@ test("[2] the one that was renewed twenty seconds ago ends the session", async (
   for (const other of [renewed, cookieOf(successor.headers)]) expect((await refresh(other)).status).toBe(401);
 });
 
-test("[2] a stolen one ends the session as soon as its successor was used", async () => {
+test("[2] a stolen refresh token ends the session if its successor has been used", async () => {
   const { headers } = await account("robbed@example.com");
   const { cookie, refresh } = browser(cookieOf(headers));
   const second = cookieOf((await refresh(cookie)).headers);

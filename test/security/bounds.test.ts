@@ -64,7 +64,7 @@ test("[8] and those that are looked for are found: a field, one in an object, on
   expect(collectionsIn("room.ts", source)).toEqual(["#people", "list", "#late", "inside", "kept"]);
 });
 
-test("[8] what the page calls a variable is one, and the files it names are there", () => {
+test("[8] every variable and file that the page names exists", () => {
   const settings = namesOf(page.replace(collections, ""));
   const abbreviated = new Set(["REACTION_RATE_LIMIT", "VERIFY_EMAIL_RESEND"]);
   expect(settings.filter((name) => !known.has(name) && !abbreviated.has(name))).toEqual([]);
@@ -75,7 +75,7 @@ test("[8] what the page calls a variable is one, and the files it names are ther
   }
 });
 
-test("[8] what expires has a job that removes it, and it runs without anything to do", async () => {
+test("[8] every table whose rows expire has a job that removes them, and it runs with nothing to remove", async () => {
   const { createJobs } = await import("../../src/ops/jobs.ts");
   const jobs = new Map(createJobs(server.runtime, server.services).map((job) => [job.name, job]));
   const named = [...tables.matchAll(/\(((?:prune|sweep|clean-up|expire|tidy|keep)-[a-z]+)\)/g)].map(

@@ -197,7 +197,7 @@ test("a socket whose token is revoked while it opens is closed", async () => {
   expect(closed).toEqual([4401]);
 });
 
-test("blocks hold in all conversations, so a limited token neither reads nor changes them", async () => {
+test("a token for some conversations cannot read or change the user's blocks, which apply to all conversations", async () => {
   const { sender, user, own } = await twoConversations();
   const full = (await mint({ userId: user })).token;
   const limited = (await mint({ userId: user, conversations: [own] })).token;

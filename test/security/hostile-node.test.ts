@@ -706,7 +706,7 @@ describe("[18] a hostile media node says in every way it can", () => {
     LONG,
   );
 
-  test("what it keeps of a participant tells it nothing", async () => {
+  test("the participant records that it keeps reveal neither resume tokens nor addresses", async () => {
     const { member } = await attacked();
     const { resumeToken = "missing" } = member.client.ack ?? {};
     const { record } = rogue.last("addParticipant");

@@ -100,7 +100,7 @@ test("[1] a body that says it is compressed is not inflated", async () => {
   expect(process.memoryUsage.rss() - before).toBeLessThan(48_000_000);
 });
 
-test("[1] an upgrade that is none is a 400 in the envelope, on both sockets", async () => {
+test("[1] an upgrade without a WebSocket key gets 400 in the error format of the API, on both sockets", async () => {
   for (const path of ["/v1/chat/ws", "/v1/rtc"]) {
     const head = `GET ${path}?token=x HTTP/1.1\r\nhost: ${host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`;
     const answer = await answerTo(server.url, head);

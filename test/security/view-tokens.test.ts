@@ -62,7 +62,7 @@ test("[18] it is a credential for nothing else, of its own project or of another
   }
 });
 
-test("[18] another project's key makes no link, and a list's end in one is none in the other", async () => {
+test("[18] the key of another project can neither make a link nor read the timeline", async () => {
   const made = await server.call("POST", `${victim.path}/view-tokens`, { key: mallory.key, body: {} });
   expect([made.status, made.body.code]).toEqual([404, "SVC_RECORDING_NOT_FOUND"]);
   expect((await server.call("GET", `${victim.path}/timeline`, { key: mallory.key })).status).toBe(404);

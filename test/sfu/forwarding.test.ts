@@ -101,7 +101,7 @@ describe("forwarding between peers", () => {
     expect(asked).toBeLessThanOrEqual(allowed);
   });
 
-  test("what a viewer misses is sent again over RTX, with the very same payload", async () => {
+  test("a packet that a viewer misses is sent again over RTX, with the same payload", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     const viewer = await view("viewer", trackId, received);
@@ -117,7 +117,7 @@ describe("forwarding between peers", () => {
     expect(repeated.payload.slice(2)).toEqual(lost?.payload ?? []);
   });
 
-  test("what the server misses it asks the publisher for, once the packet is not merely late", async () => {
+  test("the server requests a missing packet from the publisher when it is not merely late", async () => {
     await publish();
     source.build(new Uint8Array(10), false);
     source.sendFrame(publisher, false);

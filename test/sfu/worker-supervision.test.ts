@@ -69,7 +69,7 @@ const turns = async (clock: FakeClock) => {
   }
 };
 
-test("[17] who comes after a worker that hangs waits until its thread has ended, and its port is free", async () => {
+test("[17] the successor of a worker that hangs starts when its thread has ended and its port is free", async () => {
   const { look, thread, errors, clock } = await supervised();
   Atomics.add(thread.vitals, 0, 1);
   look(7);

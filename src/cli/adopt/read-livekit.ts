@@ -15,8 +15,8 @@ export type Adoption = {
   webhook: { apiKey: string; urls: string[] } | null;
 };
 
-/** Settings that are tables of their own in LiveKit's file, but values here. */
-const WHOLE = new Set(["rtc.turn_servers"]);
+/** Settings whose value in LiveKit's file contains tables, but is read as a whole. */
+const SINGLE_VALUES = new Set(["rtc.turn_servers"]);
 
 /** Reads LiveKit's configuration and says for each of its settings what it becomes. Secrets are never part of a text. */
 export function readLivekitConfig(file: string): Adoption {
@@ -69,7 +69,7 @@ const isTable = (value: unknown): value is Table =>
 function leavesOf(table: Table, prefix = ""): { path: string; value: unknown }[] {
   return Object.entries(table).flatMap(([key, value]) => {
     const path = `${prefix}${key}`;
-    return isTable(value) && !WHOLE.has(path) ? leavesOf(value, `${path}.`) : [{ path, value }];
+    return isTable(value) && !SINGLE_VALUES.has(path) ? leavesOf(value, `${path}.`) : [{ path, value }];
   });
 }
 

@@ -127,7 +127,8 @@ export function chatPersonalDataStore(db: Db) {
   const firstMention = read<{ ordinal: number }, [string, string]>(
     "SELECT ordinal FROM message_mentions WHERE conversation_id = ? AND user_id = ? ORDER BY ordinal LIMIT 1",
   );
-  // Messages have no index on `ordinal`. An ordinal is never above `seq`, so the search starts at that `seq`.
+  // Messages have an index on `seq` and none on `ordinal`. The `seq` of a message is never below its ordinal, so the search
+  // starts where `seq` equals the ordinal of the first mention.
   const mentioning = read<MessageRow, [string, string, number, number]>(
     `SELECT ${columnsOf(messages)} FROM messages WHERE conversation_id = ?1 AND seq >= ?3 AND seq < ?4
      AND mentions IS NOT NULL AND instr(mentions, ?2) > 0 ORDER BY seq`,

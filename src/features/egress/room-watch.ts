@@ -29,7 +29,7 @@ export function tracksOf(participants: readonly LiveParticipant[], source: Egres
         source.type === "room" ||
         (source.type === "participant" && source.identity === identity && source.screenShare === isScreen) ||
         (source.type === "tracks" && source.trackIds.includes(trackId));
-      // What is end-to-end encrypted cannot be decoded here.
+      // End-to-end encrypted tracks cannot be decoded here.
       if (!belongs || encryption) return [];
       return [{ trackId, identity, name: name ?? identity, kind, source: from, muted }];
     }),
@@ -62,7 +62,7 @@ export function createRoomWatch({ bus, log, timers }: Runtime, { nodes, liveRoom
         participants: participants.map(({ identity }) => identity),
       });
     } catch (err) {
-      log.warn({ err, roomId: watcher.roomId }, "egress: participants of a room not read");
+      log.warn({ err, roomId: watcher.roomId }, "egress: room state not refreshed, retrying");
     }
   }
 

@@ -16,7 +16,7 @@ type Deps = {
   rooms: Pick<RoomService, "markRecording">;
   timeline: Timeline;
   onEnded: (recordingId: string) => void;
-  /** Called when the end of a recording is on disk. */
+  /** Called after the commit that ends a recording. */
   onSaved: () => void;
 };
 

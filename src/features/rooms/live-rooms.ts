@@ -39,7 +39,7 @@ export type LiveRooms = {
       attributes?: Record<string, string>;
     },
   ): Promise<Participant>;
-  /** What a participant takes to another room. Throws for one that cannot follow, such as an encoder. */
+  /** The profile and permissions that a participant keeps in another room. Throws if it cannot move, like an encoder. */
   movable(roomId: string, identity: string): Profile & { metadata: string | null; permissions: Permissions };
   move(roomId: string, identity: string, to: Moved): void;
   /** Who waits in the lobby. */

@@ -102,7 +102,7 @@ export function moderationService(
         });
         audit(unit, author, "participant.moved", room, { to: destination.id });
         const { metadata, ...rest } = profile;
-        // Who is sent there does not wait in its lobby.
+        // A participant that is moved does not wait in the lobby of the destination.
         const admitted = { permissions: { ...permissions, admit: true } };
         const input = { participantIdentity: identity, ttlSeconds: MOVED_TTL_SECONDS, ...rest };
         const ref = { projectId, environment, roomId: destination.id };

@@ -200,7 +200,7 @@ export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, 
       store.changePermissions(unit, roomId, identity, { ...before, ...change });
     },
 
-    /** What a host or the backend has admitted waits again when it comes back. */
+    /** A participant that was admitted from the lobby has to wait there again at its next join. */
     withdrawAdmission(unit: Unit, roomId: string, identity: string): void {
       const { admit, ...rest } = store.changedPermissions(roomId, identity) ?? {};
       if (admit) store.changePermissions(unit, roomId, identity, rest);

@@ -174,7 +174,7 @@ export class LivekitSession {
       this.#end(CLOSE_CODES.tooManyAttempts, "too many frames");
       return;
     }
-    // What is refused anyway is decoded only to name the request in the response, which a large one is not worth.
+    // A refused request would be decoded only to name it in the response, which is too expensive for a large one.
     if (verdict.kind === "over" && cost > 1) {
       this.refuse({ case: undefined }, RequestResponse_Reason.LIMIT_EXCEEDED, TOO_MANY_REQUESTS);
       return;

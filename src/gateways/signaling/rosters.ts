@@ -135,7 +135,7 @@ function take({ sessions }: LiveRoom, { changed, left }: Pending) {
   const records = { joined: [] as Participant[], updated: [] as Participant[] };
   let places = MAX_CHANGES - gone.length;
   let characters = 0;
-  // Who comes back must not be announced before its departure.
+  // A participant that came back must not be announced before its departure.
   for (const [identity, change] of left.size > 0 ? [] : changed) {
     if (places-- <= 0 || characters > ROSTER_CHARACTERS) break;
     changed.delete(identity);

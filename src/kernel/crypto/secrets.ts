@@ -29,7 +29,7 @@ type KeyPurpose =
   | "media-nodes"
   | "kept-keys";
 
-/** What these keys made is used for longer than STOA_SECRET_PREVIOUS is set, and cannot be made anew by the server. */
+/** Values made with these keys are used for longer than STOA_SECRET_PREVIOUS is set, and the server cannot make them anew. */
 const KEPT_PURPOSES = [
   "totp",
   "one-time",
@@ -42,7 +42,7 @@ const KEPT_PURPOSES = [
 ] as const satisfies KeyPurpose[];
 type KeptPurpose = (typeof KEPT_PURPOSES)[number];
 
-/** Keys of a former master secret, for what was made before the time in `until`. */
+/** Keys derived from a former master secret, for values that were made before the time `until`. */
 export type KeptKeys = { until: number; keys: Record<KeptPurpose, string> };
 
 export type Keyring = {
@@ -96,7 +96,7 @@ export function createKeyring(masterSecret: string, previousSecret?: string, kep
   };
 }
 
-/** What has to be kept of a master secret when another one takes its place at this time. */
+/** The derived keys to keep of a master secret that is replaced by another one at the time `until`. */
 export function keysToKeep(keyring: Keyring, until: number): KeptKeys {
   const encoded = KEPT_PURPOSES.map((purpose) => [purpose, Buffer.from(keyring.key(purpose)).toString("base64url")]);
   return { until, keys: Object.fromEntries(encoded) as KeptKeys["keys"] };

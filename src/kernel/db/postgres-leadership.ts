@@ -90,7 +90,7 @@ export async function postgresLeadership(url: string, memberUrl: string, deps: D
     throw error;
   }
 
-  /** What the previous leader, which has not resigned, may still assume although its lock is free. */
+  /** What a previous leader that has not resigned may still do although its lock is free. */
   async function predecessor(): Promise<"nothing" | "may not know" | "may still serve"> {
     const [found] = await query<{ leader: string | null; isKnown: boolean; lockGone: boolean; isMet: boolean }>(
       `SELECT leader, coalesce(split_part(postmaster, ' ', 1) = term::text, false) AS "isKnown",

@@ -9,7 +9,7 @@ export type IdleThresholds = {
   checkEveryMs: number;
   /** The maximum number of events between two checks that counts as idle. */
   maxEvents: number;
-  /** This share of the burst's peak counts as idle too: a busy server has more background activity than a small one. */
+  /** A rate up to this share of the burst's highest rate is idle too: a busy server has more background activity. */
   shareOfPeak?: number;
 };
 

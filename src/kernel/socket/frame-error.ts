@@ -2,7 +2,7 @@ import { ApiError, type ErrorCode, type FrameErrorCode, frameCode } from "../../
 import { MediaError, type MediaErrorCode } from "../../protocol/media-node.ts";
 import { storageFullError } from "../db/health.ts";
 
-/** The error of one frame, sent back as an `error`; it does not close the socket. */
+/** The error response to one frame of a WebSocket; the socket stays open. */
 export class FrameError extends Error {
   constructor(
     readonly code: FrameErrorCode | MediaErrorCode,
@@ -14,12 +14,12 @@ export class FrameError extends Error {
   }
 }
 
-/** An error of the catalogue for a frame: the code without its prefix, and its message unless another is given. */
+/** Makes a frame error from a code of the API's errors. The frame has the code without its prefix. */
 export function frameError(code: ErrorCode, message?: string, retryAfterSeconds?: number): FrameError {
   return new FrameError(frameCode(code), message ?? new ApiError(code).message, retryAfterSeconds);
 }
 
-/** The frame error for an error of another layer; null for an unexpected error, which is logged. */
+/** Converts an error of the API or of a media node; null for an unexpected error, which the caller logs. */
 export function frameErrorOf(error: unknown): FrameError | null {
   if (error instanceof FrameError) return error;
   if (error instanceof MediaError) return new FrameError(error.code, error.message);

@@ -50,13 +50,13 @@ type RequestsDeps = {
   streams: DataStreams;
   present(): readonly string[];
   newId(): string;
-  /** What a handler throws besides a `RequestError`. */
+  /** Called when a handler throws anything but a `RequestError`. */
   onError(error: unknown): void;
 };
 
 type Pending = { to: string; settle(result: string | RequestError): void; acknowledged(): void };
 
-/** What fits a packet of every client; more is sent as a stream. */
+/** Every client accepts packets with this much payload; a larger one is sent as a stream. */
 export const MAX_PACKET_PAYLOAD_BYTES = 15_360;
 const MAX_PAYLOAD_BYTES = 1_024 * 1_024;
 export const DEFAULT_TIMEOUT_MS = 15_000;

@@ -101,7 +101,7 @@ export class RoomData {
     this.#proceed();
   }
 
-  /** What belongs to the last session does not come back. */
+  /** Discards the messages, streams and requests of the last session. */
   newSession(): void {
     this.#buffer = new ReliableBuffer();
     this.#channels = null;

@@ -3,7 +3,7 @@ import type { StreamHeader } from "./data-packet.ts";
 
 /** A stream grants its sender credit for this much at a time. */
 const CREDIT_BYTES = 256 * 1024;
-/** What a sender that knows no credit may send ahead of the reading. */
+/** A sender that does not support credit may send this much before it is read. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 export type StreamFailure = "STREAM_INCOMPLETE" | "STREAM_ABORTED" | "STREAM_UNREAD";

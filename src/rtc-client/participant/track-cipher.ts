@@ -54,7 +54,7 @@ export class TrackCipher {
         if (++failures === MAX_FAILED_FRAMES) this.keys.failed(identity);
         return;
       }
-      // What was dropped is missing to a decoder, so it cannot go on before the next keyframe.
+      // A decoder that lacks the dropped frames cannot continue before the next keyframe.
       if (failures > 0 && !isKeyframe) requestKeyframe();
       failures = 0;
       deliver(known === "H264" ? withLengths(nalUnits(plain)) : plain);

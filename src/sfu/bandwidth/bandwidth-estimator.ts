@@ -81,8 +81,8 @@ export class BandwidthEstimator {
   }
 
   /**
-   * The bitrate that may be sent now: the estimate, more while a trial runs or nothing is known, less while a queue drains.
-   * `least` is the bitrate of one video, which is sent before there is a measurement.
+   * The bitrate that may be sent now: the estimate, but more during a bandwidth trial or before the path is measured, and less
+   * while a queue drains. `least` is the bitrate of one video, which is sent even before the path is measured.
    */
   budget(nowMs: number, least = 0, expectsFeedback = false): number {
     if (this.#congestion.isClogged(this.#estimate, nowMs)) return 0;

@@ -124,7 +124,7 @@ export class Congestion {
     return this.#isSteep || this.queueMs(estimate, nowMs) > DEEP_QUEUE_MS;
   }
 
-  /** A keyframe that is sent after the queue has drained arrives no later, and does not lengthen it. */
+  /** A keyframe that waits until the queue has drained arrives no later than one sent now, and does not lengthen the queue. */
   shouldDeferKeyframes(estimate: number, nowMs: number): boolean {
     const mayWait = this.#isDeep && nowMs - this.#deepSinceMs < LONGEST_WAIT_MS;
     return mayWait && this.queueMs(estimate, nowMs) > DRAINED_MS;

@@ -28,7 +28,7 @@ export type FlightState = {
   jitterMs: number | null;
 };
 
-/** Half of the reports: the time, the length and the bytes of each. */
+/** One of the two halves of the report log. Each entry is the time, the length and the bytes of a report. */
 class ReportLog {
   length = 0;
   readonly bytes = new Uint8Array(REPORT_BYTES);

@@ -181,7 +181,7 @@ export class IncomingRelays {
     this.#rooms.set(publication, room);
     room.published(publication, publisher);
     room.announced(publication);
-    // Who is loudest, and what is recorded, is decided by all sound.
+    // All audio is relayed, because the loudest speakers are found among all, and recordings need it.
     if (track.kind === "audio") for (const ssrc of ssrcs.values()) this.#want(ssrc, true);
   }
 

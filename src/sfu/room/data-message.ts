@@ -25,7 +25,7 @@ export class DataMessage {
   readonly delivery: DataChannelDelivery | null;
   readonly size: number;
   readonly isStreamPart: boolean;
-  /** What the server takes of an answer to one of its own requests. */
+  /** Set if the message answers one of the server's own requests. */
   answer: { requestId: string; packet: Buffer } | null = null;
   /** Null for a message to all participants. */
   readonly #to: { identities: ReadonlySet<string>; participantIds: ReadonlySet<string> } | null;

@@ -54,8 +54,8 @@ export class Health {
   }
 
   /**
-   * How long packets wait in the participant's uplink before they leave: the round trip without the path itself and without
-   * the queue towards the participant. Null while there is no measurement.
+   * How long packets wait in the participant's uplink before they leave: the round-trip time minus the shortest one of this
+   * path and minus the queue towards the participant. Null while there is no measurement.
    */
   uplinkWaitMs(address: string | null, rttMs: number | null, queueMs: number | null): number | null {
     if (rttMs === null) return null;

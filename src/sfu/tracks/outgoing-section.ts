@@ -216,7 +216,7 @@ export class OutgoingSection {
   }
 }
 
-/** VP8 and H.264 number frames per layer, so their descriptors would be wrong after a change of layer. */
+/** Each simulcast layer of VP8 and H.264 has its own frame numbers: dependency descriptors would be wrong after a switch. */
 function describesDependencies({ codec }: NegotiatedCodec): boolean {
   return codec === "AV1" || codec === "VP9";
 }

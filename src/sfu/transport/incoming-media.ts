@@ -1,4 +1,4 @@
-/** RTP and RTCP of one connection as they come in: opened, and handed on if they are new and authentic. */
+/** Incoming RTP and RTCP of one connection: decrypted, and passed on if the packet is authentic and no replay. */
 
 import { addressWords } from "../fast-path/native-engine.ts";
 import type { LoopSession } from "../fast-path/native-receive-loop.ts";
@@ -12,7 +12,7 @@ import type { Path } from "./ice/ice-session.ts";
 import type { UdpPort } from "./udp.ts";
 
 export type MediaEvents = {
-  /** A plain packet at the start of `data`. */
+  /** The decrypted packet is the first `length` bytes of `data`. */
   onRtp(data: Buffer, length: number, nowMs: number): void;
   onRtcp(data: Buffer, length: number, nowMs: number): void;
   /** The streams that native code may forward; null when nothing is published on this connection. */

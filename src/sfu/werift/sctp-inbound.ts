@@ -60,7 +60,7 @@ export class SctpInbound {
     return this.#lastTsn;
   }
 
-  /** What does not fit is dropped like a lost packet. */
+  /** A chunk that does not fit is dropped like a lost packet. */
   add(chunk: InboundChunk): void {
     const { tsn, flags } = chunk;
     const ahead = (tsn - this.#lastTsn) >>> 0;

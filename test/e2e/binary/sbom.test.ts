@@ -46,7 +46,7 @@ describe("the bill of materials of a build", () => {
     expect(isValid({ ...sbom, bomFormat: "another" })).toBe(false);
   });
 
-  test("names the binary by its digest, and is in the list that a release signs", () => {
+  test("has the digest of the binary, and is itself in the signed list of checksums", () => {
     const list = readFileSync(join(folder, "checksums.txt"), "utf8");
     const { version, components = [] } = sbom.metadata.component;
     expect(version).toStartWith(RELEASE);

@@ -94,7 +94,7 @@ describe("stoa version --verify", () => {
     await refused("checksums.txt.minisig cannot be read");
   });
 
-  test("takes what install.sh kept, which goes with the program", async () => {
+  test("finds the checksums that install.sh keeps until the program is uninstalled", async () => {
     const install = (...args: string[]) => run(["sh", join(release(), "install.sh"), ...args]);
     expect((await install()).code).toBe(0);
     const { code, out } = await run([installed(), "version", "--verify"]);
@@ -105,7 +105,7 @@ describe("stoa version --verify", () => {
     expect(await Bun.file(join(work, "share/stoa/checksums.txt")).exists()).toBe(false);
   });
 
-  test("has nothing to verify in a checkout", async () => {
+  test("fails when it runs from source, because there is no release to verify", async () => {
     const { code, err } = await run([...FROM_SOURCE, "version", "--verify"]);
     expect([code, err]).toEqual([1, "stoa: this runs from source, so there is no release to verify it against\n"]);
   });

@@ -134,7 +134,7 @@ test("a visit: waiting room, recorded call with chat and a file, verdict, replay
   expect(faults).toEqual([]);
 }, 240_000);
 
-test("a stranger may neither see the visits nor let himself in", async () => {
+test("a caller without a session can neither list the visits nor admit itself to one", async () => {
   const ask = (path: string, method = "GET") => fetch(`${url}/api/${path}`, { method });
   const headers = { "content-type": "application/json" };
   const added = await fetch(`${url}/api/visits`, { method: "POST", headers, body: '{"name":"Eve"}' });

@@ -95,7 +95,7 @@ test.each([
   ["a delivery given up", ["UPDATE webhook_deliveries SET status = 'FAILED'"], "was given up"],
 ])("%s is found", (_, sql, said) => expect(found(sql).join("\n")).toContain(said));
 
-test("what the clients saw or got is held against the database", () => {
+test("a difference between the database and what clients saw or received is found", () => {
   const swapped = found([], ({ chat: [ada] }) => void ada?.sent.reverse());
   expect(swapped.join("\n")).toContain("out of order");
   const blind = found([], ({ chat: [ada] }) => void ada?.seen.pop());

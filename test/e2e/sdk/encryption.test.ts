@@ -70,7 +70,7 @@ const remoteTracks = (page: SitePage) =>
   );
 
 describe("[encryption] in Chromium", () => {
-  test("who has the key sees and hears, others get nothing until they have it", async () => {
+  test("participants with the key see and hear each other; others cannot decrypt anything until they have it", async () => {
     const room = await stage.stoa.rooms.create({ name: "secret", encrypted: true });
     const [ada, bob, eve] = [await stage.page(), await stage.page(), await stage.page()];
     await join(bob, await stage.rtc(room.id, "bob"), { passphrase: "correct horse" });

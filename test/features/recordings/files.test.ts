@@ -167,7 +167,7 @@ for (const [name, kind] of Object.entries(KINDS)) {
       expect(found.frames).toBeGreaterThan(sent.length - 2 * 25 * (name === "opus" ? 2 : 1));
     });
 
-    test("reordered and repeated packets change nothing", () => {
+    test("reordered and repeated packets result in the same file", () => {
       const shuffled = packets.flatMap((packet, i) =>
         i % 7 === 3 && i + 2 < packets.length
           ? []

@@ -11,7 +11,7 @@ for (const { source, codes, category, likelyCause, suggestedAction } of RULES) {
   });
 }
 
-test("[7] no code is in two rules of one source", () => {
+test("[7] no two rules of one source have an error code in common", () => {
   for (const source of ["refused", "transport", "client"]) {
     const codes = RULES.filter((rule) => rule.source === source).flatMap((rule) => rule.codes);
     expect(new Set(codes).size).toBe(codes.length);

@@ -30,7 +30,7 @@ const timeline = async (id: string) => {
   };
 };
 
-test("[4.6] a connection that the server has not seen yet is opened by its client", async () => {
+test("[4.6] an event with a connectionId that the server does not know yet creates the connection's record", async () => {
   const { status, text } = await report({ connectionId: "early", type: "connection_started" });
   expect([status, text]).toEqual([202, ""]);
   const { events, state } = await timeline("early");

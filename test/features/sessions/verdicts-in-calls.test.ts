@@ -96,7 +96,7 @@ test("[17] an upload that becomes narrow late in a call is not mistaken for a lo
   expect((await verdictOf(lossy.roomId, "lola"))?.cause).toBe("uplink_loss");
 });
 
-test("[17] the cause of a bad last part is the cause of the call if the whole shows none", async () => {
+test("[17] if the call as a whole shows no cause, the cause of its bad last minutes is taken", async () => {
   const { roomId, subject, stats } = await measured("lars");
   const often = (count: number, change: Partial<TransportStats>) => {
     for (let n = 0; n < count; n++) {
@@ -239,7 +239,7 @@ test("[24] a network that goes away is a failure, and a call that was good until
   expect([state, errors.map(({ code }) => code)]).toEqual(["FAILED", ["timeout"]]);
 });
 
-test("[24] what is measured while the socket is away counts once the client is back", async () => {
+test("[24] measurements from the time without a socket count once the client is back", async () => {
   const call = await goodCall("rita");
   const { sessionId, resumeToken } = call.ack as never as { sessionId: string; resumeToken: string };
   call.client.cut();

@@ -93,7 +93,7 @@ test("[contract 9] after a crash, uploads known to the database are finished and
   await disk.remove(known);
 });
 
-test("[contract 9] no key is ever a path", async () => {
+test("[contract 9] an object key that could be a path is refused", async () => {
   for (const key of [
     "../../stoa.db",
     "..",

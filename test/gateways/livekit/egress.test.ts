@@ -197,7 +197,7 @@ test("single participants and tracks are composed, and end with them", async () 
   await Promise.all([ann.close(), ben.close()]);
 }, 180_000);
 
-test("what is not served or not permitted is refused with the reason, and nothing is kept", async () => {
+test("an unsupported or forbidden request is refused with the reason, and nothing is stored", async () => {
   const refusal = (work: Promise<unknown>) => work.then(() => "taken", codeOf);
   await stage.rooms.createRoom({ name: "refused" });
   const before = (await egress.listEgress()).length;

@@ -151,7 +151,7 @@ test("an ingress is used again with other settings, by a key in the path, until 
   for (const { close } of [first, second]) close();
 }, 120_000);
 
-test("what is not served or not permitted is refused with the reason", async () => {
+test("an unsupported or forbidden request is refused with the reason", async () => {
   const refusal = (work: Promise<unknown>) =>
     work.then(
       () => "taken",

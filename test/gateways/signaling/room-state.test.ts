@@ -91,7 +91,7 @@ test("a host changes the state of the room for everyone, and those who come late
   expect((await call("PATCH", `/v1/rooms/${roomId}`, { locked: false })).body.code).toBe("SVC_ROOM_CLOSED");
 });
 
-test("who waits in the lobby gets nothing of the room until a host admits it", async () => {
+test("a participant in the lobby receives nothing of the room until a host admits it", async () => {
   const roomId = await create({ lobby: true });
   const host = await server.joined(roomId, "host", HOST);
   expect(host.ack.lobby).toEqual([]);

@@ -52,7 +52,7 @@ describe("[signaling] the roster of a join", () => {
     expect([chosen.ack.roster, listed(chosen).length]).toEqual(["all", 51]);
   });
 
-  test("an unknown one is refused", async () => {
+  test("an unknown roster is refused", async () => {
     const { token } = await server.mint(await server.room(), "ada");
     expect(await server.connect(token).join({ roster: "some" })).toMatchObject({ code: "VALIDATION_FAILED" });
   });
@@ -138,7 +138,7 @@ describe("[signaling] who joins, changes or leaves without publishing", () => {
     ]);
   });
 
-  test("what waits is overtaken by nothing older when the room has become small meanwhile", async () => {
+  test("a participant that leaves when the room has become small again does not reappear in the roster", async () => {
     const roomId = await server.room();
     const all = await enter(roomId, "all");
     await crowd(roomId, 49);

@@ -24,7 +24,7 @@ test("the node of this process is in the fleet with its figures", async () => {
   expect(fleet.find("own")).toMatchObject({ region: "eu", internalUrl: "http://own", activeRooms: 3 });
 });
 
-test("refusals have the same status as for a node on another machine", async () => {
+test("an unknown or foreign registration gets 404 or 403, like that of a node on another machine", async () => {
   expect(await controlPlane.beat("own", { activeRooms: 0, activeParticipants: 0 }, never)).toBe(404);
   const { secret } = await write((unit) => nodeKeys.create(unit, "own"));
   await write((unit) => fleet.register(unit, { ...registration, region: "far" }, nodeKeys.verify(secret)));

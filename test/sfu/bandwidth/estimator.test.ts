@@ -182,7 +182,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.run(5_000).estimator.takeLoss()).toBe(0);
   });
 
-  test("inherent loss costs a layer only until it is recognised", () => {
+  test("loss that is not due to congestion costs at most one layer, and not for long", () => {
     const simulation = new Simulation({ delayMs: 30 }).run(10_000);
     simulation.network.set({ delayMs: 30, lossRatio: 0.2 });
     simulation.run(30_000);

@@ -12,7 +12,7 @@ import { nativeLibraryPath } from "./both-paths.ts";
 
 const library = await nativeLibraryPath();
 
-test("of tens of thousands of connections that came and went no key is left", () => {
+test("tens of thousands of ended connections leave no key in memory", () => {
   const path = openNativePath(library);
   const profiles: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
   const packet = rtpPacket({ payload: 100 });
@@ -42,7 +42,7 @@ test("of tens of thousands of connections that came and went no key is left", ()
   path.close();
 }, 60_000);
 
-test("what is asked for after the end is refused", () => {
+test("a closed native path encrypts nothing and creates no cipher", () => {
   const path = openNativePath(library);
   const master = { profile: "AEAD_AES_128_GCM", key: new Uint8Array(16), salt: new Uint8Array(12) } as const;
   const sender = new SrtpSender(master, path.createCipher);

@@ -62,7 +62,7 @@ test("without a compiler TypeScript takes over, and the log says why", async () 
   expect(code).toBe(0);
 });
 
-test("[11] a server that requires native code fails with the reason why there is none", async () => {
+test("[11] a server that requires native code but has none fails with the reason", async () => {
   const { err, code } = await findWithoutCompiler("native");
   expect(err).toContain("MEDIA_FAN_OUT=native is unavailable: there is no C compiler.");
   expect(code).toBe(1);

@@ -41,8 +41,8 @@ describe("starting", () => {
   });
 });
 
-describe("gaps", () => {
-  test("what is lost on the way leaves its gap, and fills it when it comes late", () => {
+describe("gaps in the sequence numbers", () => {
+  test("a lost packet leaves a gap, which it fills when it arrives late", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     const out = [65_534, 65_536, 65_535, 65_538, 65_537].map(
@@ -51,7 +51,7 @@ describe("gaps", () => {
     expect(out).toEqual([1_000, 1_002, 1_001, 1_004, 1_003]);
   });
 
-  test("what is not forwarded leaves none", () => {
+  test("a packet that is not forwarded leaves no gap", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     const empty = new Set([2, 3, 6]);
@@ -61,7 +61,7 @@ describe("gaps", () => {
     expect(out).toEqual([1_000, undefined, undefined, 1_001, 1_002, undefined, 1_003]);
   });
 
-  test("a late packet of before a dropped one gets its own number", () => {
+  test("a late packet gets its own number although a packet after it was dropped", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, key: true });

@@ -47,7 +47,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 501, pictureId: 0, tl0: 0 })).toMatchObject({ id: 8, tl0: 8 });
   });
 
-  test("a late packet of an older frame does not set the ids back", () => {
+  test("a late packet of an older frame does not turn the picture ids back", () => {
     const viewer = started();
     viewer.feed(0, { extended: 102, pictureId: 7, tl0: 7 });
     expect(viewer.feed(0, { extended: 101, pictureId: 6, tl0: 6 })).toMatchObject({ id: 6, tl0: 6 });
@@ -66,14 +66,14 @@ describe("layer switches", () => {
     expect(out?.ts).toBe(500_000 + 9_000);
   });
 
-  test("without reports the time that passed decides", () => {
+  test("without sender reports the timestamp advances by the time that has passed", () => {
     const viewer = started();
     viewer.forwarder.setTarget(1);
     viewer.nowMs += 100;
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 123 })?.ts).toBe(500_000 + 9_000);
   });
 
-  test("time passes from the first packet of a frame, not from its last", () => {
+  test("the passed time is counted from the first packet of a frame, not from its last", () => {
     const viewer = started();
     viewer.nowMs += 40;
     viewer.feed(0, { extended: 101, timestamp: 9_000, marker: true });

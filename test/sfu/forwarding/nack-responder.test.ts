@@ -113,7 +113,7 @@ describe("answering a viewer's NACK", () => {
     expect(responder.resent).toBe(6);
   });
 
-  test("what was never sent, is gone, or belongs to another publisher is not answered", () => {
+  test("a NACK is not answered for packets that were never sent, are gone, or belong to another publisher", () => {
     const responder = sentOnce();
     expect(responder.answer(4, 0, 10, view, target())).toBe(false);
     expect(responder.answer(65_530 - 512, 0, 10, view, target())).toBe(false);

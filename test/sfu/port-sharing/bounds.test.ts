@@ -150,7 +150,7 @@ describe("what a process accepts from those that share its port", () => {
     expect(newer.got).toEqual([]);
   });
 
-  test("what neither process knows is relayed once, and strangers get no further than their allowance", async () => {
+  test("a datagram that neither process knows is relayed only once, and the rate of such datagrams is limited", async () => {
     const older = await Process.start();
     const newer = await Process.start(older.offer());
     const stranger = await client();

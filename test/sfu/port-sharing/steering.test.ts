@@ -83,7 +83,7 @@ describe("how the kernel divides the datagrams of one port", () => {
     await expect(bind("127.0.0.1", first.port)).rejects.toThrow("EADDRINUSE");
   });
 
-  test("an address has one key however it is written, and what is none has no key", () => {
+  test("an address has the same key in every notation, and text that is not an address has none", () => {
     expect(key("::ffff:192.0.2.7", 5)).toBe(key("192.0.2.7", 5));
     expect(key("fe80::1%eth0", 5)).toBe(key("fe80::1", 5));
     expect(key("192.0.2.7", 5)).not.toBe(key("192.0.2.7", 6));

@@ -124,7 +124,7 @@ describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
     }, "the lowest layer to stop");
   }, 90_000);
 
-  test("what a link loses is asked for again on it: a viewer misses no video, and no keyframe is requested", async () => {
+  test("packets lost on a link are requested again on the link: viewers miss no video, and no keyframe is requested", async () => {
     const { a, b } = await start("room");
     const { peer, asked, take, trackId } = await camera(a, "room", "alice");
     film(peer, [new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" })], take);

@@ -533,7 +533,7 @@ describe("data of one participant", () => {
       expect(emitted).toContainEqual({ messages: 2_500, reason: "rate_limited" });
     });
 
-    test("what it repeats is relayed once, and acknowledged with its own number", () => {
+    test("messages that the client repeats are relayed once, and acknowledged with their own numbers", () => {
       const first = had(0);
       data.opened(first);
       for (const seq of [1, 2]) data.received(first, packet(seq, `${seq}`));

@@ -145,7 +145,7 @@ test("the rate of a choice is that of its layers together, and one that stops is
   expect(stage.publication.liveMask(publisher.nowMs)).toBe(0b011);
 });
 
-test("what is lost of a layer that a viewer does not get leaves a gap that is closed when it comes", () => {
+test("a lost packet of a layer that the viewer does not receive leaves no gap after its retransmission", () => {
   const { publisher, viewers, choose } = start("VP9", 1);
   const [viewer] = viewers as [StageViewer];
   choose(viewer, 1);

@@ -114,7 +114,7 @@ test("an INIT in an association that exists is dropped, and so are parameters wi
   }
 });
 
-test("what browsers send passes, at the edges of every bound", () => {
+test("everything that browsers send is accepted, up to each limit", () => {
   const { receive, control, sent, messages } = associate();
   receive(sack(SENT, [2, 5], [7, 100]), data(LAST + 1), heartbeat(1, 2, 3));
   receive(sack(SENT + 100), forwardTsn(LAST + 2, [3, 0]));
@@ -258,7 +258,7 @@ describe("the work for a chunk does not grow with what waits", () => {
   });
 });
 
-test("what waits is bounded in chunks and bytes, however it is made to wait", () => {
+test("the number and the size of waiting chunks are limited, whatever they wait for", () => {
   for (const flags of [UNORDERED, 0, FIRST, 3]) {
     for (const size of [1, 1_100]) {
       const { receiver, receive, sent } = associate();

@@ -44,7 +44,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS + 101);
   });
 
-  test("who proved something never gives way, and a port full of them is full", () => {
+  test("authenticated connections are never closed for new ones, and a port full of them admits no more", () => {
     const admission = new TcpAdmission<Fake>();
     const proven = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`, true));
     for (const one of proven) admission.admit(one);
@@ -52,7 +52,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(proven.some(({ closed }) => closed)).toBe(false);
   });
 
-  test("who shows a check counts no longer among those who proved nothing", () => {
+  test("a connection no longer counts as unproven once it has sent a valid connectivity check", () => {
     const admission = new TcpAdmission<Fake>();
     const office = Array.from({ length: 2 * MAX_UNPROVEN_PER_ADDRESS }, () => fake("192.0.2.1"));
     for (const one of office) {

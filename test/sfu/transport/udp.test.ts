@@ -86,7 +86,7 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     expect(port.counters).toMatchObject({ packetsIn: 1, bytesIn: 5 });
   });
 
-  test("[17] what was read is collected after eight MiB of it, whenever the engine would have come to it", async () => {
+  test("[17] the buffers of received packets are collected after every eight MiB", async () => {
     const read: WeakRef<Buffer>[] = [];
     const port = await bind({ onDatagram: (data) => void read.push(new WeakRef(data)) });
     const peer = await client();
@@ -128,7 +128,7 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
   });
 });
 
-test("what native code leaves behind goes out by the socket, and is counted once", async () => {
+test("packets that native code could not send are sent by the socket, and counted once", async () => {
   const got: string[] = [];
   const peer = await Bun.udpSocket({
     hostname: "127.0.0.1",

@@ -77,7 +77,7 @@ test("[24] every route, query and body that takes a room's id takes its name", a
   }
 });
 
-test("[24] what exists as an id counts as the id; a name counts in its own environment and project only", async () => {
+test("[24] an existing id takes precedence over an equal name; a name is valid in its environment and project only", async () => {
   const first = await rooms({ body: { name: "first" } });
   const impostor = await rooms({ body: { name: String(first.id) } });
   const get = async (reference: string, key = apiKey) =>

@@ -132,7 +132,7 @@ describe("streams", () => {
     expect(await refused).toBe("NO_READER");
   });
 
-  test("who leaves ends its streams, and those to it", async () => {
+  test("streams from and to a participant end when it leaves", async () => {
     const [ann, ben] = [room.join("ann"), room.join("ben")];
     const arrives = reads(ben, "f");
     const sending = codeOf(ann.data.sendFile(new Blob([noise(4_000_000)]), { topic: "f", to: ["ben"] }));

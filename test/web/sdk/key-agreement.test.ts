@@ -108,7 +108,7 @@ describe("[encryption] participants who agree on keys", () => {
     expect(hub.members.get("eve")?.number).toMatch(/^\d{5}( \d{5}){5}$/);
   });
 
-  test("who joins later cannot decrypt what was sent before, and nobody needs a new key for the rest", async () => {
+  test("a participant that joins later cannot decrypt earlier frames, and the others keep their keys", async () => {
     const ada = await hub.join("ada");
     await hub.join("ben");
     await until(() => hub.allSee());
@@ -125,7 +125,7 @@ describe("[encryption] participants who agree on keys", () => {
     await until(() => hub.allSee());
   });
 
-  test("who has left can decrypt nothing that is sent afterwards, although nobody else loses anything", async () => {
+  test("a participant that has left cannot decrypt later frames, while all others can", async () => {
     for (const identity of ["ada", "ben", "eve", "max"]) await hub.join(identity);
     await until(() => hub.allSee());
     const before = ["ada", "ben", "max"].map(hub.indexOf);

@@ -57,7 +57,7 @@ class Receiver {
       if (++this.#failures === MAX_FAILED_FRAMES) scope.postMessage({ type: "undecryptable", identity });
       return;
     }
-    // What was dropped is missing to the decoder, so it cannot go on before the next keyframe.
+    // A decoder that lacks the dropped frames cannot continue before the next keyframe.
     if (this.#failures > 0 && encoded.type === "delta") this.#requestKeyframe();
     this.#failures = 0;
     encoded.data = plain.buffer;

@@ -7,7 +7,7 @@ type EventData = WebhookEventData & {
 
 /** An event of one type, such as `WebhookEventOf<"call.ended">`. */
 export type WebhookEventOf<T extends keyof EventData> = {
-  /** What to deduplicate on. */
+  /** The same in every delivery of the event: use it to recognise duplicates. */
   id: string;
   type: T;
   projectId: string;

@@ -10,7 +10,7 @@ import { Output } from "./output.ts";
 import { RoomInput } from "./room-input.ts";
 import { fitted, type Layout, type Tile, tilesOf } from "./scene.ts";
 
-/** What a packet may arrive late, and a frame may take to decode, without a gap. */
+/** The time for late packets to arrive and frames to be decoded without a gap in the output. */
 const PLAYOUT_DELAY_MS = 400;
 const TICK_MS = 5;
 /** Without anything to see or hear the composition begins after this time. */

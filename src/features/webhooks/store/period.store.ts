@@ -25,11 +25,11 @@ export function periodStore({ $client: client }: Db) {
   );
 
   return {
-    /** Oldest first. */
+    /** The endpoint's periods, oldest first. */
     of: (endpointId: string) => ofEndpoint.all(endpointId),
-    /** Begins a period after the event `seq`. */
+    /** Begins a period of the endpoint; its first event is the one after `seq`. */
     begin: (unit: Unit, endpointId: string, seq: number) => void begin.run(unit, endpointId, seq),
-    /** Ends the open period with the event `seq`. */
+    /** Ends the endpoint's open period; its last event is `seq`. */
     end: (unit: Unit, endpointId: string, seq: number) => void end.run(unit, seq, endpointId),
     move: (unit: Unit, { endpointId, startSeq }: PeriodRow, position: number) =>
       void move.run(unit, position, endpointId, startSeq),

@@ -79,7 +79,7 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     return node.remote ? answer : { ...answer, sdp: onLoopback(answer.sdp) };
   }
 
-  /** What has ended there meanwhile needs no change. */
+  /** Errors are ignored, because the track may have ended in the destination in the meantime. */
   function mute({ destination, trackIds }: Forward, sourceTrackId: string, muted: boolean): void {
     const trackId = trackIds.get(sourceTrackId);
     if (trackId === undefined) return;

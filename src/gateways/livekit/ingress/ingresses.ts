@@ -206,7 +206,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       endSession(id);
     },
 
-    /** What an earlier process left is not being sent to. */
+    /** Ends the ingresses that were active in an earlier process. */
     async recover(): Promise<void> {
       for (const { id, input } of store.active()) {
         const outcome = input === "url" ? { status: "ERROR" as const, error: STOPPED } : ENCODER.outcome();

@@ -29,7 +29,7 @@ import { defineMethod, type Method, type ServerCall, TwirpError } from "./twirp.
 
 type EgressDeps = { rooms: RoomService; egresses: Egresses; registry: SessionRegistry };
 
-/** What the requests have in common, with their outputs. */
+/** The fields that the requests have in common, with their outputs. */
 type Composed = LivekitOutputs & Pick<RoomCompositeEgressRequest, "roomName" | "options"> & { toJson(): unknown };
 
 type Plan = {

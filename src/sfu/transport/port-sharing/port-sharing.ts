@@ -276,7 +276,7 @@ export class PortSharing {
     }
   }
 
-  /** What this process does not know either goes no further. */
+  /** A datagram of a client that this process does not know either is not relayed again. */
   #deliver(data: Buffer, port: number, address: string): void {
     this.counters.relayedIn++;
     this.#isDelivering = true;

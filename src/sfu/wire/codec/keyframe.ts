@@ -56,7 +56,7 @@ const MAX_LOOK_BACK = 32;
 export class KeyframeStart {
   readonly #earlier = new RtpView();
 
-  /** `first` is the first number of the stream. The packet is in the ring already. */
+  /** Whether this packet, which is in the ring already, starts a keyframe. `first` is the stream's first sequence number. */
   isAt(
     codec: MediaCodec,
     view: RtpView,

@@ -14,7 +14,7 @@ type RepairLimits = {
   reorderMs: number;
   maxTries: number;
   maxAgeMs: number;
-  /** What follows a packet that was given up cannot be decoded without a keyframe. */
+  /** After a packet is given up, the following ones cannot be decoded without a keyframe. */
   needsKeyframe: boolean;
 };
 

@@ -50,7 +50,7 @@ function Search({ onClose }: { onClose: () => void }) {
     if (project === null) return;
     let closed = false;
     for (const load of recordsOf(project.id)) {
-      // What the role may not see is left out.
+      // Records that the role may not see are left out.
       load.then(
         (entries) => !closed && setRecords((known) => [...known, ...entries]),
         () => {},

@@ -65,7 +65,7 @@ export function runFetcher(): Promise<void> {
   return done.promise;
 }
 
-/** What ffmpeg says repeats addresses, which may contain credentials. */
+/** ffmpeg's messages repeat URLs, which may contain credentials. */
 const withoutUrls = (text: string): string => text.replaceAll(/\w+:\/\/[^\s'"]+/g, "…").slice(-500);
 
 async function fetchInto(start: Start, negotiate: (sdp: string) => Promise<string>): Promise<void> {
