@@ -19,7 +19,7 @@ test("[11] it prints a guide by its name, or a chapter by its heading", async ()
   expect(rooms).toStartWith("# Rooms\n");
   expect(rooms).not.toContain("<!--");
   const { out: all } = await stoa(["manual", "operate"]);
-  for (const word of ["vps", "firewall", "proxies", "backup", "upgrade", "limits"]) {
+  for (const word of ["vps", "firewall", "proxies", "backup", "limits"]) {
     const { out: one } = await stoa(["manual", word]);
     expect(one).toStartWith("## ");
     expect(one.length).toBeGreaterThan(100);
