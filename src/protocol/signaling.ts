@@ -86,6 +86,8 @@ const viewing = {
   layer: Type.Optional(LayerChoice),
   /** Tracks with a higher priority are preferred when bandwidth is insufficient; 0 by default. */
   priority: Type.Optional(Type.Integer({ minimum: -100, maximum: 100 })),
+  /** Frames per second that suffice: fewer are sent where the publisher encodes temporal layers. */
+  maxFps: Type.Optional(Type.Integer({ minimum: 1, maximum: 240 })),
 };
 
 /** A receiving media section of the offer, and the track to deliver on it. */

@@ -25,10 +25,19 @@ export function descriptor(packet: DescribedPacket): Uint8Array {
   return begin(packet).bytes();
 }
 
+type DescribedStructure = {
+  spatial: number;
+  temporal: number;
+  offset: number;
+  heights: number[];
+  /** Of each template for each decode target; anything without them. */
+  indications?: number[];
+};
+
 /** With a structure of one template for each layer: template `offset + s * temporal + t` is spatial layer s, temporal layer t. */
 export function descriptorWithStructure(
   packet: DescribedPacket,
-  { spatial, temporal, offset, heights }: { spatial: number; temporal: number; offset: number; heights: number[] },
+  { spatial, temporal, offset, heights, indications }: DescribedStructure,
 ): Uint8Array {
   const count = spatial * temporal;
   const bits = begin(packet)
@@ -36,7 +45,7 @@ export function descriptorWithStructure(
     .add(offset, 6)
     .add(count - 1, 5);
   for (let n = 1; n <= count; n++) bits.add(n === count ? 3 : n % temporal === 0 ? 2 : 1, 2);
-  for (let n = 0; n < count * count; n++) bits.add(n % 4, 2);
+  for (let n = 0; n < count * count; n++) bits.add(indications?.[n] ?? n % 4, 2);
   // Each template refers to the frame before, the last one also to the one before that.
   for (let n = 1; n <= count; n++) {
     bits.add(1, 1).add(n, 4);

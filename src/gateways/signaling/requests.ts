@@ -83,7 +83,9 @@ export function createRequests(
       const wanted = subscribe
         .flatMap((section) => ("voices" in section ? [] : [section]))
         .filter(({ trackId }) => mayReceive(session, trackId))
-        .map(({ mid, trackId, maxHeight, layer, priority }) => ({ mid, trackId, maxHeight, layer, priority }));
+        .map(({ mid, trackId, maxHeight, layer, priority, maxFps }) => ({
+          ...{ mid, trackId, maxHeight, layer, priority, maxFps },
+        }));
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
       const voices = mids.length > 0 ? { voices: { mids, except: withheldFrom(session) } } : {};
       const answer = await session.site.node.negotiate({ ...request, ...voices });

@@ -19,6 +19,8 @@ export interface LayerRequest {
   kind: "audio" | "screen" | "camera";
   /** Lowest first. Audio has one. */
   layers: readonly LayerFigures[];
+  /** What the lower temporal layers of the lowest live layer take of its bitrate; the last one is the whole. */
+  temporalShares?: readonly number[] | undefined;
   /** The height at which the subscriber shows the video; larger layers are not needed. */
   maxHeight?: number | undefined;
   /** The highest layer that the subscriber allows. */
@@ -37,6 +39,8 @@ export interface LayerDecision {
   /** The layer with unlimited bandwidth, which the publisher has to encode. */
   desired: number;
   reason: LayerReason;
+  /** The highest temporal layer of it, if all of it does not fit. */
+  temporal?: number;
 }
 
 interface LayerPlan {
@@ -74,6 +78,9 @@ interface Candidate {
   desired: number;
   /** The position in `usable`; −1 when nothing is chosen yet. */
   step: number;
+  /** The highest temporal layer of the lowest layer, if all of it does not fit. */
+  temporal: number;
+  wasReduced: boolean;
   before: number;
   /** A layer is being sent now. */
   wasSent: boolean;
@@ -81,7 +88,7 @@ interface Candidate {
 }
 
 export class LayerChooser {
-  readonly #before = new Map<string, { layer: number; loweredAtMs: number }>();
+  readonly #before = new Map<string, { layer: number; isReduced: boolean; loweredAtMs: number }>();
 
   forget(id: string): void {
     this.#before.delete(id);
@@ -125,6 +132,19 @@ export class LayerChooser {
       let rising = group.filter((c) => c.step >= 0);
       while (rising.length > 0) rising = rising.filter(raise);
     }
+    for (const candidate of inOrder) {
+      if (candidate.step >= 0 || !(candidate.mayRise || candidate.wasSent || candidate.wasReduced)) continue;
+      const bitrate = bitrateOf(candidate.request, candidate.usable[0] as number);
+      const staying = candidate.wasReduced ? STAY_MARGIN : UPGRADE_MARGIN;
+      const margin = videos === 0 ? LAST_VIDEO_MARGIN : staying;
+      const shares = candidate.request.temporalShares?.slice(0, -1) ?? [];
+      candidate.temporal = shares.findLastIndex((share) => charged + bitrate * share * margin <= budget);
+      if (candidate.temporal < 0) continue;
+      const cost = bitrate * (shares[candidate.temporal] as number);
+      videos += 1;
+      used += cost;
+      charged += cost * margin;
+    }
     const wanted = inOrder.reduce((sum, { request, usable }) => sum + bitrateOf(request, usable.at(-1) as number), 0);
     const decisions = candidates.map((candidate) => this.#decide(candidate, nowMs));
     return { decisions, used, videos, nextStep, wanted: wanted * UPGRADE_MARGIN };
@@ -142,13 +162,15 @@ export class LayerChooser {
       usable,
       desired,
       step: -1,
+      temporal: -1,
+      wasReduced: known?.isReduced ?? false,
       before: known?.layer ?? Number.POSITIVE_INFINITY,
       wasSent: known !== undefined && known.layer !== NO_LAYER,
       mayRise: known === undefined || nowMs - known.loweredAtMs >= holdMs(known.layer),
     };
   }
 
-  #decide({ request, usable, desired, step }: Candidate, nowMs: number): LayerDecision {
+  #decide({ request, usable, desired, step, temporal }: Candidate, nowMs: number): LayerDecision {
     const layer = step < 0 ? NO_LAYER : (usable[step] as number);
     const known = this.#before.get(request.id);
     const reason: LayerReason =
@@ -162,7 +184,10 @@ export class LayerChooser {
     const lowered = known !== undefined && layer < known.layer && reason === "bandwidth";
     const loweredAtMs = lowered ? nowMs : (known?.loweredAtMs ?? Number.NEGATIVE_INFINITY);
     if (request.paused) this.#before.delete(request.id);
-    else this.#before.set(request.id, { layer, loweredAtMs });
+    else this.#before.set(request.id, { layer, isReduced: temporal >= 0, loweredAtMs });
+    // It counts as paused, so that all of the layer returns by the rules for a paused video.
+    if (layer === NO_LAYER && temporal >= 0)
+      return { id: request.id, layer: usable[0] as number, desired, reason, temporal };
     return { id: request.id, layer, desired, reason };
   }
 }

@@ -53,9 +53,9 @@ export class GroupForwarder extends Forwarder {
     return member ? member.group.highest - member.slot.sequenceOffset : super.lastOutgoing;
   }
 
-  override setTarget(layer: number, spatial?: number): void {
+  override setTarget(layer: number, spatial?: number, temporal?: number): void {
     this.leave();
-    super.setTarget(layer, spatial);
+    super.setTarget(layer, spatial, temporal);
   }
 
   override switchSource(source: Parameters<Forwarder["switchSource"]>[0]): void {

@@ -8,11 +8,12 @@ import { type Vp8Ids, Vp8Munger } from "../wire/codec/vp8.ts";
 import { SequenceMap } from "../wire/rtp/sequence-map.ts";
 import { type ClockReference, TimestampMap } from "../wire/rtp/timestamp-map.ts";
 import type { FanOutTarget } from "./fan-out-target.ts";
-import type { SourcePacket, SvcPosition } from "./source-packet.ts";
+import type { SourcePacket, SvcPosition, TemporalPosition } from "./source-packet.ts";
 
 export const PAUSED = -1;
 /** A target that has all spatial layers of its stream. */
 export const ALL_SPATIAL = Number.POSITIVE_INFINITY;
+export const ALL_TEMPORAL = Number.POSITIVE_INFINITY;
 const MIN_FIRST_SEQUENCE = 1_000;
 const MAX_FIRST_SEQUENCE = 32_767;
 
@@ -70,6 +71,10 @@ export class Forwarder {
   /** The highest spatial layers that are forwarded now, and from the next frame or keyframe on. */
   #spatial = ALL_SPATIAL;
   #targetSpatial = ALL_SPATIAL;
+  /** The same of temporal layers. */
+  #temporal = ALL_TEMPORAL;
+  #targetTemporal = ALL_TEMPORAL;
+  #frameTimestamp = -1;
   #pictureTimestamp = -1;
   /** The layer that was forwarded last: the maps know its clock and its numbers. */
   #previous = PAUSED;
@@ -127,6 +132,15 @@ export class Forwarder {
     return this.#targetSpatial;
   }
 
+  get targetTemporal(): number {
+    return this.#targetTemporal;
+  }
+
+  /** Packets are left out by their temporal layer, or will be, or are until the frame at which the others begin. */
+  get readsTemporal(): boolean {
+    return this.#temporal !== ALL_TEMPORAL || this.#targetTemporal !== ALL_TEMPORAL;
+  }
+
   /** A packet of the present source has been forwarded. */
   get hasSource(): boolean {
     return this.#previous !== PAUSED;
@@ -134,11 +148,13 @@ export class Forwarder {
 
   /**
    * PAUSED takes effect at once; a layer begins with its next keyframe, and until then the current one continues. Higher spatial
-   * layers of a stream begin with a keyframe too, and end with the next frame.
+   * layers of a stream begin with a keyframe too, and end with the next frame. Temporal layers end with the next frame, and begin
+   * with one that allows it.
    */
-  setTarget(layer: number, spatial = ALL_SPATIAL): void {
+  setTarget(layer: number, spatial = ALL_SPATIAL, temporal = ALL_TEMPORAL): void {
     this.#target = layer;
     this.#targetSpatial = spatial;
+    this.#targetTemporal = temporal;
     if (layer === PAUSED) this.#current = PAUSED;
   }
 
@@ -174,6 +190,7 @@ export class Forwarder {
 
   /** The constants after `packet`, the newest that was forwarded, or null while another layer or packet is awaited. */
   constants({ layer, extended, svc }: SourcePacket): CopyConstants | null {
+    if (this.readsTemporal) return null;
     if (svc && Math.min(this.#spatial, this.#targetSpatial) < svc.top) return null;
     if (this.#current !== layer || this.#target !== layer || this.#sequence.highest !== extended) return null;
     return {
@@ -192,7 +209,7 @@ export class Forwarder {
     this.#octets += sent.octets;
     this.#sequence.catchUp(sent.numbers);
     this.#timestamp.catchUp(sent.timestamp, sent.timestampAtMs);
-    this.#pictureTimestamp = sent.timestamp;
+    this.#pictureTimestamp = this.#frameTimestamp = sent.timestamp;
     if (this.#codec === "vp8" && sent.vp8.seen) this.#vp8.map(sent.vp8, false);
   }
 
@@ -209,13 +226,15 @@ export class Forwarder {
       this.#enter(packet, nowMs);
       entered = true;
     }
-    const { svc } = packet;
+    const { svc, temporal } = packet;
+    if (this.readsTemporal && temporal && this.#omits(packet, temporal) && this.#sequence.drop(extended)) return false;
     if (svc && !this.#includes(packet, svc) && this.#sequence.drop(extended)) return false;
     // A padding-only packet is not forwarded, unless a sequence number was already left free for it.
     if (view.payloadLength === 0 && this.#sequence.drop(extended)) return false;
     const late = this.#sequence.isLate(extended);
     const outgoing = this.#sequence.forward(extended);
     if (outgoing < 0) return false;
+    if (!late) this.#frameTimestamp = view.timestamp;
     target.ssrc = this.ssrc;
     target.sequenceNumber = outgoing & 0xffff;
     target.timestamp = this.#timestamp.map(view.timestamp, nowMs, late);
@@ -230,6 +249,21 @@ export class Forwarder {
     this.#packets += 1;
     this.#octets += view.payloadLength;
     return true;
+  }
+
+  /** Whether the packet is of a temporal layer that is left out. */
+  #omits({ view, extended, keyframe, vp8 }: SourcePacket, { layer, top, entersUpTo }: TemporalPosition): boolean {
+    if (this.#sequence.isLate(extended)) return layer > this.#temporal;
+    if (view.timestamp === this.#frameTimestamp) return layer > this.#temporal;
+    this.#frameTimestamp = view.timestamp;
+    const target = this.#targetTemporal;
+    if (keyframe || target <= this.#temporal) this.#temporal = target;
+    else if (layer <= this.#temporal || entersUpTo === layer)
+      this.#temporal = Math.max(this.#temporal, Math.min(entersUpTo, target));
+    if (this.#temporal >= top && target >= top) this.#temporal = target;
+    const omits = layer > this.#temporal;
+    if (omits && this.#codec === "vp8" && vp8.pictureId >= 0) this.#vp8.omit(extended);
+    return omits;
   }
 
   /** Whether the packet is of a forwarded spatial layer. */
@@ -257,14 +291,15 @@ export class Forwarder {
     if (this.#codec === "vp8") this.#vp8.switchTo(packet.vp8);
     this.#current = layer;
     this.#spatial = this.#targetSpatial;
+    this.#temporal = this.#targetTemporal;
     this.#previous = layer;
     this.#otherSource = false;
     this.switches += 1;
   }
 
   #rewriteVp8(packet: SourcePacket, target: FanOutTarget, late: boolean): number {
-    const { view, vp8 } = packet;
+    const { view, vp8, extended } = packet;
     if (view.payloadLength === 0 || vp8.length === 0) return 0;
-    return vp8.rewrite(view.data, view.payloadOffset, target.prefix, this.#vp8.map(vp8, late));
+    return vp8.rewrite(view.data, view.payloadOffset, target.prefix, this.#vp8.map(vp8, late, extended));
   }
 }

@@ -12,6 +12,15 @@ export type SvcPosition = {
   endsFrame: boolean;
 };
 
+/** The place of a packet in a stream of several temporal layers. */
+export type TemporalPosition = {
+  layer: number;
+  /** The highest layer of the stream. */
+  top: number;
+  /** The highest layer that a subscriber of lower ones may get from this packet's frame on. */
+  entersUpTo: number;
+};
+
 export interface SourcePacket {
   view: RtpView;
   layer: number;
@@ -23,4 +32,6 @@ export interface SourcePacket {
   vp8: Vp8Descriptor;
   /** Null, or absent, for a stream without spatial layers. */
   svc?: SvcPosition | null;
+  /** Null, or absent, for a stream without temporal layers, and when no subscriber leaves any out. */
+  temporal?: TemporalPosition | null;
 }

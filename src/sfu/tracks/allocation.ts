@@ -3,6 +3,7 @@ import type { DeliveryReason } from "../../protocol/signaling.ts";
 import { type LayerReason, type LayerRequest, NO_LAYER } from "../bandwidth/layer-chooser.ts";
 import { BandwidthPlanner } from "../bandwidth/planner.ts";
 import type { ProbePlan } from "../bandwidth/probe.ts";
+import { ALL_TEMPORAL } from "../forwarding/forwarder.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import type { RtcpBytes } from "../wire/rtcp/rtcp.ts";
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
@@ -109,7 +110,7 @@ export class Allocation {
     }
     options.canProbe = flowing.length > 0;
     const { decisions, stopsImmediately, defersKeyframes, probe } = this.#planner.plan(requests, options, nowMs);
-    for (const { id, layer, desired, reason } of decisions) {
+    for (const { id, layer, desired, reason, temporal = ALL_TEMPORAL } of decisions) {
       const subscription = subscriptions.get(id);
       if (!subscription) continue;
       const { choices: layers } = subscription.publication;
@@ -117,10 +118,20 @@ export class Allocation {
       const chosen = layer === NO_LAYER ? null : (layers[layer] ?? null);
       if (stopsImmediately && chosen) subscription.stopAbove(chosen);
       if (defersKeyframes && chosen && subscription.needsKeyframeFor(chosen)) continue;
-      subscription.setLayer(chosen, REASONS[reason], nowMs);
+      subscription.setLayer(chosen, REASONS[reason], nowMs, {
+        temporal: Math.min(temporal, wantedTemporal(subscription, chosen)),
+      });
     }
     if (probe) this.#prober.start(probe, flowing);
   }
+}
+
+/** The highest temporal layer of which the subscriber wants the frames. */
+function wantedTemporal({ settings }: Subscription, chosen: SelectableLayer | null): number {
+  const { temporal, framesPerSecond } = chosen?.stream ?? {};
+  if (settings.maxFps === null || !temporal || framesPerSecond === undefined) return ALL_TEMPORAL;
+  const highest = temporal.highestWithin(settings.maxFps, framesPerSecond);
+  return highest === temporal.count - 1 ? ALL_TEMPORAL : highest;
 }
 
 /** A hash that changes whenever a layer of a subscribed track starts or stops. */
@@ -147,6 +158,7 @@ function requestOf({ publication, settings, section }: Subscription, nowMs: numb
       height: heightOf(publication, layer),
       live: (live & (1 << layer.index)) !== 0,
     })),
+    temporalShares: publication.choices.find(({ index }) => live & (1 << index))?.stream.temporal.shares,
     maxHeight: settings.maxHeight ?? undefined,
     maxLayer: settings.layer === "auto" ? undefined : positionOf(publication, layerNumber(settings.layer)),
     paused: settings.paused || publication.muted || !publication.audible,

@@ -4,7 +4,7 @@ import type { PublishedSection } from "../../protocol/signaling.ts";
 import type { PacketRun, ReceiveBatch } from "../fast-path/receive-batch.ts";
 import type { FastStreamTerms } from "../fast-path/stream-table.ts";
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
-import type { SourcePacket } from "../forwarding/source-packet.ts";
+import type { SourcePacket, TemporalPosition } from "../forwarding/source-packet.ts";
 import type { UdpPort } from "../transport/udp.ts";
 import { KeyframeStart, keyframeHeight, type MediaCodec } from "../wire/codec/keyframe.ts";
 import { primaryOfRed } from "../wire/codec/red.ts";
@@ -26,6 +26,8 @@ export interface Subscriber {
   catchUpFrom: number | null;
   /** The track is redundant audio, and the subscriber gets the newest frame of each packet. */
   readonly unwrapsRed: boolean;
+  /** Packets are left out by their temporal layer. */
+  readonly readsTemporal?: boolean;
   /** Returns null when the packet is not forwarded to this subscriber. */
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
   /** A subscriber with this method gets runs of packets in order, and `forward` only for other packets. */
@@ -186,6 +188,7 @@ export class Publication {
     packet.extended = extended;
     packet.keyframe = this.#beginsKeyframe(packet, layer);
     packet.svc = this.#spatial && this.#readLayers(this.#spatial, packet, layer, nowMs);
+    packet.temporal = this.#readTemporal(packet, layer);
     if (packet.keyframe && this.kind === "video") {
       if (!this.muted) for (const subscriber of this.subscriptions) subscriber.sourceFlows?.(layer, nowMs);
       layer.keyframeArrived(view.sequenceNumber, keyframeHeight(this.mediaCodec, view, packet.vp8));
@@ -193,6 +196,13 @@ export class Publication {
     }
     if (this.muted) return;
     this.#forward(packet, layer, nowMs);
+  }
+
+  #readTemporal({ view, vp8 }: SourcePacket, { temporal }: PublishedLayer): TemporalPosition | null {
+    const codec = this.mediaCodec;
+    if (codec === "audio" || codec === "h264") return null;
+    const isNeeded = this.#slowPath.some(({ readsTemporal }) => readsTemporal);
+    return temporal.read(view, codec, this.extensions.dependencyDescriptor, vp8, isNeeded);
   }
 
   #readLayers(spatial: SpatialLayers, { view }: SourcePacket, { group }: PublishedLayer, nowMs: number) {
@@ -302,6 +312,7 @@ export class Publication {
       packet.extended = extended;
       packet.keyframe = this.#beginsKeyframe(packet, layer);
       packet.svc = this.#spatial?.read(packet.view, this.mediaCodec, this.extensions.dependencyDescriptor) ?? null;
+      packet.temporal = this.#readTemporal(packet, layer);
       const target = subscription.forward(packet, layer, nowMs);
       if (target) this.#udp.fanOut(packet.view, [target], 1);
     }

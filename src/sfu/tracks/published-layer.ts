@@ -8,6 +8,7 @@ import { AUDIO_REPAIR, NackGenerator, VIDEO_REPAIR } from "../wire/rtcp/nack-gen
 import { Reception } from "../wire/rtcp/reception.ts";
 import { PacketRing } from "../wire/rtp/packet-ring.ts";
 import { StreamClock } from "./publisher-clock.ts";
+import { TemporalLayers } from "./temporal-layers.ts";
 
 /** Keyframes are large, so one request serves all subscribers within this time. */
 const KEYFRAME_INTERVAL_MS = 500;
@@ -49,6 +50,7 @@ export class PublishedLayer {
   /** From the newest keyframe; 0 when it is unknown. */
   height = 0;
   lastFrameMs = 0;
+  readonly temporal = new TemporalLayers();
   #frameGapMs = MAX_SILENCE_MS / SILENT_FRAMES;
   #timestamp = -1;
   senderReport: ReceivedReport | null = null;
@@ -65,6 +67,10 @@ export class PublishedLayer {
     this.#onUrgentFeedback = onUrgentFeedback;
     this.index = index;
     this.rid = rid;
+  }
+
+  get framesPerSecond(): number {
+    return 1_000 / this.#frameGapMs;
   }
 
   get stream(): PublishedLayer {

@@ -3,7 +3,7 @@ import type { Layer } from "../../protocol/room-records.ts";
 import type { DeliveryReason, LayerChoice } from "../../protocol/signaling.ts";
 import type { SlotHolder } from "../fast-path/group-forwarder.ts";
 import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
-import { ALL_SPATIAL, type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
+import { ALL_SPATIAL, ALL_TEMPORAL, type Forwarder, PAUSED } from "../forwarding/forwarder.ts";
 import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { TransportSequence } from "../wire/rtcp/twcc-feedback.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
@@ -13,13 +13,21 @@ import type { Publication, Subscriber } from "./publication.ts";
 import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
 import type { SelectableLayer } from "./spatial-layers.ts";
 
-export type SubscriptionSettings = { paused: boolean; maxHeight: number | null; layer: LayerChoice; priority: number };
+export type SubscriptionSettings = {
+  paused: boolean;
+  maxHeight: number | null;
+  layer: LayerChoice;
+  priority: number;
+  /** Where the stream has temporal layers, no more of them are sent than this many frames a second need. */
+  maxFps: number | null;
+};
 
 export const DEFAULT_SUBSCRIPTION_SETTINGS: SubscriptionSettings = {
   paused: false,
   maxHeight: null,
   layer: "auto",
   priority: 0,
+  maxFps: null,
 };
 
 export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
@@ -114,8 +122,17 @@ export class Subscription implements Subscriber {
     this.sourceChanged();
   }
 
-  /** Sets the layer to forward; null pauses. If a keyframe is needed, a recent one is replayed or one is requested. */
-  setLayer(layer: SelectableLayer | null, reason: DeliveryReason, nowMs: number): void {
+  get readsTemporal(): boolean {
+    return this.section.forwarder?.readsTemporal ?? false;
+  }
+
+  /** Sets the layer to forward and the highest temporal layer of it; null pauses. If a keyframe is needed, a recent one is replayed or one is requested. */
+  setLayer(
+    layer: SelectableLayer | null,
+    reason: DeliveryReason,
+    nowMs: number,
+    { temporal = ALL_TEMPORAL }: { temporal?: number } = {},
+  ): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
     // Without a forwarder there is nothing to send yet, or nothing that this subscriber can decode.
     this.#reason = forwarder ? reason : this.#transport && this.publication.codec ? "codec" : "source";
@@ -124,8 +141,9 @@ export class Subscription implements Subscriber {
     if (forwarder && !this.#starved) {
       const index = layer?.stream.index ?? PAUSED;
       const spatial = layer?.spatial ?? ALL_SPATIAL;
-      if (forwarder.targetLayer !== index || forwarder.targetSpatial !== spatial) {
-        forwarder.setTarget(index, spatial);
+      const { targetLayer, targetSpatial, targetTemporal } = forwarder;
+      if (targetLayer !== index || targetSpatial !== spatial || targetTemporal !== temporal) {
+        forwarder.setTarget(index, spatial, temporal);
         this.publication.leaveFastPath();
       }
       if (layer && forwarder.wantsKeyframe) this.#begin(layer.stream, forwarder, nowMs);

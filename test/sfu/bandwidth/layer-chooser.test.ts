@@ -54,6 +54,38 @@ describe("the layers that a subscriber gets", () => {
     expect(choose([camera("c", { maxHeight })], 10_000_000).layers).toEqual({ c: layer });
   });
 
+  const temporalShares = [0.4, 0.6, 1];
+
+  test.each([
+    [100_000, 0, undefined],
+    [80_000, 0, 1],
+    [40_000, 0, 0],
+    [30_000, NO_LAYER, undefined],
+  ])("of the only video, as many temporal layers are sent as %d bits/s carry", (budget, layer, temporal) => {
+    const chooser = new LayerChooser();
+    chooser.choose([camera("c", { temporalShares })], 200_000, 0);
+    const [decision] = chooser.choose([camera("c", { temporalShares })], budget, 1_000).decisions;
+    expect([decision?.layer, decision?.temporal]).toEqual([layer, temporal]);
+    // It stays so, and without temporal layers there is nothing between all and nothing.
+    const [again] = chooser.choose([camera("c", { temporalShares })], budget, 1_100).decisions;
+    expect([again?.layer, again?.temporal]).toEqual([layer, temporal]);
+    if (temporal === undefined) return;
+    const [plain] = new LayerChooser().choose([camera("c")], budget, 0).decisions;
+    expect(plain?.layer).toBe(NO_LAYER);
+  });
+
+  test("no video has fewer frames so that another has more lines", () => {
+    const requests = ["a", "b", "c"].map((id) => camera(id, { temporalShares }));
+    const { plan } = choose(requests, 400_000);
+    expect(plan.decisions.map(({ layer, temporal }) => [layer, temporal])).toEqual([
+      [0, undefined],
+      [0, undefined],
+      [0, 1],
+    ]);
+    expect(plan.used).toBeLessThanOrEqual(400_000);
+    expect(plan.nextStep).toBeGreaterThan(400_000);
+  });
+
   test("no layer above the maximum that the subscriber set is sent", () => {
     expect(choose([camera("c", { maxLayer: 1 })], 10_000_000).layers).toEqual({ c: 1 });
   });

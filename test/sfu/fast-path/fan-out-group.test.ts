@@ -10,7 +10,7 @@ import { GroupForwarder } from "../../../src/sfu/fast-path/group-forwarder.ts";
 import { GroupNackResponder } from "../../../src/sfu/fast-path/group-nack-responder.ts";
 import { SendBatch } from "../../../src/sfu/fast-path/send-batch.ts";
 import { createTarget, type FanOutTransport } from "../../../src/sfu/forwarding/fan-out-target.ts";
-import { PAUSED } from "../../../src/sfu/forwarding/forwarder.ts";
+import { ALL_TEMPORAL, PAUSED } from "../../../src/sfu/forwarding/forwarder.ts";
 import type { SourcePacket } from "../../../src/sfu/forwarding/source-packet.ts";
 import { type MediaCodec, startsKeyframe } from "../../../src/sfu/wire/codec/keyframe.ts";
 import { Vp8Descriptor } from "../../../src/sfu/wire/codec/vp8.ts";
@@ -26,6 +26,8 @@ import { PATHS } from "./both-paths.ts";
 
 const LAYERS = 2;
 const VIEWERS = 5;
+/** The temporal layers of frames, each of which has four packets. */
+const TEMPORAL = [0, 2, 1, 2];
 const PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"];
 
 class Viewer {
@@ -95,7 +97,7 @@ class Viewer {
 
 type Step =
   | { do: "send"; layer: number; ahead: number; back: number; kind: "next" | "gap" | "late" | "empty"; key: boolean }
-  | { do: "watch"; viewer: number; layer: number }
+  | { do: "watch"; viewer: number; layer: number; temporal: number }
   | { do: "move"; viewer: number }
   | { do: "nack"; viewer: number; back: number };
 
@@ -134,6 +136,8 @@ function play(path: FastPath, codec: MediaCodec, story: readonly Step[], togethe
     view.parse(packetOf(codec, extended, step));
     const packet: SourcePacket = { view, layer: step.layer, extended, keyframe: false, vp8 };
     packet.keyframe = startsKeyframe(codec, view, vp8);
+    const temporal = TEMPORAL[(extended >> 2) & 3] ?? 0;
+    packet.temporal = { layer: temporal, top: 2, entersUpTo: extended & 4 ? temporal : 2 };
     ring.put(extended, view.data.slice(), view.length, nowMs);
     const decision = group.decide(packet);
     if (decision === "forward") {
@@ -157,7 +161,9 @@ function play(path: FastPath, codec: MediaCodec, story: readonly Step[], togethe
     else {
       const viewer = viewers[step.viewer] as Viewer;
       const { forwarder, transport } = viewer;
-      if (step.do === "watch" && forwarder.targetLayer !== step.layer) forwarder.setTarget(step.layer);
+      const isChange =
+        step.do === "watch" && (forwarder.targetLayer !== step.layer || forwarder.targetTemporal !== step.temporal);
+      if (step.do === "watch" && isChange) forwarder.setTarget(step.layer, undefined, step.temporal);
       if (step.do === "move") {
         for (const slot of [...transport.slots]) slot.leave();
         transport.port += 1;
@@ -221,7 +227,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constant("watch" as const), viewer, layer: fc.constantFrom(PAUSED, 0, 1) }),
+    arbitrary: fc.record({
+      do: fc.constant("watch" as const),
+      viewer,
+      layer: fc.constantFrom(PAUSED, 0, 1),
+      temporal: fc.constantFrom(0, 1, ALL_TEMPORAL, ALL_TEMPORAL),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("move" as const), viewer }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("nack" as const), viewer, back: fc.nat(12) }) },

@@ -49,6 +49,7 @@ export class Stage {
     const note = (target: FanOutTarget, { data, payloadOffset, payloadLength }: RtpView) => {
       const { sequenceNumber, timestamp, marker } = target;
       const payload = data.slice(payloadOffset, payloadOffset + payloadLength);
+      payload.set(target.prefix.subarray(0, target.prefixLength));
       this.#viewers.get(target.ssrc)?.seen.push({ sequenceNumber, timestamp, marker, payload });
     };
     const copy = createTarget(transport(), new OutgoingExtensions({}));

@@ -84,6 +84,9 @@ export class Vp8Descriptor {
   }
 }
 
+/** More frames than an encoder leaves out within the time in which a late packet still comes. */
+const MAX_OMISSIONS = 32;
+
 export interface Vp8Ids {
   pictureId: number;
   tl0PicIdx: number;
@@ -101,6 +104,8 @@ export class Vp8Munger {
   #lastPictureId = 0;
   #lastTl0PicIdx = 0;
   #lastKeyIdx = 0;
+  /** The frames that were left out lately: where they began, and the offset of picture ids before that. */
+  #omissions: { extended: number; pictureIdOffset: number }[] = [];
 
   /** The offsets that are added to the ids of the current source. */
   get offsets(): Vp8Ids {
@@ -109,16 +114,29 @@ export class Vp8Munger {
 
   /** Takes the first packet after a switch, which is then mapped like any other. */
   switchTo(descriptor: Vp8Descriptor): void {
+    this.#omissions = [];
     if (!this.#started) return;
     this.#pictureIdOffset = this.#lastPictureId + 1 - descriptor.pictureId;
     this.#tl0Offset = this.#lastTl0PicIdx + 1 - descriptor.tl0PicIdx;
     this.#keyIdxOffset = this.#lastKeyIdx + 1 - descriptor.keyIdx;
   }
 
+  /** Leaves out a frame that begins with this packet: a decoder would wait for a missing id. */
+  omit(extended: number): void {
+    this.#omissions.push({ extended, pictureIdOffset: this.#pictureIdOffset });
+    if (this.#omissions.length > MAX_OMISSIONS) this.#omissions.shift();
+    this.#pictureIdOffset -= 1;
+  }
+
+  #pictureIdOffsetAt(extended: number): number {
+    return this.#omissions.find((omission) => omission.extended > extended)?.pictureIdOffset ?? this.#pictureIdOffset;
+  }
+
   /** Returns the outgoing ids of a packet. Late packets do not advance the last ids. */
-  map(descriptor: Vp8Ids & { wide: boolean }, late: boolean): Vp8Ids {
+  map(descriptor: Vp8Ids & { wide: boolean }, late: boolean, extended = Number.POSITIVE_INFINITY): Vp8Ids {
     const { ids } = this;
-    ids.pictureId = (descriptor.pictureId + this.#pictureIdOffset) & (descriptor.wide ? 0x7fff : 0x7f);
+    const offset = late ? this.#pictureIdOffsetAt(extended) : this.#pictureIdOffset;
+    ids.pictureId = (descriptor.pictureId + offset) & (descriptor.wide ? 0x7fff : 0x7f);
     ids.tl0PicIdx = (descriptor.tl0PicIdx + this.#tl0Offset) & 0xff;
     ids.keyIdx = (descriptor.keyIdx + this.#keyIdxOffset) & 0x1f;
     if (!late) {

@@ -59,6 +59,9 @@ export function readVp9Packet(data: Uint8Array, offset: number, end: number): Vp
 
 type Vp9Layers = {
   spatial: number;
+  temporal: number;
+  /** Higher temporal layers of the next frames refer to none before this one. */
+  switchesUp: boolean;
   /** The packet is the last one of its layer's frame. */
   endsFrame: boolean;
   /** The number of spatial layers and their heights; 0 without a scalability structure. */
@@ -74,7 +77,16 @@ export function readVp9Layers(data: Uint8Array, offset: number, payloadLength: n
   if ((first & 0x20) === 0) return null;
   const { at, spatial } = skipToStructure(data, offset, end);
   if (at > end) return null;
-  const layers: Vp9Layers = { spatial, endsFrame: (first & 0x04) !== 0, count: 0, heights: [] };
+  const layerAt = offset + 1 + (first & 0x80 ? (readUint8(data, offset + 1) & 0x80 ? 2 : 1) : 0);
+  const indices = readUint8(data, layerAt);
+  const layers: Vp9Layers = {
+    spatial,
+    temporal: indices >> 5,
+    switchesUp: (indices & 0x10) !== 0,
+    endsFrame: (first & 0x04) !== 0,
+    count: 0,
+    heights: [],
+  };
   if ((first & 0x02) === 0 || at >= end) return layers;
   const structure = readUint8(data, at);
   layers.count = (structure >> 5) + 1;
