@@ -44,7 +44,7 @@ function plain(schema: JsonSchema, names: ReadonlyMap<string, string>): string {
   }
 }
 
-/** The type of the values of an object whose names are free. */
+/** The type of the values of an object that may have any property names. */
 function valueType({ patternProperties = {} }: JsonSchema, names: ReadonlyMap<string, string>): string {
   return unique(Object.values(patternProperties).map((value) => printType(value, names))) || "unknown";
 }

@@ -51,7 +51,7 @@ export type LeaderOptions = RuntimeOptions & {
   lock?: DataLock;
   cluster?: Cluster;
   takeMediaThreads?: () => EmbeddedMedia | null;
-  /** This process hands over to a newer one when it is told to. */
+  /** Whether this process hands over to a newer one when an upgrade is requested. */
   upgrades?: boolean;
   /** The media workers listen already, beside those of the older process that this one succeeds, at its ports. */
   succeeds?: { media: OpenedMedia; plan: TlsPlan | null; httpPort: number; tlsPort: number | null };

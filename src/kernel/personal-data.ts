@@ -59,7 +59,10 @@ export type PersonalData = {
 
 /** The columns in which one feature stores personal data, as `table.column`. */
 export type PersonalColumns = {
-  /** Columns of user ids. The value is the join to the table with the project; empty if it is the same table. */
+  /**
+   * The columns with user ids as keys. Each value is the SQL join to the table that has the project; empty if the column's own
+   * table has it.
+   */
   userIds: Record<string, string>;
   /** Columns of texts, IP addresses and JSON that can contain personal data. */
   content: readonly string[];

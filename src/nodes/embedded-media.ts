@@ -346,7 +346,7 @@ export class EmbeddedMedia implements MediaNode {
     }
   }
 
-  /** For a control plane that has just started. */
+  /** The open links, which a control plane asks for after its start. */
   get openedLinks(): OpenedLink[] {
     return this.#linkEnds.describe();
   }

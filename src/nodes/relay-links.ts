@@ -78,7 +78,7 @@ export class RelayLinks<E extends LinkEnd> {
     return this.#find(one, other)?.rooms.has(roomId) ?? false;
   }
 
-  /** The room ends at `gone`. */
+  /** Ends the use of the links of `gone` for this room. */
   unshare(roomId: string, gone: E): void {
     for (const link of this.#linksOf(gone)) {
       if (!link.rooms.delete(roomId)) continue;

@@ -34,7 +34,7 @@ type RemoteMediaOptions = {
   term: number;
   timers: Timers;
   log: Log;
-  /** It is an older process of this server. */
+  /** True for an older process of this server, which uses the same data directory. */
   sharesDisk?: boolean;
   /** Finds the client behind a socket of our TURN relay, which appears to the node as the client. */
   relayedClient?: RelayedClient;

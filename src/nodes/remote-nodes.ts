@@ -23,7 +23,7 @@ type RemoteNodesDeps = {
   secretFor: (serverName: string) => string | null;
   relayedClient: RelayedClient | null;
   term?: number;
-  /** They are not registered: no new room is placed on them. */
+  /** The older processes of an upgrade. They are not registered, so no new room is placed on them. */
   older?: readonly OlderProcess[];
 };
 

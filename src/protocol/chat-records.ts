@@ -78,7 +78,7 @@ export const ConversationMember = Type.Object({
   role: literals(CHAT_MEMBER_ROLES),
   status: literals(CHAT_MEMBER_STATUSES),
   mutedUntil: NullableText,
-  /** For people to read, if the backend gave one. */
+  /** The display name, if the backend set one. */
   name: Type.Optional(Text),
   metadata: NullableMetadata,
   joinedAt: Text,

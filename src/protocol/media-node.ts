@@ -316,7 +316,7 @@ export interface MediaNode {
     readonly links: boolean;
     /** It writes recordings into the folders of this process; other nodes keep them until they are downloaded. */
     readonly sharesDisk: boolean;
-    /** For how long nothing was received from it. */
+    /** The time since something was received from the node. */
     readonly silentMs: number;
   };
   /** Opens the room on a worker; it spreads over more while it is large. Opening an open room has no effect. */

@@ -13,7 +13,7 @@ type SignalingClientOptions = {
   /** The name of the SDK in the server's connection record. */
   sdk?: string;
   roster?: Roster;
-  /** For agreeing on keys with the other participants. */
+  /** The public key for the key agreement with the other participants. */
   publicKey?: string;
   /** Passed for runtimes without a WebSocket. */
   WebSocket?: typeof WebSocket;

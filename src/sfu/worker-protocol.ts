@@ -81,7 +81,7 @@ export type FromWorker =
   | { type: "error"; id: number; code: MediaErrorCode | null; message: string }
   | { type: "event"; event: MediaEvent }
   | { type: "relay"; event: RelayEvent }
-  /** So many other processes use the port of this worker. */
+  /** The number of other processes that use the port of this worker. */
   | { type: "portShared"; others: number }
   /** An error that did not end the worker, for the log. */
   | { type: "fault"; message: string }

@@ -10,7 +10,7 @@ export type ToNewer =
 
 export type ToOlder =
   | { type: "ready"; version: string }
-  /** It answers requests, and takes those that wait over `loopback`. */
+  /** The newer process answers requests, and takes over the waiting ones by `loopback`. */
   | { type: "serving"; version: string; loopback: LoopbackTransport }
-  /** It cannot take over, and ends. */
+  /** The newer process cannot take over, and ends. */
   | { type: "refused"; reason: string };

@@ -88,7 +88,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
 
   function serves({ pid, version }: Serving): void {
     setMainProcess(pid);
-    log.info({ pid, version }, "upgrade: another process serves");
+    log.info({ pid, version }, "upgrade: new process took over");
   }
 
   async function shareAll(): Promise<Shared> {

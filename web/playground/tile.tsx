@@ -5,7 +5,7 @@ import { Icon } from "./icon.tsx";
 export type TileProps = {
   /** Of the participant, or of its screen. */
   identity: string;
-  /** For people to read. */
+  /** The display name. */
   name: string;
   track: LocalTrack | RemoteTrack | undefined;
   muted: boolean;

@@ -193,7 +193,7 @@ export class LeaderLink {
   }
 }
 
-/** The share of the last fan-out's duration for which the next messages wait. */
+/** Messages are delayed by this share of the time that the last fan-out took. */
 const WAIT_SHARE = 1 / 4;
 const MAX_WAIT_MS = 8;
 /** The minimum delay of a timer. */

@@ -109,7 +109,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
       if (cancelled.has(row.id)) return;
       log.error({ err, exportId: row.id }, "privacy: export failed");
       await write((unit) => store.settleExport(unit, row.id, "FAILED", null, now())).catch((error) =>
-        log.error({ err: error, exportId: row.id }, "privacy: failed export not saved"),
+        log.error({ err: error, exportId: row.id }, "privacy: failure of an export not saved"),
       );
     }
   }

@@ -123,7 +123,7 @@ export function createDispatcher(
       return false;
     }
     const next = nextPending(endpoint);
-    // This moves the endpoint to the end of the map.
+    // Setting the time moves the endpoint to the end of the map.
     if (next) wakeAt.set(endpointId, next.dueAt);
     if (next && next.dueAt <= at) {
       launch(endpoint, next);

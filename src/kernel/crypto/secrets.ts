@@ -127,7 +127,7 @@ export function openText(keys: readonly Uint8Array[], sealed: string): string | 
     try {
       return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString("utf8");
     } catch {
-      // It may have been sealed with the next key.
+      // The text may have been sealed with the next key.
     }
   }
   return null;

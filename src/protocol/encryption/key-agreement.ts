@@ -15,7 +15,7 @@ const ANSWERS_WITHIN_MS = 750;
 const FORMER_KEY_MS = 5_000;
 /** Receivers follow eight ratchets; a key that was ratcheted more often is replaced. */
 const MAX_RATCHETS = 6;
-/** So many keys fit into one message. */
+/** The number of keys that fit into one message. */
 const RECEIVERS_PER_MESSAGE = 100;
 const MAX_EARLY_MESSAGES = 100;
 const KEY_BYTES = 32;

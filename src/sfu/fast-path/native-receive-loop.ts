@@ -64,7 +64,7 @@ type WaitTerms = {
   /** The descriptor at which the event loop of the thread waits. The wait ends when it becomes readable. */
   eventLoop: number;
   sessions: readonly LoopSession[];
-  /** It is empty, and lends its memory. */
+  /** An empty batch, whose memory the loop uses. */
   batch: SendBatch;
   nowMs: number;
   forMs: number;

@@ -86,7 +86,7 @@ export class ReceiveLoop {
     this.#known.delete(source);
   }
 
-  /** Leaves everything to the event loop, and to its timers, for so long. */
+  /** Stops the native wait for `forMs`, so that the event loop receives all packets and runs its timers. */
   stayAwake(nowMs: number, forMs = AWAKE_MS): void {
     this.#awakeUntilMs = Math.max(this.#awakeUntilMs, nowMs + forMs);
   }

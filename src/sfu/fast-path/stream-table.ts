@@ -1,7 +1,7 @@
 /**
- * The streams of one publisher whose packets need no decision while they come in order: all of their subscribers are members of a
- * fan-out group. They are rows of words for native code (streams.c). Anything else that concerns a stream closes its row first; the next
- * packet that TypeScript handles opens it again.
+ * The streams of one publisher that native code (streams.c) forwards without TypeScript: packets in order, to subscribers that are all
+ * members of a fan-out group. Each stream is a row of 32-bit words in memory that both read. Before TypeScript changes anything about a
+ * stream it closes the stream's row, and it opens the row again with the next packet that it handles itself.
  */
 import { ptr } from "bun:ffi";
 import type { MediaCodec } from "../wire/codec/keyframe.ts";

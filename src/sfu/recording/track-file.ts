@@ -35,7 +35,7 @@ export class TrackFile {
   readonly #host: TrackFileHost;
   readonly #file: MediaFile;
   readonly #sink: FileSink;
-  /** The same frames on the recording's clock, for an encoder. */
+  /** Passes each frame to an encoder, with the time since the start of the recording. */
   readonly #feed: ((frame: EncodedFrame, atMs: number) => void) | null;
   /** The server time of the first frame. */
   #startMs: number;

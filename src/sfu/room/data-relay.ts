@@ -27,14 +27,14 @@ const AWAITED_MS = 20_000;
 /** A thousand answered requests per second take two messages each. */
 const MESSAGES_PER_SECOND = 2_500;
 const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
-/** Twice what a client sends without an acknowledgement. */
+/** Twice the number of messages that a client sends without an acknowledgement. */
 const MAX_HELD_MESSAGES = 1_000;
 const MAX_HELD_BYTES = 1_024 * 1_024;
-/** The tick acknowledges less. */
+/** Received messages are acknowledged at once at one of these limits, and otherwise at the next tick. */
 const ACKNOWLEDGED_MESSAGES = 100;
 const ACKNOWLEDGED_BYTES = 128 * 1_024;
 const CHANNELS_PER_KIND = 1;
-/** As many messages as a client keeps; further repetitions count against its message rate. */
+/** The number of messages that a client keeps to repeat them. Further repetitions count against its message rate. */
 const FREE_REPEATS = 400;
 const HEARD = /^\{"heard":(\d{1,15})\}$/;
 const MAX_HEARD_LENGTH = 32;

@@ -47,7 +47,7 @@ export class Participant implements MediaOwner, TrackOwner {
   #network: NetworkProfile = "none";
   readonly #host: ParticipantHost;
   readonly #main: PeerConnection;
-  /** For clients that receive on a second connection. */
+  /** The second peer connection of clients that receive on a connection of its own. */
   #receiving: PeerConnection | null = null;
   #firstOfferAtMs: number | null = null;
 

@@ -8,9 +8,9 @@ import { numbered } from "./livekit-data-packet.ts";
 
 /** The participant that sent a message, as its readers use it. */
 export interface DataSender {
-  /** So many bytes wait for the reader. */
+  /** Called with the number of bytes that wait for the reader. */
   readerBehind(reader: string, bytes: number): void;
-  /** The reader does not get so many of the sender's messages. */
+  /** Called with the number of the sender's messages that the reader does not get. */
   readerLost(reader: string, messages: number, reason?: DataDropReason): void;
 }
 

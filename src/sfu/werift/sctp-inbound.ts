@@ -15,7 +15,7 @@ const MAX_WAITING_CHUNKS = 2_048;
 /** How far a chunk may be ahead of the last one in order. */
 const MAX_AHEAD = 1_024;
 export const MAX_STREAMS = 1_024;
-/** As many as libwebrtc reports. */
+/** The numbers that libwebrtc reports. */
 const MAX_REPORTED_GAPS = 20;
 const MAX_REPORTED_DUPLICATES = 20;
 

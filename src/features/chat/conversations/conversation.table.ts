@@ -65,7 +65,7 @@ export const conversationMembers = sqliteTable(
     role: text("role").$type<ChatMemberRole>().notNull().default("MEMBER"),
     status: text("status").$type<ChatMemberStatus>().notNull().default("ACTIVE"),
     mutedUntil: integer("muted_until"),
-    /** For people to read. */
+    /** The display name. */
     name: text("name"),
     metadata: text("metadata"),
     joinedAt: integer("joined_at").notNull(),

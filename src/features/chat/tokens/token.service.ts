@@ -62,7 +62,7 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
         if (!row) throw new ApiError("SVC_CONVERSATION_NOT_FOUND");
         return { id: row.id, publicId: row.publicId };
       });
-      // The signature has whole seconds, and the response must show the same time.
+      // The times in a JWT are whole seconds, and the response must show the same times.
       const createdAt = Math.floor(now() / 1000) * 1000;
       const grant: ChatGrant = {
         projectId,

@@ -26,12 +26,12 @@ export class BroadcastKeys {
     this.#rotate();
   }
 
-  /** For the next process of this server. */
+  /** The state that the next process of this server continues with. */
   state(): KeyState {
     return { segmentKeys: this.#segmentKeys.size, barredAt: [...this.#barredAt] };
   }
 
-  /** With the segment keys and the revocations of an earlier process. */
+  /** Continues with the segment keys and the revocations of an earlier process. */
   resume({ segmentKeys, barredAt }: KeyState): void {
     for (const [name, at] of barredAt) this.#barredAt.set(name, at);
     while (this.#segmentKeys.size < segmentKeys) this.#rotate();

@@ -38,7 +38,7 @@ export const callParticipants = sqliteTable(
       .references(() => calls.id, { onDelete: "cascade" }),
     sessionId: text("session_id").notNull(),
     identity: text("identity").notNull(),
-    /** For people to read. */
+    /** The display name. */
     name: text("name"),
     connectionId: text("connection_id").notNull(),
     joinedAt: integer("joined_at").notNull(),

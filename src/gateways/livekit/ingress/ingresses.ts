@@ -184,7 +184,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     begin,
     endSession,
 
-    /** It could not begin to send. */
+    /** Saves that an ingress could not begin to send. */
     failed: (id: string, error: string): void => save(id, { status: "ERROR", error, endedAt: now() }, "ended"),
 
     /** Reads the offer only of an encoder with a key. */

@@ -58,7 +58,7 @@ type SharingOutput = {
 /** Another process at the same port. */
 type Sharer = {
   readonly connection: TcpConnection;
-  /** It has used the port before this process. */
+  /** Whether the other process used the port before this one. */
   readonly isOlder: boolean;
   /** The port of its own link; 0 for a younger process. */
   readonly link: number;
@@ -93,7 +93,7 @@ export class PortSharing {
   #isDelivering = false;
   #isClosed = false;
 
-  /** For a process that uses its port alone. */
+  /** Creates the port sharing of a process that uses its port alone so far. */
   static alone(output: SharingOutput, sockets: Sockets): PortSharing {
     const sharing = new PortSharing(randomBytes(TOKEN_BYTES), output);
     sharing.#sockets = sockets;

@@ -10,7 +10,7 @@ import { PAGE_GROUPS } from "./nav.tsx";
 type Entry = { kind: string; title: string; hint?: string; href: string };
 
 const MAX_SHOWN = 12;
-/** As many of each as one request returns. */
+/** The number of records of each kind that are searched: as many as one request returns. */
 const LIMIT = 200;
 
 /** Opens with Ctrl-K or the button in the header, and leads to pages, rooms, calls, live streams and people. */

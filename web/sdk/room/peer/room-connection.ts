@@ -19,7 +19,7 @@ export type RoomConnectionOptions = {
   connectionId: string;
   sdk: string;
   roster: Roster | undefined;
-  /** For agreeing on keys with the other participants. */
+  /** The public key for the key agreement with the other participants. */
   publicKey?: string;
   onWaiting: WaitingListener;
   onLobby?: () => void;

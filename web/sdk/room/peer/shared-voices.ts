@@ -15,7 +15,7 @@ export function placeVoices(
     if (section.trackId === (next[index]?.id ?? null)) continue;
     const left = tracks.find(({ id }) => id === section.trackId);
     section.trackId = null;
-    // It may have a section of its own meanwhile.
+    // The track may have got a section of its own in the meantime.
     if (left?.mediaStreamTrack === section.transceiver.receiver.track) ended(left);
   }
   for (const [index, section] of sections.entries()) {

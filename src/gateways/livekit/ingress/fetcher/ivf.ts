@@ -37,7 +37,7 @@ export async function* stereoSamples(chunks: AsyncIterable<Uint8Array>): AsyncGe
   }
 }
 
-/** The same values, once there is a first one; null if there is none. */
+/** Waits for the first value, and returns a generator of all values; null if the source ends without one. */
 export async function begun<Value>(source: AsyncGenerator<Value, void, void>) {
   const first = await source.next();
   if (first.done) return null;
