@@ -8,6 +8,7 @@ import { endRelays, turnSecret } from "./features/rooms/ice-servers.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
+import { acceptForeignPages } from "./kernel/db/checksums.ts";
 import { measureDisk, watchDisk } from "./kernel/db/disk.ts";
 import { watchDatabase } from "./kernel/db/health.ts";
 import { leaveLog, logPosition } from "./kernel/db/log-position.ts";
@@ -93,7 +94,12 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
 
   // With a commit log no other process may write, and this server uses different connections for writes and reads.
   if (cluster === null) {
-    const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => runtime.bus.emit("changedElsewhere", {}));
+    const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => {
+      if (acceptForeignPages(runtime.db.$client)) {
+        log.warn({}, "database: another program writes to it, pages are no longer verified");
+      }
+      runtime.bus.emit("changedElsewhere", {});
+    });
     lifecycle.started("foreign commits", unwatch);
   } else measureCluster(runtime.metrics, cluster);
 

@@ -3,7 +3,7 @@
  * layer below SQLite that writes and verifies them; a build or system without it uses the database as if it had none.
  */
 import { Database } from "bun:sqlite";
-import { closeSync, existsSync, mkdirSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { assetFolder } from "../assets.ts";
 import { createMemoryFile } from "../memory-file.ts";
@@ -17,8 +17,13 @@ const FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shar
 
 const CHECKSUM_BYTES = 8;
 const FCNTL_RESERVE_BYTES = 38;
+const FCNTL_TRUST_PAGES = 0x53746f61;
 /** In the file's header; it says that every page has a valid checksum. */
 const APPLICATION_ID = Buffer.from("Stoa").readInt32BE();
+/** In place of it after another program wrote to the file: checksums return only when somebody asks for them. */
+const SHARED_ID = Buffer.from("Stox").readInt32BE();
+/** In place of the checksum, in all pages that this process has logged; zeros where the page was new. */
+const UNSEALED = [Buffer.from("unsealed"), Buffer.alloc(CHECKSUM_BYTES)];
 
 /** Of bun:sqlite or node:sqlite. */
 type Connection = { prepare(sql: string): { get(): unknown; finalize?(): void }; exec(sql: string): unknown };
@@ -74,12 +79,15 @@ export function compileChecksums(outfile: string, compiler: string): void {
   renameSync(draft, outfile);
 }
 
-export function hasChecksums(connection: Connection): boolean {
+export const hasChecksums = (connection: Connection): boolean => applicationOf(connection) === APPLICATION_ID;
+export const isShared = (connection: Connection): boolean => applicationOf(connection) === SHARED_ID;
+
+function applicationOf(connection: Connection): number {
   const statement = connection.prepare("PRAGMA application_id");
   const { application_id: id } = statement.get() as { application_id: number };
   // With a statement that is left, closing the connection would not checkpoint.
   statement.finalize?.();
-  return id === APPLICATION_ID;
+  return id;
 }
 
 /** Without the layer, pages that this connection writes have none: the file must no longer claim it. */
@@ -94,6 +102,44 @@ export function reserveChecksums(client: Database): void {
 
 /** Only once every page of the file has been written with its checksum. */
 export const claimChecksums = (client: Database): void => void client.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+
+/**
+ * Another program that writes to the file, such as Litestream, changes pages without their checksums. From then on they are not
+ * verified any more. Returns whether that has just happened.
+ */
+export function acceptForeignPages(client: Database): boolean {
+  if (!addChecksumLayer() || !hasChecksums(client) || !hasForeignPages(`${client.filename}-wal`)) return false;
+  client.fileControl(FCNTL_TRUST_PAGES, new Int32Array(2));
+  client.run(`PRAGMA application_id = ${SHARED_ID}`);
+  return true;
+}
+
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+
+/** Whether the write-ahead log has a page with the checksum that it had when another program read it from the database. */
+function hasForeignPages(log: string): boolean {
+  if (!existsSync(log)) return false;
+  const fd = openSync(log, "r");
+  try {
+    const header = Buffer.alloc(WAL_HEADER_BYTES);
+    if (readSync(fd, header, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return false;
+    const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(8);
+    // The end of each page, and the header of the frame after it.
+    const found = Buffer.alloc(CHECKSUM_BYTES + FRAME_HEADER_BYTES);
+    let salts = Buffer.alloc(FRAME_HEADER_BYTES);
+    readSync(fd, salts, 0, FRAME_HEADER_BYTES, WAL_HEADER_BYTES);
+    for (let end = WAL_HEADER_BYTES + frameBytes; ; end += frameBytes) {
+      // Frames of an earlier round of the log have other salts.
+      if (!salts.subarray(8, 16).equals(header.subarray(16, 24))) return false;
+      if (readSync(fd, found, 0, found.length, end - CHECKSUM_BYTES) < CHECKSUM_BYTES) return false;
+      if (!UNSEALED.some((mark) => mark.equals(found.subarray(0, CHECKSUM_BYTES)))) return true;
+      salts = Buffer.from(found.subarray(CHECKSUM_BYTES));
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
 
 /** By the algorithm of `checksums.c`, for code that changes the file itself. */
 export function pageChecksum(page: Buffer): Buffer {

@@ -1,7 +1,7 @@
 /** Returns the space of deleted rows to the disk. By itself SQLite keeps it in the file for later rows. */
 import type { Database } from "bun:sqlite";
 import type { Timers } from "../time/timers.ts";
-import { addChecksumLayer, claimChecksums, hasChecksums, reserveChecksums } from "./checksums.ts";
+import { addChecksumLayer, claimChecksums, hasChecksums, isShared, reserveChecksums } from "./checksums.ts";
 import type { Writer } from "./writer.ts";
 
 /** One megabyte per commit, which takes a few milliseconds; then other commits run. */
@@ -49,7 +49,7 @@ export function rewriteDatabase(client: Database): void {
 }
 
 export function rewriteSmallDatabase(client: Database): void {
-  if (canShrink(client) && isProtected(client)) return;
+  if (canShrink(client) && (isProtected(client) || isShared(client))) return;
   if (pragma(client, "page_count") * pragma(client, "page_size") <= REWRITE_MAX_BYTES) rewriteDatabase(client);
 }
 

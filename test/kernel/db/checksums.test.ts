@@ -5,7 +5,13 @@ import { closeSync, copyFileSync, mkdtempSync, openSync, readFileSync, rmSync, s
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { checksumIn, hasChecksums, pageChecksum } from "../../../src/kernel/db/checksums.ts";
+import {
+  acceptForeignPages,
+  checksumIn,
+  hasChecksums,
+  isShared,
+  pageChecksum,
+} from "../../../src/kernel/db/checksums.ts";
 import { closeDatabase, openDatabase } from "../../../src/kernel/db/open.ts";
 import { scrubDatabase } from "../../../src/kernel/db/scrub.ts";
 import { rewriteDatabase, rewriteSmallDatabase } from "../../../src/kernel/db/shrink.ts";
@@ -215,6 +221,88 @@ test("a build without the layer writes pages without checksums, and the file no 
   expect(hasChecksums(again.$client)).toBe(false);
   expect(readAll(again.$client)[5]).toBe("written without");
   rewriteSmallDatabase(again.$client);
+  expect(hasChecksums(again.$client)).toBe(true);
+  closeDatabase(again);
+  expect(damagedPages(path)).toEqual([]);
+});
+
+/** Runs code in another process, which has no layer unless it opens the database by `openDatabase`. */
+async function elsewhere(code: string): Promise<string> {
+  const script = `import { Database } from "bun:sqlite"; const path = ${JSON.stringify(path)}; ${code}`;
+  const child = Bun.spawn([process.execPath, "-e", script], {
+    cwd: import.meta.dir,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [out, exitCode] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  expect(exitCode).toBe(0);
+  return out.trim();
+}
+
+test("pages that another program moves from the log into the database are served, and sealed when they change", async () => {
+  const db = openDatabase(path);
+  fill(db, 0, 100);
+  db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  fill(db, 100, 100);
+  db.$client.run("UPDATE texts SET text = text || '' WHERE id < 100");
+  await elsewhere(`const client = new Database(path); client.query("SELECT count(*) FROM texts").get();
+    client.run("PRAGMA wal_checkpoint(TRUNCATE)"); client.close();`);
+  expect(damagedPages(path).length).toBeGreaterThan(10);
+  const other = openDatabase(path);
+  expect(readAll(other.$client)).toEqual(expected());
+  expect([hasChecksums(other.$client), acceptForeignPages(other.$client)]).toEqual([true, false]);
+  other.$client.close();
+  rewriteDatabase(db.$client);
+  closeDatabase(db);
+  expect(damagedPages(path)).toEqual([]);
+  flip(path, "needle150");
+  const damaged = openDatabase(path);
+  expect(failure(() => readAll(damaged.$client))).toBe("SQLITE_CORRUPT");
+  damaged.$client.close();
+});
+
+test("a page whose content and checksum the disk has lost is an error", () => {
+  const db = openDatabase(path);
+  fill(db);
+  closeDatabase(db);
+  const at = Math.floor(readFileSync(path).lastIndexOf("needle100") / PAGE_BYTES) * PAGE_BYTES;
+  const fd = openSync(path, "r+");
+  writeSync(fd, Buffer.alloc(PAGE_BYTES), 0, PAGE_BYTES, at);
+  closeSync(fd);
+  const again = openDatabase(path);
+  expect(failure(() => readAll(again.$client))).toBe("SQLITE_CORRUPT");
+  again.$client.close();
+});
+
+test("when another program writes, pages are trusted until somebody asks for checksums again", async () => {
+  const db = openDatabase(path);
+  fill(db);
+  closeDatabase(db);
+  // In another process too, as trust lasts for the whole process.
+  // It is killed because Bun would empty the log when it closes the database, unlike SQLite.
+  const foreign = `const { Database } = require("bun:sqlite");
+    new Database(process.argv[1]).run(process.argv[2]);
+    process.kill(process.pid, "SIGKILL");`;
+  const said = await elsewhere(`
+    const { acceptForeignPages } = await import("../../../src/kernel/db/checksums.ts");
+    const { closeDatabase, openDatabase } = await import("../../../src/kernel/db/open.ts");
+    const foreign = (sql) => Bun.spawnSync([process.execPath, "-e", ${JSON.stringify(foreign)}, path, sql]);
+    const db = openDatabase(path);
+    db.$client.run("UPDATE texts SET text = 'own' WHERE id = 1");
+    const before = acceptForeignPages(db.$client);
+    foreign("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)");
+    foreign("UPDATE texts SET text = 'foreign' WHERE id = 150");
+    const after = acceptForeignPages(db.$client);
+    foreign("PRAGMA wal_checkpoint(PASSIVE)");
+    const { texts } = db.$client.query("SELECT group_concat(text) AS texts FROM texts WHERE id IN (1, 150)").get();
+    console.log(before, after, texts);
+    closeDatabase(db);`);
+  expect(said).toBe("false true own,foreign");
+  const again = openDatabase(path);
+  expect([hasChecksums(again.$client), isShared(again.$client)]).toEqual([false, true]);
+  expect(readAll(again.$client)[150]).toBe("foreign");
+  rewriteSmallDatabase(again.$client);
+  expect(isShared(again.$client)).toBe(true);
+  rewriteDatabase(again.$client);
   expect(hasChecksums(again.$client)).toBe(true);
   closeDatabase(again);
   expect(damagedPages(path)).toEqual([]);
